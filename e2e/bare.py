@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cantata.contract.data.request import SpeechRequest
-from cantata_bench.floor import load_bare
+from cantata_bench.baseline import load_bare
 
 READY = "ready"
 

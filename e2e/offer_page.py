@@ -64,13 +64,13 @@ def speak(speech_page: SpeechPage) -> NDArray[np.int16]:
     return speech_page.played()
 
 
-def pixels_of(file: bytes) -> NDArray[np.uint8]:
+def decode_pixels(file: bytes) -> NDArray[np.uint8]:
     return np.asarray(Image.open(io.BytesIO(file)).convert("RGB"))
 
 
 def drawn(answer: httpx.Response) -> NDArray[np.uint8]:
     (picture,) = answer.raise_for_status().json()["data"]
-    return pixels_of(base64.b64decode(picture["b64_json"]))
+    return decode_pixels(base64.b64decode(picture["b64_json"]))
 
 
 def fill_drawing(speech_page: SpeechPage) -> None:
@@ -91,7 +91,7 @@ def draw(page: Page) -> NDArray[np.uint8]:
     expect(status).to_have_text("Done.", timeout=DRAWN_MS)
     with page.expect_download() as download:
         cards.first.get_by_role("button", name="Download").click()
-    return pixels_of(Path(download.value.path()).read_bytes())
+    return decode_pixels(Path(download.value.path()).read_bytes())
 
 
 def keyboard_order(page: Page, start: str, steps: int) -> list[str]:

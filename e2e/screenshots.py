@@ -28,9 +28,9 @@ MIDDLE_S = 2.4  # of the text shown there
 STREAMS = 8
 RECORDING_SIZE: ViewportSize = {"width": 1024, "height": 920}
 RECORDING_COLOURS = 48
-LEAST_FRAME_MS = 80
+MIN_FRAME_MS = 80
 LAST_FRAME_MS = 2_500
-MOST_RECORDING_BYTES = 2_000_000
+MAX_RECORDING_BYTES = 2_000_000
 
 Scheme = Literal["light", "dark"]
 
@@ -102,7 +102,7 @@ def save_recording(frames: Sequence[Frame], file: Path) -> None:
     """Save frames as an animated GIF; each lasts until the next one was drawn."""
     kept = [frames[0]]
     for frame in frames[1:]:
-        if 1000 * (frame.at - kept[-1].at) >= LEAST_FRAME_MS:
+        if 1000 * (frame.at - kept[-1].at) >= MIN_FRAME_MS:
             kept.append(frame)
     lasting = [round(1000 * (after.at - frame.at)) for frame, after in pairwise(kept)]
     pictures = [Image.open(io.BytesIO(frame.png)).convert("RGB") for frame in kept]
@@ -113,8 +113,8 @@ def save_recording(frames: Sequence[Frame], file: Path) -> None:
         file, save_all=True, append_images=drawn[1:], duration=[*lasting, LAST_FRAME_MS], loop=0
     )
     size = file.stat().st_size
-    if size > MOST_RECORDING_BYTES:
-        raise RuntimeError(f"{file} has {size} bytes; at most {MOST_RECORDING_BYTES} are wanted")
+    if size > MAX_RECORDING_BYTES:
+        raise RuntimeError(f"{file} has {size} bytes; at most {MAX_RECORDING_BYTES} are wanted")
 
 
 def main() -> None:

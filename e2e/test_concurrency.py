@@ -98,11 +98,11 @@ async def hear_together(server: Server, voices: Sequence[str], count: int) -> li
 
 
 @cache
-def words_of(pcm: bytes, sample_rate: int) -> str:
+def collect_words(pcm: bytes, sample_rate: int) -> str:
     return transcribe(np.frombuffer(pcm, dtype="<i2"), sample_rate)
 
 
-def most_at_a_time(streams: Sequence[Heard]) -> int:
+def max_at_a_time(streams: Sequence[Heard]) -> int:
     """How many streams were between their first and their last samples at the same moment."""
     return max(
         sum(other.first_at <= stream.first_at < other.last_at for other in streams)
@@ -144,7 +144,7 @@ def test_no_stream_is_touched_by_another(
 ) -> None:
     streams = asyncio.run(hear_together(server, voices, count))
     firsts_ms = sorted(1000 * stream.first_at for stream in streams)
-    together = most_at_a_time(streams)
+    together = max_at_a_time(streams)
     figures(
         streams=count,
         **{
@@ -162,7 +162,7 @@ def test_no_stream_is_touched_by_another(
         soundfile.write(kept / f"{number}-alone.wav", alone[number], rate)
     for number, stream in enumerate(streams):
         assert first_fault(stream.pcm, alone[number]) is None, TEXTS[number]
-        heard = words_of(stream.pcm.tobytes(), rate)
+        heard = collect_words(stream.pcm.tobytes(), rate)
         errors = [word_error_rate([text], [heard]) for text in TEXTS]
         assert int(np.argmin(errors)) == number, f"{TEXTS[number]!r} was heard as {heard!r}"
         assert errors[number] <= WORST_WER, f"{TEXTS[number]!r} was heard as {heard!r}"

@@ -39,7 +39,7 @@ def hear(speech_page: SpeechPage) -> NDArray[np.int16]:
     return played
 
 
-def sound_of(server: Server, speech_page: SpeechPage) -> NDArray[np.int16]:
+def collect_sound(server: Server, speech_page: SpeechPage) -> NDArray[np.int16]:
     answer = server.speech(input=TEXT, response_format="pcm", **speech_page.chosen())
     assert answer.status_code == 200, answer.text
     return np.frombuffer(answer.content, dtype="<i2")
@@ -61,7 +61,7 @@ def test_a_broken_stream_is_heard_as_such(
     fault: str,
     kind: Kind | None,
 ) -> None:
-    sound = sound_of(own_server.server, speech_page)
+    sound = collect_sound(own_server.server, speech_page)
     own_server.order(fault)
     heard = first_fault(hear(speech_page), sound)
     verdict = "whole" if heard is None else f"{heard.samples} samples {heard.kind} at {heard.at}"

@@ -30,7 +30,7 @@ PACKETS = np.random.default_rng(7).integers(-9_000, 9_000, (6, RATE // 5)).astyp
 """Of 200 ms, more than the player collects before it starts."""
 PACKET_EVERY_MS = 200
 START_TURNS = 4
-MOST_START_S = 0.3
+MAX_START_S = 0.3
 """The packet's way into the browser, and the device's buffers; found: 20 ms."""
 STILL = 0.02
 """Above what is left of a fade when Stop was pressed."""
@@ -126,7 +126,7 @@ def test_sound_begins_soon_after_its_first_packet(
         what="first packet to sound",
         heard=f"after {1000 * min(delays_s):.0f} ms",
     )
-    assert 0 < min(delays_s) <= MOST_START_S, f"sound begins {min(delays_s):.2f} s after its packet"
+    assert 0 < min(delays_s) <= MAX_START_S, f"sound begins {min(delays_s):.2f} s after its packet"
 
 
 def test_sound_resumes_after_a_pause_where_its_word_begins(
@@ -152,5 +152,5 @@ def test_after_stop_the_device_gets_silence(page_of_device: SpeechPage, device: 
     device.wait_for_silence(0.5)
     heard = device.sound()
     assert list(waveform.holes(heard[: -round(0.05 * device.rate)], device.rate)) == []
-    assert np.abs(np.diff(heard)).max() <= waveform.MOST_JUMP
+    assert np.abs(np.diff(heard)).max() <= waveform.MAX_JUMP
     assert abs(heard[-1]) <= STILL, "the sound was cut off instead of faded"

@@ -20,12 +20,12 @@ from .speech_page import SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-MOST_REQUESTS = 8
-MOST_BYTES = 96_000
+MAX_REQUESTS = 8
+MAX_BYTES = 96_000
 LOADS = 5
-MOST_TIMES_TRIVIAL = 5.0
+MAX_TIMES_TRIVIAL = 5.0
 """The page's time to its heading over that of a page which is nothing but a heading."""
-MOST_TIMES_TRIVIAL_USABLE = 12.0
+MAX_TIMES_TRIVIAL_USABLE = 12.0
 
 # Resolves with milliseconds from the navigation to the first paint of text.
 PAINTED = """
@@ -83,8 +83,8 @@ def test_a_first_load_fetches_little_and_only_from_the_server(
         transferred = page.evaluate(TRANSFERRED)
         size = sum(size for _, size in transferred)
         figures(test="first load", what=f"{len(asked)} requests, {size / 1000:.0f} kB")
-        assert len(asked) <= MOST_REQUESTS, asked
-        assert size <= MOST_BYTES, transferred
+        assert len(asked) <= MAX_REQUESTS, asked
+        assert size <= MAX_BYTES, transferred
         assert {urlsplit(url).netloc for url in asked} == {urlsplit(server.url).netloc}
         assert not any("gradio" in url for url in asked)
         assert "gradio" not in page.content().lower()
@@ -128,5 +128,5 @@ def test_the_page_is_there_nearly_as_soon_as_a_trivial_one(
         "trivial page": f"{median(trivial):.0f} ms",
     }
     figures(test="first load", what=", ".join(f"{name} {time}" for name, time in times.items()))
-    assert median(heading) <= MOST_TIMES_TRIVIAL * median(trivial), times
-    assert median(usable) <= MOST_TIMES_TRIVIAL_USABLE * median(trivial), times
+    assert median(heading) <= MAX_TIMES_TRIVIAL * median(trivial), times
+    assert median(usable) <= MAX_TIMES_TRIVIAL_USABLE * median(trivial), times

@@ -9,7 +9,7 @@ import pytest
 
 from .mutants.catalogue import MUTANTS
 from .mutants.mutant import Mutant, Unfit
-from .mutants.table import table_of
+from .mutants.table import build_table
 from .mutants.trial import Trial, Verdict, read_report
 
 ROOT = Path(__file__).parents[1]
@@ -61,10 +61,10 @@ def test_a_fault_that_survives_stands_out_in_the_table() -> None:
         "offset": Trial("offset", Verdict.SURVIVED),
         "wrap": Trial("wrap", Verdict.CAUGHT, "test_x::test_y", "AssertionError: a jump"),
     }
-    table = table_of(MUTANTS, trials)
+    table = build_table(MUTANTS, trials)
     assert "| `offset`: offset of 0.05 | **survived** |  |" in table
     assert "| `test_x::test_y` | a jump |" in table
     assert table.count("| not tried |") == len(MUTANTS) - len(trials)
-    later = table_of(MUTANTS, {"wrap": Trial("wrap", Verdict.SURVIVED)}, table)
+    later = build_table(MUTANTS, {"wrap": Trial("wrap", Verdict.SURVIVED)}, table)
     assert "| `offset`: offset of 0.05 | **survived** |  |" in later, "it keeps what was found"
     assert "| `test_x::test_y` | a jump |" not in later

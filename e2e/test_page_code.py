@@ -34,7 +34,7 @@ async (code) => {
 """
 
 
-def samples_of(wav: bytes) -> NDArray[np.int16]:
+def read_samples(wav: bytes) -> NDArray[np.int16]:
     return np.asarray(soundfile.read(io.BytesIO(wav), dtype="int16")[0])
 
 
@@ -59,10 +59,10 @@ def test_the_code_makes_what_the_page_played(spoken: SpeechPage, tmp_path: Path)
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    np.testing.assert_array_equal(samples_of((tmp_path / "cantata.wav").read_bytes()), played)
+    np.testing.assert_array_equal(read_samples((tmp_path / "cantata.wav").read_bytes()), played)
 
     file = base64.b64decode(page.evaluate(RUN_AS_MODULE, code_in(page, "fetch")))
-    np.testing.assert_array_equal(samples_of(file), played)
+    np.testing.assert_array_equal(read_samples(file), played)
     pcm = base64.b64decode(page.evaluate(RUN_AS_MODULE, code_in(page, "websocket")))
     np.testing.assert_array_equal(np.frombuffer(pcm, dtype="<i2"), played)
 

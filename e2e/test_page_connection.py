@@ -44,12 +44,12 @@ def speech_page(browser_page: Page, own_server: OwnServer) -> SpeechPage:
     return speech_page
 
 
-def notice_of(page: Page) -> Locator:
+def find_notice(page: Page) -> Locator:
     return page.locator("[data-role=server]")
 
 
 def expect_notice_on_every_tab(speech_page: SpeechPage, sentence: str) -> None:
-    notice = notice_of(speech_page.page)
+    notice = find_notice(speech_page.page)
     for tab in TABS:
         speech_page.tab(tab)
         expect(notice).to_have_text(sentence)
@@ -64,8 +64,8 @@ def test_a_frozen_server_is_noticed_on_every_tab_until_it_answers_again(
         expect(speech_page.page.locator("[data-role=metrics-status]")).to_have_text(
             "The server does not answer."
         )
-    expect(notice_of(speech_page.page)).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
-    assert notice_of(speech_page.page).get_attribute("data-lost") == "false"
+    expect(find_notice(speech_page.page)).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
+    assert find_notice(speech_page.page).get_attribute("data-lost") == "false"
 
 
 @timed(one_sided=True)
@@ -75,7 +75,7 @@ def test_a_frozen_server_is_noticed_within_three_seconds(
     speech_page.wait_until_ready()
     with own_server.frozen():
         began = time.monotonic()
-        expect(notice_of(speech_page.page)).to_have_attribute("data-lost", "true")
+        expect(find_notice(speech_page.page)).to_have_attribute("data-lost", "true")
         assert time.monotonic() - began <= NOTICE_S
 
 
@@ -112,7 +112,7 @@ def begin_long_speech(speech_page: SpeechPage) -> None:
 
 def expect_the_rest_spoken(speech_page: SpeechPage, own_server: OwnServer, came: int) -> None:
     """After a break behind `came` samples: from there on, the whole text's samples."""
-    notice = notice_of(speech_page.page)
+    notice = find_notice(speech_page.page)
     expect(notice).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
     speech_page.press("Speak again from here")
     speech_page.wait_for_state("done")

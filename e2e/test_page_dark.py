@@ -10,7 +10,7 @@ from .speech_page import SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-LEAST_CONTRAST = 4.5  # WCAG 2, level AA, small text
+MIN_CONTRAST = 4.5  # WCAG 2, level AA, small text
 TABS = ("Speak", "Talk", "Your voice", "In parallel", "Server")
 
 # Of each visible text: its contrast with what lies behind it, below the least.
@@ -75,7 +75,7 @@ def test_every_text_stands_out(browser: Browser, server: Server, scheme: str) ->
             speech_page.tab(tab)
             if tab == "Your voice":
                 speech_page.press("Save voice")  # for an error's colour
-            assert page.evaluate(TOO_FAINT, LEAST_CONTRAST) == [], tab
+            assert page.evaluate(TOO_FAINT, MIN_CONTRAST) == [], tab
         speech_page.tab("Speak")
         speech_page.press("Clear the takes")
-        assert page.evaluate(TOO_FAINT, LEAST_CONTRAST) == [], "the question before deletion"
+        assert page.evaluate(TOO_FAINT, MIN_CONTRAST) == [], "the question before deletion"

@@ -21,7 +21,7 @@ from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from .conftest import serving
 from .server import Server, wait_until
 from .speech_page import SpeechPage
-from .test_page_dark import LEAST_CONTRAST, TOO_FAINT
+from .test_page_dark import MIN_CONTRAST, TOO_FAINT
 from .test_page_layout import FINGER_PX, PHONE, SMALL_TARGETS
 from .test_page_tabs import UNNAMED_CONTROLS
 
@@ -170,7 +170,7 @@ def asked(seed: int, steps: int = STEPS) -> dict[str, Any]:
     }
 
 
-def file_of(answer: httpx.Response) -> bytes:
+def decode_file(answer: httpx.Response) -> bytes:
     """The only picture of a whole answer."""
     (picture,) = answer.raise_for_status().json()["data"]
     return base64.b64decode(picture["b64_json"])
@@ -178,7 +178,7 @@ def file_of(answer: httpx.Response) -> bytes:
 
 def generated(server: Server, seed: int) -> bytes:
     url = f"{server.url}/v1/images/generations"
-    return file_of(httpx.post(url, json=asked(seed), timeout=60))
+    return decode_file(httpx.post(url, json=asked(seed), timeout=60))
 
 
 def previews(server: Server, seed: int) -> list[bytes]:
@@ -335,7 +335,7 @@ def test_it_can_be_read_and_reached(drawing: DrawPage, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     drawing.draw(seed=4)
     page.locator("summary", has_text="Guidance").click()
-    assert page.evaluate(TOO_FAINT, LEAST_CONTRAST) == []
+    assert page.evaluate(TOO_FAINT, MIN_CONTRAST) == []
     assert page.evaluate(UNNAMED_CONTROLS) == []
     page.set_viewport_size(PHONE)
     assert page.evaluate(SMALL_TARGETS, FINGER_PX) == []
@@ -362,7 +362,7 @@ def test_an_uploaded_picture_is_edited_and_so_is_its_edit(
     expect(chosen.get_by_role("img", name="own.png")).to_be_visible()
     drawing.draw_button.click()
     drawing.wait_until_done()
-    edited = file_of(
+    edited = decode_file(
         httpx.post(
             f"{editor.url}/v1/images/edits",
             data=asked(5, FEW_STEPS),

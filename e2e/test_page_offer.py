@@ -40,7 +40,7 @@ from .offer_page import (
     tabs,
 )
 from .speech_page import SpeechPage
-from .test_page_dark import LEAST_CONTRAST, TOO_FAINT
+from .test_page_dark import MIN_CONTRAST, TOO_FAINT
 from .test_page_layout import FINGER_PX, SMALL_TARGETS
 from .test_page_tabs import UNNAMED_CONTROLS
 
@@ -61,7 +61,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def page_of(browser_page: Page, url: str) -> Opener:
+def make_opener(browser_page: Page, url: str) -> Opener:
     """Opens the page, with what is changed in the server's lists."""
 
     def opened(
@@ -91,8 +91,8 @@ def page_of(browser_page: Page, url: str) -> Opener:
     return opened
 
 
-def test_the_page_says_what_is_served(page_of: Opener) -> None:
-    speech_page = page_of()
+def test_the_page_says_what_is_served(make_opener: Opener) -> None:
+    speech_page = make_opener()
     page = speech_page.page
     tagline = page.locator(".tagline")
     expect(tagline).to_have_text("Speech, answers and pictures while they are still being made.")
@@ -123,8 +123,8 @@ def test_the_page_says_what_is_served(page_of: Opener) -> None:
     }
 
 
-def test_directions_and_options_reach_the_model(page_of: Opener, url: str) -> None:
-    speech_page = page_of()
+def test_directions_and_options_reach_the_model(make_opener: Opener, url: str) -> None:
+    speech_page = make_opener()
     page, configs = speech_page.page, note_configs(speech_page.page)
     speech_page.write(TEXT)
     speech_page.open_settings()
@@ -159,8 +159,8 @@ def test_directions_and_options_reach_the_model(page_of: Opener, url: str) -> No
     expect(page.get_by_label("Voice and manner, in words")).to_have_value("")
 
 
-def test_a_voice_is_heard_as_the_directions_say(page_of: Opener) -> None:
-    speech_page = page_of()
+def test_a_voice_is_heard_as_the_directions_say(make_opener: Opener) -> None:
+    speech_page = make_opener()
     page = speech_page.page
     speech_page.open_settings()
     page.get_by_label("Voice and manner, in words").fill("Slowly.")
@@ -171,8 +171,8 @@ def test_a_voice_is_heard_as_the_directions_say(page_of: Opener) -> None:
     speech_page.press("Stop Low")
 
 
-def test_a_pace_of_the_models_own_is_used(page_of: Opener, url: str) -> None:
-    speech_page = page_of()
+def test_a_pace_of_the_models_own_is_used(make_opener: Opener, url: str) -> None:
+    speech_page = make_opener()
     speech_page.write(TEXT)
     speech_page.choose_speed(2)
     played = speak(speech_page)
@@ -180,8 +180,8 @@ def test_a_pace_of_the_models_own_is_used(page_of: Opener, url: str) -> None:
     np.testing.assert_array_equal(played, sent(url, speed=2.0))
 
 
-def test_a_models_own_options_change_its_pictures(page_of: Opener, url: str) -> None:
-    speech_page = page_of()
+def test_a_models_own_options_change_its_pictures(make_opener: Opener, url: str) -> None:
+    speech_page = make_opener()
     page = speech_page.page
     fill_drawing(speech_page)
     asked = {"prompt": PROMPT, "seed": SEED}
@@ -216,8 +216,8 @@ def test_a_models_own_options_change_its_pictures(page_of: Opener, url: str) -> 
     np.testing.assert_array_equal(draw(page), drawn(edits))
 
 
-def test_an_option_that_the_server_refuses_is_told_at_its_field(page_of: Opener) -> None:
-    speech_page = page_of()
+def test_an_option_that_the_server_refuses_is_told_at_its_field(make_opener: Opener) -> None:
+    speech_page = make_opener()
     page = speech_page.page
 
     def exaggerate(route: Route) -> None:
@@ -231,7 +231,7 @@ def test_an_option_that_the_server_refuses_is_told_at_its_field(page_of: Opener)
     expect(page.get_by_label("Shade")).to_be_focused()
 
 
-def test_controls_of_what_a_model_does_not_take_are_not_there(page_of: Opener) -> None:
+def test_controls_of_what_a_model_does_not_take_are_not_there(make_opener: Opener) -> None:
     def plain(model: dict[str, Any]) -> None:
         model.update(sample_rate=48_000, channels=1, max_input_characters=500)
         model["capabilities"] = {
@@ -250,7 +250,7 @@ def test_controls_of_what_a_model_does_not_take_are_not_there(page_of: Opener) -
                 model["images"].update(max_guidance=1.0, max_references=0, options={})
         return models
 
-    speech_page = page_of(speech=plain, models=unguided)
+    speech_page = make_opener(speech=plain, models=unguided)
     page = speech_page.page
     speech_page.open_settings()
     expect(page.get_by_label("Voice and manner, in words")).to_be_hidden()
@@ -274,7 +274,7 @@ def test_controls_of_what_a_model_does_not_take_are_not_there(page_of: Opener) -
     expect(page.locator("#cantata-pictures")).to_be_hidden()
 
 
-def test_options_of_any_schema_have_a_control(page_of: Opener) -> None:
+def test_options_of_any_schema_have_a_control(make_opener: Opener) -> None:
     own = {
         "cfg_interval": {
             "type": "array",
@@ -291,7 +291,7 @@ def test_options_of_any_schema_have_a_control(page_of: Opener) -> None:
                 model["images"].update(options=own, negative_prompt=False)
         return models
 
-    speech_page = page_of(models=with_options)
+    speech_page = make_opener(models=with_options)
     page = speech_page.page
     bodies: list[dict[str, Any]] = []
 
@@ -340,7 +340,7 @@ def test_options_of_any_schema_have_a_control(page_of: Opener) -> None:
     ],
 )
 def test_the_words_and_the_tabs_follow_what_is_served(
-    page_of: Opener, browser_page: Page, served: str, tagline: str, offered: list[str]
+    make_opener: Opener, browser_page: Page, served: str, tagline: str, offered: list[str]
 ) -> None:
     """As if only this model were served; the reader takes no sound."""
 
@@ -357,7 +357,7 @@ def test_the_words_and_the_tabs_follow_what_is_served(
 
     if served != TALKER.name:
         browser_page.route("**/v1/audio/*", nothing)
-    speech_page = page_of(models=only)
+    speech_page = make_opener(models=only)
     page = speech_page.page
     expect(page.locator(".tagline")).to_have_text(tagline)
     assert tabs(page) == offered
@@ -370,9 +370,9 @@ def test_the_words_and_the_tabs_follow_what_is_served(
     [("The chosen voice", TALKER.name, "low"), (OMNI.name, OMNI.name, None)],
 )
 def test_a_talk_is_answered_by_the_model_that_is_chosen(
-    page_of: Opener, answerer: str, model: str, voice: str | None
+    make_opener: Opener, answerer: str, model: str, voice: str | None
 ) -> None:
-    speech_page = page_of()
+    speech_page = make_opener()
     page = speech_page.page
     asked: list[tuple[str, dict[str, Any]]] = []
 
@@ -399,9 +399,9 @@ def test_a_talk_is_answered_by_the_model_that_is_chosen(
 
 
 def test_a_link_has_the_directions_and_says_where_they_mean_nothing(
-    page_of: Opener, url: str
+    make_opener: Opener, url: str
 ) -> None:
-    speech_page = page_of()
+    speech_page = make_opener()
     page = speech_page.page
     speech_page.open(f"{url}?text=Hello.&instructions=Slowly.")
     speech_page.open_settings()
@@ -421,12 +421,12 @@ def test_a_link_has_the_directions_and_says_where_they_mean_nothing(
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "forced"])
-def test_it_can_be_read_and_reached(page_of: Opener, browser_page: Page, look: str) -> None:
+def test_it_can_be_read_and_reached(make_opener: Opener, browser_page: Page, look: str) -> None:
     browser_page.emulate_media(
         color_scheme="dark" if look == "dark" else "light",
         forced_colors="active" if look == "forced" else "none",
     )
-    speech_page = page_of()
+    speech_page = make_opener()
     page = speech_page.page
     speech_page.open_settings()
     reached = keyboard_order(page, "Download as", 3)
@@ -437,7 +437,7 @@ def test_it_can_be_read_and_reached(page_of: Opener, browser_page: Page, look: s
         for folded in page.locator("[role=tabpanel]:visible details:not([open]) > summary").all():
             if folded.is_visible():
                 folded.click()
-        assert page.evaluate(TOO_FAINT, LEAST_CONTRAST) == [], tab
+        assert page.evaluate(TOO_FAINT, MIN_CONTRAST) == [], tab
         assert page.evaluate(UNNAMED_CONTROLS) == [], tab
         page.set_viewport_size(NARROW)
         assert page.evaluate(SMALL_TARGETS, FINGER_PX) == [], tab

@@ -179,7 +179,7 @@ def open_with_ordered_microphone(page: Page, server: Server, question: Path) -> 
     return speech_page
 
 
-def frames_of(
+def make_frames(
     page: Page, direction: Literal["framesent", "framereceived"], kind: str
 ) -> list[dict[str, Any]]:
     """The events of one type that go over the page's WebSockets from now on; it grows."""
@@ -204,8 +204,8 @@ def test_who_speaks_or_presses_the_button_interrupts_the_answer(
     browser_page: Page, server: Server, question: Path
 ) -> None:
     page = browser_page
-    truncated = frames_of(page, "framesent", "conversation.item.truncate")
-    kept = frames_of(page, "framereceived", "conversation.item.retrieved")
+    truncated = make_frames(page, "framesent", "conversation.item.truncate")
+    kept = make_frames(page, "framereceived", "conversation.item.retrieved")
     speech_page = open_with_ordered_microphone(page, server, question)
     page.evaluate("window.say()")
     wait_for(page, SPEAKS)

@@ -7,11 +7,11 @@ from typing import Literal
 
 import pytest
 
+from cantata_bench.client import Target
 from cantata_bench.load import measured_load
 from cantata_bench.measure import in_own_process, stampede
 from cantata_bench.results import LoadSpec
 from cantata_bench.summary import summarise
-from cantata_bench.target import Target
 from tiers import scaled
 from timed import timed
 

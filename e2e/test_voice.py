@@ -29,9 +29,9 @@ LOSSY = ("mp3", "aac", "opus")
 FORMAT_SENTENCE = 1
 AT_A_TIME = 4
 """Requests; none changes another's samples (`test_concurrency.py`)."""
-MOST_POINTS_WORSE = 2.0
+MAX_POINTS_WORSE = 2.0
 """Than the card's word error rate, over all voices: 13 words of 640."""
-MOST_POINTS_WORSE_ONE_VOICE = 4.0
+MAX_POINTS_WORSE_ONE_VOICE = 4.0
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level1, pytest.mark.timeout(900)]
 
@@ -77,11 +77,11 @@ def readings(server: Server) -> Mapping[str, Sequence[Reading]]:
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return {
             voice: list(pool.map(partial(read, server, voice=voice), sentences))
-            for voice in voices_of(server)
+            for voice in list_voices(server)
         }
 
 
-def voices_of(server: Server) -> list[str]:
+def list_voices(server: Server) -> list[str]:
     return [voice["id"] for voice in server.get("/v1/audio/voices").json()["voices"]]
 
 
@@ -107,7 +107,7 @@ def decoded(data: bytes, sound_format: str) -> tuple[Samples, int]:
 @timed(one_sided=True)
 def test_files_are_made_faster_than_they_play(server: Server, figures: Callable[..., None]) -> None:
     sentence = speech.short_form()[0]
-    for voice in voices_of(server):
+    for voice in list_voices(server):
         reading = read(server, sentence, voice)
         rtf = reading.took_s / reading.duration_s
         figures(test="alone", voice=voice, RTF=f"{rtf:.3f}")
@@ -142,7 +142,7 @@ def test_each_voice_keeps_its_pace_and_ends_in_silence(
         least, most = speech.USUAL_DURATION_RATIO
         assert least < median(ratios) < most, f"{voice} takes {median(ratios):.3f} of the time"
         tail_s = median(waveform.tail_s(one.sound, one.sample_rate) for one in of_voice)
-        assert tail_s >= waveform.LEAST_USUAL_TAIL_S, f"{voice} ends with {tail_s:.3f} s of silence"
+        assert tail_s >= waveform.MIN_USUAL_TAIL_S, f"{voice} ends with {tail_s:.3f} s of silence"
 
 
 @pytest.mark.parametrize("sound_format", FORMATS)
@@ -181,8 +181,8 @@ def test_sentences_are_understood_as_the_card_says(
             offset=f"{max(abs(float(one.sound.mean())) for one in of_voice):.4f}",
             WER=f"{errors[-1]:.1f}% (card: {limits[-1]:.1f}%)",
         )
-        assert errors[-1] <= limits[-1] + MOST_POINTS_WORSE_ONE_VOICE, (voice, heard)
-    assert np.mean(errors) <= np.mean(limits) + MOST_POINTS_WORSE
+        assert errors[-1] <= limits[-1] + MAX_POINTS_WORSE_ONE_VOICE, (voice, heard)
+    assert np.mean(errors) <= np.mean(limits) + MAX_POINTS_WORSE
 
 
 def pitch_hz(samples: Samples, sample_rate: int) -> float:

@@ -87,7 +87,7 @@ SHARED = "cantata_layers"
 """The package of what models share."""
 
 
-def packages_of(plugin: ModelPlugin) -> frozenset[str]:
+def list_packages(plugin: ModelPlugin) -> frozenset[str]:
     """The top-level packages that a model's own code is in, and what it shares with others."""
     builders = (plugin.load_builder, plugin.load_chat_builder, plugin.load_image_builder)
     modules = [builder.__module__ for builder in builders if builder is not None]
@@ -122,7 +122,7 @@ def locate(model: str | None) -> LocatedModel:
     if model is not None and _HUB_ID.fullmatch(model):
         return _from_checkpoint(_fetched(model), plugins)
     if model is None:
-        model = _default_of(plugins)
+        model = _choose_default(plugins)
     name, separator, folder = (model or "").partition("=")
     plugin = plugins.get(name)
     if plugin is not None and separator:
@@ -145,7 +145,7 @@ def embedded_models() -> list[str]:
     return [plugin.name for plugin in ordered]
 
 
-def _default_of(plugins: Mapping[str, ModelPlugin]) -> str:
+def _choose_default(plugins: Mapping[str, ModelPlugin]) -> str:
     named = [plugin.name for plugin in plugins.values() if plugin.is_default]
     if len(named) != 1:
         state = f"several models are the default: {named}" if named else "no model is the default"
@@ -175,7 +175,7 @@ def _fetched(hub_id: str) -> Path:
 
 
 def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
-    kind = _kind_of(folder)
+    kind = _get_kind(folder)
     for plugin in plugins.values():
         if kind in plugin.model_types:
             return LocatedModel(plugin, folder)
@@ -183,7 +183,7 @@ def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> Locate
     raise ConfigError(f"{folder}: no plug-in loads {kind!r}; known: {known}")
 
 
-def _kind_of(folder: Path) -> Any:
+def _get_kind(folder: Path) -> Any:
     """What a checkpoint says that it is: the class of its pipeline, as diffusers writes it, its
     `model_type`, as transformers does, or its `architecture`, as some others do."""
     index = folder / "model_index.json"

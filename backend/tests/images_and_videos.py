@@ -61,7 +61,7 @@ def webp_bomb(side: int) -> bytes:
     return b"RIFF" + struct.pack("<I", len(chunk)) + chunk
 
 
-def grey_of(number: int, frames: int) -> int:
+def get_grey(number: int, frames: int) -> int:
     """The grey of a video's frame: brighter from frame to frame."""
     return 20 + round(200 * number / max(1, frames - 1))
 
@@ -107,7 +107,7 @@ def video_file(
         stream.codec_context.thread_count = 1
         track = None if sound is None else output.add_stream(sound[0], rate=48_000)
         for number in range(frames):
-            grey = grey_of(number, frames)
+            grey = get_grey(number, frames)
             shown = np.full((size[1], size[0], 3), grey, np.uint8) if pixels is None else pixels
             output.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
         output.mux(stream.encode(None))

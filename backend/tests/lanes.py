@@ -58,7 +58,7 @@ TIMED = "timed tests without the shared server"
 WITH_TIMED_TESTS = (
     "backend/tests/integration/test_cancellation.py",
     "backend/tests/integration/test_pipeline.py",
-    "benchmarks/tests/test_calm.py",
+    "benchmarks/tests/test_noise_guard.py",
 )
 VLLM = "vLLM in the test's process"
 """The unit of the files below: its imports take ten CPU seconds in each worker."""
@@ -169,7 +169,7 @@ _SPREAD = 0.8
 together: most of these are short."""
 
 
-def unit_of(nodeid: str) -> str:
+def get_unit(nodeid: str) -> str:
     """The unit of work that a worker receives."""
     path = nodeid.split("::", 1)[0]
     return UNITS.get(path, path)
@@ -249,10 +249,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     units: dict[str, bool] = {}
     for item in items:
-        unit = unit_of(item.nodeid)
+        unit = get_unit(item.nodeid)
         units[unit] = units.get(unit, False) or _waits(item)
     ranks = {unit: rank for rank, unit in enumerate(_in_order(units))}
-    items.sort(key=lambda item: (ranks[unit_of(item.nodeid)], _place(item)))
+    items.sort(key=lambda item: (ranks[get_unit(item.nodeid)], _place(item)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -262,7 +262,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class UnitScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return unit_of(nodeid)
+            return get_unit(nodeid)
 
         def _assign_work_unit(self, node: Any) -> None:
             if self.numnodes > COMPUTING:

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from cantata.api.app import create_app, mount_pages
 from cantata.api.lifecycle import Phase
-from cantata.api.listening import listen, url_of
+from cantata.api.listening import get_url, listen
 from cantata.api.serve import make_server
 from cantata.api.server_config import ServerOptions, build_settings
 from cantata.config import load_deployment
@@ -76,7 +76,7 @@ def served_plans(
         if pages:
             mount_pages(app)
         with _running(app, listener):
-            yield url_of(listener)
+            yield get_url(listener)
 
 
 @contextmanager

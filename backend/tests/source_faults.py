@@ -55,7 +55,7 @@ def injected(mutant: Mutant, modules: Sequence[str]) -> Iterator[None]:
 
 
 def _faulty(mutant: Mutant) -> CodeType:
-    loader = _loader_of(mutant.module)
+    loader = _get_loader(mutant.module)
     source = loader.get_source(mutant.module)
     assert source is not None
     assert source.count(mutant.right) == 1, "the fault's place has moved"
@@ -66,12 +66,12 @@ def _faulty(mutant: Mutant) -> CodeType:
 
 @cache
 def _right(module: str) -> CodeType:
-    code = _loader_of(module).get_code(module)
+    code = _get_loader(module).get_code(module)
     assert code is not None
     return code
 
 
-def _loader_of(module: str) -> ExecutionLoader:
+def _get_loader(module: str) -> ExecutionLoader:
     spec = importlib.util.find_spec(module)
     assert spec is not None
     assert isinstance(spec.loader, ExecutionLoader)

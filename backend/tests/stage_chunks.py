@@ -16,11 +16,11 @@ def codes_chunk(
     final: bool,
     words: tuple[WordTiming, ...] = (),
     *,
-    unheard: int = 0,
+    context_frames: int = 0,
     milestones: tuple[Milestone, ...] = (),
 ) -> Chunk[Codes]:
     """[T, Q] frames of an AR stage."""
-    return Chunk(request_id, CODES, index, Codes(values, unheard, words), final, milestones)
+    return Chunk(request_id, CODES, index, Codes(values, context_frames, words), final, milestones)
 
 
 def pcm_chunk(

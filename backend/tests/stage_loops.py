@@ -16,8 +16,8 @@ from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.pipeline import PCM, StageKind, StageSpec
 from cantata.contract.process.messages import (
-    Drain,
     Drained,
+    DrainStage,
     Measured,
     Output,
     Ping,
@@ -127,7 +127,7 @@ class Harness:
     def drain(self) -> None:
         if not self.draining:
             self.draining = True
-            self.control.send(Drain())
+            self.control.send(DrainStage())
 
     def register(self, request_id: str, payload: StageInput | None = None) -> None:
         self.control.send(Register(request_id, payload, False))
@@ -185,7 +185,7 @@ def running_loop(
         assert not thread.is_alive()
 
 
-def exchange_of(control: socket.socket, *listeners: socket.socket) -> Exchange:
+def build_exchange(control: socket.socket, *listeners: socket.socket) -> Exchange:
     """Of a last stage."""
     return Exchange(ECHO, BlockingChannel(control), listeners, {}, [PCM], async_chunk=True)
 

@@ -15,7 +15,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from cantata_bench.calm import ATTEMPTS, NotMeasured, measured_calmly, observed, wait_for_calm
+from cantata_bench.noise_guard import (
+    ATTEMPTS,
+    NotMeasured,
+    measure_undisturbed,
+    observed,
+    wait_for_calm,
+)
 
 R = TypeVar("R")
 
@@ -67,7 +73,7 @@ def timed(test: Callable[..., Any] | None = None, *, one_sided: bool = False) ->
 def measured(measure: Callable[[], R]) -> R:
     """What a fixture measures, on a calm machine; otherwise the tests that use it are skipped."""
     try:
-        return measured_calmly(measure)
+        return measure_undisturbed(measure)
     except NotMeasured as disturbed:
         pytest.skip(f"not measured: {disturbed}")
 

@@ -65,7 +65,7 @@ async def ask(http: httpx.AsyncClient, tokens: int, seed: int) -> Answered | Non
             return None
         response.raise_for_status()
         async for line in response.aiter_lines():
-            audio = _audio_of(line)
+            audio = _read_audio(line)
             now_s = time.monotonic() - began
             if audio.get("transcript"):
                 text_s.append(now_s)
@@ -76,7 +76,7 @@ async def ask(http: httpx.AsyncClient, tokens: int, seed: int) -> Answered | Non
     return Answered(text_s[0], text_s[-1], sound_s[0], whole_s, len(text_s), size / 2 / RATE)
 
 
-def _audio_of(line: str) -> dict[str, Any]:
+def _read_audio(line: str) -> dict[str, Any]:
     """The sound and its transcript in one server-sent event."""
     if not line.startswith("data: {"):
         return {}
@@ -96,7 +96,7 @@ async def ask_rounds(url: str, requests: int, tokens: int) -> list[list[Answered
     return rounds[1:]
 
 
-def row_of(rounds: list[list[Answered | None]], *, async_chunk: bool) -> tuple[str, ...]:
+def build_row(rounds: list[list[Answered | None]], *, async_chunk: bool) -> tuple[str, ...]:
     """A line of the table: medians over all requests."""
     answered = [[one for one in found if one is not None] for found in rounds]
     answers = [one for found in answered for one in found]
@@ -125,7 +125,7 @@ def measure_all(
         with serving(model, slots=max(requests), async_chunk=async_chunk, dtype=dtype) as server:
             for count in requests:
                 rounds = asyncio.run(ask_rounds(server.url, count, tokens))
-                yield row_of(rounds, async_chunk=async_chunk)
+                yield build_row(rounds, async_chunk=async_chunk)
 
 
 def main() -> None:

@@ -35,20 +35,22 @@ def transcribe(pcm: NDArray[np.int16], sample_rate_hz: int) -> str:
     decoder.start_utt()
     decoder.process_raw(np.concatenate([pad, loud, pad]).tobytes(), full_utt=True)
     decoder.end_utt()
-    heard = decoder.hyp()
-    return "" if heard is None else normalise(heard.hypstr)
+    hypothesis = decoder.hyp()
+    return "" if hypothesis is None else normalise(hypothesis.hypstr)
 
 
-def word_error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
+def word_error_rate(reference: Sequence[str], hypothesis: Sequence[str]) -> float:
     """Pooled over all sentences: wrong, missing and added words per word said."""
-    return float(jiwer.wer([normalise(text) for text in said], [normalise(text) for text in heard]))
+    return float(
+        jiwer.wer([normalise(text) for text in reference], [normalise(text) for text in hypothesis])
+    )
 
 
 def count_errors(text: str, pcm: bytes, sample_rate_hz: int) -> tuple[int, float]:
     """Words in `text`, and how many of them mono s16le `pcm` gets wrong, misses or adds."""
     words = len(normalise(text).split())
-    heard = transcribe(np.frombuffer(pcm, dtype="<i2"), sample_rate_hz)
-    return words, round(words * word_error_rate([text], [heard]))
+    hypothesis = transcribe(np.frombuffer(pcm, dtype="<i2"), sample_rate_hz)
+    return words, round(words * word_error_rate([text], [hypothesis]))
 
 
 def normalise(text: str) -> str:

@@ -12,8 +12,8 @@ from cantata.contract.data.errors import CantataError, ConfigError
 from cantata_bench.load_options import (
     ApiKey,
     Asr,
+    Baseline,
     BatchMode,
-    Floor,
     HonourRetryAfter,
     LongMinutes,
     MeasuredModel,
@@ -60,7 +60,7 @@ def bench(
     api_key: ApiKey = None,
     voice: Voices = None,
     honour_retry_after: HonourRetryAfter = True,
-    floor: Floor = True,
+    floor: Baseline = True,
     batch_mode: BatchMode = True,
     long_minutes: LongMinutes = 10.0,
     asr: Asr = False,
@@ -73,10 +73,10 @@ def bench(
     """
     if context.invoked_subcommand is not None:
         return
+    from cantata_bench.client import Target
     from cantata_bench.measure import Plan, ladder, measure_elsewhere, measure_here
     from cantata_bench.measure import stampede as stampede_loads
     from cantata_bench.results import LoadSpec
-    from cantata_bench.target import Target
 
     base = LoadSpec(
         kind="closed",
@@ -153,7 +153,7 @@ def gate(
 
     Ratios that other work on the machine disturbed are listed as not measured, and do not count.
     """
-    from cantata_bench.targets import goals
+    from cantata_bench.goals import goals
 
     found = goals(_read(result))
     measured = [goal for goal in found if not goal.doubt]
@@ -205,10 +205,10 @@ def scale(
     """Simulate many live listeners on one or more servers."""
     from cantata_bench.simulator.scaling import scale as predict
     from cantata_bench.simulator.scaling import scale_table
-    from cantata_bench.simulator.system import load_system, system_of
+    from cantata_bench.simulator.system import build_system, load_system
 
     try:
-        found = system_of(_read(system)) if system.suffix == ".json" else load_system(system)
+        found = build_system(_read(system)) if system.suffix == ".json" else load_system(system)
     except ConfigError as error:
         _fail(error.message)
     if servers is not None:

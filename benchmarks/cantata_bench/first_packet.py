@@ -90,8 +90,8 @@ async def hear_rounds(url: str, streams: int, frames: int) -> list[list[Heard]]:
 
 def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
     """A line of the table."""
-    heard = [one for found in rounds for one in found]
-    spoken = [one for one in heard if one.first_s is not None]
+    received = [one for found in rounds for one in found]
+    spoken = [one for one in received if one.first_s is not None]
     first = [one.first_s for one in spoken if one.first_s is not None] or [float("nan")]
     whole = [one.whole_s for one in spoken] or [float("nan")]
     rtf = [one.whole_s / one.audio_s for one in spoken] or [float("nan")]
@@ -101,7 +101,7 @@ def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
     return Row(
         async_chunk,
         len(rounds[0]),
-        refused=len(heard) - len(spoken),
+        refused=len(received) - len(spoken),
         first_p50_s=statistics.median(first),
         first_max_s=max(first),
         whole_p50_s=statistics.median(whole),

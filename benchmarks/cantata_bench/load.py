@@ -15,9 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from cantata_bench.listener import Listener, heard_at_s
-from cantata_bench.results import ClientHealth, LoadSpec, RequestRecord
-from cantata_bench.target import (
+from cantata_bench.client import (
     Connections,
     Refused,
     RequestFault,
@@ -25,6 +23,8 @@ from cantata_bench.target import (
     Target,
     open_speaker,
 )
+from cantata_bench.listener import Listener, heard_at_s
+from cantata_bench.results import ClientHealth, LoadSpec, RequestRecord
 from cantata_bench.texts import text_set
 
 CountErrors = Callable[[str, bytes, int], tuple[int, float]]
@@ -197,13 +197,13 @@ class _Load:
                 self._failed(sent_s, text, refusals, error)
                 return _GIVEN_UP_PAUSE_S
             else:
-                await self._heard(listener, sent_s, text, refusals)
+                await self._follow(listener, sent_s, text, refusals)
                 if self._spec.kind not in ("live", "reconnecting") or not listener.arrivals:
                     return 0.0
                 played_s = sent_s + heard_at_s(listener.arrivals)
                 return max(0.0, played_s - self.tally.now_s())
 
-    async def _heard(self, listener: Listener, sent_s: float, text: str, refusals: int) -> None:
+    async def _follow(self, listener: Listener, sent_s: float, text: str, refusals: int) -> None:
         words, errors = 0, 0.0
         if self._count_errors is not None and listener.arrivals:
             words, errors = await asyncio.to_thread(

@@ -66,7 +66,7 @@ HonourRetryAfter = Annotated[
     bool,
     typer.Option(help="Retry requests rejected with 429 when `retry-after` says; or give up."),
 ]
-Floor = Annotated[bool, typer.Option(help="Also measure the bare model, without a server.")]
+Baseline = Annotated[bool, typer.Option(help="Also measure the bare model, without a server.")]
 BatchMode = Annotated[bool, typer.Option(help="Also measure a server with `async_chunk: false`.")]
 LongMinutes = Annotated[
     float, typer.Option(min=0, help="Also speak one text of this many minutes; 0 for none.")

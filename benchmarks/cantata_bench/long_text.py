@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from cantata_bench.client import Target, open_speaker
 from cantata_bench.listener import Listener
 from cantata_bench.results import RequestRecord
-from cantata_bench.target import Target, open_speaker
 from cantata_bench.texts import varied_text
 
 

@@ -14,17 +14,17 @@ from cantata.config import CodecDeployment, Deployment, load_deployment
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plugin import ModelPlugin
 from cantata.plugins import locate
-from cantata_bench.calm import observed
-from cantata_bench.floor import measure_floor
+from cantata_bench.baseline import measure_floor
+from cantata_bench.client import Target
+from cantata_bench.interleave import Patience, in_turns
 from cantata_bench.load import measured_load
 from cantata_bench.long_text import speak_long
 from cantata_bench.machine import describe_machine, in_own_process
+from cantata_bench.noise_guard import observed
 from cantata_bench.processes import watched
-from cantata_bench.results import STAMPEDE, Floor, LoadResult, LoadSpec, LongText, Run
+from cantata_bench.results import STAMPEDE, Baseline, LoadResult, LoadSpec, LongText, Run
 from cantata_bench.server import running_server, stage_gauges
 from cantata_bench.summary import summarise
-from cantata_bench.target import Target
-from cantata_bench.turns import Patience, in_turns
 
 Tell = Callable[[str], None]
 
@@ -142,10 +142,10 @@ def _described(plugin: ModelPlugin, deployment: Deployment) -> Run:
     )
 
 
-def _calm_floor(model: str | None, plan: Plan, patience: Patience) -> Floor:
+def _calm_floor(model: str | None, plan: Plan, patience: Patience) -> Baseline:
     """Measured again while something disturbs it, `ATTEMPTS` times in all."""
 
-    def attempt() -> Floor:
+    def attempt() -> Baseline:
         with observed() as observation:
             floor = in_own_process(measure_floor, model, plan.floor_batches, plan.seed)
         return floor.model_copy(update={"disturbance": observation.disturbance})
@@ -161,12 +161,12 @@ def _compared(
     patience: Patience,
 ) -> Run:
     """The run with both modes' loads, measured in turns."""
-    told = _prefixed(patience.tell, "async_chunk false: ")
+    reported = _prefixed(patience.tell, "async_chunk false: ")
     for spec in plan.batch_loads:
         ours, theirs = in_turns(
             spec,
             lambda part: _load_once(part, *streaming, plan.asr, patience.tell),
-            lambda part: _load_once(part, *whole, plan.asr, told),
+            lambda part: _load_once(part, *whole, plan.asr, reported),
             patience,
         )
         run = run.model_copy(

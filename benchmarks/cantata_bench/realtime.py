@@ -95,7 +95,7 @@ class _Session:
     async def _answered(self) -> float:
         end_ms = (await self._event("input_audio_buffer.speech_stopped"))[1]["audio_end_ms"]
         at, _ = await self._event("response.output_audio.delta")
-        return at - self._time_of(end_ms / 1000)
+        return at - self._to_time(end_ms / 1000)
 
     async def _interrupted(self, onset_s: float) -> float:
         last_at = 0.0
@@ -107,7 +107,7 @@ class _Session:
                 if event["type"] == "response.done":
                     assert event["response"]["status"] == "cancelled", "the answer was too short"
                     # The last sound may have come before anything was said.
-                    return max(0.0, last_at - self._time_of(onset_s))
+                    return max(0.0, last_at - self._to_time(onset_s))
 
     async def _event(self, kind: str) -> tuple[float, dict[str, Any]]:
         async with asyncio.timeout(WAIT_S):
@@ -116,7 +116,7 @@ class _Session:
                 if event["type"] == kind:
                     return at, event
 
-    def _time_of(self, position_s: float) -> float:
+    def _to_time(self, position_s: float) -> float:
         return next(at for upto_s, at in self._sent_at if upto_s >= position_s - FRAME_S / 2)
 
     async def _listen(self) -> None:
@@ -128,7 +128,7 @@ class _Session:
     async def _speak(self) -> None:
         """A microphone that is always open."""
         size = 2 * round(FRAME_S * RATE)
-        begun = time.monotonic()
+        started = time.monotonic()
         while True:
             frame, self._rest = self._rest[:size].ljust(size, b"\0"), self._rest[size:]
             audio = base64.b64encode(frame).decode()
@@ -137,7 +137,7 @@ class _Session:
             )
             self._sent_s += FRAME_S
             self._sent_at.append((self._sent_s, time.monotonic()))
-            await asyncio.sleep(begun + self._sent_s - time.monotonic())
+            await asyncio.sleep(started + self._sent_s - time.monotonic())
 
 
 @asynccontextmanager

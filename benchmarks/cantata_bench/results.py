@@ -171,7 +171,7 @@ class LoadResult(Frozen):
     processes: tuple[ProcessUse, ...] = ()
     """The server's; empty if it was not started here."""
     disturbance: str = ""
-    """What other processes did meanwhile, from `calm.Evidence`; empty: nothing."""
+    """What other processes did meanwhile, from `noise_guard.Evidence`; empty: nothing."""
 
     @property
     def doubt(self) -> str:
@@ -224,7 +224,7 @@ class BareBatch(Frozen):
     second."""
 
 
-class Floor(Frozen):
+class Baseline(Frozen):
     """The same weights without a server: no server in one process could be faster."""
 
     frame_period_s: float
@@ -280,7 +280,7 @@ class Run(Frozen):
     max_batch_frames: int = 0
     server_ready_s: float | None = None
     stage_ready_s: dict[str, float] = {}
-    floor: Floor | None = None
+    floor: Baseline | None = None
     loads: tuple[LoadResult, ...] = ()
     batch_mode: tuple[LoadResult, ...] = ()
     """Repetitions of some loads with async_chunk: false, in turns with the others."""

@@ -20,8 +20,8 @@ from typing import Any
 
 import httpx
 
-from cantata_bench.calm import observed
 from cantata_bench.first_packet import serving
+from cantata_bench.noise_guard import observed
 from cantata_bench.tables import ms, table
 
 WORDS = (
@@ -46,8 +46,8 @@ class Pair:
 
 def first_turn(words: int, seed: int) -> dict[str, str]:
     """The user's first turn: for every seed, different words from the beginning on."""
-    said = random.Random(seed).choices(WORDS, k=words)
-    return {"role": "user", "content": " ".join((str(seed), *said))}
+    chosen = random.Random(seed).choices(WORDS, k=words)
+    return {"role": "user", "content": " ".join((str(seed), *chosen))}
 
 
 def second_turn(first: dict[str, str]) -> list[dict[str, str]]:
@@ -92,7 +92,7 @@ def ask_pairs(url: str, words: int, rounds: int) -> list[Pair]:
     return pairs[WARM_UP:]
 
 
-def row_of(words: int, pairs: list[Pair]) -> tuple[str, ...]:
+def build_row(words: int, pairs: list[Pair]) -> tuple[str, ...]:
     """A line of the table: medians."""
     return (
         str(words),
@@ -106,7 +106,7 @@ def row_of(words: int, pairs: list[Pair]) -> tuple[str, ...]:
 def report(model: str, words: list[int], rounds: int, dtype: str) -> Iterator[str]:
     """A table, when all is measured."""
     with serving(model, slots=1, dtype=dtype) as server, observed() as observation:
-        rows = [row_of(count, ask_pairs(server.url, count, rounds)) for count in words]
+        rows = [build_row(count, ask_pairs(server.url, count, rounds)) for count in words]
     yield f"Disturbed: {observation.disturbance or 'no'}.\n"
     head = ("words of the first turn", "prompt tokens", "TTFT cold", "TTFT warm", "warm / cold")
     yield table(head, rows)

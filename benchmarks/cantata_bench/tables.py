@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from cantata_bench.goals import goals
 from cantata_bench.results import RESERVES_S, LoadResult, ProcessUse, Run, Spread
-from cantata_bench.targets import goals
 
 _MIB = 2**20
 BUSY = 0.25

@@ -70,29 +70,29 @@ def _deployment(device: str, slots: int) -> dict[str, Any]:
 
 
 async def _closed_loop(url: str, streams: int, frames: int) -> ServeRow:
-    heard: list[Heard] = []
+    received: list[Heard] = []
     limits = httpx.Limits(max_connections=streams)
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
 
         async def stream(rounds: int) -> None:
-            heard.extend([await hear(http, frames) for _ in range(rounds)])
+            received.extend([await hear(http, frames) for _ in range(rounds)])
 
         await asyncio.gather(*(stream(1) for _ in range(streams)))
-        heard.clear()
+        received.clear()
         began = time.monotonic()
         await asyncio.gather(*(stream(ROUNDS - 1) for _ in range(streams)))
         wall_s = time.monotonic() - began
-    return _summary(streams, heard, wall_s)
+    return _summary(streams, received, wall_s)
 
 
-def _summary(streams: int, heard: list[Heard], wall_s: float) -> ServeRow:
-    spoken = [one for one in heard if one.first_s is not None]
+def _summary(streams: int, received: list[Heard], wall_s: float) -> ServeRow:
+    spoken = [one for one in received if one.first_s is not None]
     first_ms = [1000 * one.first_s for one in spoken if one.first_s is not None]
     rtf = [one.whole_s / one.audio_s for one in spoken]
     return ServeRow(
         streams=streams,
         spoken=len(spoken),
-        refused=len(heard) - len(spoken),
+        refused=len(received) - len(spoken),
         ttfp_p50_ms=statistics.median(first_ms) if first_ms else None,
         ttfp_p95_ms=float(np.percentile(first_ms, 95)) if first_ms else None,
         rtf_p50=statistics.median(rtf) if rtf else None,

@@ -20,7 +20,7 @@ from gpu.timing import Compared, compared
 
 BATCHES, FRAMES = (1, 4, 8, 16, 32, 64), (1, 2, 4, 8, 25)
 TINY_BATCHES, TINY_FRAMES = (1, 2), (1, 3)
-MOST_FRAMES = 256
+MAX_FRAMES = 256
 """B * T of a step; more only takes memory."""
 WHOLE = 1 << 28
 """Inputs side by side, 1 GB: a convolution is one product in every shape that is measured."""
@@ -50,7 +50,7 @@ def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[Code
     """
     decoder = SpeechDecoder(checkpoint, device)
     batches, frames = (TINY_BATCHES, TINY_FRAMES) if tiny else (BATCHES, FRAMES)
-    shapes = [(b, t) for b in batches for t in frames if b * t <= MOST_FRAMES]
+    shapes = [(b, t) for b in batches for t in frames if b * t <= MAX_FRAMES]
     served = causal_convolutions.BLOCK_VALUES
     try:
         for block_values in (served, WHOLE):

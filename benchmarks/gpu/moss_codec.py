@@ -22,7 +22,7 @@ BATCHES, FRAMES = (1, 4, 8, 16), (1, 2, 4, 8)
 TINY_BATCHES, TINY_FRAMES = (1, 2), (1, 3)
 LOCAL_CODEBOOKS = 12
 """How many of its tokenizer's codebooks MOSS-TTS-Local uses."""
-MOST_FRAMES = 32
+MAX_FRAMES = 32
 """B * T of a step: each frame attends apart, so its kernels are launched once more."""
 
 
@@ -44,7 +44,7 @@ def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[Moss
     tiny_shapes = {"local": codec_configs.TINY_LOCAL, "nano": codec_configs.TINY_NANO}
     published = {"local": codec_configs.LOCAL, "nano": codec_configs.NANO}
     batches, frames = (TINY_BATCHES, TINY_FRAMES) if tiny else (BATCHES, FRAMES)
-    shapes = [(b, t) for b in batches for t in frames if b * t <= MOST_FRAMES]
+    shapes = [(b, t) for b in batches for t in frames if b * t <= MAX_FRAMES]
     for model, shape in (tiny_shapes if tiny else published).items():
         used = LOCAL_CODEBOOKS if model == "local" and not tiny else shape.codebooks
         with tempfile.TemporaryDirectory() as folder:

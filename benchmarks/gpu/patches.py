@@ -67,8 +67,8 @@ class PatchStep:
     ) -> torch.Tensor:
         """[R, P * C + H]: the patches and their rows."""
         given = Conditions(hidden=hidden, previous=previous, guidance=guidance)
-        made = self._solver(noise, given, (self._steps,) * len(noise))
-        return torch.cat([made.flatten(1), self._encoder(made)], dim=1)
+        output = self._solver(noise, given, (self._steps,) * len(noise))
+        return torch.cat([output.flatten(1), self._encoder(output)], dim=1)
 
 
 def shape(tiny: bool) -> tuple[VoxCpm2Config, float]:

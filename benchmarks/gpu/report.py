@@ -23,8 +23,8 @@ class PartResult:
     @property
     def summary(self) -> str:
         """The outcome in one line."""
-        said = f"{self.outcome}, {len(self.rows)} rows in {self.seconds:g} s"
-        return f"{said}: {self.reason}" if self.reason else said
+        outcome = f"{self.outcome}, {len(self.rows)} rows in {self.seconds:g} s"
+        return f"{outcome}: {self.reason}" if self.reason else outcome
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -57,8 +57,8 @@ def _compared(step: Row, audio_s: float) -> str:
     """Columns of one plain call and its graph."""
     eager, graph = step["eager"]["median_ms"], step["graph"]
     if graph is None:
-        told = step["graph_error"] or "not captured"
-        return f"{eager:.2f} | {told} | | | {1000 * audio_s / eager:.1f} |"
+        graph = step["graph_error"] or "not captured"
+        return f"{eager:.2f} | {graph} | | | {1000 * audio_s / eager:.1f} |"
     replay = graph["timing"]["median_ms"]
     return (
         f"{eager:.2f} | {replay:.2f} | {eager / replay:.1f} | {graph['difference']:.1g} | "

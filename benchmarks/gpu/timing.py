@@ -12,7 +12,7 @@ import torch
 from cantata.stages.common.graphs import ShapeGraphs
 
 WARM_UPS = 3
-LEAST_CALLS, MOST_CALLS = 5, 200
+MIN_CALLS, MAX_CALLS = 5, 200
 BUDGET_S = 0.5
 """Seconds for one median, beyond the least number of calls."""
 TINY_BUDGET_S = 0.05
@@ -55,7 +55,7 @@ def timed(call: Callable[[], object], device: torch.device) -> Timing:
     _finish(device)
     took: list[float] = []
     end = time.perf_counter() + BUDGET_S
-    while len(took) < LEAST_CALLS or (len(took) < MOST_CALLS and time.perf_counter() < end):
+    while len(took) < MIN_CALLS or (len(took) < MAX_CALLS and time.perf_counter() < end):
         began = time.perf_counter()
         call()
         _finish(device)

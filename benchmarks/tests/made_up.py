@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cantata_bench.results import (
     BareBatch,
+    Baseline,
     ClientHealth,
     FirstPacket,
-    Floor,
     LoadResult,
     LoadSpec,
     Machine,
@@ -90,7 +90,7 @@ def made_up_run() -> Run:
         max_chunk_frames=8,
         max_batch_frames=32,
         server_ready_s=12.0,
-        floor=Floor(
+        floor=Baseline(
             frame_period_s=0.08,
             talker="talker",
             decoder="decoder",

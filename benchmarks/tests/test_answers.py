@@ -8,14 +8,14 @@ import json
 import httpx
 import pytest
 
-from cantata_bench.answers import Answered, ask, row_of
+from cantata_bench.answers import Answered, ask, build_row
 
 EARLY = Answered(0.1, 0.5, 0.2, 2.0, pieces=5, audio_s=1.5)
 LATE = Answered(0.3, 0.7, 0.9, 4.0, pieces=3, audio_s=2.5)
 
 
 def test_a_row_tells_medians_and_what_was_refused() -> None:
-    row = row_of([[EARLY, LATE], [EARLY, None]], async_chunk=True)
+    row = build_row([[EARLY, LATE], [EARLY, None]], async_chunk=True)
     assert row == ("true", "2", "1", "100 ms", "100.0 ms", "200 ms", "2 of 3", "2.00 s", "0.9")
 
 

@@ -17,9 +17,9 @@ from cantata_bench.images.simulated import (
     arrivals,
     by_plan,
     first_come,
+    get_size,
     published_cost,
     simulate,
-    size_of,
 )
 
 ORDER = ReferenceJob("a boat", 4, 2, 20, 7, 3.0)
@@ -69,7 +69,7 @@ async def test_one_leaves_after_some_steps_and_waits_until_nothing_is_held() -> 
 def test_the_cost_of_the_published_shape_is_near_what_was_measured() -> None:
     cost = published_cost()
     for (side, pictures), seconds in MEASURED_S.items():
-        assert cost.seconds(size_of(side, pictures)) == pytest.approx(seconds, rel=0.35)
+        assert cost.seconds(get_size(side, pictures)) == pytest.approx(seconds, rel=0.35)
 
 
 @pytest.mark.parametrize(("utilisation", "at_most"), [(0.5, 0.9), (0.8, 0.65), (0.95, 0.5)])

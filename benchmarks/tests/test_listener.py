@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cantata_bench.client import build_timeline
 from cantata_bench.listener import Listener, heard_at_s, onset_s, underrun_s
-from cantata_bench.target import timeline_of
 
 RATE = 1000
 
@@ -70,4 +70,6 @@ def test_an_answer_without_sound_has_failed() -> None:
 
 def test_a_server_timing_header_is_read_in_seconds() -> None:
     header = 'text;dur=4.1, cache, admit;desc="a place";dur=0.6, talker; dur=87'
-    assert timeline_of(header) == pytest.approx({"text": 0.0041, "admit": 0.0006, "talker": 0.087})
+    assert build_timeline(header) == pytest.approx(
+        {"text": 0.0041, "admit": 0.0006, "talker": 0.087}
+    )

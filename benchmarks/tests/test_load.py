@@ -11,10 +11,10 @@ from fake_service import eventually
 from live_server import Server
 
 from cantata.contract.data.errors import RequestFailed
+from cantata_bench.client import Target
 from cantata_bench.load import ClientReport, _Load, _measured
 from cantata_bench.results import LoadSpec, RequestRecord
 from cantata_bench.server import free_port
-from cantata_bench.target import Target
 
 Transport = Literal["websocket", "http"]
 TRANSPORTS: tuple[Transport, ...] = ("websocket", "http")
@@ -42,7 +42,7 @@ async def put_on_until(
 async def test_a_closed_loop_keeps_its_streams_busy(server: Server, transport: Transport) -> None:
     server.service.solo.behaviour.interval_s = 0.02
     report = await put_on(server, streams=3, transport=transport, seconds=1.5)
-    assert server.service.solo.counts.most_open == 3
+    assert server.service.solo.counts.max_open == 3
     assert len(report.records) > 3
     assert {record.outcome for record in report.records} == {"spoken"}
     for record in report.records:
@@ -73,7 +73,7 @@ async def test_open_arrivals_come_by_themselves_and_are_the_seed_s(server: Serve
     server.service.solo.behaviour.first_after_s = 0.4
     report = await put_on(server, kind="open", rate=30.0, seconds=0.5, seed=5)
     assert len(report.records) > 5
-    assert server.service.solo.counts.most_open > 3
+    assert server.service.solo.counts.max_open > 3
     again = await put_on(server, kind="open", rate=30.0, seconds=0.5, seed=5)
     assert len(again.records) == len(report.records)
 

@@ -45,7 +45,7 @@ def test_a_stampede_is_three_times_what_has_room_in_every_kind_of_listener() -> 
 async def test_a_server_elsewhere_is_measured_by_its_url(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cantata_bench.turns.wait_for_calm", lambda: None)  # no figure matters
+    monkeypatch.setattr("cantata_bench.interleave.wait_for_calm", lambda: None)  # no figure matters
     command = [
         "--url", server.url, "--streams", "2", "--rate", "0", "--transport", "http",
         "--texts", "short", "--seconds", "1", "--warm-up", "0", "--long-minutes", "0",

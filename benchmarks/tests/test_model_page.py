@@ -15,13 +15,13 @@ from live_server import Server
 
 from cantata.contract.data.request import PipelineRequest
 from cantata.plugins import LocatedModel
-from cantata_bench.floor import BarePipeline
-from cantata_bench.model_page.bare import round_of
+from cantata_bench.baseline import BarePipeline
+from cantata_bench.model_page.bare import run_round
 from cantata_bench.model_page.measure import Figures, Row, Settings, ask_rounds, measure
 from cantata_bench.model_page.pictures import Pictures, pictures_within
 from cantata_bench.model_page.speech import Speech
 from cantata_bench.model_page.tables import page_text
-from cantata_bench.model_page.work import Rounds, Taken, rounds_of
+from cantata_bench.model_page.work import Rounds, Taken, collect_rounds
 
 FRAMES, PERIOD_S = 6, 0.08
 FAST = Rounds(first_p50_s=0.1, first_max_s=0.3, whole_p50_s=2.0, rtf_p50=0.5, per_second=8.0)
@@ -37,7 +37,7 @@ class Counted(Speech):
 def test_a_bare_round_ends_with_its_last_request() -> None:
     talker, decoder = CountingTalker(), CountingDecoder()
     stages = BarePipeline(PIPELINE, {"first": talker, "last": decoder})
-    taken = round_of(stages, None, Counted(FRAMES), 3)  # type: ignore[arg-type]
+    taken = run_round(stages, None, Counted(FRAMES), 3)  # type: ignore[arg-type]
     assert talker.most == 3
     for one in taken:
         assert 0 < one.first_s < one.whole_s
@@ -47,7 +47,7 @@ def test_a_bare_round_ends_with_its_last_request() -> None:
 
 async def test_speech_is_asked_for_all_at_once(server: Server) -> None:
     found = await ask_rounds(server.url, Speech(FRAMES), at_once=3, rounds=2)
-    assert server.solo.counts.most_open == 3
+    assert server.solo.counts.max_open == 3
     assert len(server.solo.counts.requests) == 9  # with a round that is not counted
     assert 0 < found.first_p50_s <= found.first_max_s
     assert found.refused == 0
@@ -84,11 +84,11 @@ def test_a_round_takes_as_long_as_its_slowest() -> None:
         [Taken(0.4, 2.0, 2.0), None],
         [Taken(0.3, 2.0, 2.0), Taken(0.3, 2.0, 2.0)],
     ]
-    found = rounds_of(rounds)
+    found = collect_rounds(rounds)
     assert (found.first_p50_s, found.first_max_s, found.whole_p50_s) == (0.3, 0.4, 2.0)
     assert (found.rtf_p50, found.per_second, found.refused) == (1.0, 1.0, 1)
     with pytest.raises(RuntimeError, match="no room for any"):
-        rounds_of([*rounds, [None]])
+        collect_rounds([*rounds, [None]])
 
 
 def figures(*rows: Row, draws: bool = False) -> Figures:

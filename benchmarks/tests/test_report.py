@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from made_up import load, made_up_run, record
 
+from cantata_bench.goals import goals
 from cantata_bench.plots import plot
 from cantata_bench.results import LongText, ProcessUse, Run
 from cantata_bench.summary import summarise
 from cantata_bench.tables import percent, put_between_markers, report
-from cantata_bench.targets import goals
 
 
 def test_a_run_survives_its_file() -> None:

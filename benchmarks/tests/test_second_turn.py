@@ -6,7 +6,7 @@ import json
 
 import httpx
 
-from cantata_bench.second_turn import Pair, ask, first_turn, row_of, second_turn
+from cantata_bench.second_turn import Pair, ask, build_row, first_turn, second_turn
 
 
 def test_first_turns_are_as_long_and_differ_from_their_beginning_on() -> None:
@@ -49,4 +49,4 @@ def test_the_first_text_counts_and_not_the_first_event() -> None:
 
 def test_a_row_tells_medians_of_pairs() -> None:
     pairs = [Pair(0.02, 0.2, 90), Pair(0.05, 0.1, 91), Pair(0.01, 0.1, 92)]
-    assert row_of(7, pairs) == ("7", "91", "100 ms", "20 ms", "0.10")
+    assert build_row(7, pairs) == ("7", "91", "100 ms", "20 ms", "0.10")

@@ -14,7 +14,7 @@ from cantata_bench.simulator.clock import run_virtually
 from cantata_bench.simulator.loads import Prediction, simulate
 from cantata_bench.simulator.plan import scenarios
 from cantata_bench.simulator.scaling import replicas_table, scale, scale_table
-from cantata_bench.simulator.system import StepCost, System, fit, system_of
+from cantata_bench.simulator.system import StepCost, System, build_system, fit
 
 
 def predict(system: System, **spec: object) -> Prediction:
@@ -81,7 +81,7 @@ SYSTEMS = {"steady": SYSTEM, "noisy": NOISY}
 
 
 @cache
-def room_of(name: str) -> LoadSummary:
+def measure_room(name: str) -> LoadSummary:
     """As many as have room."""
     return said(SYSTEMS[name], streams=16, seconds=20.0)
 
@@ -89,7 +89,7 @@ def room_of(name: str) -> LoadSummary:
 @pytest.mark.parametrize("kind", ["closed", "live", "reconnecting"])
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_in_a_stampede_those_who_are_admitted_hear_no_gap(name: str, kind: str) -> None:
-    room, system = room_of(name), SYSTEMS[name]
+    room, system = measure_room(name), SYSTEMS[name]
     crowd = said(system, kind=kind, streams=48, arrive_within_s=2.0, retry_s=1.0, seconds=20.0)
     assert crowd.refusals > 0
     assert crowd.continuous[0] >= 0.995
@@ -171,7 +171,7 @@ def test_a_fit_finds_the_line() -> None:
 
 
 def test_a_run_gives_its_system() -> None:
-    found = system_of(made_up_run())
+    found = build_system(made_up_run())
     assert found.prefill_s == pytest.approx(SYSTEM.prefill_s)
     assert (found.slots, found.max_batch_frames, found.processors) == (16, 32, 2)
     assert found.characters_per_s == pytest.approx(15.0)

@@ -38,7 +38,7 @@ async def say(session: RealtimeSession, sound: bytes) -> None:
         await session.send_audio(frame)
 
 
-async def answer_of(session: RealtimeSession, until: str, answer: Answer) -> Answer:
+async def collect_answer(session: RealtimeSession, until: str, answer: Answer) -> Answer:
     """What is spoken up to an event of this type."""
     async with asyncio.timeout(PATIENCE_S):
         async for event in session:
@@ -54,18 +54,18 @@ async def answer_of(session: RealtimeSession, until: str, answer: Answer) -> Ans
 
 async def test_a_spoken_turn(server: Address, session: RealtimeSession) -> None:
     await say(session, spoken(server))
-    (await answer_of(session, "audio_end", Answer())).assert_understood()
+    (await collect_answer(session, "audio_end", Answer())).assert_understood()
 
 
 async def test_a_barge_in(server: Address, session: RealtimeSession) -> None:
     await say(session, spoken(server, LONG_QUESTION))
-    await answer_of(session, "audio", Answer())
+    await collect_answer(session, "audio", Answer())
     await say(session, spoken(server))
-    await answer_of(session, "audio_interrupted", Answer())
-    await answer_of(session, "audio_end", Answer())
-    (await answer_of(session, "audio_end", Answer())).assert_understood()
+    await collect_answer(session, "audio_interrupted", Answer())
+    await collect_answer(session, "audio_end", Answer())
+    (await collect_answer(session, "audio_end", Answer())).assert_understood()
 
 
 async def test_a_written_message_is_answered_aloud(session: RealtimeSession) -> None:
     await session.send_message("The children walk home along the river after school.")
-    (await answer_of(session, "audio_end", Answer())).assert_understood()
+    (await collect_answer(session, "audio_end", Answer())).assert_understood()

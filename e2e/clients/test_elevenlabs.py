@@ -13,7 +13,7 @@ from elevenlabs.core.api_error import ApiError
 
 from .conftest import Address
 from .listening import KEY, SENTENCES, assert_heard, decode, samples
-from .tls import tls_in_front_of
+from .tls import serve_tls_proxy
 
 pytestmark = pytest.mark.e2e
 
@@ -99,7 +99,7 @@ async def test_realtime(
 ) -> None:
     """Words over a WebSocket. The SDK asks for TLS whatever the address is."""
     words = iter([f"{word} " for word in SENTENCES.split()])
-    async with tls_in_front_of(server.http, tmp_path / "authority.pem") as address:
+    async with serve_tls_proxy(server.http, tmp_path / "authority.pem") as address:
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
         speech = ElevenLabs(api_key=KEY, base_url=address).text_to_speech
         pieces = speech.convert_realtime(

@@ -22,7 +22,7 @@ def model(painter: dict[str, Any]) -> str:
     return f"openai/{painter['id']}"
 
 
-def size_of(encoded: str | None) -> tuple[int, int]:
+def get_size(encoded: str | None) -> tuple[int, int]:
     with Image.open(io.BytesIO(base64.b64decode(encoded or ""))) as image:
         image.load()
         return image.size
@@ -32,7 +32,7 @@ def test_pictures(server: Address, model: str) -> None:
     options = {"model": model, "api_base": f"{server.http}/v1", "api_key": KEY}
     several = litellm.image_generation("a red house", n=2, seed=7, size="64x64", **options)
     assert several.data is not None
-    assert [size_of(picture.b64_json) for picture in several.data] == [(64, 64)] * 2
+    assert [get_size(picture.b64_json) for picture in several.data] == [(64, 64)] * 2
     assert several.usage is not None
     assert several.usage.output_tokens > 0
     second = litellm.image_generation(
@@ -75,7 +75,7 @@ def test_an_edit(server: Address, painter: dict[str, Any], model: str) -> None:
     if painter["images"]["max_references"]:
         answer = edit()
         assert answer.data is not None
-        assert size_of(answer.data[0].b64_json) == (64, 64)
+        assert get_size(answer.data[0].b64_json) == (64, 64)
     else:
         with pytest.raises(litellm.BadRequestError, match="draws from text only"):
             edit()

@@ -18,7 +18,7 @@ from .listening import KEY, LONG_TEXT, SENTENCES, assert_heard, decode, samples
 
 pytestmark = pytest.mark.e2e
 
-_MOST_ROOM = 64
+_MAX_ROOM = 64
 T = TypeVar("T")
 
 
@@ -150,9 +150,9 @@ def _crowd(server: Address, listeners: contextlib.ExitStack, ask: Callable[[], T
     there is room for may change at any time."""
     body = {"input": LONG_TEXT, "response_format": "pcm"}
     http = listeners.enter_context(httpx.Client(timeout=60, limits=httpx.Limits()))
-    for _ in range(_MOST_ROOM):
+    for _ in range(_MAX_ROOM):
         request = http.build_request("POST", f"{server.http}/v1/audio/speech", json=body)
         listeners.callback(http.send(request, stream=True).close)
         if (answer := ask()) is not None:
             return answer
-    raise AssertionError(f"the server had room for {_MOST_ROOM} listeners")
+    raise AssertionError(f"the server had room for {_MAX_ROOM} listeners")

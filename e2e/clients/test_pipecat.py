@@ -80,7 +80,7 @@ async def test_deepgram_over_http(server: Address, session: aiohttp.ClientSessio
     await run(service, [TTSSpeakFrame(SENTENCES)])
 
 
-def words_of(frames: Sequence[Frame]) -> list[str]:
+def collect_words(frames: Sequence[Frame]) -> list[str]:
     texts = [frame.text for frame in frames if isinstance(frame, TTSTextFrame)]
     return " ".join(texts).split()
 
@@ -93,7 +93,7 @@ async def test_elevenlabs(server: Address) -> None:
         stop_frame_timeout_s=PATIENCE_S,
     )
     down = await run(service, answer_of_a_language_model())
-    assert words_of(down) == SENTENCES.split()
+    assert collect_words(down) == SENTENCES.split()
 
 
 async def test_elevenlabs_over_http(server: Address, session: aiohttp.ClientSession) -> None:
@@ -104,4 +104,4 @@ async def test_elevenlabs_over_http(server: Address, session: aiohttp.ClientSess
         settings=ElevenLabsHttpTTSService.Settings(voice="JBFqnCBsd6RMkjVDRZzb"),
     )
     down = await run(service, [TTSSpeakFrame(SENTENCES)])
-    assert words_of(down) == SENTENCES.split()
+    assert collect_words(down) == SENTENCES.split()

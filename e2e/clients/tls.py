@@ -14,7 +14,7 @@ import trustme
 
 
 @asynccontextmanager
-async def tls_in_front_of(url: str, authority: Path) -> AsyncIterator[str]:
+async def serve_tls_proxy(url: str, authority: Path) -> AsyncIterator[str]:
     """An https address on this machine that leads to an http one.
 
     Args:

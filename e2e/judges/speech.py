@@ -33,9 +33,9 @@ USUAL_DURATION_RATIO = (0.985, 1.07)
 """The median over a voice's sentences; found: 1.02 to 1.04."""
 LOUDNESS_DB = {"clara": -15.0, "ben": -19.7, "ruby": -15.3, "ewan": -20.3}
 """Root mean square over full scale, mean of the short form's sentences."""
-MOST_FROM_LOUDNESS_DB = 2.5
+MAX_FROM_LOUDNESS_DB = 2.5
 EMBEDDING_RATE = 24_000
-LEAST_PAUSE_S = 0.15
+MIN_PAUSE_S = 0.15
 """A stop's closure is silent for up to 0.1 s."""
 
 
@@ -137,13 +137,13 @@ def faults(text: str, voice: str, sound: Samples, rate: int) -> list[str]:
     if not least < ratio < most:
         found.append(f"it takes {ratio:.2f} of the teacher's time")
     loudness = loudness_db(sound)
-    if abs(loudness - LOUDNESS_DB[voice]) > MOST_FROM_LOUDNESS_DB:
+    if abs(loudness - LOUDNESS_DB[voice]) > MAX_FROM_LOUDNESS_DB:
         found.append(f"its level is {loudness:.1f} dB, usual is {LOUDNESS_DB[voice]}")
     if (nearest_voice := sounds_like(sound, rate)) != voice:
         found.append(f"it sounds like {nearest_voice}")
     # Of the pauses within a sentence, each has its punctuation mark.
-    inner = [one for one in pauses(sound, rate, LEAST_PAUSE_S) if one[1] < len(sound) / rate - 0.02]
-    inner = [one for one in inner if one[0] > LEAST_PAUSE_S]
+    inner = [one for one in pauses(sound, rate, MIN_PAUSE_S) if one[1] < len(sound) / rate - 0.02]
+    inner = [one for one in inner if one[0] > MIN_PAUSE_S]
     if len(inner) > len(re.findall(r"[,;:]", text)):
         found.append(f"it pauses at {', '.join(f'{start:.2f} s' for start, _ in inner)}")
     return found

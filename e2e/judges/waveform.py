@@ -13,29 +13,29 @@ from numpy.typing import NDArray
 
 Samples = NDArray[np.float32]
 
-MOST_MEAN = 0.01
-MOST_LOCAL_MEAN = 0.025
+MAX_MEAN = 0.01
+MAX_LOCAL_MEAN = 0.025
 LOCAL_S = 0.25
 HOLE_S = 0.004
 """A constant run of this length must begin and end in near silence."""
 BESIDE_HOLE_S = 0.003
-MOST_BESIDE_HOLE = 0.004
-MOST_JUMP = 0.7
+MAX_BESIDE_HOLE = 0.004
+MAX_JUMP = 0.7
 """Largest jump between neighbouring samples; a sample that wraps round jumps by nearly two."""
-MOST_CLICK = 6.5
+MAX_CLICK = 6.5
 CLICK_REACH, CLICK_AROUND = 6, 240
 FLAT_TOP_SAMPLES = 5
 FLAT_TOP_LEVEL = 0.1
 FULL_SCALE = 0.999
 REPEAT_S = 0.005
 QUIET_END_S = 0.02
-MOST_AT_END = 0.003
+MAX_AT_END = 0.003
 QUIET_DB = -40.0
 """Relative to the loud parts of the sentence: what counts as a pause."""
 HOP_S = 0.005
-MOST_HEAD_S = 0.12
-LEAST_TAIL_S = 0.05
-LEAST_USUAL_TAIL_S = 0.1
+MAX_HEAD_S = 0.12
+MIN_TAIL_S = 0.05
+MIN_USUAL_TAIL_S = 0.1
 """Least median of the silence at the end of a voice's sentences: a cut of 40 ms shows."""
 
 
@@ -66,10 +66,10 @@ def runs(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
-def pauses(sound: Samples, rate: int, least_s: float) -> list[tuple[float, float]]:
+def pauses(sound: Samples, rate: int, min_s: float) -> list[tuple[float, float]]:
     """Start and end of each silence of at least this length, in seconds."""
     quiet = runs(level_db(sound, rate) < QUIET_DB)
-    return [(a * HOP_S, b * HOP_S) for a, b in quiet if (b - a) * HOP_S >= least_s]
+    return [(a * HOP_S, b * HOP_S) for a, b in quiet if (b - a) * HOP_S >= min_s]
 
 
 def tail_s(sound: Samples, rate: int) -> float:
@@ -89,7 +89,7 @@ def holes(sound: Samples, rate: int) -> Iterator[tuple[float, float]]:
         if end - start < HOLE_S * rate or start < beside or end > len(sound) - beside - 1:
             continue
         edges = np.concatenate([sound[start - beside : start], sound[end + 1 : end + 1 + beside]])
-        if np.abs(edges - sound[start]).max() > MOST_BESIDE_HOLE:
+        if np.abs(edges - sound[start]).max() > MAX_BESIDE_HOLE:
             yield start / rate, (end - start) / rate
 
 
@@ -107,24 +107,24 @@ def sharpest_click(sound: Samples) -> tuple[float, int]:
 
 
 def _offset(sound: Samples, rate: int) -> Iterator[str]:
-    if abs(float(sound.mean())) >= MOST_MEAN:
+    if abs(float(sound.mean())) >= MAX_MEAN:
         yield f"an offset of {sound.mean():.3f}"
     width = round(LOCAL_S * rate)
     sums = np.concatenate([[0.0], np.cumsum(sound, dtype=np.float64)])
     local = np.abs(sums[width:] - sums[:-width]) / width
-    if local.max(initial=0.0) >= MOST_LOCAL_MEAN:
+    if local.max(initial=0.0) >= MAX_LOCAL_MEAN:
         yield f"an offset of {local.max():.3f} at {local.argmax() / rate:.2f} s"
 
 
 def _edges(sound: Samples, rate: int) -> Iterator[str]:
     end = float(np.abs(sound[-round(QUIET_END_S * rate) :]).max())
-    if end > MOST_AT_END:
+    if end > MAX_AT_END:
         yield f"it ends in the middle of sound, at a level of {end:.3f}"
     loud = np.flatnonzero(level_db(sound, rate) >= QUIET_DB)
-    if int(loud[0]) * HOP_S > MOST_HEAD_S:
+    if int(loud[0]) * HOP_S > MAX_HEAD_S:
         yield f"{int(loud[0]) * HOP_S:.2f} s of silence before it begins"
     tail = tail_s(sound, rate)
-    if tail < LEAST_TAIL_S:
+    if tail < MIN_TAIL_S:
         yield f"only {1000 * tail:.0f} ms of silence at its end"
 
 
@@ -140,10 +140,10 @@ def _clipping(sound: Samples) -> Iterator[str]:
 
 def _clicks(sound: Samples, rate: int) -> Iterator[str]:
     jump = np.abs(np.diff(sound))
-    if jump.max() > MOST_JUMP:
+    if jump.max() > MAX_JUMP:
         yield f"a jump of {jump.max():.2f} at {jump.argmax() / rate:.2f} s"
     sharpness, at = sharpest_click(sound)
-    if sharpness > MOST_CLICK:
+    if sharpness > MAX_CLICK:
         yield f"a click ({sharpness:.1f}) at {at / rate:.2f} s"
 
 
@@ -157,7 +157,7 @@ def _repetition(sound: Samples, rate: int) -> Iterator[str]:
     sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(whole * powers)])
     # A window's sum has the power of its place: bring all to the last place's.
     keys = (sums[width:] - sums[:-width]) * powers[::-1][width - 1 :]
-    moving = np.array([]) if not len(keys) else _span(sound, width) > MOST_BESIDE_HOLE
+    moving = np.array([]) if not len(keys) else _span(sound, width) > MAX_BESIDE_HOLE
     order = np.argsort(keys, kind="stable")
     same = (keys[order][1:] == keys[order][:-1]) & moving[order[1:]]
     if same.any():

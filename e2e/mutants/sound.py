@@ -5,7 +5,7 @@ from __future__ import annotations
 from .mutant import Mutant
 
 STAGE = "backend/cantata/stages/codec/stage.py"
-EMITTED = "        samples = decoded.samples[unheard * self._decoder.samples_per_frame :]\n"
+EMITTED = "        samples = decoded.samples[context_frames * self._decoder.samples_per_frame :]\n"
 ENDING = "        final = stream.complete and not stream.frames\n"
 JUDGED = ("e2e/test_judges.py::test_sound_speech_has_no_fault",)
 USUAL = ("e2e/test_voice.py::test_each_voice_keeps_its_pace_and_ends_in_silence",)

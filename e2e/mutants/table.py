@@ -12,7 +12,7 @@ BEGIN = "<!-- mutants: written by `make mutants` -->"
 END = "<!-- end of mutants -->"
 
 
-def table_of(mutants: Sequence[Mutant], trials: Mapping[str, Trial], earlier: str = "") -> str:
+def build_table(mutants: Sequence[Mutant], trials: Mapping[str, Trial], earlier: str = "") -> str:
     """In the catalogue's order. A fault that was not tried keeps its row of the earlier table."""
     kept = {row.split(" | ")[0]: row for row in earlier.splitlines()}
     rows = []
@@ -30,7 +30,7 @@ def write_table(document: Path, mutants: Sequence[Mutant], trials: Mapping[str, 
     text = document.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     earlier, after = rest.split(END)
-    table = table_of(mutants, trials, earlier)
+    table = build_table(mutants, trials, earlier)
     document.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
 
 

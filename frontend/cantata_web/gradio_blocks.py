@@ -18,11 +18,11 @@ from starlette.routing import Mount
 
 from cantata_web.streaming_speech import StreamingSpeech
 
-MOST_S = 600.0
+MAX_S = 600.0
 """A request that takes longer is given up."""
 KEPT_S = 600
 """Files are deleted after it."""
-MOST_WAITING = 64
+MAX_WAITING = 64
 """More calls are rejected."""
 FIRST_TEXT = "It rained all night, but by the time we reached the harbour the sky had cleared."
 
@@ -45,7 +45,7 @@ def build_app(server_url: str, open_client: OpenClient, folder: Path) -> tuple[F
         open_client: opens a client of the speech server, for `speak`.
         folder: for files that are made.
     """
-    blocks = build_blocks(server_url, open_client, folder).queue(max_size=MOST_WAITING)
+    blocks = build_blocks(server_url, open_client, folder).queue(max_size=MAX_WAITING)
     # By default they look for work a thousand times a second.
     blocks._queue.sleep_when_free = 0.05
     blocks._queue.progress_update_sleep_when_free = 0.5
@@ -79,7 +79,7 @@ def build_blocks(server_url: str, open_client: OpenClient, folder: Path) -> gr.B
         if voice:
             fields["voice"] = voice
         key = request.headers.get("authorization")
-        async with asyncio.timeout(MOST_S), open_client() as client:
+        async with asyncio.timeout(MAX_S), open_client() as client:
             answer = await client.post(
                 "v1/audio/speech", json=fields, headers={"authorization": key} if key else {}
             )

@@ -49,7 +49,7 @@ def build_page(api_base: str = "") -> Page:
     """
     worklet = _script("worklet.js", script(WORKLET))
     microphone = _script("microphone.js", script(MICROPHONE))
-    urls = {WORKLET: _url_of(worklet), MICROPHONE: _url_of(microphone)}
+    urls = {WORKLET: _get_url(worklet), MICROPHONE: _get_url(microphone)}
     page = _script("page.js", script("page.js", urls))
     style = "".join(read(f"styles/{name}.css") for name in STYLES)
     stylesheet = Asset.of_text("page.css", "text/css", style)
@@ -80,6 +80,6 @@ def _inline(asset: Asset) -> str:
     return f"data:{asset.media_type};base64,{base64.b64encode(asset.body).decode('ascii')}"
 
 
-def _url_of(asset: Asset) -> str:
+def _get_url(asset: Asset) -> str:
     """Its URL in a script beside it."""
     return f"new URL({json.dumps(asset.hashed_name)}, import.meta.url)"

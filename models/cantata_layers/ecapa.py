@@ -47,10 +47,10 @@ class Res2NetBlock(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         parts = x.chunk(len(self.blocks) + 1, dim=1)
-        made = [parts[0]]
+        output = [parts[0]]
         for index, (block, part) in enumerate(zip(self.blocks, parts[1:], strict=True)):
-            made.append(block(part if index == 0 else part + made[-1]))
-        return torch.cat(made, dim=1)
+            output.append(block(part if index == 0 else part + output[-1]))
+        return torch.cat(output, dim=1)
 
 
 class SqueezeExcitation(nn.Module):

@@ -44,10 +44,10 @@ def check_experts(sizes: ExpertSizes) -> str:
     shares = torch.rand(AMONG, sizes.used, generator=generator)
 
     def first(count: int) -> torch.Tensor:
-        made = torch.empty(count, sizes.hidden)
+        output = torch.empty(count, sizes.hidden)
         given = (rows[:count], *weights, None, None, shares[:count], chosen[:count])
-        ops.cpu_fused_moe(made, *given, "silu", KERNEL, False)
-        return made[0]
+        ops.cpu_fused_moe(output, *given, "silu", KERNEL, False)
+        return output[0]
 
     right = first(AMONG)
     differing = [count for count in COUNTS if not torch.equal(first(count), right)]

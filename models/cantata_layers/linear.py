@@ -44,5 +44,5 @@ class Linear:
         return cls(weight, weights.take(f"{name}.bias", outputs) if bias else None)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        made = self._multiply(x.reshape(-1, self.inputs), bias=self._bias)
-        return made.view(*x.shape[:-1], self.outputs)
+        output = self._multiply(x.reshape(-1, self.inputs), bias=self._bias)
+        return output.view(*x.shape[:-1], self.outputs)

@@ -6,7 +6,7 @@ OPENAI_VOICES = (
 )
 
 
-def aliases_of(index: int, voices: int) -> tuple[str, ...]:
+def list_aliases(index: int, voices: int) -> tuple[str, ...]:
     """Those of one of a model's voices: each name goes to one of them.
 
     Args:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 def picture_key(pictures: Iterable[NDArray[np.uint8]], beside: str = "") -> bytes:
     """Hash of the pixels, [H, W, 3] each, and of what else a result depends on."""
-    made = hashlib.sha256(beside.encode())
+    output = hashlib.sha256(beside.encode())
     for pixels in pictures:
-        made.update(f"{pixels.shape}".encode())
-        made.update(np.ascontiguousarray(pixels).tobytes())
-    return made.digest()
+        output.update(f"{pixels.shape}".encode())
+        output.update(np.ascontiguousarray(pixels).tobytes())
+    return output.digest()

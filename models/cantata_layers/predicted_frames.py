@@ -31,5 +31,5 @@ class PredictedFrames:
         others = self.code_predictor(hidden, self.codec_embedding(code0), draws.choose)
         return torch.cat((code0[:, None], others), dim=1)
 
-    frames_of = complete_frames
+    make_frames = complete_frames
     """It needs nothing else."""

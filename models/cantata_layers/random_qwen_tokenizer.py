@@ -24,10 +24,10 @@ def _byte_symbols() -> list[str]:
 def _merges(words: Sequence[str]) -> list[tuple[str, str]]:
     merges = [(word[:end], word[end]) for word in words for end in range(1, len(word))]
     # Words may begin alike, and each token has one merge.
-    made: dict[str, tuple[str, str]] = {}
+    output: dict[str, tuple[str, str]] = {}
     for left, right in (*merges, *PAIRS):
-        made.setdefault(left + right, (left, right))
-    return list(made.values())
+        output.setdefault(left + right, (left, right))
+    return list(output.values())
 
 
 def ordinary_tokens(words: Sequence[str]) -> int:

@@ -134,10 +134,10 @@ def _is_small(scope: Scope) -> bool:
 
 async def _discard(receive: Receive, ended: Callable[[], Any], seconds: float) -> None:
     """Read up to the end of the body, or what arrives within a time and a size."""
-    taken = 0
+    consumed = 0
     try:
         async with asyncio.timeout(seconds):
-            while not ended() and taken < _LINGER_BYTES:
-                taken += len((await receive()).get("body", b""))
+            while not ended() and consumed < _LINGER_BYTES:
+                consumed += len((await receive()).get("body", b""))
     except TimeoutError:
         return

@@ -103,10 +103,10 @@ def _does(model: ImageModel, *, edits: bool) -> bool:
     return limits.max_references > 0 if edits else limits.min_references == 0
 
 
-def _context_of(connection: HTTPConnection) -> ApiContext:
+def _get_context(connection: HTTPConnection) -> ApiContext:
     context = connection.app.state.context
     assert isinstance(context, ApiContext)
     return context
 
 
-Context = Annotated[ApiContext, Depends(_context_of)]
+Context = Annotated[ApiContext, Depends(_get_context)]

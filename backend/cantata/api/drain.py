@@ -30,7 +30,7 @@ class Drain:
     """Whether the server is stopping, and the connections that must be notified."""
 
     def __init__(self) -> None:
-        self.begun = False
+        self.started = False
         """Every connection closes after its response."""
         self.rejects = True
         """New requests are rejected from then on. False: another server gets new connections, and
@@ -45,16 +45,16 @@ class Drain:
 
     def begin(self) -> None:
         """Close connections after their responses from now on; safe in a signal handler."""
-        self.begun = True
+        self.started = True
 
     def announce(self) -> None:
         """Notify every connection, once."""
-        self.begun = self._announced = True
+        self.started = self._announced = True
         for leave in tuple(self._connections):
             leave()
 
     @contextmanager
-    def telling(self, leave: Callable[[], None]) -> Iterator[None]:
+    def subscribed(self, leave: Callable[[], None]) -> Iterator[None]:
         """Have a connection notified for the time of the block.
 
         Args:
@@ -81,7 +81,7 @@ class DrainMiddleware:
         self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self._drain.begun or scope["type"] == "lifespan":
+        if not self._drain.started or scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
 

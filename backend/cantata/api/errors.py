@@ -20,9 +20,9 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from cantata.api.field_paths import field_of, place_in
+from cantata.api.field_paths import get_field, place_in
 from cantata.api.lifecycle import NotReady
-from cantata.api.request_id import REQUEST_ID_HEADER, request_id_of
+from cantata.api.request_id import REQUEST_ID_HEADER, get_request_id
 from cantata.api.schemas import ErrorBody, ErrorDetail
 from cantata.contract.data.errors import (
     CantataError,
@@ -82,42 +82,42 @@ def describe(error: BaseException) -> HttpError:
     """An error as clients see it. Unexpected errors show no details."""
     match error:
         case ModelNotFound():
-            return HttpError(404, detail_of(error, INVALID_REQUEST, error.param or "model"))
+            return HttpError(404, build_detail(error, INVALID_REQUEST, error.param or "model"))
         case UploadNotFound():
-            return HttpError(404, detail_of(error, INVALID_REQUEST, error.param))
+            return HttpError(404, build_detail(error, INVALID_REQUEST, error.param))
         case VoiceExists() | VoicesFull():
-            return HttpError(409, detail_of(error, INVALID_REQUEST, error.param))
+            return HttpError(409, build_detail(error, INVALID_REQUEST, error.param))
         case Quarantined():
-            return HttpError(422, detail_of(error, INVALID_REQUEST, error.param))
+            return HttpError(422, build_detail(error, INVALID_REQUEST, error.param))
         case PayloadTooLarge():
-            return HttpError(413, detail_of(error, INVALID_REQUEST, error.param))
+            return HttpError(413, build_detail(error, INVALID_REQUEST, error.param))
         case Unauthorized():
             ask = {"www-authenticate": 'Bearer realm="cantata"'}
-            return HttpError(401, detail_of(error, INVALID_REQUEST), ask)
+            return HttpError(401, build_detail(error, INVALID_REQUEST), ask)
         case Forbidden():
-            return HttpError(403, detail_of(error, INVALID_REQUEST))
+            return HttpError(403, build_detail(error, INVALID_REQUEST))
         case InvalidRequest():
-            return HttpError(400, detail_of(error, INVALID_REQUEST, error.param))
+            return HttpError(400, build_detail(error, INVALID_REQUEST, error.param))
         case Overloaded():
             wait = {"retry-after": str(max(1, math.ceil(error.retry_after_s)))}
-            return HttpError(429, detail_of(error, RATE_LIMIT), wait)
+            return HttpError(429, build_detail(error, RATE_LIMIT), wait)
         case StartFailed():
-            return HttpError(503, detail_of(error, SERVER_ERROR))
+            return HttpError(503, build_detail(error, SERVER_ERROR))
         case StageDied() | NotReady():
-            return HttpError(503, detail_of(error, SERVER_ERROR), {"retry-after": "1"})
+            return HttpError(503, build_detail(error, SERVER_ERROR), {"retry-after": "1"})
         case NotInstalled():
-            return HttpError(501, detail_of(error, SERVER_ERROR))
+            return HttpError(501, build_detail(error, SERVER_ERROR))
         case NotStored():
-            return HttpError(507, detail_of(error, SERVER_ERROR))
+            return HttpError(507, build_detail(error, SERVER_ERROR))
         case CantataError():
-            return HttpError(500, detail_of(error, SERVER_ERROR))
+            return HttpError(500, build_detail(error, SERVER_ERROR))
         case _:
             message = "an unexpected error occurred; the server's log has the details"
             detail = ErrorDetail(message=message, type=SERVER_ERROR, code="internal_error")
             return HttpError(500, detail)
 
 
-def detail_of(error: CantataError, kind: str, param: str | None = None) -> ErrorDetail:
+def build_detail(error: CantataError, kind: str, param: str | None = None) -> ErrorDetail:
     """An error of the tree in OpenAI's format."""
     return ErrorDetail(message=error.message, type=kind, param=param, code=error.code)
 
@@ -137,15 +137,15 @@ def explain_validation(problems: Sequence[Any], sent: Any = None) -> InvalidRequ
     if isinstance(sent, dict) and problem["loc"][0] == "body":
         param = place_in(problem["loc"][1:], sent, missing=missing)
     else:
-        param = field_of(problem["loc"])
+        param = get_field(problem["loc"])
     if param is None:
         return InvalidRequest("the body must be a JSON object, sent as application/json")
     if problem["type"] == "union_tag_not_found":
-        param += f".{_tag_of(problem)}"
+        param += f".{_get_tag(problem)}"
     if missing:
         return InvalidRequest(f"{param} is required", param=param)
     if problem["type"] == "union_tag_invalid":
-        param += f".{_tag_of(problem)}"
+        param += f".{_get_tag(problem)}"
         tag, valid = problem["ctx"]["tag"], problem["ctx"]["expected_tags"]
         return InvalidRequest(f"{param} is {_shown(tag)}; valid: {valid}", param=param)
     return InvalidRequest(f"{param}: {problem['msg']} (got {_shown(problem.get('input'))})", param)
@@ -167,16 +167,16 @@ def _shown(sent: Any) -> str:
     return shown
 
 
-def _tag_of(problem: Any) -> str:
+def _get_tag(problem: Any) -> str:
     """The field that tells the members of a union apart."""
     return str(problem["ctx"]["discriminator"]).strip("'")
 
 
 def respond(request: HTTPConnection, error: HttpError) -> Response:
     """The response, with the request's id even where no middleware can add it any more."""
-    request_id = request_id_of(request.scope)
+    request_id = get_request_id(request.scope)
     headers = {**error.headers, REQUEST_ID_HEADER: request_id}
-    shape = _shape_of(request)
+    shape = _get_error_shape(request)
     body = (
         ErrorBody(error=error.detail).model_dump(mode="json")
         if shape is None
@@ -199,7 +199,7 @@ def shape_errors(app: FastAPI, prefix: str, shape: ErrorShape) -> None:
     app.state.error_shapes[prefix] = shape
 
 
-def _shape_of(request: HTTPConnection) -> ErrorShape | None:
+def _get_error_shape(request: HTTPConnection) -> ErrorShape | None:
     shapes: dict[str, ErrorShape] = request.app.state.error_shapes
     path = request.url.path
     return next((shape for prefix, shape in shapes.items() if path.startswith(prefix)), None)
@@ -218,7 +218,7 @@ async def _on_error(request: Request, error: Exception) -> Response:
     described = describe(error)
     if described.status == 500:
         # Starlette also calls this after the code that knew the id has been left.
-        with of_request(request_id_of(request.scope)):
+        with of_request(get_request_id(request.scope)):
             logger.error("request failed: %s", error)
     return respond(request, described)
 

@@ -29,7 +29,7 @@ def place_in(location: Sequence[int | str], sent: Any, *, missing: bool) -> str 
     return place.removeprefix(".") or None
 
 
-def field_of(location: Sequence[int | str]) -> str | None:
+def get_field(location: Sequence[int | str]) -> str | None:
     """The name of the field at fault, found without the body. For an entry of a list: also its
     index, and the field in it."""
     # FastAPI puts the query's place in front, Pydantic the members of a union in between; the

@@ -31,12 +31,12 @@ EVENT_TYPES = [
 ]
 
 
-def framing_of(body: SpeechBody, audio_format: AudioFormat) -> Framing:
+def choose_framing(body: SpeechBody, audio_format: AudioFormat) -> Framing:
     """The framing that the request asks for."""
     return _SseFraming(body) if body.stream_format == "sse" else AudioFraming(audio_format)
 
 
-def usage_of(text: str, duration_s: float) -> Usage:
+def build_usage(text: str, duration_s: float) -> Usage:
     """The usage of an utterance with this text and length."""
     output = math.ceil(duration_s * 1000 / MILLISECONDS_PER_TOKEN)
     return Usage(input_tokens=len(text), output_tokens=output, total_tokens=len(text) + output)
@@ -100,7 +100,7 @@ class _SseFraming(Framing):
         return sse_event(SpeechAudioTimestamps(words=timed_words(words, self._text)))
 
     def end(self, duration_s: float) -> bytes:
-        return sse_event(SpeechAudioDone(usage=usage_of(self._text, duration_s)))
+        return sse_event(SpeechAudioDone(usage=build_usage(self._text, duration_s)))
 
     def error(self, error: CantataError) -> bytes | None:
         return sse_event(SpeechAudioError(error=describe(error).detail))

@@ -76,7 +76,7 @@ def bind(listener: socket.socket, address: Any) -> None:
     listener.setblocking(False)
 
 
-def url_of(listener: socket.socket) -> str:
+def get_url(listener: socket.socket) -> str:
     """The address for a browser; a wildcard address is shown as this machine's own."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

@@ -26,8 +26,8 @@ def sound(formats: Iterable[AudioFormat]) -> Responses:
 
 def events(media_type: str, kinds: Iterable[str]) -> Responses:
     """Success is server-sent events: JSON objects that have one of these as their `type`."""
-    told = {"type": "object", "properties": {"type": {"enum": [*kinds]}}, "required": ["type"]}
-    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": told}
+    event = {"type": "object", "properties": {"type": {"enum": [*kinds]}}, "required": ["type"]}
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": event}
     event = {"type": "object", "properties": {"data": data}, "required": ["data"]}
     return {200: {"content": {media_type: {"itemSchema": event}}}}
 

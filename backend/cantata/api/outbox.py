@@ -41,7 +41,7 @@ class AudioFrame:
         return BYTES_PER_SAMPLE * self.sound.size
 
 
-def frames_of(utterance_id: str, samples: Samples, sample_rate: int) -> Iterator[AudioFrame]:
+def make_frames(utterance_id: str, samples: Samples, sample_rate: int) -> Iterator[AudioFrame]:
     """[N, C] samples in pieces that are short enough for one message."""
     step = max(1, sample_rate // _FRAMES_PER_S)
     for start in range(0, len(samples), step):

@@ -21,7 +21,7 @@ _USABLE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 """Characters that are safe both in logs and in headers."""
 
 
-def request_id_of(scope: Scope) -> str:
+def get_request_id(scope: Scope) -> str:
     """The id of this request: the client's own if it sent a usable one, otherwise generated."""
     known = scope.get(_SCOPE_KEY)
     if isinstance(known, str):
@@ -49,7 +49,7 @@ class RequestIdMiddleware:
             await self._app(scope, receive, send)
             return
         scope[_ARRIVED_KEY] = time.monotonic()
-        request_id = request_id_of(scope)
+        request_id = get_request_id(scope)
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -74,16 +74,16 @@ class BodyLimitMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        taken = 0
+        consumed = 0
         limit = self._larger.get(openai_path(scope["path"]), self._max_bytes)
 
         async def receive_bounded() -> Message:
-            nonlocal taken
+            nonlocal consumed
             if self._announced(scope) > limit:
                 raise self._too_large(limit)
             message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > limit:
+            consumed += len(message.get("body", b""))
+            if consumed > limit:
                 raise self._too_large(limit)
             return message
 

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from cantata.api.playback import SimulatedPlayback
 from cantata.api.streamed_response import ClientStalled
-from cantata.api.timeline import timeline_of
+from cantata.api.timeline import build_timeline
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.errors import (
     ChunkTimeout,
@@ -101,7 +101,7 @@ class RequestTimer:
             self.ttfp_s = arrived_at - self.asked_at
             arrived = Milestone("deliver", arrived_at)
             milestones = (*self._milestones, *chunk.milestones, arrived)
-            self.timeline = timeline_of(self.asked_at, milestones)
+            self.timeline = build_timeline(self.asked_at, milestones)
         duration_s = len(chunk.samples) / self._sample_rate
         self._metrics.sound(self.model, duration_s)
         for playback in self.playbacks:
@@ -123,7 +123,7 @@ async def track_admission(
     try:
         async with opening as work:
             is_admitted = True
-            waited_s = timeline_of(asked_at, work.milestones)[ADMIT]
+            waited_s = build_timeline(asked_at, work.milestones)[ADMIT]
             metrics.opened(model, waited_s=waited_s, batch=batch)
             yield work
     except (InvalidRequest, Overloaded) as refusal:
@@ -140,12 +140,12 @@ async def record_outcome(
     try:
         yield
     except BaseException as error:  # counted and raised again; cancellation is an ending too
-        _record(work, metrics, *outcome_of(work, error), is_live=is_live)
+        _record(work, metrics, *classify_outcome(work, error), is_live=is_live)
         raise
-    _record(work, metrics, *outcome_of(work, None), is_live=is_live)
+    _record(work, metrics, *classify_outcome(work, None), is_live=is_live)
 
 
-def outcome_of(
+def classify_outcome(
     work: OutcomeSource, error: BaseException | None
 ) -> tuple[Outcome, EndReason | None]:
     """Classify how some work ended, and why if it ended early."""

@@ -11,11 +11,11 @@ class SendPacer:
     """Sound that was sent and cannot have been played yet.
 
     Args:
-        most_s: how much of it there may be; None: any.
+        max_s: how much of it there may be; None: any.
     """
 
-    def __init__(self, most_s: float | None) -> None:
-        self._most_s = most_s
+    def __init__(self, max_s: float | None) -> None:
+        self._max_s = max_s
         self._playback = Playback()
 
     @property
@@ -32,9 +32,9 @@ class SendPacer:
         self._playback = Playback()
 
     async def wait(self) -> None:
-        """Wait until the client has no more than `most_s` of sound left to play."""
-        if self._most_s is None:
+        """Wait until the client has no more than `max_s` of sound left to play."""
+        if self._max_s is None:
             return
         ahead_s = self.heard_until - asyncio.get_running_loop().time()
-        if ahead_s > self._most_s:
-            await asyncio.sleep(ahead_s - self._most_s)
+        if ahead_s > self._max_s:
+            await asyncio.sleep(ahead_s - self._max_s)

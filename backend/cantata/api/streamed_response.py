@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from cantata.api.disconnect import until_disconnect
-from cantata.api.request_id import arrived_at, request_id_of
+from cantata.api.request_id import arrived_at, get_request_id
 
 CUT = "cantata.cut"
 """In a request's scope, where the server can do that: closes the connection in mid-body."""
@@ -87,7 +87,7 @@ class StreamedResponse(Response):
         self._stall_timeout_s = stall_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = request_id_of(scope)
+        request_id = get_request_id(scope)
         head = {"type": "http.response.start", "status": 200, "headers": list(self.raw_headers)}
         body = Body(send, head, self._stall_timeout_s, arrived_at(scope))
         await until_disconnect(receive, self.stream(request_id, body), f"speech:{request_id}")

@@ -13,7 +13,7 @@ Timeline = Mapping[str, float]
 """Seconds by step, in the order in which they were taken; together they are the whole."""
 
 
-def timeline_of(began_s: float, milestones: Iterable[Milestone]) -> dict[str, float]:
+def build_timeline(began_s: float, milestones: Iterable[Milestone]) -> dict[str, float]:
     """Seconds that each step took, from the end of the one before it."""
     timeline: dict[str, float] = {}
     for milestone in milestones:

@@ -25,7 +25,7 @@ class MeasuredUtterance(RequestTimer):
     ) -> None:
         super().__init__(model.name, model.sample_rate, utterance, asked_at, metrics)
         self._chunks = aiter(utterance)
-        self._begun = False
+        self._started = False
         self._clock = clock
 
     def __aiter__(self) -> MeasuredUtterance:
@@ -33,8 +33,8 @@ class MeasuredUtterance(RequestTimer):
 
     async def __anext__(self) -> SpeechChunk:
         """The next chunk, never without samples as well as words."""
-        asked_at = self._clock() if self._begun else self.asked_at
-        self._begun = True
+        asked_at = self._clock() if self._started else self.asked_at
+        self._started = True
         try:
             chunk = await anext(self._chunks)
             while not (len(chunk.samples) or chunk.words):

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from cantata.api.messages import AudioDone, AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
-from cantata.api.outbox import Outbox, frames_of
+from cantata.api.outbox import Outbox, make_frames
 from cantata.api.send_pacer import SendPacer
 from cantata.api.timestamps import timed_words
 from cantata.api.utterance import MeasuredUtterance, open_utterance
@@ -82,7 +82,7 @@ class UtteranceQueue:
         self._current: _Current | None = None
         self._finishing = False
         self._wake = asyncio.Event()
-        self._taken = asyncio.Event()
+        self._consumed = asyncio.Event()
 
     @property
     def heard_until(self) -> float:
@@ -96,8 +96,8 @@ class UtteranceQueue:
     async def wait_for_room(self, jobs: int) -> None:
         """Wait until there is room for this many more, or the queue is empty."""
         while self._jobs and not self.has_room(jobs):
-            self._taken.clear()
-            await self._taken.wait()
+            self._consumed.clear()
+            await self._consumed.wait()
 
     def add(self, jobs: Sequence[Job]) -> None:
         """Queue jobs, in order."""
@@ -110,7 +110,7 @@ class UtteranceQueue:
         the current one, or else the first waiting one."""
         waiting = next((job for job in self._jobs if isinstance(job, Speak)), None)
         self._jobs.clear()
-        self._taken.set()
+        self._consumed.set()
         self.send_pacer.reset()
         dropped = self._outbox.drop_audio()
         current = self._current
@@ -137,7 +137,7 @@ class UtteranceQueue:
         while True:
             while self._jobs:
                 job = self._jobs.popleft()
-                self._taken.set()
+                self._consumed.set()
                 await self._run_job(job, group)
             if self._finishing:
                 return
@@ -173,7 +173,7 @@ class UtteranceQueue:
                     if chunk.words and job.timestamps:
                         await self._outbox.put(current.timestamps(chunk.words))
                     rate = job.model.sample_rate
-                    for frame in frames_of(job.utterance_id, chunk.samples, rate):
+                    for frame in make_frames(job.utterance_id, chunk.samples, rate):
                         await self._outbox.put(frame)
                         current.samples += frame.samples
                         self.send_pacer.take(frame.samples / rate)

@@ -157,6 +157,6 @@ class _Written:
         return len(data)
 
     def take(self) -> bytes:
-        taken = bytes(self._data)
+        consumed = bytes(self._data)
         self._data.clear()
-        return taken
+        return consumed

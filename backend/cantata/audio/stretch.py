@@ -19,7 +19,7 @@ WINDOW_S = 0.02
 understand."""
 REACH_S = 0.012
 """How far a window may be shifted: a period of a low voice."""
-_LEAST_SAMPLES = 4
+_MIN_SAMPLES = 4
 _FLOOR = 1e-9
 """Energy per sample below which sound counts as silence."""
 
@@ -39,7 +39,7 @@ class TimeStretch:
     def __init__(self, factor: float, sample_rate: int, channels: int) -> None:
         self._factor = factor
         self._channels = channels
-        self._hop = max(_LEAST_SAMPLES, round(sample_rate * WINDOW_S / 2))
+        self._hop = max(_MIN_SAMPLES, round(sample_rate * WINDOW_S / 2))
         self._reach = max(1, round(sample_rate * REACH_S))
         phases = np.arange(2 * self._hop) / (2 * self._hop)
         window = (0.5 - 0.5 * np.cos(2 * np.pi * phases)).astype(np.float32)
@@ -54,12 +54,12 @@ class TimeStretch:
         self._last: int | None = None
         """Where the latest window was taken."""
         self._windows = 0
-        self._taken = 0
+        self._consumed = 0
         self._given = 0
 
     def feed(self, samples: Samples) -> Samples:
         """Add samples; returns the output that is ready, which may be empty."""
-        self._taken += len(samples)
+        self._consumed += len(samples)
         # A single not-a-number would spoil the choice of every later window.
         self._input = np.concatenate([self._input, np.nan_to_num(samples)], dtype=np.float32)
         return self._count(self._windows_ready())
@@ -67,7 +67,7 @@ class TimeStretch:
     def finish(self) -> Samples:
         """The rest of the output; call this last. The whole output is as long as the whole input,
         divided by the factor."""
-        missing = round(self._taken / self._factor) - self._given
+        missing = round(self._consumed / self._factor) - self._given
         given = self._silence(0)
         while len(given) < missing:
             silence = self._silence(2 * (self._hop + self._reach))

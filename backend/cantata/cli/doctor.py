@@ -166,11 +166,11 @@ def check_weights() -> list[Check]:
 
 
 def _check_plugin(plugin: ModelPlugin) -> list[Check]:
-    weights = _check_weights_of(plugin)
-    return [weights] if plugin.check_numerics is None else [weights, check_numerics_of(plugin)]
+    weights = _check_weights(plugin)
+    return [weights] if plugin.check_numerics is None else [weights, check_model_numerics(plugin)]
 
 
-def _check_weights_of(plugin: ModelPlugin) -> Check:
+def _check_weights(plugin: ModelPlugin) -> Check:
     what = f"model {plugin.name}"
     folder = plugin.embedded_checkpoint
     if folder is None:
@@ -181,7 +181,7 @@ def _check_weights_of(plugin: ModelPlugin) -> Check:
     return _check(what, bool(weights), found, "fetch the repository's weights or install it again")
 
 
-def check_numerics_of(plugin: ModelPlugin) -> Check:
+def check_model_numerics(plugin: ModelPlugin) -> Check:
     """Whether a request gets the same samples alone and in a batch on this CPU."""
     what = f"numerics of {plugin.name}"
     assert plugin.check_numerics is not None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.cluster.link.errors import ProtocolError
-from cantata.cluster.messages import Age, Kind, Sound
+from cantata.cluster.messages import Age, FrameKind, Sound
 from cantata.contract.chat_service import AnswerEvent, TextDelta, TextEnd
 from cantata.contract.data.chat import (
     AudioPart,
@@ -155,29 +155,29 @@ class Answering:
 
 
 EVENTS: Mapping[int, type[Thought | TextDelta | CallStarted | CallArguments | TextEnd | Sound]] = {
-    Kind.THOUGHT: Thought,
-    Kind.TEXT_DELTA: TextDelta,
-    Kind.CALL_STARTED: CallStarted,
-    Kind.CALL_ARGUMENTS: CallArguments,
-    Kind.TEXT_END: TextEnd,
-    Kind.SOUND: Sound,
+    FrameKind.THOUGHT: Thought,
+    FrameKind.TEXT_DELTA: TextDelta,
+    FrameKind.CALL_STARTED: CallStarted,
+    FrameKind.CALL_ARGUMENTS: CallArguments,
+    FrameKind.TEXT_END: TextEnd,
+    FrameKind.SOUND: Sound,
 }
 
 
-def sent(event: AnswerEvent) -> tuple[Kind, object]:
+def sent(event: AnswerEvent) -> tuple[FrameKind, object]:
     """An event as it is sent now."""
     match event:
         case Thought():
-            return Kind.THOUGHT, event
+            return FrameKind.THOUGHT, event
         case TextDelta():
-            return Kind.TEXT_DELTA, event
+            return FrameKind.TEXT_DELTA, event
         case CallStarted():
-            return Kind.CALL_STARTED, event
+            return FrameKind.CALL_STARTED, event
         case CallArguments():
-            return Kind.CALL_ARGUMENTS, event
+            return FrameKind.CALL_ARGUMENTS, event
         case TextEnd():
-            return Kind.TEXT_END, event
+            return FrameKind.TEXT_END, event
         case SpeechChunk():
-            return Kind.SOUND, Sound.of(event)
+            return FrameKind.SOUND, Sound.of(event)
         case _:
             assert_never(event)

@@ -27,7 +27,7 @@ class Fault:
     """Of `Overloaded`."""
 
 
-def fault_of(error: CantataError) -> Fault:
+def to_fault(error: CantataError) -> Fault:
     """An error to be sent. One that only a part of the program knows becomes its nearest ancestor
     in the common tree."""
     name = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _BY_NAME)
@@ -40,7 +40,7 @@ def fault_of(error: CantataError) -> Fault:
             return Fault(name, error.message)
 
 
-def error_of(fault: Fault) -> CantataError:
+def to_error(fault: Fault) -> CantataError:
     """The error that was sent; `RequestFailed` if its class is unknown."""
     kind = _BY_NAME.get(fault.name, RequestFailed)
     if issubclass(kind, InvalidRequest):

@@ -15,7 +15,7 @@ _BLOCKS = 16
 _PACKAGES = ("cantata", "torch")
 
 
-def identity_of(checkpoint: Path, deployment: Deployment) -> str:
+def hash_identity(checkpoint: Path, deployment: Deployment) -> str:
     """A digest of a model's files, of how it is deployed wherever its stages run, and of the
     packages that compute it."""
     digest = hashlib.sha256()

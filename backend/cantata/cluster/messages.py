@@ -18,7 +18,7 @@ from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import AdmissionReport, Samples, SpeechChunk, SpokenWord, StageReport
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """The kind of a frame; its body is of the class that is named below it."""
 
     ANNOUNCE = FIRST_OF_USER
@@ -67,13 +67,13 @@ class Age:
     age_s: float
 
 
-def ages_of(milestones: tuple[Milestone, ...]) -> tuple[Age, ...]:
+def to_ages(milestones: tuple[Milestone, ...]) -> tuple[Age, ...]:
     """As they are sent now."""
     now = time.monotonic()
     return tuple(Age(milestone.step, now - milestone.at_s) for milestone in milestones)
 
 
-def milestones_of(ages: tuple[Age, ...]) -> tuple[Milestone, ...]:
+def to_milestones(ages: tuple[Age, ...]) -> tuple[Milestone, ...]:
     """As they have just arrived; the time of the journey counts for the step after them."""
     now = time.monotonic()
     return tuple(Milestone(age.step, now - age.age_s) for age in ages)
@@ -121,12 +121,12 @@ class Sound:
     @classmethod
     def of(cls, chunk: SpeechChunk) -> Sound:
         """As it is sent now."""
-        return cls(chunk.samples, chunk.words, ages_of(chunk.milestones))
+        return cls(chunk.samples, chunk.words, to_ages(chunk.milestones))
 
     @property
     def chunk(self) -> SpeechChunk:
         """As it has just arrived."""
-        return SpeechChunk(self.samples, self.words, milestones_of(self.milestones))
+        return SpeechChunk(self.samples, self.words, to_milestones(self.milestones))
 
 
 @dataclass(frozen=True, slots=True)

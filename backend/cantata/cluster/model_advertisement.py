@@ -67,7 +67,7 @@ def compatible(one: Card, other: Card) -> bool:
     return replace(one, identity="") == replace(other, identity="")
 
 
-def format_of(card: Card) -> tuple[int, int]:
+def get_format(card: Card) -> tuple[int, int]:
     """Sample rate and channels of the sound; zeros if there is none."""
     return (0, 0) if isinstance(card, DrawingModel) else (card.sample_rate, card.channels)
 
@@ -87,7 +87,7 @@ class Advertisement:
         return *self.speaking, *self.answering, *self.drawing
 
 
-def announcement_of(service: ImageService, identities: Mapping[str, str]) -> Advertisement:
+def build_advertisement(service: ImageService, identities: Mapping[str, str]) -> Advertisement:
     """Of a service that has started.
 
     Args:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cantata.cluster.messages import Kind
+from cantata.cluster.messages import FrameKind
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.pictures import ImageRequest
@@ -51,12 +51,12 @@ class DrawingBegun:
 
 
 EVENTS: Mapping[int, type[DrawingEvent]] = {
-    Kind.THOUGHT: Thought,
-    Kind.PROGRESS: Progress,
-    Kind.IMAGE: Image,
+    FrameKind.THOUGHT: Thought,
+    FrameKind.PROGRESS: Progress,
+    FrameKind.IMAGE: Image,
 }
 
 
-def kind_of(event: DrawingEvent) -> Kind:
+def get_kind(event: DrawingEvent) -> FrameKind:
     """Under which it is sent."""
-    return next(Kind(kind) for kind, one in EVENTS.items() if isinstance(event, one))
+    return next(FrameKind(kind) for kind, one in EVENTS.items() if isinstance(event, one))

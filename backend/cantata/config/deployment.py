@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from cantata.config.cluster import ClusterOptions, StageHostAddress
 from cantata.config.diffusion import HookedStage, ParallelStage, StepCache
-from cantata.config.errors import explain, keys_of
+from cantata.config.errors import explain, list_keys
 from cantata.config.strict_model import StrictModel
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageKind
@@ -260,7 +260,7 @@ def load_deployment(path: Path, pipeline: PipelineSpec) -> Deployment:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
     if not isinstance(raw, dict):
-        raise ConfigError(f"{path}: a deployment is a mapping with {keys_of(Deployment)}")
+        raise ConfigError(f"{path}: a deployment is a mapping with {list_keys(Deployment)}")
     return parse_deployment(raw, pipeline, where=str(path))
 
 

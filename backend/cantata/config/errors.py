@@ -29,7 +29,7 @@ def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
     return "\n".join([*lines, *(f"{where}: {one}" for one in valid)])
 
 
-def keys_of(model: type[BaseModel]) -> str:
+def list_keys(model: type[BaseModel]) -> str:
     """The keys of a block."""
     return ", ".join(model.model_fields)
 
@@ -45,7 +45,7 @@ def valid_at(model: type[BaseModel], place: Sequence[int | str]) -> str:
     blocks = [model]
     for part in place:
         if len(blocks) > 1:
-            blocks = [block for block in blocks if _kind_of(block) == part]
+            blocks = [block for block in blocks if _get_kind(block) == part]
             continue
         inner = _blocks_in(blocks[0], str(part))
         if not inner:
@@ -54,24 +54,24 @@ def valid_at(model: type[BaseModel], place: Sequence[int | str]) -> str:
         path.append(str(part))
     of = f" of {'.'.join(path)}" if path else ""
     if len(blocks) > 1:
-        return f"valid kinds{of}: {', '.join(map(_kind_of, blocks))}"
-    return f"valid keys{of}: {keys_of(blocks[0])}"
+        return f"valid kinds{of}: {', '.join(map(_get_kind, blocks))}"
+    return f"valid keys{of}: {list_keys(blocks[0])}"
 
 
 def _blocks_in(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
     """Which blocks may stand under a key; none if it is unknown, or has a plain value."""
     field = model.model_fields.get(key)
-    return [] if field is None else _blocks_of(field.annotation)
+    return [] if field is None else _list_blocks(field.annotation)
 
 
-def _blocks_of(annotation: Any) -> list[type[BaseModel]]:
+def _list_blocks(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     if get_origin(annotation) not in (Union, UnionType, Annotated):
         return []
-    return [block for part in get_args(annotation) for block in _blocks_of(part)]
+    return [block for part in get_args(annotation) for block in _list_blocks(part)]
 
 
-def _kind_of(block: type[BaseModel]) -> str:
+def _get_kind(block: type[BaseModel]) -> str:
     kind: str = get_args(block.model_fields[KIND].annotation)[0]
     return kind

@@ -30,9 +30,9 @@ def with_aliases(
             target = find_voice(voices, name, model)
         except VoiceNotFound as error:
             raise ConfigError(f"voice_aliases: {alias!r}: {error}") from None
-        taken = next((voice for voice in voices if _is_called(voice, alias)), target)
-        if taken.id != target.id:
-            raise ConfigError(f"voice_aliases: {alias!r} already names voice {taken.id!r}")
+        existing = next((voice for voice in voices if _is_called(voice, alias)), target)
+        if existing.id != target.id:
+            raise ConfigError(f"voice_aliases: {alias!r} already names voice {existing.id!r}")
         more[target.id].append(alias)
     return tuple(replace(voice, aliases=(*voice.aliases, *more[voice.id])) for voice in voices)
 

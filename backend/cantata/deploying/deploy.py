@@ -106,6 +106,6 @@ def join(address: str) -> None:
 
 
 def _described(options: DeployOptions) -> tuple[EdgeArguments, list[ModelArguments], str]:
-    models, said = describe_models(options.models, options.files, options.dtype)
-    edges = describe_edges(said, no_auth=options.no_auth, api_key_file=options.api_key_file)
-    return edges, models, said.cluster.address
+    models, for_edges = describe_models(options.models, options.files, options.dtype)
+    edges = describe_edges(for_edges, no_auth=options.no_auth, api_key_file=options.api_key_file)
+    return edges, models, for_edges.cluster.address

@@ -45,8 +45,8 @@ class HeardDirectory:
 
 async def main() -> int:
     """Until the actor says or ends. Returns the exit code."""
-    actor, told = await connect_actor()
-    edge = read_arguments(EdgeArguments, told["arguments"])
+    actor, startup = await connect_actor()
+    edge = read_arguments(EdgeArguments, startup["arguments"])
     directory = HeardDirectory()
     source = ModelsOnCluster(directory)
     accepting = asyncio.Event()
@@ -58,7 +58,7 @@ async def main() -> int:
         async with hosted(actor, report, directory.hear):
             await _serve(edge, source, accepting.set)
     except CantataError as error:
-        actor.say({"error": error.message})
+        actor.send_report({"error": error.message})
         return 1
     return 0
 

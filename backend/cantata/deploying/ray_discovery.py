@@ -73,7 +73,7 @@ class ModelsOnRay(ModelsOnCluster):
 
     def prepare(self, options: ServerOptions) -> ServerOptions:
         """Submit the models, unless they run there: `cantata deploy` upgrades."""
-        models, said = describe_models(*self._named)
+        models, for_edges = describe_models(*self._named)
         join(self._address)
         from cantata.cluster.ray import applications, serve_api
 
@@ -88,5 +88,5 @@ class ModelsOnRay(ModelsOnCluster):
         if built:
             serve_api.submit(built, wait=False)
         if options.voices_dir is None and options.voices_url is None:
-            options = replace(options, voices_url=said.cluster.voices)
-        return with_conversation(options, said.realtime)
+            options = replace(options, voices_url=for_edges.cluster.voices)
+        return with_conversation(options, for_edges.realtime)

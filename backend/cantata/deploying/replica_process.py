@@ -56,13 +56,13 @@ class _Report:
 
 async def main() -> int:
     """Until the actor says or ends. Returns the exit code."""
-    actor, told = await connect_actor()
-    model = read_arguments(ModelArguments, told["arguments"])
+    actor, startup = await connect_actor()
+    model = read_arguments(ModelArguments, startup["arguments"])
     with tempfile.TemporaryDirectory(prefix="cantata-deployment-") as folder:
         try:
-            await _run(actor, model, str(told["host"]), Path(folder))
+            await _run(actor, model, str(startup["host"]), Path(folder))
         except CantataError as error:
-            actor.say({"error": error.message})
+            actor.send_report({"error": error.message})
             return 1
     return 0
 

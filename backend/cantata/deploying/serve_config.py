@@ -48,23 +48,25 @@ def describe_models(
         _describe(name, plan, file, dtype)
         for name, plan, file in zip(names, plans, [*files, *own], strict=True)
     ]
-    return described, ForEdges(cluster_of(plans[0]), plans[0].deployment.realtime)
+    return described, ForEdges(get_cluster_options(plans[0]), plans[0].deployment.realtime)
 
 
-def describe_edges(said: ForEdges, *, no_auth: bool, api_key_file: Path | None) -> EdgeArguments:
+def describe_edges(
+    for_edges: ForEdges, *, no_auth: bool, api_key_file: Path | None
+) -> EdgeArguments:
     """What the edges are told; the file of keys is one on their machines."""
-    is_default = said.realtime == ConversationDeployment()
+    is_default = for_edges.realtime == ConversationDeployment()
     return EdgeArguments(
-        edges=said.cluster.edges,
-        voices=said.cluster.voices,
-        drain_s=said.cluster.drain_s,
+        edges=for_edges.cluster.edges,
+        voices=for_edges.cluster.voices,
+        drain_s=for_edges.cluster.drain_s,
         no_auth=no_auth,
         api_key_file=None if api_key_file is None else str(api_key_file.absolute()),
-        realtime=None if is_default else said.realtime,
+        realtime=None if is_default else for_edges.realtime,
     )
 
 
-def cluster_of(plan: ServicePlan) -> ClusterOptions:
+def get_cluster_options(plan: ServicePlan) -> ClusterOptions:
     """The deployment's section, or the defaults.
 
     Raises:
@@ -83,7 +85,7 @@ def cluster_of(plan: ServicePlan) -> ClusterOptions:
 
 
 def _describe(name: str, plan: ServicePlan, file: Path, dtype: Dtype | None) -> ModelArguments:
-    cluster = cluster_of(plan)
+    cluster = get_cluster_options(plan)
     return ModelArguments(
         name=plan.located.plugin.name,
         model=str(Path(name).absolute()) if Path(name).is_dir() else name,

@@ -22,7 +22,7 @@ from cantata.contract.data.chunks import (
     Progress,
     Rows,
     WordTiming,
-    array_of,
+    to_array,
 )
 from cantata.contract.data.packing import ChunkGroup, pack, unpack
 from cantata.ipc.wire import BrokenChannel
@@ -44,8 +44,8 @@ class _Form:
 _FORMS: Mapping[str, _Form] = {
     form.kind.__name__: form
     for form in (
-        _Form(Codes, np.int32, 2, ("unheard", "words")),
-        _Form(Rows, np.float32, 2, ("unheard", "words")),
+        _Form(Codes, np.int32, 2, ("context_frames", "words")),
+        _Form(Rows, np.float32, 2, ("context_frames", "words")),
         _Form(Pcm, np.float32, 2, ("words",)),
         _Form(Image, np.uint8, 3, ()),
         _Form(Progress, np.uint8, 3, ("step", "steps")),
@@ -57,7 +57,7 @@ _FORMS: Mapping[str, _Form] = {
 class ChunkMetadata:
     """What few chunks have besides their array; each payload has some of these."""
 
-    unheard: int = 0
+    context_frames: int = 0
     words: tuple[WordTiming, ...] = ()
     step: int = 0
     steps: int = 0
@@ -110,9 +110,9 @@ class ChunkMessage:
         return unpack(tuple(_received(group, behind_s) for group in self.groups))
 
 
-def problem_of(payload: Payload) -> str | None:
+def find_problem(payload: Payload) -> str | None:
     """Why this payload cannot be sent; None if it can."""
-    form, array = _FORMS[type(payload).__name__], array_of(payload)
+    form, array = _FORMS[type(payload).__name__], to_array(payload)
     if array.ndim == form.axes and np.can_cast(array.dtype, form.number, "same_kind"):
         return None
     needed = f"{np.dtype(form.number)}, {form.axes} axes"

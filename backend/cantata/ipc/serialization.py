@@ -72,7 +72,7 @@ def decode(body: Buffer, kind: type[T]) -> T:
 
 
 @cache
-def _number_of(wanted: type) -> type:
+def _get_number_type(wanted: type) -> type:
     """What an array's type says of its numbers: of `NDArray[np.float32]`, `np.float32`."""
     [number] = get_args(get_args(wanted)[1])
     return cast(type, number)
@@ -86,7 +86,7 @@ def _array(tail: memoryview, wanted: type, value: Any) -> np.ndarray[Any, Any]:
     """
     described = msgspec.convert(value, tuple[str, tuple[int, ...], int])
     name, shape, place = described
-    number = _number_of(wanted)
+    number = _get_number_type(wanted)
     if name not in _TYPES or number not in (Any, _TYPES[name]):
         raise ValueError(f"an array of {name} instead of {number}")
     if len(shape) > _MAX_AXES or min(shape, default=0) < 0:

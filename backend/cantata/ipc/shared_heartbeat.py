@@ -33,7 +33,7 @@ _HEADER = np.dtype(
 _ENTRY = np.dtype([("request_id", f"S{_ID_BYTES}"), ("frames", "u8")])
 
 
-class Phase(IntEnum):
+class HeartbeatPhase(IntEnum):
     """What kind of call the loop is in."""
 
     WAITING = 0
@@ -50,7 +50,7 @@ class HeartbeatSnapshot:
 
     number: int
     """Number of the call; each call has a new one."""
-    phase: Phase
+    phase: HeartbeatPhase
     began_s: float
     """When the call began, by `time.monotonic`."""
     longest_s: float
@@ -63,12 +63,12 @@ class HeartbeatSnapshot:
     @property
     def alone(self) -> bool:
         """Whether the call works on one request alone."""
-        return self.phase is not Phase.WAITING and bool(self.request_id)
+        return self.phase is not HeartbeatPhase.WAITING and bool(self.request_id)
 
     @property
     def at_work_on(self) -> Mapping[str, int]:
         """The requests that this call works on, with their frames."""
-        if self.phase is Phase.WAITING:
+        if self.phase is HeartbeatPhase.WAITING:
             return {}
         if self.alone:
             return {self.request_id: self.frames.get(self.request_id, 0)}
@@ -98,7 +98,7 @@ class SharedHeartbeat:
         return tuple(self._rows)
 
     @contextmanager
-    def during(self, phase: Phase, request_id: str = "") -> Iterator[None]:
+    def during(self, phase: HeartbeatPhase, request_id: str = "") -> Iterator[None]:
         """The loop is in a call."""
         header = self._header[0]
         began_s = time.monotonic()
@@ -109,17 +109,17 @@ class SharedHeartbeat:
         try:
             yield
         except CantataError:  # fails one request; any other ends the process in this call
-            header["phase"] = Phase.WAITING
+            header["phase"] = HeartbeatPhase.WAITING
             raise
-        header["phase"] = Phase.WAITING
+        header["phase"] = HeartbeatPhase.WAITING
         took_s = time.monotonic() - began_s
         if took_s > header["longest_s"][phase]:
             header["longest_s"][phase] = took_s
 
     @property
-    def step_phase(self) -> Phase:
+    def step_phase(self) -> HeartbeatPhase:
         """What kind of call the next step is."""
-        return Phase.BEGINNING if self._silent else Phase.STEADY
+        return HeartbeatPhase.BEGINNING if self._silent else HeartbeatPhase.STEADY
 
     def hold(self, request_id: str, *, has_prompt: bool) -> None:
         """The stage has accepted this request.
@@ -159,7 +159,7 @@ class SharedHeartbeat:
         """The current state. A call that began during the read may be seen in part, until the next
         read."""
         header = self._header[0]
-        phase = Phase(int(header["phase"]))
+        phase = HeartbeatPhase(int(header["phase"]))
         entries = self._entries[self._entries["request_id"] != b""]
         return HeartbeatSnapshot(
             number=int(header["number"]),

@@ -196,11 +196,13 @@ class MarkupReader:
                 self._copy(text, *found.span())
         return found.end()
 
-    def _pause(self, found: re.Match[str], seconds_of: Callable[[re.Match[str]], float]) -> None:
+    def _pause(
+        self, found: re.Match[str], measure_seconds: Callable[[re.Match[str]], float]
+    ) -> None:
         if not self._pauses:
             self._put(" ", *found.span())
             return
-        duration_s = seconds_of(found)
+        duration_s = measure_seconds(found)
         if duration_s:
             self._close()
             self._parts.append(Pause(duration_s))

@@ -84,7 +84,7 @@ def _unpack(sent: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
     url = split_data_url(sent)
     if url is None and sent.lstrip()[:5].lower() == "data:":
         raise kind.error(f"{param} must begin with {kind.example} and continue in base64", param)
-    encoded = sent if url is None else _body_of(url, kind, param)
+    encoded = sent if url is None else _decode_body(url, kind, param)
     check_size(len(encoded) * 3 // 4 - 2, param, max_bytes)
     try:
         return decode_base64(encoded)
@@ -92,7 +92,7 @@ def _unpack(sent: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
         raise kind.error(f"{param} is not valid base64: it {error}", param) from None
 
 
-def _body_of(url: tuple[str, tuple[str, ...], str], kind: MediaKind, param: str) -> str:
+def _decode_body(url: tuple[str, tuple[str, ...], str], kind: MediaKind, param: str) -> str:
     named, options, body = url
     if "base64" not in options:
         raise kind.error(f"{param} must begin with {kind.example} and continue in base64", param)

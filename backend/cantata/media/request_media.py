@@ -104,7 +104,9 @@ class RequestMedia:
         data = await self._loader.load(url, AUDIO, param, self._bytes_left)
         return await self._decode_audio(data, param)
 
-    async def heard(self, samples: NDArray[np.int16], sample_rate: int, param: str) -> AudioPart:
+    async def to_audio_part(
+        self, samples: NDArray[np.int16], sample_rate: int, param: str
+    ) -> AudioPart:
         """Sound that a conversation already holds: [N] samples at `sample_rate` Hz. Nothing is
         loaded."""
         self._audio_s += len(samples) / sample_rate
@@ -127,13 +129,13 @@ class RequestMedia:
         check_size(len(data), param, self._bytes_left)
         return await self._decode_image(data, self._limits.max_image_pixels, param)
 
-    async def video_at(self, url: str, param: str, *, heard: bool = False) -> VideoPart:
-        """Frames of the video behind a URL; `heard`: with its sound, if it has any."""
+    async def video_at(self, url: str, param: str, *, with_sound: bool = False) -> VideoPart:
+        """Frames of the video behind a URL; `with_sound`: with its sound, if it has any."""
         data = await self._loader.load(url, VIDEO, param, self._bytes_left)
         work = partial(read_video, data, VideoLimits(self._deadline_s), param)
         video = await self._decode(data, work)
         self._keep(video.frames.nbytes, param)
-        if not heard:
+        if not with_sound:
             return video
         track = partial(read_track, data, self._sound_limits, param)
         recording = await self._loader.decode(track)

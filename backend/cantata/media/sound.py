@@ -127,7 +127,7 @@ def _read(source: av.container.InputContainer, limits: SoundLimits, param: str) 
         seconds += frame.samples / rate
         if seconds > limits.max_s:
             raise InvalidAudio(f"{param} is longer than {limits.max_s:g} s; {limits.valid}", param)
-        samples = _samples_of(frame, param)
+        samples = _read_samples(frame, param)
         if len(buffer) < kept * kept_channels * samples.itemsize:
             buffer += resample(samples, False).tobytes()
     buffer += resample(np.zeros((0, kept_channels), np.float32), True).tobytes()
@@ -178,7 +178,7 @@ def _check_shape(rate: int, channels: int, param: str) -> None:
         raise InvalidAudio(f"{param} has {channels} channels; valid: 1 to {MAX_CHANNELS}", param)
 
 
-def _samples_of(frame: av.AudioFrame, param: str) -> Samples:
+def _read_samples(frame: av.AudioFrame, param: str) -> Samples:
     """[N, C] with full scale at 1. More channels than are kept become one, their mean."""
     channels = frame.layout.nb_channels
     samples = frame.to_ndarray()

@@ -146,7 +146,7 @@ class PipelineChatModel:
         """Text and sound; the permit is told of the first output."""
         streams = [self._read(opened, request, permit)]
         if request.voice is not None:
-            streams.append(self._heard(opened))
+            streams.append(self._audio_events(opened))
         async with aclosing(merge_streams(*streams)) as events:
             async for event in events:
                 if permit is not None and (request.voice is None or isinstance(event, SpeechChunk)):
@@ -157,7 +157,7 @@ class PipelineChatModel:
         self, opened: OpenRequest, request: ChatRequest, permit: ChatPermit | None
     ) -> AsyncGenerator[AnswerEvent, None]:
         """The text with its thought and its calls, and its end."""
-        reader, parser = self._builder.reader(), self._telling(request)
+        reader, parser = self._builder.reader(), self._output_parser(request)
         async with aclosing(self.orchestrator.output(opened, self._text)) as chunks:
             async for chunk in chunks:
                 tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
@@ -172,13 +172,13 @@ class PipelineChatModel:
                     # The frame of an end code does not leave its stage.
                     yield TextEnd(FinishReason.LENGTH if len(tokens) else FinishReason.STOP)
 
-    def _telling(self, request: ChatRequest) -> OutputParser:
+    def _output_parser(self, request: ChatRequest) -> OutputParser:
         builder = self._builder
         thinks = request.thinks and isinstance(builder, ThinkingChatBuilder)
         thoughts = cast(ThinkingChatBuilder, builder).thought_reader() if thinks else None
         return OutputParser(thoughts, builder.call_reader() if request.tools else None)
 
-    async def _heard(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
+    async def _audio_events(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
         """The sound."""
         async with aclosing(self.orchestrator.sound(opened)) as chunks:
             async for chunk in chunks:

@@ -25,21 +25,21 @@ class ContinuationHistory:
             if request.continuation is not None
             for earlier in request.continuation.earlier
         }
-        self._said: dict[str, Payload] = {}
+        self._outputs: dict[str, Payload] = {}
 
-    def edge_of(self, request: PipelineRequest) -> EdgeSpec | None:
+    def find_edge(self, request: PipelineRequest) -> EdgeSpec | None:
         """On which a piece says what a later one needs; None: none needs it."""
         return self._edges.get(request.request_id)
 
     async def keep(self, request: PipelineRequest, chunks: AsyncIterator[Chunk[Payload]]) -> None:
         """Take what a piece has said, to its end."""
         parts: list[Any] = [chunk.payload async for chunk in chunks]
-        self._said[request.request_id] = type(parts[0]).join(parts)
+        self._outputs[request.request_id] = type(parts[0]).join(parts)
 
     def with_history(self, request: PipelineRequest) -> PipelineRequest:
         """The piece with the inputs that it needs behind those before it."""
         continuation = request.continuation
         if continuation is None:
             return request
-        said = [self._said[earlier] for earlier in continuation.earlier]
-        return replace(request, inputs=continuation.inputs(said), continuation=None)
+        outputs = [self._outputs[earlier] for earlier in continuation.earlier]
+        return replace(request, inputs=continuation.inputs(outputs), continuation=None)

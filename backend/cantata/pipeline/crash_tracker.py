@@ -12,7 +12,7 @@ from typing import Any
 from cantata.contract.data.errors import Quarantined
 from cantata.pipeline.output_stream import OpenRequest
 from cantata.pipeline.stage_process import Death
-from cantata.scheduling.quarantine import Quarantine, SerialRetryQueue, digest_of
+from cantata.scheduling.quarantine import Quarantine, SerialRetryQueue, hash_content
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class CrashTracker:
     def check(self, *content: Any) -> None:
         """Raises Quarantined if the request is quarantined."""
         if self._quarantine:
-            self._quarantine.check(digest_of(*content))
+            self._quarantine.check(hash_content(*content))
 
     @asynccontextmanager
     async def admit(self, opened: OpenRequest) -> AsyncIterator[None]:
@@ -49,7 +49,7 @@ class CrashTracker:
         if not self._quarantine:
             yield
             return
-        digest = digest_of(*opened.content)
+        digest = hash_content(*opened.content)
         self._quarantine.check(digest)
         if self._quarantine.crash_record(digest) is None:
             yield
@@ -80,7 +80,7 @@ class CrashTracker:
         if not self._implicates(death):
             return {}
         digests = {
-            request_id: digest_of(*requests[request_id].content)
+            request_id: hash_content(*requests[request_id].content)
             for request_id in death.at_work_on
             if request_id in requests
         }

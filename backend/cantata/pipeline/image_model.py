@@ -17,7 +17,7 @@ from cantata.contract.service import AdmissionReport
 from cantata.pipeline.drawing_outputs import DrawingOutputs
 from cantata.pipeline.mailbox import Mailbox
 from cantata.pipeline.output_stream import OpenRequest
-from cantata.pipeline.pending_image_events import PendingImageEvents, taken
+from cantata.pipeline.pending_image_events import PendingImageEvents, drain
 from cantata.pipeline.stepped_pipeline import SteppedPipeline
 from cantata.scheduling.step_plan import JobView
 from cantata.utils.logs import new_work_id
@@ -115,7 +115,7 @@ class PipelineImageModel:
         mailbox: Mailbox[PendingImageEvents] = Mailbox(PendingImageEvents.merge)
         following = asyncio.create_task(self._follow(opened, mailbox), name="follow-picture")
         try:
-            async with aclosing(taken(mailbox)) as events:
+            async with aclosing(drain(mailbox)) as events:
                 yield events
         finally:
             following.cancel()

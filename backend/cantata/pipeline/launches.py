@@ -63,7 +63,7 @@ def plan_launch(
     """Of a stage that runs on this machine."""
     outputs: dict[str, tuple[str, ...]] = {}
     client_ports = []
-    for edge in pipeline.outputs_of(name):
+    for edge in pipeline.get_outputs(name):
         if edge.target == CLIENT:
             client_ports.append(edge.port)
         else:
@@ -74,7 +74,7 @@ def plan_launch(
         checkpoint=checkpoint,
         deployment=deployment.stages[name],
         async_chunk=deployment.async_chunk,
-        inputs=tuple(edges.listeners[edge] for edge in pipeline.inputs_of(name)),
+        inputs=tuple(edges.listeners[edge] for edge in pipeline.get_inputs(name)),
         outputs=outputs,
         client_ports=tuple(client_ports),
         log_level=log_level,

@@ -133,8 +133,8 @@ class LocalModel:
                 continue
             began_s = length / self.sample_rate
             async with aclosing(self._at_pace(part)) as chunks:
-                async for made in chunks:
-                    sound = made.payload
+                async for output in chunks:
+                    sound = output.payload
                     length += sound.units
                     yield SpeechChunk(sound.samples, spoken_words(part, sound.words, began_s))
 
@@ -143,12 +143,12 @@ class LocalModel:
         return np.zeros((length, self.channels), np.float32)
 
     def _at_pace(self, piece: TextSegment) -> AsyncGenerator[Chunk[Pcm], None]:
-        made, factor = self._sound(piece), piece.request.stretch
+        output, factor = self._sound(piece), piece.request.stretch
         if factor != 1.0:
             from cantata.pipeline.time_stretch import time_stretch_sync
 
-            made = time_stretch_sync(made, factor, self._stages[-1].capacity)
-        return _in_thread(made)
+            output = time_stretch_sync(output, factor, self._stages[-1].capacity)
+        return _in_thread(output)
 
     def _sound(self, piece: TextSegment) -> Iterator[Chunk[Pcm]]:
         request, last = piece.request, self._stages[-1]
@@ -168,21 +168,21 @@ class LocalModel:
 
     def _step(self) -> list[Chunk[Pcm]]:
         """One step of every stage that has work; returns the output of the last one."""
-        made: Sequence[Chunk[Payload]] = ()
+        output: Sequence[Chunk[Payload]] = ()
         stepped = False
         for index, stage in enumerate(self._stages):
-            made = ()
+            output = ()
             if stage.has_work():
                 stepped = True
                 result = stage.step()
                 for _, error in result.failures:
                     raise error
-                made = result.chunks
+                output = result.chunks
                 if index + 1 < len(self._stages):
                     self._stages[index + 1].receive(result.chunks)
         if not stepped:
             raise RequestFailed("no stage has anything to do, and the sound has no end")
-        return [cast(Chunk[Pcm], chunk) for chunk in made]
+        return [cast(Chunk[Pcm], chunk) for chunk in output]
 
 
 async def _in_thread(chunks: Iterator[Chunk[Pcm]]) -> AsyncGenerator[Chunk[Pcm], None]:

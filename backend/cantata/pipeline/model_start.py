@@ -41,11 +41,11 @@ class ModelStart:
         """Nobody waits any longer."""
         self._over.set()
 
-    async def wait(self, most_s: float, most: int) -> None:
+    async def wait(self, max_s: float, most: int) -> None:
         """Return once it has started.
 
         Args:
-            most_s: the longest wait.
+            max_s: the longest wait.
             most: requests that may wait at the same time.
 
         Raises:
@@ -58,7 +58,7 @@ class ModelStart:
             raise Overloaded(state, RETRY_S)
         self._waiting += 1
         try:
-            async with asyncio.timeout(most_s):
+            async with asyncio.timeout(max_s):
                 await self._over.wait()
         except TimeoutError:
             raise StageDied(f"model {self._name!r} is still loading") from None

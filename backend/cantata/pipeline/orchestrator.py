@@ -82,7 +82,7 @@ class Orchestrator:
         """Of the stage that denoises, if there is one and it has measured its forwards."""
         self._costs: dict[str, StepCost] = {}
         self._open: dict[str, OpenRequest] = {}
-        self._tell_places: Callable[[int], None] | None = None
+        self._on_places: Callable[[int], None] | None = None
         self._crash_tracker = CrashTracker()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -145,9 +145,9 @@ class Orchestrator:
         ]
         return places(paces, self.frame_period_s, self.slots)
 
-    def on_places(self, tell: Callable[[int], None]) -> None:
+    def on_places(self, callback: Callable[[int], None]) -> None:
         """Call this with `places` whenever it may have changed."""
-        self._tell_places = tell
+        self._on_places = callback
 
     @property
     def frame_period_s(self) -> float:
@@ -212,8 +212,8 @@ class Orchestrator:
         """
         part = self._pipeline.taking_part(request.inputs, request.without)
         stages = [spec.name for spec in part]
-        heard = [e.source for e in self._pipeline.client_edges if e.stage in stages]
-        outputs = [source for source in heard if source not in request.without]
+        received = [e.source for e in self._pipeline.client_edges if e.stage in stages]
+        outputs = [source for source in received if source not in request.without]
         opened = OpenRequest(request, stages, outputs, self._deployment.chunk_timeout_s)
         async with self._crash_tracker.admit(opened):
             self._open[request.request_id] = opened
@@ -266,9 +266,9 @@ class Orchestrator:
         """The non-empty chunks of what the client hears."""
         async with aclosing(self.output(opened, self._pipeline.sound)) as chunks:
             async for chunk in chunks:
-                heard = cast(Chunk[Pcm], chunk)
-                if heard.payload.units or heard.payload.words:
-                    yield heard
+                received = cast(Chunk[Pcm], chunk)
+                if received.payload.units or received.payload.words:
+                    yield received
 
     async def _register(self, request: PipelineRequest, stages: Sequence[str]) -> None:
         # The last stage first: a chunk must find its request wherever it arrives.
@@ -311,8 +311,8 @@ class Orchestrator:
                 self.forward_cost = cost
             case Measured(StepCost() as cost):
                 self._costs[stage] = cost
-                if self._tell_places is not None:
-                    self._tell_places(self.places)
+                if self._on_places is not None:
+                    self._on_places(self.places)
 
     def _arrived(self, stage: str, chunk: Chunk[Payload]) -> None:
         opened = self._open.get(chunk.request_id)

@@ -41,7 +41,7 @@ class OutputParser:
             else:
                 yield from self._words(piece)
         if last and self._calls is not None:
-            yield from map(_told, self._calls.end())
+            yield from map(_to_delta, self._calls.end())
 
     def _pieces(self, text: str, *, last: bool) -> Iterator[str | Thought]:
         if self._thoughts is None:
@@ -55,8 +55,8 @@ class OutputParser:
         if self._calls is None:
             yield TextDelta(text, 0)
         else:
-            yield from map(_told, self._calls.read(text))
+            yield from map(_to_delta, self._calls.read(text))
 
 
-def _told(found: str | CallStarted | CallArguments) -> ParsedDelta:
+def _to_delta(found: str | CallStarted | CallArguments) -> ParsedDelta:
     return TextDelta(found, 0) if isinstance(found, str) else found

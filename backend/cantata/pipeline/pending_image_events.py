@@ -53,7 +53,7 @@ def _latest(before: Progress | None, after: Progress | None) -> Progress | None:
     return after if after.pixels.size else replace(after, pixels=before.pixels)
 
 
-async def taken(mailbox: Mailbox[PendingImageEvents]) -> AsyncGenerator[DrawingEvent, None]:
+async def drain(mailbox: Mailbox[PendingImageEvents]) -> AsyncGenerator[DrawingEvent, None]:
     """To the picture."""
     is_done = False
     while not is_done:

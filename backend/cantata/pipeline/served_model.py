@@ -164,8 +164,8 @@ class PipelineModel:
         check_length(len(request.text), self.max_input_characters)
         builder = cast(OpenRequestBuilder, self._builder)
         pace = self.capabilities.pace(request.speed)
-        begun = replace(request, text="", speed=pace)
-        feed = await self._served.text_executor.run(0, builder.open, request_id, begun)
+        started = replace(request, text="", speed=pace)
+        feed = await self._served.text_executor.run(0, builder.open, request_id, started)
         stretch = request.speed / pace
         pieces = self._limited(len(request.text), more_text)
         text = OpenText(feed, request.text, pieces, batch=batch, stretch=stretch)
@@ -211,8 +211,8 @@ class PipelineModel:
             )
             async with (
                 self.orchestrator.open(request) as opened,
-                aclosing(self.orchestrator.sound(opened)) as made,
-                aclosing(time_stretch(made, request.stretch, output)) as paced,
+                aclosing(self.orchestrator.sound(opened)) as result,
+                aclosing(time_stretch(result, request.stretch, output)) as paced,
                 aclosing(self._watched(request, paced, playback)) as chunks,
             ):
                 async for chunk in chunks:
@@ -220,9 +220,9 @@ class PipelineModel:
                     samples += sound.units
                     words = spoken_words(part, sound.words, began_s)
                     yield SpeechChunk(sound.samples, words, chunk.milestones)
-                if (edge := history.edge_of(request)) is not None:
-                    async with aclosing(self.orchestrator.output(opened, edge)) as said:
-                        await history.keep(request, said)
+                if (edge := history.find_edge(request)) is not None:
+                    async with aclosing(self.orchestrator.output(opened, edge)) as stated:
+                        await history.keep(request, stated)
 
     async def _watched(
         self, request: PipelineRequest, chunks: AsyncIterator[Chunk[Pcm]], playback: Playback

@@ -17,8 +17,8 @@ from cantata.contract.process.messages import (
     Aborted,
     CannotStart,
     Credit,
-    Drain,
     Drained,
+    DrainStage,
     Extend,
     Failed,
     Measured,
@@ -171,7 +171,7 @@ class StageHandle:
             assert self._process is not None
             self.state = StageState.DRAINING
             try:
-                await self._channel.send(Drain())
+                await self._channel.send(DrainStage())
                 await asyncio.to_thread(self._process.join, deadline_s)
             except ConnectionError:
                 logger.info("%s was already gone", self._title)

@@ -107,6 +107,6 @@ class ChunkStretch:
     def _take(self, chunk: Chunk[Pcm]) -> Chunk[Pcm]:
         """Everything that waits, as a chunk of the same request."""
         sound = Pcm(np.concatenate(self._samples), tuple(self._words))
-        taken = replace(chunk, payload=sound, milestones=tuple(self._milestones))
+        consumed = replace(chunk, payload=sound, milestones=tuple(self._milestones))
         self._samples, self._words, self._milestones = [], [], []
-        return taken
+        return consumed

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from cantata.ipc.shared_heartbeat import HeartbeatSnapshot, Phase
+from cantata.ipc.shared_heartbeat import HeartbeatPhase, HeartbeatSnapshot
 
 INTERVAL_S = 0.25
 """Between two checks of a process."""
@@ -50,7 +50,7 @@ def sample_process(pid: int, snapshot: HeartbeatSnapshot, at_s: float) -> Proces
         with process.oneshot():
             times = process.cpu_times()
             status: str = process.status()
-        if status == psutil.STATUS_SLEEPING and snapshot.phase is not Phase.WAITING:
+        if status == psutil.STATUS_SLEEPING and snapshot.phase is not HeartbeatPhase.WAITING:
             status = _busiest(pid)
         return ProcessSample(at_s, snapshot, status, times.user + times.system)
     except (psutil.Error, OSError):
@@ -102,7 +102,7 @@ class HangDetector:
         stopped = sample.status == psutil.STATUS_STOPPED
         self._stopped_s = self._stopped_s + passed_s if stopped else 0.0
         snapshot = sample.snapshot
-        if snapshot.phase is Phase.WAITING or snapshot.number != last.snapshot.number:
+        if snapshot.phase is HeartbeatPhase.WAITING or snapshot.number != last.snapshot.number:
             self._asleep_s = self._computed_s = 0.0
         elif sample.status == psutil.STATUS_SLEEPING and computed_s <= 0:
             self._asleep_s += passed_s
@@ -115,8 +115,8 @@ class HangDetector:
             return Hang(f"was stopped for {self._stopped_s:.1f} s", from_outside=True)
         if self._asleep_s >= max(ASLEEP_S, LONGEST_ASLEEP * snapshot.longest_s):
             return Hang(f"waited in one call for {self._asleep_s:.1f} s", from_outside=False)
-        steady = snapshot.phase is Phase.STEADY
-        least_s = STEADY_CPU_S if steady else SILENCE_SHARE * self._silence_s
-        if self._computed_s >= max(least_s, LONGEST_CPU * snapshot.longest_s):
+        steady = snapshot.phase is HeartbeatPhase.STEADY
+        min_s = STEADY_CPU_S if steady else SILENCE_SHARE * self._silence_s
+        if self._computed_s >= max(min_s, LONGEST_CPU * snapshot.longest_s):
             return Hang(f"computed in one call for {self._computed_s:.1f} s", from_outside=False)
         return None

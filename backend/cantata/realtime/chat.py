@@ -10,7 +10,7 @@ from cantata.contract.data.errors import CantataError
 
 Role = Literal["system", "user", "assistant"]
 
-UNHEARD = "[The user's words could not be understood.]"
+UNINTELLIGIBLE = "[The user's words could not be understood.]"
 """Stands for sound in which no words were recognised."""
 SILENT = "[The user has been silent for a while.]"
 """Stands for a silence after which an answer is due (`idle_timeout_ms`)."""

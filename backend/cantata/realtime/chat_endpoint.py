@@ -9,7 +9,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from cantata.realtime.chat import ChatDelta, ChatFailed, ChatMessage
-from cantata.realtime.endpoint import client_of, explain
+from cantata.realtime.endpoint import build_client, explain
 from cantata.realtime.settings import Endpoint
 
 _DATA = "data:"
@@ -34,7 +34,7 @@ class ChatEndpoint:
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._endpoint = endpoint
-        self._http = client_of(endpoint, timeout_s)
+        self._http = build_client(endpoint, timeout_s)
 
     async def answer(
         self, messages: Sequence[ChatMessage], max_tokens: int | None

@@ -10,7 +10,7 @@ _SHOWN = 200
 """Characters of an error's body that are shown."""
 
 
-def client_of(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
+def build_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
     """An HTTP client with this endpoint's key.
 
     Args:

@@ -20,10 +20,10 @@ MEL_BINS = 80
 HOP = 160
 """Samples from one frame to the next."""
 _FFT = 400
-_LEAST_POWER = 1e-10
+_MIN_POWER = 1e-10
 _RANGE = 8.0
 """Values more than this many powers of ten below the loudest are clipped."""
-_LEAST_VARIANCE = 1e-7
+_MIN_VARIANCE = 1e-7
 
 
 def log_mel(samples: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -36,11 +36,11 @@ def log_mel(samples: NDArray[np.float32]) -> NDArray[np.float32]:
         [M, F], F = N / `HOP`.
     """
     sound = samples.astype(np.float64)
-    sound = (sound - sound.mean()) / np.sqrt(sound.var() + _LEAST_VARIANCE)
+    sound = (sound - sound.mean()) / np.sqrt(sound.var() + _MIN_VARIANCE)
     padded = np.pad(sound, _FFT // 2, mode="reflect")
     frames = sliding_window_view(padded, _FFT)[::HOP][: len(sound) // HOP]
     power = np.abs(np.fft.rfft(frames * _hann())) ** 2
-    mels = np.log10(np.maximum(power @ _filters(), _LEAST_POWER))
+    mels = np.log10(np.maximum(power @ _filters(), _MIN_POWER))
     mels = np.maximum(mels, mels.max() - _RANGE)
     scaled: NDArray[np.float32] = ((mels.T + 4) / 4).astype(np.float32)
     return scaled

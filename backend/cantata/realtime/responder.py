@@ -6,13 +6,13 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 
-from cantata.realtime.chat import SILENT, UNHEARD, ChatDelta, ChatMessage
+from cantata.realtime.chat import SILENT, UNINTELLIGIBLE, ChatDelta, ChatMessage
 
 _PIECE = re.compile(r"\S+\s*")
 _WHO = "I am a small set of rules in this server, not a language model."
 _UNHEARD = "I heard a sound, but no words. Please say that again."
 _SILENT = "Are you still there?"
-_MOST_WORDS = 30
+_MAX_WORDS = 30
 """Most words that are repeated."""
 
 
@@ -31,17 +31,17 @@ class Responder:
 
 def answer_to(messages: Sequence[ChatMessage], now: datetime) -> str:
     """The answer to the last thing that the user said."""
-    said = next((one.text for one in reversed(messages) if one.role == "user"), "").strip()
-    words = set(re.findall(r"[a-z']+", said.lower()))
-    if not said or said == UNHEARD:
+    text = next((one.text for one in reversed(messages) if one.role == "user"), "").strip()
+    words = set(re.findall(r"[a-z']+", text.lower()))
+    if not text or text == UNINTELLIGIBLE:
         return _UNHEARD
-    if said == SILENT:
+    if text == SILENT:
         return _SILENT
     if "who" in words and words & {"you", "are"}:
         return _WHO
-    if words & {"hello", "hi"} or "good morning" in said.lower():
+    if words & {"hello", "hi"} or "good morning" in text.lower():
         return f"Hello. {_WHO} I repeat what you say."
     if "time" in words:
         return f"It is {now:%H:%M}."
-    repeated = " ".join(said.split()[:_MOST_WORDS])
+    repeated = " ".join(text.split()[:_MAX_WORDS])
     return f"You said: {repeated.rstrip('.!?')}."

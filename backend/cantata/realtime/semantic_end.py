@@ -54,17 +54,17 @@ class SemanticEnd:
     def __init__(self, finished: Callable[[Heard], Awaitable[float]], patience: Patience) -> None:
         self._finished = finished
         self._patience = patience
-        self._heard: deque[Heard] = deque(maxlen=HEARD_S * HEARD_RATE // WINDOW)
+        self._windows: deque[Heard] = deque(maxlen=HEARD_S * HEARD_RATE // WINDOW)
         self._looked = False
         """Whether the pause in progress has been judged."""
 
     def begin(self) -> None:
-        while len(self._heard) > _samples(_BEFORE_MS) // WINDOW:
-            self._heard.popleft()
+        while len(self._windows) > _samples(_BEFORE_MS) // WINDOW:
+            self._windows.popleft()
         self._looked = False
 
     def hear(self, window: Heard) -> None:
-        self._heard.append(window)
+        self._windows.append(window)
 
     async def over(self, silence: int) -> bool:
         if silence >= _samples(self._patience.longest_ms):
@@ -73,7 +73,7 @@ class SemanticEnd:
             self._looked = self._looked and silence > 0
             return False
         self._looked = True
-        return await self._finished(np.concatenate(self._heard)) >= self._patience.threshold
+        return await self._finished(np.concatenate(self._windows)) >= self._patience.threshold
 
 
 def _samples(ms: int) -> int:

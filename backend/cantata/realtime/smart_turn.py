@@ -63,7 +63,7 @@ class SmartTurn:
 
 def features(sound: Heard) -> NDArray[np.float32]:
     """The network's input for a sound: [`MEL_BINS`, 100 x `HEARD_S`]."""
-    heard = np.zeros(HEARD_S * HEARD_RATE, np.float32)
-    last = sound[-len(heard) :].astype(np.float32) / np.float32(32768)
-    heard[len(heard) - len(last) :] = last
-    return log_mel(heard)
+    received = np.zeros(HEARD_S * HEARD_RATE, np.float32)
+    last = sound[-len(received) :].astype(np.float32) / np.float32(32768)
+    received[len(received) - len(last) :] = last
+    return log_mel(received)

@@ -38,12 +38,12 @@ class SoundInput:
 
     def feed(self, data: bytes) -> Heard:
         """The samples that are certain now; the filter keeps back a few milliseconds."""
-        return self._heard(self._samples(data), last=False)
+        return self._to_windows(self._samples(data), last=False)
 
     def end(self) -> Heard:
         """The remaining samples; sound fed after this begins another stream."""
         self._half = b""
-        rest = self._heard(np.zeros(0, np.float32), last=True)
+        rest = self._to_windows(np.zeros(0, np.float32), last=True)
         self._resampler = self._new_resampler()
         return rest
 
@@ -55,7 +55,7 @@ class SoundInput:
         self._half = data[whole:]
         return np.frombuffer(data[:whole], "<i2").astype(np.float32) / _FULL_SCALE
 
-    def _heard(self, samples: NDArray[np.float32], *, last: bool) -> Heard:
+    def _to_windows(self, samples: NDArray[np.float32], *, last: bool) -> Heard:
         return to_s16(self._resampler.resample_chunk(samples, last=last))
 
     def _new_resampler(self) -> soxr.ResampleStream:

@@ -9,14 +9,14 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from itertools import count
 
-from cantata.realtime.sphinx_frames import HEADER, SPHINX_RATE, Kind
+from cantata.realtime.sphinx_frames import HEADER, SPHINX_RATE, SphinxFrameKind
 from cantata.realtime.transcription import TranscriptionFailed
 
-_MOST_AT_A_TIME = 16
+_MAX_AT_A_TIME = 16
 """Most utterances in progress; each has a decoder of 12 to 40 MB."""
 _FOR_ONE_WORKER = 4
 """Utterances in one worker; beyond these, another process starts."""
-_MOST_WORKERS = 2
+_MAX_WORKERS = 2
 _ANSWER_S = 60.0
 """Most seconds from the end of the sound to its words."""
 _PIECE_BYTES = SPHINX_RATE // 2
@@ -31,7 +31,7 @@ class SphinxTranscriber:
     def __init__(self) -> None:
         self._workers: list[_Worker] = []
         self._starting = asyncio.Lock()
-        self._places = asyncio.Semaphore(_MOST_AT_A_TIME)
+        self._places = asyncio.Semaphore(_MAX_AT_A_TIME)
         self._ids = count()
 
     async def transcribe(self, sound: AsyncIterator[bytes]) -> str:
@@ -63,7 +63,7 @@ class SphinxTranscriber:
                 await worker.close()
                 self._workers.remove(worker)
             least = min(self._workers, key=lambda one: one.utterances, default=None)
-            enough = len(self._workers) == _MOST_WORKERS
+            enough = len(self._workers) == _MAX_WORKERS
             if least is None or (least.utterances >= _FOR_ONE_WORKER and not enough):
                 least = await _Worker.start()
                 self._workers.append(least)
@@ -77,7 +77,7 @@ class _Worker:
         self._process = process
         self._waiting: dict[int, asyncio.Future[str]] = {}
         self._utterances: set[int] = set()
-        self._begun: set[int] = set()
+        self._started: set[int] = set()
         """Utterances in progress in the process."""
         self._reader = asyncio.create_task(self._read(), name="sphinx:read")
 
@@ -103,14 +103,14 @@ class _Worker:
         self._utterances.add(utterance)
 
     async def send(self, utterance: int, sound: bytes) -> None:
-        self._begun.add(utterance)
+        self._started.add(utterance)
         for start in range(0, len(sound), _PIECE_BYTES):
-            await self._write(utterance, Kind.SOUND, sound[start : start + _PIECE_BYTES])
+            await self._write(utterance, SphinxFrameKind.SOUND, sound[start : start + _PIECE_BYTES])
 
     async def end(self, utterance: int) -> str:
         self._waiting[utterance] = asyncio.get_running_loop().create_future()
-        await self._write(utterance, Kind.END)
-        self._begun.discard(utterance)
+        await self._write(utterance, SphinxFrameKind.END)
+        self._started.discard(utterance)
         async with asyncio.timeout(_ANSWER_S):
             return await self._waiting[utterance]
 
@@ -118,9 +118,9 @@ class _Worker:
         """Free what is held for an utterance; an unfinished one is dropped."""
         self._utterances.discard(utterance)
         self._waiting.pop(utterance, None)
-        if utterance in self._begun and self.alive:
-            self._begun.discard(utterance)
-            self._put(utterance, Kind.DROP)
+        if utterance in self._started and self.alive:
+            self._started.discard(utterance)
+            self._put(utterance, SphinxFrameKind.DROP)
 
     def kill(self) -> None:
         """Kill the process; nothing in it is worth waiting for."""
@@ -133,14 +133,14 @@ class _Worker:
         await self._process.wait()
         await self._reader
 
-    async def _write(self, utterance: int, kind: Kind, sound: bytes = b"") -> None:
+    async def _write(self, utterance: int, kind: SphinxFrameKind, sound: bytes = b"") -> None:
         if not self.alive:
             raise ConnectionResetError
         self._put(utterance, kind, sound)
         assert self._process.stdin is not None
         await self._process.stdin.drain()
 
-    def _put(self, utterance: int, kind: Kind, sound: bytes = b"") -> None:
+    def _put(self, utterance: int, kind: SphinxFrameKind, sound: bytes = b"") -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(HEADER.pack(utterance, len(sound), kind) + sound)
 

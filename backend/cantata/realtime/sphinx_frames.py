@@ -6,12 +6,12 @@ import struct
 from enum import IntEnum
 
 HEADER = struct.Struct("<QIB")
-"""Fields of a frame's header: the utterance, the number of bytes that follow, and a `Kind`."""
+"""Fields of a frame's header: the utterance, the number of bytes that follow, and the kind."""
 SPHINX_RATE = 16_000
 """Sample rate of the recogniser, in Hz."""
 
 
-class Kind(IntEnum):
+class SphinxFrameKind(IntEnum):
     """What a frame is."""
 
     SOUND = 0

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from pocketsphinx import Decoder
 
-from cantata.realtime.sphinx_frames import HEADER, SPHINX_RATE, Kind
+from cantata.realtime.sphinx_frames import HEADER, SPHINX_RATE, SphinxFrameKind
 
 
 class _Bench:
@@ -56,11 +56,11 @@ def main(read: BinaryIO, write: BinaryIO) -> None:
     while len(head := read.read(HEADER.size)) == HEADER.size:
         utterance, size, kind = HEADER.unpack(head)
         sound = read.read(size)
-        if kind == Kind.SOUND:
+        if kind == SphinxFrameKind.SOUND:
             bench.feed(utterance, sound)
             continue
         text = bench.end(utterance)
-        if kind == Kind.END:
+        if kind == SphinxFrameKind.END:
             write.write(json.dumps({"utterance": utterance, "text": text}).encode() + b"\n")
             write.flush()
 

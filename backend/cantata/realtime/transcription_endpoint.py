@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import soundfile
 
-from cantata.realtime.endpoint import client_of, explain
+from cantata.realtime.endpoint import build_client, explain
 from cantata.realtime.settings import Endpoint
 from cantata.realtime.sound import HEARD_RATE
 from cantata.realtime.transcription import TranscriptionFailed
@@ -20,7 +20,7 @@ class TranscriptionEndpoint:
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._endpoint = endpoint
-        self._http = client_of(endpoint, timeout_s)
+        self._http = build_client(endpoint, timeout_s)
 
     async def transcribe(self, sound: AsyncIterator[bytes]) -> str:
         data = b"".join([piece async for piece in sound])

@@ -117,9 +117,9 @@ class TurnDetector:
         probability = self._judge.probability(window)
         self._end.hear(window)
         self._judged += WINDOW
-        return self._begun(probability) if self._since is None else await self._ended(probability)
+        return self._started(probability) if self._since is None else await self._ended(probability)
 
-    def _begun(self, probability: float) -> SpeechStarted | None:
+    def _started(self, probability: float) -> SpeechStarted | None:
         self._onset = self._onset + 1 if probability >= self._threshold else 0
         if self._onset < _ONSET_WINDOWS:
             return None

@@ -35,11 +35,11 @@ from cantata.references.stored import (
     MAX_WORDS_BYTES,
     StoredVoice,
     StoreLimits,
+    build_reference,
+    encode_wav,
     find_voice,
     name_taken,
     new_voice,
-    reference_of,
-    wav_of,
 )
 from cantata.references.upload import VoiceUpload, fold
 
@@ -175,7 +175,7 @@ class SharedVoiceStore:
         try:
             words = self._files.cat_file(path, end=MAX_WORDS_BYTES)
             voice = StoredVoice.model_validate_json(words)
-            if not path.endswith(self._path_of(voice.name)):
+            if not path.endswith(self._get_path(voice.name)):
                 raise ValueError("its name belongs to another file")
         except FileNotFoundError:
             return _Known(stamp, None)
@@ -189,7 +189,7 @@ class SharedVoiceStore:
     def _add(
         self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
     ) -> StoredVoice:
-        voice, sound = new_voice(upload, deletion_digest), wav_of(reference)
+        voice, sound = new_voice(upload, deletion_digest), encode_wav(reference)
         self._read(0.0)
         if self.find(upload.name) is not None:
             raise name_taken(upload.name)
@@ -197,7 +197,7 @@ class SharedVoiceStore:
         try:
             self._files.makedirs(f"{self._root}/{_SOUNDS}", exist_ok=True)
             self._files.makedirs(f"{self._root}/{_NAMES}", exist_ok=True)
-            self._files.pipe_file(self._sound_of(voice), sound)
+            self._files.pipe_file(self._get_sound(voice), sound)
             self._claim(voice)
         except OSError as error:
             raise NotStored("the voice cannot be stored") from error
@@ -207,7 +207,7 @@ class SharedVoiceStore:
     def _claim(self, voice: StoredVoice) -> None:
         """Take the voice's name, unless another upload was faster."""
         words = voice.model_dump_json(indent=2).encode()
-        path = f"{self._root}/{self._path_of(voice.name)}"
+        path = f"{self._root}/{self._get_path(voice.name)}"
         try:
             self._files.pipe_file(path, words, mode="create")
         except FileExistsError:
@@ -223,7 +223,7 @@ class SharedVoiceStore:
         if voice is None:
             raise UploadNotFound(f"no uploaded voice {name!r}", "voice")
         try:
-            self._files.rm_file(f"{self._root}/{self._path_of(voice.name)}")
+            self._files.rm_file(f"{self._root}/{self._get_path(voice.name)}")
         except FileNotFoundError:
             logger.warning("%s had already been deleted", voice.id)
         self._discard(voice)
@@ -232,7 +232,7 @@ class SharedVoiceStore:
 
     def _reference(self, voice: StoredVoice) -> ReferenceAudio:
         try:
-            return reference_of(voice, self._files.cat_file(self._sound_of(voice)))
+            return build_reference(voice, self._files.cat_file(self._get_sound(voice)))
         except FileNotFoundError:
             raise UploadNotFound(f"the voice {voice.name!r} was deleted", "voice") from None
         except soundfile.LibsndfileError as error:
@@ -241,7 +241,7 @@ class SharedVoiceStore:
     def _discard(self, voice: StoredVoice) -> None:
         """Delete a sound that belongs to no name. If that fails, it only takes up space."""
         try:
-            self._files.rm_file(self._sound_of(voice))
+            self._files.rm_file(self._get_sound(voice))
         except OSError as error:
             logger.warning("the recording of %s stays: %s", voice.id, error)
 
@@ -254,10 +254,10 @@ class SharedVoiceStore:
         except FileNotFoundError:
             return 0
 
-    def _sound_of(self, voice: StoredVoice) -> str:
+    def _get_sound(self, voice: StoredVoice) -> str:
         return f"{self._root}/{_SOUNDS}/{voice.id}.wav"
 
-    def _path_of(self, name: str) -> str:
+    def _get_path(self, name: str) -> str:
         return f"{_NAMES}/{hashlib.sha256(fold(name).encode()).hexdigest()}.json"
 
 

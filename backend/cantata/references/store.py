@@ -35,11 +35,11 @@ from cantata.references.stored import (
     MAX_WORDS_BYTES,
     StoredVoice,
     StoreLimits,
+    build_reference,
+    encode_wav,
     find_voice,
     name_taken,
     new_voice,
-    reference_of,
-    wav_of,
 )
 from cantata.references.upload import ID_PREFIX, VoiceUpload
 
@@ -125,7 +125,7 @@ class VoiceStore:
     def _add(
         self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
     ) -> StoredVoice:
-        voice, sound = new_voice(upload, deletion_digest), wav_of(reference)
+        voice, sound = new_voice(upload, deletion_digest), encode_wav(reference)
         with self._changing:
             self._check_room(upload, len(sound))
             try:
@@ -138,8 +138,8 @@ class VoiceStore:
     def _check_room(self, upload: VoiceUpload, size: int) -> None:
         if self.find(upload.name) is not None:
             raise name_taken(upload.name)
-        taken = sum(_size_of(self._folder / id) for id in self._voices)
-        self._limits.check(len(self._voices), taken + size)
+        consumed = sum(_measure_size(self._folder / id) for id in self._voices)
+        self._limits.check(len(self._voices), consumed + size)
 
     def _write(self, voice: StoredVoice, sound: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ class VoiceStore:
 
     def _read_reference(self, voice: StoredVoice) -> ReferenceAudio:
         try:
-            return reference_of(voice, (self._folder / voice.id / _SOUND).read_bytes())
+            return build_reference(voice, (self._folder / voice.id / _SOUND).read_bytes())
         except FileNotFoundError:
             raise UploadNotFound(f"the voice {voice.name!r} was deleted", "voice") from None
         except (OSError, soundfile.LibsndfileError) as error:
@@ -213,7 +213,7 @@ def _delete(folder: Path) -> None:
         ) from error
 
 
-def _size_of(folder: Path) -> int:
+def _measure_size(folder: Path) -> int:
     try:
         return sum(path.stat().st_size for path in folder.iterdir())
     except FileNotFoundError:

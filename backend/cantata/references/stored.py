@@ -138,14 +138,14 @@ def name_taken(name: str) -> VoiceExists:
     return VoiceExists(f"there is already a voice {name!r}; delete it first", "name")
 
 
-def wav_of(reference: ReferenceAudio) -> bytes:
+def encode_wav(reference: ReferenceAudio) -> bytes:
     """A recording as a lossless file."""
     sound = io.BytesIO()
     soundfile.write(sound, reference.samples, reference.sample_rate, format="WAV", subtype="FLOAT")
     return sound.getvalue()
 
 
-def reference_of(voice: StoredVoice, wav: bytes) -> ReferenceAudio:
+def build_reference(voice: StoredVoice, wav: bytes) -> ReferenceAudio:
     """The recording in such a file.
 
     Raises:

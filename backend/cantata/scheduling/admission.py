@@ -160,7 +160,7 @@ class Admission:
         await (self._enter_batch() if batch else self._enter_live(extra))
         self._admitted[BATCH if batch else LIVE] += 1
         entered_s = self._clock()
-        place = AdmissionPermit(self._begun)
+        place = AdmissionPermit(self._started)
         try:
             yield place
         finally:
@@ -226,7 +226,7 @@ class Admission:
         at_once = max(BEGINNING_AT_ONCE, self._places // _BEGINNING_SHARE)
         return self._beginning < at_once and self._is_calm()
 
-    def _begun(self) -> None:
+    def _started(self) -> None:
         self._beginning -= 1
         self.look_again()
 

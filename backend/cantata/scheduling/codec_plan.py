@@ -28,7 +28,7 @@ class StreamView:
     """Whether the listener has sound already; otherwise it waits for its first packet."""
     deadline_s: float
     """When the listener runs dry, on any monotonic clock; infinity for file renders."""
-    unheard_frames: int = 0
+    context_frames_left: int = 0
     """Frames at its beginning that are decoded only as context; their sound is dropped."""
     first_frames: int = 1
     """Frames in its first packet, if that many come."""
@@ -86,8 +86,8 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
 
 
 def _urgency(stream: StreamView, soon_s: float) -> tuple[int, float, int]:
-    if not stream.started and stream.unheard_frames:
-        return 2, stream.unheard_frames, stream.slot
+    if not stream.started and stream.context_frames_left:
+        return 2, stream.context_frames_left, stream.slot
     if not stream.started:
         return 0, stream.deadline_s, stream.slot
     return 1 if stream.deadline_s < soon_s else 3, stream.deadline_s, stream.slot
@@ -107,20 +107,20 @@ def _patience(
     else:
         # Listeners that have run dry with nothing to decode wait for the talker, not for the codec.
         reserves_s = (s.deadline_s - now_s for s in streams if s.started and s.deadline_s > now_s)
-        least_s = min(reserves_s, default=math.inf)
-        frames = int(min(least_s / limits.frame_period_s / 2, limits.max_chunk_frames))
+        min_s = min(reserves_s, default=math.inf)
+        frames = int(min(min_s / limits.frame_period_s / 2, limits.max_chunk_frames))
     return max(1, min(frames, limits.max_chunk_frames))
 
 
 def _is_first_chunk(stream: StreamView) -> bool:
     """Whether the stream's next frame is the first that its listener receives."""
-    return not stream.started and not stream.unheard_frames
+    return not stream.started and not stream.context_frames_left
 
 
 def _chunk_frames(stream: StreamView, patience: int, limits: PlanLimits) -> int:
     if _is_first_chunk(stream):
         most = min(stream.first_frames, limits.max_chunk_frames)
     else:
-        most = patience if stream.started else min(patience, stream.unheard_frames)
+        most = patience if stream.started else min(patience, stream.context_frames_left)
     frames = min(stream.ready_frames, most)
     return 1 << (frames.bit_length() - 1)

@@ -19,7 +19,7 @@ _KEPT = 0.99
 """Factor on the weight of earlier forwards in the shape, at each new one."""
 _NEW_SPEED = 0.2
 """Weight of the latest forward in the speed."""
-_MOST_NEWS = 3.0
+_MAX_NEWS = 3.0
 """A forward counts as at most this many times as slow as expected: a thread that once waited for a
 processor is not slow."""
 _SETTLING = 2
@@ -67,7 +67,7 @@ class ForwardTimeModel:
         if not self._shape.any():
             self._begin(parts, seconds)
         expected_s = float(self._shape @ (parts / self._unit)) * self._speed
-        took_s = min(seconds, _MOST_NEWS * expected_s)
+        took_s = min(seconds, _MAX_NEWS * expected_s)
         self._speed += _NEW_SPEED * (took_s / expected_s - 1.0) * self._speed
         self._learn(parts / self._unit, took_s / self._speed)
 

@@ -16,7 +16,7 @@ CROWD = 3
 all."""
 _CROWDED = 25
 """Deliveries for which a burst still counts."""
-MOST_PERIODS = 3
+MAX_PERIODS = 3
 """Upper bound: a longer wait means that something is broken."""
 _FADING = 0.98
 """Decay per delivery: after 35 deliveries a long latency counts half."""
@@ -49,7 +49,7 @@ class JitterEstimator:
             stretch: periods of frames that the listener plays in one period.
         """
         way_s = self._interval_s + 2 * self._batch_s
-        periods = min(way_s / self._period_s + MARGIN, MOST_PERIODS) + (self._crowded > 0)
+        periods = min(way_s / self._period_s + MARGIN, MAX_PERIODS) + (self._crowded > 0)
         return max(1, math.ceil(periods * stretch))
 
     @property

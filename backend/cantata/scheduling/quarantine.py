@@ -139,7 +139,7 @@ def _keep(kept: OrderedDict[bytes, Any], digest: bytes, value: Any) -> None:
         kept.popitem(last=False)
 
 
-def digest_of(*content: Any) -> bytes:
+def hash_content(*content: Any) -> bytes:
     """Digest of a request's content: dataclasses, mappings, sequences, arrays, bytes, plain
     values."""
     summed = hashlib.sha256()

@@ -23,14 +23,14 @@ _SPEED_DRIFT = 0.06
 counts."""
 _SHAPE_DRIFT = 0.006
 """Drift of a and b individually, in the same units."""
-_MOST_DRIFT_S = 60.0
+_MAX_DRIFT_S = 60.0
 """Longer pauses count as this many seconds."""
 _OUTLIER = 5.0
 """A slower step counts as this many standard deviations slow: a process that once waited for a
 processor is not slow."""
 _SETTLING_STEPS = 4
 """Number of first steps of a process that are not counted: they load kernels and memory."""
-_LEAST_SLOPE_S = 1e-6
+_MIN_SLOPE_S = 1e-6
 """Least seconds of a frame, which is never free."""
 
 
@@ -65,7 +65,7 @@ class StepTimeModel:
             self._begin(frames, seconds)
             self._measured_s = now_s
             return
-        self._drift(frames, min(max(0.0, now_s - self._measured_s), _MOST_DRIFT_S))
+        self._drift(frames, min(max(0.0, now_s - self._measured_s), _MAX_DRIFT_S))
         self._measured_s = now_s
         self._correct(frames, seconds)
 
@@ -77,7 +77,7 @@ class StepTimeModel:
     def _begin(self, frames: int, seconds: float) -> None:
         """Begin with one step. Until steps of other sizes are seen, all time is assumed to grow
         with the frames: admission promises only what was measured."""
-        self._frame_s = max(seconds / frames, _LEAST_SLOPE_S)
+        self._frame_s = max(seconds / frames, _MIN_SLOPE_S)
         doubt = self._frame_s**2
         self._doubt = (doubt * frames**2, -doubt * frames, doubt)
 
@@ -106,5 +106,5 @@ class StepTimeModel:
         step_s = expected_s + (of_fixed + of_frame * frames) * news_s
         frame_s = self._frame_s + of_frame * news_s
         # Neither is below zero.
-        self._frame_s = max(min(frame_s, step_s / frames), _LEAST_SLOPE_S)
+        self._frame_s = max(min(frame_s, step_s / frames), _MIN_SLOPE_S)
         self._fixed_s = step_s - self._frame_s * frames

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cantata.cluster.address import Address
 from cantata.cluster.key import check_key, read_key
-from cantata.cluster.link.connecting import address_of, listen
+from cantata.cluster.link.connecting import get_address, listen
 from cantata.serving.shutdown import run_until, stop_on_signals
 from cantata.utils.garbage_collection import configure_gc
 from cantata.utils.logs import LogFormat
@@ -57,13 +57,13 @@ def make_host(
         ConfigError: a checkpoint is not valid, two models have the same name, or the address of a
             stage's host is none.
     """
-    from cantata.cluster.identity import identity_of
+    from cantata.cluster.identity import hash_identity
     from cantata.cluster.replica.host import ReplicaHost
     from cantata.pipeline.service import create_service
     from cantata.serving.remote_stages import remote_stages_factory
 
     identities = {
-        plan.located.plugin.name: identity_of(plan.located.checkpoint, plan.deployment)
+        plan.located.plugin.name: hash_identity(plan.located.checkpoint, plan.deployment)
         for plan in plans
     }
     remote_stages = remote_stages_factory(plans, key_file)
@@ -98,12 +98,12 @@ async def run_replica(
         names = ", ".join(plan.located.plugin.name for plan in plans)
         show(f"loading {names} ...")
         for plan in plans:
-            if hint := _hint_of(plan):
+            if hint := _build_hint(plan):
                 show(hint)
         configure_gc()
         try:
             if await run_until(stop_event, host.start()):
-                show(f"replica ready on {address_of(listener)}")
+                show(f"replica ready on {get_address(listener)}")
                 await stop_event.wait()
                 stop_event.clear()
                 await run_until(stop_event, host.drain(options.drain_timeout_s))
@@ -111,13 +111,13 @@ async def run_replica(
             await host.stop()
 
 
-def _hint_of(plan: ServicePlan) -> str | None:
+def _build_hint(plan: ServicePlan) -> str | None:
     """That a deployment's `realtime` has no effect here, if it has one."""
-    said = plan.deployment.realtime.model_dump(exclude_none=True)
-    if not said:
+    realtime = plan.deployment.realtime.model_dump(exclude_none=True)
+    if not realtime:
         return None
     options = " ".join(
-        f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in said.items()
+        f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in realtime.items()
     )
     return (
         f"{plan.located.plugin.name}: a replica ignores the deployment's section `realtime`; pass "

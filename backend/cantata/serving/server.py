@@ -175,12 +175,12 @@ async def serve(
     """
     from rich.panel import Panel
 
-    from cantata.api.listening import url_of
+    from cantata.api.listening import get_url
     from cantata.api.server_config import build_settings
 
     listener = _listen(listening.host, listening.port, shared=listening.shared)
     with listener:
-        url = url_of(listener)
+        url = get_url(listener)
         settings = build_settings(source.prepare(options), listener.getsockname()[0])
         wyoming = None
         if listening.wyoming_port is not None:

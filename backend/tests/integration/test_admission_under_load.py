@@ -19,7 +19,7 @@ from tiny_talker.serving import TinyServer, tiny_server
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 SLOTS = 8
-MOST = 3
+MAX_PLACES = 3
 """Listeners: each costs 20 ms of a frame's usable 64."""
 SPEECH = "/v1/audio/speech"
 
@@ -51,7 +51,7 @@ def body(text: str) -> dict[str, str]:
 async def test_places_are_what_the_slowest_stage_keeps_up_with(server: TinyServer) -> None:
     """Known from the warm-up on, although the stages have slots for more."""
     assert server.model.orchestrator.slots == SLOTS
-    assert 1 <= server.model.admission.places <= MOST
+    assert 1 <= server.model.admission.places <= MAX_PLACES
 
 
 async def test_requests_in_a_crowd_are_served_whole_or_rejected_with_a_retry_time(
@@ -71,7 +71,7 @@ async def test_requests_in_a_crowd_are_served_whole_or_rejected_with_a_retry_tim
             assert answer.json()["error"]["code"] == "rate_limit_exceeded"
     await until(lambda: not server.model.admission.running)
     told = Counter(server.model.admission.refused) - refused
-    assert told.total() == len(answers) - len(served) >= 24 - SLOTS - 2 * MOST
+    assert told.total() == len(answers) - len(served) >= 24 - SLOTS - 2 * MAX_PLACES
     metrics = (await http.get("/metrics")).text
     for line in (
         f'cantata_admission_places{{model="tiny"}} {server.model.admission.places:.1f}',

@@ -105,9 +105,9 @@ def test_a_context_of_latents_primes_the_decoder(stage: Stage) -> None:
     listener = listen(stage, {"r": replace(TEN, context=context.tolist())})
     first, *rest = listener.chunks["r"]
     assert isinstance(first.payload, Rows)
-    assert (first.payload.unheard, first.payload.units) == (2, 1)
+    assert (first.payload.context_frames, first.payload.units) == (2, 1)
     np.testing.assert_array_equal(first.payload.values[:2], context)
-    assert [chunk.payload.unheard for chunk in rest] == [0] * len(rest)
+    assert [chunk.payload.context_frames for chunk in rest] == [0] * len(rest)
     plain = listen(stage, {"r": TEN}).frames("r")
     np.testing.assert_array_equal(listener.frames("r")[2:], plain)
 

@@ -120,7 +120,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tiny
             yield server
 
 
-def rss_of(server: TinyServer) -> dict[str, int]:
+def read_rss(server: TinyServer) -> dict[str, int]:
     """Bytes of this process (server and callers) and of each stage."""
     pids: dict[str, int | None] = {"server": os.getpid()}
     pids |= {name: stage.pid for name, stage in server.model.orchestrator.stages.items()}
@@ -280,7 +280,7 @@ async def test_a_thousand_callers_leave_nothing_behind(server: TinyServer) -> No
         number += 1
         await rounds.run(slow=number % 4 == 0)
         gc.collect()
-        rss.append(rss_of(server))
+        rss.append(read_rss(server))
     await until(lambda: (len(asyncio.all_tasks()), process.num_fds()) <= baseline)
     assert len(rounds.left) == 6
     growth = {name: rss[-1][name] - rss[len(rss) // 2][name] for name in rss[-1]}

@@ -58,11 +58,11 @@ async def events(model: PipelineChatModel, request: ChatRequest) -> list[AnswerE
         return await events(model, request)
 
 
-def text_of(found: list[AnswerEvent]) -> str:
+def join_text(found: list[AnswerEvent]) -> str:
     return "".join(event.text for event in found if isinstance(event, TextDelta))
 
 
-def sound_of(found: list[AnswerEvent]) -> np.ndarray:
+def collect_sound(found: list[AnswerEvent]) -> np.ndarray:
     return np.concatenate([event.samples for event in found if isinstance(event, SpeechChunk)])
 
 
@@ -79,10 +79,10 @@ async def test_an_answer_has_text_sound_and_one_end(model: PipelineChatModel) ->
     found = await events(model, asked(0))
     (end,) = [event for event in found if isinstance(event, TextEnd)]
     tokens = sum(event.tokens for event in found if isinstance(event, TextDelta))
-    assert text_of(found)
+    assert join_text(found)
     assert tokens <= 20
     assert (end.reason is FinishReason.LENGTH) == (tokens == 20)
-    assert sound_of(found).shape[1] == model.channels == 1
+    assert collect_sound(found).shape[1] == model.channels == 1
     assert model.sample_rate == 24_000
     assert await held(model) == {}
 
@@ -106,7 +106,7 @@ async def test_read_alone_the_text_is_the_same_and_no_stage_that_speaks_hears_of
         for speaker in SPEAKERS:
             assert set((await model.orchestrator.stages[speaker].counts()).values()) == {0}
         read += [event async for event in answer]
-    assert text_of(read) == text_of(spoken)
+    assert join_text(read) == join_text(spoken)
     assert not [event for event in read if isinstance(event, SpeechChunk)]
     assert await held(model) == {}
 
@@ -122,8 +122,8 @@ async def test_calls_of_tools_stand_where_they_were_written(model: PipelineChatM
     )
     assert model.calls_tools
     assert any(isinstance(event, CallStarted) for event in found)
-    assert "<" not in text_of(found)
-    assert written == text_of(plain)
+    assert "<" not in join_text(found)
+    assert written == join_text(plain)
     tokens = [
         sum(event.tokens for event in some if isinstance(event, TextDelta))
         for some in (plain, found)
@@ -137,10 +137,10 @@ async def test_together_each_says_what_it_says_alone(model: PipelineChatModel) -
     alone = [await events(model, request) for request in requests]
     together = await asyncio.gather(*(events(model, request) for request in requests))
     for number, (one, other) in enumerate(zip(alone, together, strict=True)):
-        assert text_of(one) == text_of(other), number
+        assert join_text(one) == join_text(other), number
         if number != 3:
-            np.testing.assert_array_equal(sound_of(one), sound_of(other))
-    assert len({text_of(one) for one in alone}) == len(alone)
+            np.testing.assert_array_equal(collect_sound(one), collect_sound(other))
+    assert len({join_text(one) for one in alone}) == len(alone)
     assert await held(model) == {}
 
 

@@ -52,7 +52,7 @@ PLACED = [
         if name != TINY_LATENT.name
     ),
 ]
-Said = dict[tuple[str, int], NDArray[np.float32]]
+SpokenSamples = dict[tuple[str, int], NDArray[np.float32]]
 MAX_FRAMES = 12
 """Random weights do not end a text by themselves. Half a second to a second, by model."""
 
@@ -147,12 +147,12 @@ async def running(service: PipelineService) -> AsyncIterator[PipelineService]:
 
 
 @pytest.fixture(scope="module")
-def said_here() -> Said:
+def said_here() -> SpokenSamples:
     return {}
 
 
 @pytest.fixture(scope="module")
-def alone(served: Served, model: PipelineModel, said_here: Said) -> Alone:
+def alone(served: Served, model: PipelineModel, said_here: SpokenSamples) -> Alone:
     return Alone(served, model, said_here)
 
 
@@ -185,7 +185,7 @@ class Alone:
     """What each request of `request` says without company on one machine, asked once for all
     tests."""
 
-    def __init__(self, served: Served, model: PipelineModel, said: Said) -> None:
+    def __init__(self, served: Served, model: PipelineModel, said: SpokenSamples) -> None:
         self._served, self._model, self._said = served, model, said
 
     async def said(self, number: int) -> NDArray[np.float32]:
@@ -319,7 +319,7 @@ async def test_without_a_server_it_says_the_same(model: PipelineModel, served: S
         assert words[0] == words[1], request
 
 
-def words_of(chunks: list[SpeechChunk]) -> list[SpokenWord]:
+def collect_words(chunks: list[SpeechChunk]) -> list[SpokenWord]:
     return [word for chunk in chunks for word in chunk.words]
 
 

@@ -27,7 +27,7 @@ from cantata.contract.data.request import SpeechRequest
 from cantata.pipeline import aborts, restarts, stage_handle, watchdog
 from cantata.pipeline.stage_handle import StageHandle
 from stall_free_clock import a_clock_that_leaves_out_stalls
-from tiny_talker.faulty import DAY_S, FAULTY, MOST_ALLOCATED, FaultyRequestBuilder
+from tiny_talker.faulty import DAY_S, FAULTY, MAX_ALLOCATED, FaultyRequestBuilder
 from tiny_talker.serving import TinyServer, tiny_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -107,7 +107,7 @@ def stage(server: TinyServer, name: str) -> StageHandle:
     return server.model.orchestrator.stages[name]
 
 
-def pid_of(server: TinyServer, name: str) -> int:
+def get_pid(server: TinyServer, name: str) -> int:
     pid = stage(server, name).pid
     assert pid is not None
     return pid
@@ -138,7 +138,7 @@ async def listening(server: TinyServer, count: int) -> AsyncIterator[list[asynci
 
 async def test_a_stopped_stage_is_replaced_and_its_requests_fail(server: TinyServer) -> None:
     """SIGSTOP. `/health` and `/metrics` keep answering, and report it."""
-    victim = pid_of(server, "decoder")
+    victim = get_pid(server, "decoder")
     slowest_s = 0.0
     async with (
         listening(server, 3) as tasks,
@@ -162,7 +162,7 @@ async def test_a_stopped_stage_is_replaced_and_its_requests_fail(server: TinySer
         assert "was stopped" in str(errors[0])
     assert slowest_s < ANSWERS_WITHIN_S
     await recovered(server)
-    assert pid_of(server, "decoder") != victim
+    assert get_pid(server, "decoder") != victim
     assert server.model.orchestrator.quarantined == 0
 
 
@@ -196,7 +196,7 @@ def little_memory() -> Iterator[Callable[[int], None]]:
     group = Path("/sys/fs/cgroup/memory") / f"cantata-test-{os.getpid()}"
     try:
         group.mkdir()
-        (group / "memory.limit_in_bytes").write_text(str(MOST_ALLOCATED // 4))
+        (group / "memory.limit_in_bytes").write_text(str(MAX_ALLOCATED // 4))
     except OSError as error:
         pytest.skip(f"no control group can be made here: {error}")
 
@@ -214,7 +214,7 @@ async def test_a_request_that_uses_up_the_memory_is_quarantined(server: TinyServ
     poison = f"FAULT:allocate {LONG}"
     with little_memory() as limit:
         for expected in (StageDied, Quarantined):
-            limit(pid_of(server, "decoder"))
+            limit(get_pid(server, "decoder"))
             assert isinstance(await outcome(server, poison), expected)
             await recovered(server)
     async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
@@ -234,7 +234,7 @@ async def test_stages_are_watched_on_when_descriptors_ran_out(server: TinyServer
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, usual)
         assert [report.alive for report in reports] == [True, True]
-        os.kill(pid_of(server, "decoder"), signal.SIGSTOP)
+        os.kill(get_pid(server, "decoder"), signal.SIGSTOP)
         assert isinstance(await tasks[0], StageDied)
 
 
@@ -245,7 +245,7 @@ async def test_kills_from_outside_quarantine_no_request(server: TinyServer) -> N
         speaking = asyncio.create_task(outcome(server, text))
         while not (await stage(server, "decoder").counts())["requests"]:
             pass  # each answer follows a step of the decoder
-        os.kill(pid_of(server, "decoder"), signal.SIGKILL)
+        os.kill(get_pid(server, "decoder"), signal.SIGKILL)
         with a_clock_that_leaves_out_stalls() as passed:
             assert isinstance(await speaking, StageDied)
             assert passed[0] < ERROR_WITHIN_S
@@ -263,11 +263,11 @@ async def test_requests_fail_without_waiting_for_the_other_stages(
 ) -> None:
     """The talker is stopped while the decoder dies: it may be waiting for the next decoder."""
     monkeypatch.setattr(watchdog, "STOPPED_S", 60.0)
-    talker = pid_of(server, "talker")
+    talker = get_pid(server, "talker")
     async with listening(server, 2) as tasks:
         os.kill(talker, signal.SIGSTOP)
         try:
-            os.kill(pid_of(server, "decoder"), signal.SIGKILL)
+            os.kill(get_pid(server, "decoder"), signal.SIGKILL)
             with a_clock_that_leaves_out_stalls() as passed:
                 told = await asyncio.gather(*tasks)
                 assert passed[0] < ERROR_WITHIN_S
@@ -275,7 +275,7 @@ async def test_requests_fail_without_waiting_for_the_other_stages(
             os.kill(talker, signal.SIGCONT)
     assert [type(error) for error in told] == [StageDied] * 2
     await recovered(server)
-    assert pid_of(server, "talker") == talker
+    assert get_pid(server, "talker") == talker
 
 
 async def test_garbage_on_the_control_socket_is_the_stages_death(server: TinyServer) -> None:
@@ -333,7 +333,7 @@ async def test_a_restart_that_fails_is_tried_again(
 
     before = server.model.orchestrator.restarts["decoder"].restarts
     monkeypatch.setattr(stage_handle, "spawn", fail_at_first)
-    os.kill(pid_of(server, "decoder"), signal.SIGKILL)
+    os.kill(get_pid(server, "decoder"), signal.SIGKILL)
 
     async def is_down() -> bool:
         return not server.model.orchestrator.ready

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cantata.api.app import create_app
-from cantata.api.listening import listen, url_of
+from cantata.api.listening import get_url, listen
 from cantata.api.serve import make_server
 from cantata.config import load_deployment
 from cantata.contract.data import chunks
@@ -57,7 +57,7 @@ async def painter(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pai
     listener = listen("127.0.0.1", 0)
     server = make_server(app)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    url = url_of(listener)
+    url = get_url(listener)
     async with httpx.AsyncClient(base_url=url, timeout=60, verify=False) as client:
         async with asyncio.timeout(120):
             await app.state.context.lifecycle.settled.wait()
@@ -74,7 +74,7 @@ async def drawn(painter: Painter, **options: Any) -> dict[str, Any]:
     return answer
 
 
-def pixels_of(encoded: str | None) -> NDArray[np.uint8]:
+def decode_pixels(encoded: str | None) -> NDArray[np.uint8]:
     assert encoded is not None
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(encoded))))
 
@@ -108,7 +108,7 @@ async def test_pictures_are_the_engines_own(painter: Painter) -> None:
     for number, picture in enumerate(answer["data"]):
         request = ImageRequest("a house", (), 64, 96, 5 + number, steps=6, guidance=2.0)
         np.testing.assert_array_equal(
-            pixels_of(picture["b64_json"]), await by_the_engine(painter, request)
+            decode_pixels(picture["b64_json"]), await by_the_engine(painter, request)
         )
     assert len({picture["b64_json"] for picture in answer["data"]}) == 3
     assert answer["usage"]["total_tokens"] == len("a house") + 3 * 8 * 12
@@ -144,13 +144,13 @@ async def test_a_stream_tells_every_step_it_sees_and_ends_with_the_picture(
                 if kinds[-1] == "progress":
                     steps.append(last["step"])
                 elif kinds[-1] == "partial_image":
-                    previews.append(pixels_of(last["b64_json"]))
+                    previews.append(decode_pixels(last["b64_json"]))
     assert kinds[-1] == "completed"
     assert steps == sorted(set(steps))
     # What a reader that is late has not taken gives way to what follows.
     assert 1 <= steps[-1] <= 8
     assert 1 <= len(previews) <= 3
-    final = pixels_of(last["b64_json"])
+    final = decode_pixels(last["b64_json"])
     assert {preview.shape for preview in previews} == {final.shape}
     # From noise to the picture.
     far = [float(np.abs(preview.astype(int) - final).mean()) for preview in previews]
@@ -166,7 +166,7 @@ async def test_a_picture_is_edited(painter: Painter) -> None:
     answer = response.json()
     request = ImageRequest("a", (quarters(), quarters()), seed=3)
     expected = await by_the_engine(painter, request)
-    np.testing.assert_array_equal(pixels_of(answer["data"][0]["b64_json"]), expected)
+    np.testing.assert_array_equal(decode_pixels(answer["data"][0]["b64_json"]), expected)
     assert answer["usage"]["input_tokens_details"]["image_tokens"] == 2
 
 
@@ -238,7 +238,7 @@ async def test_openais_client_draws_and_edits(painter: Painter) -> None:
         "image_generation.completed",
     ]
     assert edited.data is not None
-    assert pixels_of(edited.data[0].b64_json).shape == (32, 32, 3)
+    assert decode_pixels(edited.data[0].b64_json).shape == (32, 32, 3)
 
 
 async def test_it_is_listed_and_speaks_no_texts(painter: Painter) -> None:

@@ -54,27 +54,27 @@ async def taken(
     return [chunk async for chunk in pipeline.output(opened, edge)]
 
 
-def codes_of(chunks: Iterable[Chunk[Payload]]) -> NDArray[np.int32]:
+def join_codes(chunks: Iterable[Chunk[Payload]]) -> NDArray[np.int32]:
     return np.concatenate([c.payload.values for c in chunks if isinstance(c.payload, Codes)])
 
 
-def sound_of(chunks: Iterable[Chunk[Payload]]) -> NDArray[np.float32]:
+def collect_sound(chunks: Iterable[Chunk[Payload]]) -> NDArray[np.float32]:
     return np.concatenate([c.payload.samples for c in chunks if isinstance(c.payload, Pcm)])
 
 
 async def test_both_are_whole_and_neither_waits_for_the_other(pipeline: Orchestrator) -> None:
     async with pipeline.open(request("codes first")) as opened:
-        codes = codes_of(await taken(pipeline, opened, TOLD))  # with all sound unread
+        codes = join_codes(await taken(pipeline, opened, TOLD))  # with all sound unread
         sound = await taken(pipeline, opened, HEARD)
     assert len(codes) == FRAMES
     assert [chunk.index for chunk in sound] == list(range(len(sound)))
-    np.testing.assert_array_equal(sound_of(sound), decode_all(codes))
+    np.testing.assert_array_equal(collect_sound(sound), decode_all(codes))
 
     async with pipeline.open(request("sound first")) as opened:
         sound = await taken(pipeline, opened, HEARD)  # with all codes unread
-        np.testing.assert_array_equal(sound_of(sound), decode_all(codes))
+        np.testing.assert_array_equal(collect_sound(sound), decode_all(codes))
         told = await taken(pipeline, opened, TOLD)
-    np.testing.assert_array_equal(codes_of(told), codes)
+    np.testing.assert_array_equal(join_codes(told), codes)
     for chunks, steps in ((told, ["talker"]), (sound, ["talker", "decoder"])):
         assert [milestone.step for milestone in chunks[0].milestones] == steps
     assert await held(pipeline) == []

@@ -109,13 +109,13 @@ async def spoken(cluster: TinyCluster, text: str, recording: ReferenceAudio | No
 async def undisturbed(cluster: TinyCluster) -> list[bytes]:
     """What each text sounds like; on both replicas the same."""
     await cluster.known(2)
-    once = [await spoken(cluster, text_of(number)) for number in range(SLOTS)]
-    again = [await spoken(cluster, text_of(number)) for number in reversed(range(SLOTS))]
+    once = [await spoken(cluster, join_text(number)) for number in range(SLOTS)]
+    again = [await spoken(cluster, join_text(number)) for number in reversed(range(SLOTS))]
     assert once == again[::-1]
     return once
 
 
-def text_of(number: int) -> str:
+def join_text(number: int) -> str:
     return f"{'abcd'[number]} {TEXT}"
 
 
@@ -156,7 +156,7 @@ class Crowd:
 async def crowd(cluster: TinyCluster) -> Crowd:
     listeners = [Listener() for _ in range(SLOTS)]
     tasks = [
-        asyncio.create_task(listener.listen(cluster, text_of(number)))
+        asyncio.create_task(listener.listen(cluster, join_text(number)))
         for number, listener in enumerate(listeners)
     ]
     await asyncio.gather(*(listener.begun.wait() for listener in listeners))
@@ -265,7 +265,7 @@ async def test_without_any_replica_a_stream_ends_with_an_error(
         replica.send(signal.SIGCONT)
     await cluster.known(2)
     await cluster.idle()
-    assert await spoken(cluster, text_of(0)) == undisturbed[0]
+    assert await spoken(cluster, join_text(0)) == undisturbed[0]
 
 
 async def test_a_killed_replica_is_not_heard(

@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def service_of(folder: Path, hosts: dict[str, str]) -> PipelineService:
+def build_service(folder: Path, hosts: dict[str, str]) -> PipelineService:
     located = LocatedModel(PLUGIN, folder)
     deployment = placed(load_deployment(PLUGIN.deployment, located.pipeline), hosts)
     plan = ServicePlan(located, located.pipeline, deployment)
@@ -58,7 +58,7 @@ def service_of(folder: Path, hosts: dict[str, str]) -> PipelineService:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def service(host: HostProcess, folder: Path) -> AsyncIterator[PipelineService]:
-    service = service_of(folder, {"denoiser": str(host.address)})
+    service = build_service(folder, {"denoiser": str(host.address)})
     await service.start()
     yield service
     await service.stop()
@@ -81,7 +81,7 @@ async def drawn(service: PipelineService, number: int) -> NDArray[np.uint8]:
 async def test_answers_and_pictures_are_those_of_one_machine(
     service: PipelineService, folder: Path
 ) -> None:
-    here = service_of(folder, {})
+    here = build_service(folder, {})
     await here.start()
     try:
         expected = [await drawn(here, number) for number in range(3)]

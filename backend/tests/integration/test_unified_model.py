@@ -24,7 +24,7 @@ from cantata.pipeline.service import PipelineService, create_service
 from cantata.plugins import LocatedModel
 from tiny_painter.idle import assert_idle, until_free
 from tiny_painter.plugin import save_tiny_painter
-from tiny_painter.scribe import MOST, PLUGIN
+from tiny_painter.scribe import MAX_TOKENS, PLUGIN
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -144,7 +144,7 @@ async def test_an_answer_goes_on_beside_a_long_picture(
 async def test_an_answer_that_is_left_leaves_nothing_behind(
     scribe: PipelineChatModel, painter: PipelineImageModel, letters: int
 ) -> None:
-    async with scribe.answer(saying("SLOW " * MOST)) as answer:
+    async with scribe.answer(saying("SLOW " * MAX_TOKENS)) as answer:
         events = aiter(answer.events)
         for _ in range(letters):
             await anext(events)

@@ -25,7 +25,7 @@ from tiny_painter.inputs import TinyCanvas
 from tiny_painter.plugin import LIMITS, PAINTER, SLOW, SLOW_S, TinyImageBuilder, save_tiny_painter
 from tiny_painter.stages import TinyDenoiser, TinyJob
 
-MOST = 200
+MAX_TOKENS = 200
 """Letters of an answer."""
 READING = 1
 """Steps."""
@@ -136,7 +136,7 @@ class TinyScribeBuilder:
         texts = [part.text for part in parts if isinstance(part, TextPart)]
         if not texts:
             raise InvalidRequest("nothing to say again", "messages")
-        said, most = texts[-1], MOST if request.max_tokens is None else request.max_tokens
+        said, most = texts[-1], MAX_TOKENS if request.max_tokens is None else request.max_tokens
         fault = next((word for word in ("CRASH", "FATAL") if word in said), "")
         talk = TinyTalk(said, most, fault, SLOW_S if SLOW in said else 0.0)
         without = frozenset({"denoiser.latents", "denoiser.progress"})

@@ -48,7 +48,7 @@ class Listener:
             assert isinstance(made, kind)
             assert made.values.dtype == dtype
             assert made.values.shape[1] in (columns, 1)  # a thinker makes tokens
-            assert port == ROWS or len(made.values) - made.unheard in (0, 1)
+            assert port == ROWS or len(made.values) - made.context_frames in (0, 1)
             earlier = (self.row_chunks if port == ROWS else self.chunks).setdefault(
                 chunk.request_id, []
             )

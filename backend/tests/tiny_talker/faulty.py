@@ -29,7 +29,7 @@ MARK = 1000
 HANG_FILE = "hang"
 """In the checkpoint folder: the decoder's loading never ends."""
 DAY_S = 86_400.0
-MOST_ALLOCATED = 256 << 20
+MAX_ALLOCATED = 256 << 20
 """Bytes."""
 
 
@@ -56,7 +56,7 @@ def _raise() -> None:
 
 def _allocate() -> None:
     """Use more memory than the process may, but never the whole machine's."""
-    held = [bytearray(os.urandom(1 << 20)) for _ in range(MOST_ALLOCATED >> 20)]
+    held = [bytearray(os.urandom(1 << 20)) for _ in range(MAX_ALLOCATED >> 20)]
     raise AssertionError(f"the kernel allowed {len(held)} MiB")
 
 

@@ -35,7 +35,7 @@ from tiny_talker.latent_plugin import THINKING_LATENT
 from tiny_talker.plugin import HEARD_FIRST
 
 MAX_TOKENS = 40
-MOST_HEARD = 32
+MAX_HEARD = 32
 SPEAKERS = frozenset({"talker", "decoder"})
 OMNI = PipelineSpec(
     stages=(
@@ -158,8 +158,8 @@ class TinyChatBuilder:
 
 
 def _heard(sound: AudioPart) -> NDArray[np.float32]:
-    """[N] of its samples, evenly: all of them, or about `MOST_HEARD`."""
-    return np.ascontiguousarray(sound.samples[:: -(-len(sound.samples) // MOST_HEARD), 0])
+    """[N] of its samples, evenly: all of them, or about `MAX_HEARD`."""
+    return np.ascontiguousarray(sound.samples[:: -(-len(sound.samples) // MAX_HEARD), 0])
 
 
 def _parts(request: ChatRequest) -> list[object]:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from cantata.cluster.address import Address
-from cantata.cluster.identity import identity_of
+from cantata.cluster.identity import hash_identity
 from cantata.cluster.key import read_key
 from cantata.cluster.link.connecting import listen
 from cantata.cluster.replica.host import ReplicaHost
@@ -38,7 +38,7 @@ async def main(folder: Path, address: Address, slots: int) -> None:
     deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, FOLLOWING)
     orchestrator = Orchestrator(FOLLOWING, folder, deployment, logging.WARNING)
     model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, 20_000, False, {})
-    identity = {model.name: identity_of(folder, deployment)}
+    identity = {model.name: hash_identity(folder, deployment)}
     host = ReplicaHost(PipelineService([model]), identity, listen(address), read_key(None))
     await host.start()
     print(host.address, flush=True)

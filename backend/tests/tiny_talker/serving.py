@@ -13,7 +13,7 @@ from socket import SO_SNDBUF, SOL_SOCKET
 from fastapi import FastAPI
 
 from cantata.api.app import create_app
-from cantata.api.listening import listen, url_of
+from cantata.api.listening import get_url, listen
 from cantata.api.serve import make_server
 from cantata.config import parse_deployment
 from cantata.contract.model.pipeline import PipelineSpec
@@ -87,7 +87,7 @@ async def tiny_server(
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await app.state.context.lifecycle.settled.wait()
-        yield TinyServer(url_of(listener), wyoming.getsockname()[1], app, model)
+        yield TinyServer(get_url(listener), wyoming.getsockname()[1], app, model)
     finally:
         server.stop()
         await serving

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from vllm.config import VllmConfig
 
-from cantata.contract.data.chunks import Rows, array_of
+from cantata.contract.data.chunks import Rows, to_array
 from cantata.contract.model.embedding_source import (
     DeferredRows,
     EmbeddingSource,
@@ -71,7 +71,7 @@ class TinyThinker(ExportingTalker):
         if not inputs.heard:
             return self._begin(inputs, torch.zeros(0, HIDDEN))
         return DeferredRows(
-            (Rows,), lambda encoded: self._begin(inputs, torch.from_numpy(array_of(encoded[0])))
+            (Rows,), lambda encoded: self._begin(inputs, torch.from_numpy(to_array(encoded[0])))
         )
 
     def _begin(self, inputs: TinyConversation, heard: torch.Tensor) -> EmbeddingSource:

@@ -27,7 +27,7 @@ PIPELINE = PipelineSpec(
     ),
     edges=(EdgeSpec("voice.sound", CLIENT),),
 )
-MOST_WORDS = 3
+MAX_WORDS = 3
 """In one part of the sound."""
 PITCHES = {"low": 110.0, "high": 220.0}
 
@@ -47,7 +47,7 @@ class VoiceBuilder:
         clauses = list[list[int]]()
         for number, word in enumerate(words):
             before = request.text[words[number - 1].end() : word.start()] if number else ","
-            if re.search(r"[^\w\s]", before) or len(clauses[-1]) == MOST_WORDS:
+            if re.search(r"[^\w\s]", before) or len(clauses[-1]) == MAX_WORDS:
                 clauses.append([])
             clauses[-1].append(number)
         lengths = [len(word[0]) for word in words]

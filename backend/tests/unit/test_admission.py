@@ -11,7 +11,7 @@ from cantata.contract.data.errors import Overloaded
 from cantata.scheduling.admission import BEGINNING_AT_ONCE, Admission, AdmissionPermit, QueueLimits
 
 
-def admission_of(
+def build_admission(
     places: int, max_waiting: int = 2, max_wait_s: float = 60, **options: Any
 ) -> Admission:
     return Admission(places, QueueLimits(max_waiting, max_wait_s), **options)
@@ -64,7 +64,7 @@ class Guests:
 
 
 async def test_a_fast_listener_needs_the_places_of_several() -> None:
-    admission = admission_of(places=4)
+    admission = build_admission(places=4)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come("a", "b")
@@ -84,7 +84,7 @@ async def test_a_fast_listener_needs_the_places_of_several() -> None:
 
 
 async def test_a_fast_listener_is_admitted_alone_and_a_file_takes_one_place() -> None:
-    admission = admission_of(places=2)
+    admission = build_admission(places=2)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come("file", batch=True, stretch=4.0)
@@ -98,7 +98,7 @@ async def test_a_fast_listener_is_admitted_alone_and_a_file_takes_one_place() ->
 
 
 async def test_queue_is_served_in_order_and_bounded() -> None:
-    admission = admission_of(places=1, max_waiting=2)
+    admission = build_admission(places=1, max_waiting=2)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come("a", "b", "c")
@@ -113,7 +113,7 @@ async def test_queue_is_served_in_order_and_bounded() -> None:
 
 
 async def test_waiting_ends_with_a_no_and_leaves_nothing_behind() -> None:
-    admission = admission_of(places=1, max_wait_s=0.01)
+    admission = build_admission(places=1, max_wait_s=0.01)
     async with admission.admit():
         with pytest.raises(Overloaded, match="no place became free"):
             async with admission.admit():
@@ -125,7 +125,7 @@ async def test_waiting_ends_with_a_no_and_leaves_nothing_behind() -> None:
 
 
 async def test_a_cancelled_waiter_gives_its_turn_away() -> None:
-    admission = admission_of(places=1)
+    admission = build_admission(places=1)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come("a", "b", "c")
@@ -138,7 +138,7 @@ async def test_a_cancelled_waiter_gives_its_turn_away() -> None:
 
 @pytest.mark.parametrize("batch", [False, True])
 async def test_a_place_given_to_one_who_gives_up_at_that_moment_is_not_lost(batch: bool) -> None:
-    admission = admission_of(places=1)
+    admission = build_admission(places=1)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come("a")
@@ -152,7 +152,7 @@ async def test_a_place_given_to_one_who_gives_up_at_that_moment_is_not_lost(batc
 
 
 async def test_live_requests_go_before_file_renders_that_came_first() -> None:
-    admission = admission_of(places=1)
+    admission = build_admission(places=1)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come("live 1")
@@ -165,7 +165,7 @@ async def test_live_requests_go_before_file_renders_that_came_first() -> None:
 
 
 async def test_file_renders_use_half_of_what_is_idle_and_wait_as_long_as_it_takes() -> None:
-    admission = admission_of(places=4, max_waiting=0, max_wait_s=0.01)
+    admission = build_admission(places=4, max_waiting=0, max_wait_s=0.01)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         files = [f"file {number}" for number in range(6)]
@@ -184,7 +184,7 @@ async def test_file_renders_use_half_of_what_is_idle_and_wait_as_long_as_it_take
 
 
 async def test_more_places_admit_waiting_requests_and_fewer_end_none() -> None:
-    admission = admission_of(places=1, max_waiting=8)
+    admission = build_admission(places=1, max_waiting=8)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come(*"abcde")
@@ -209,7 +209,7 @@ async def test_a_no_says_when_there_will_be_room(
 ) -> None:
     """From the recent time per request and the length of the queue."""
     now = [0.0]
-    admission = admission_of(places=2, max_waiting=waiting, clock=lambda: now[0])
+    admission = build_admission(places=2, max_waiting=waiting, clock=lambda: now[0])
     for _ in range(50):
         async with admission.admit():
             now[0] += held_s
@@ -225,7 +225,7 @@ async def test_a_no_says_when_there_will_be_room(
 
 
 async def test_rejections_at_one_time_get_different_retry_times() -> None:
-    admission = admission_of(places=1, max_waiting=0)
+    admission = build_admission(places=1, max_waiting=0)
     told = []
     async with admission.admit():
         for _ in range(50):
@@ -238,7 +238,7 @@ async def test_rejections_at_one_time_get_different_retry_times() -> None:
 
 
 async def test_only_a_few_begin_at_once_and_the_next_when_one_has_sound() -> None:
-    admission = admission_of(places=32, max_waiting=32)
+    admission = build_admission(places=32, max_waiting=32)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group, at_once=False)
         names = [str(number) for number in range(BEGINNING_AT_ONCE + 3)]
@@ -256,7 +256,7 @@ async def test_only_a_few_begin_at_once_and_the_next_when_one_has_sound() -> Non
 
 
 async def test_where_many_run_many_begin() -> None:
-    admission = admission_of(places=96, max_waiting=96)
+    admission = build_admission(places=96, max_waiting=96)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group, at_once=False)
         names = [str(number) for number in range(20)]
@@ -270,7 +270,7 @@ async def test_a_request_without_sound_does_not_hold_up_the_next_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cantata.scheduling.admission.BEGINNING_S", 0.01)
-    admission = admission_of(places=8, max_waiting=8)
+    admission = build_admission(places=8, max_waiting=8)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group, at_once=False)
         await guests.come(*"abcdef")
@@ -282,7 +282,7 @@ async def test_a_request_without_sound_does_not_hold_up_the_next_for_long(
 
 async def test_no_request_begins_while_a_listener_has_little_left() -> None:
     calm = [False]
-    admission = admission_of(places=8, has_headroom=lambda: calm[0])
+    admission = build_admission(places=8, has_headroom=lambda: calm[0])
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come("a", "b")
@@ -295,7 +295,7 @@ async def test_no_request_begins_while_a_listener_has_little_left() -> None:
 
 
 async def test_one_place_is_never_a_file_s() -> None:
-    admission = admission_of(places=1, max_waiting=0, slots=2)
+    admission = build_admission(places=1, max_waiting=0, slots=2)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come("file 1", "file 2", batch=True)

@@ -11,9 +11,9 @@ from cantata.contract.data.chunks import Rows
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.talker import FrameDraws
 from cantata.stages.ar.chunking import Chunking
-from cantata.stages.ar.frames import Ending, NewFrame
+from cantata.stages.ar.frames import NewFrame, StopReason
 from cantata.stages.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
-from cantata.stages.ar.talker_step import TalkerStep, layout_of
+from cantata.stages.ar.talker_step import TalkerStep, get_layout
 
 HIDDEN, LATENT, SLOTS = 4, 2, 2
 FIRST = LevelSampling(temperature=0.0)
@@ -56,7 +56,7 @@ class CountingTalker:
 @pytest.fixture
 def talker() -> CountingTalker:
     talker = CountingTalker()
-    layout = layout_of(talker)  # type: ignore[arg-type]
+    layout = get_layout(talker)  # type: ignore[arg-type]
     states = RequestStates(SLOTS, 16, layout, HIDDEN, torch.float32, torch.device("cpu"))
     talker.talker_step = TalkerStep(talker, states)  # type: ignore[arg-type]
     return talker
@@ -76,7 +76,7 @@ def prompt(number: float, context: torch.Tensor | None = None, *, steps: int = 4
 def frames(talker: CountingTalker, names: str, first: int, count: int) -> np.ndarray:
     """[R, E]: the new frames of requests that compute `count` positions from `first` on."""
     step = talker.talker_step
-    slots = [step.states.slot_of(name) for name in names]
+    slots = [step.states.get_slot(name) for name in names]
     step.schedule(slots, np.full(len(names), first), np.full(len(names), count))
     return step.sample(torch.tensor([[1.0, 0.0]] * len(names)))[1].numpy()
 
@@ -114,10 +114,10 @@ def test_a_recomputed_frame_has_the_same_frame_before(talker: CountingTalker) ->
 def test_a_slot_forgets_the_context_of_its_last_request(talker: CountingTalker) -> None:
     states = talker.talker_step.states
     states.add("a", prompt(1.0, CONTEXT), GREEDY)
-    slot = states.slot_of("a")
+    slot = states.get_slot("a")
     states.free("a")
     states.add("b", prompt(0.0), GREEDY)
-    assert states.slot_of("b") == slot
+    assert states.get_slot("b") == slot
     np.testing.assert_array_equal(frames(talker, "b", 0, 3), [[0, 0]])
 
 
@@ -127,7 +127,7 @@ def test_the_end_s_frame_is_spoken_if_the_talker_says_so(
 ) -> None:
     talker.speaks_end = speaks_end
     chunking = Chunking(talker, exports_rows=False)  # type: ignore[arg-type]
-    last = NewFrame("a", np.ones((1, LATENT), np.float32), Ending.END_CODE)
+    last = NewFrame("a", np.ones((1, LATENT), np.float32), StopReason.END_CODE)
     chunk = chunking.frame(chunking.begin(prompt(1.0)), last)
     assert chunk.final
     assert isinstance(chunk.payload, Rows)

@@ -35,7 +35,7 @@ class DrawingTalker:
         self.completed: list[int] = []
         """Rows of each call of `complete_frames`."""
         self.replayed: list[tuple[int, bool, bool]] = []
-        """Rows of each call of `frames_of`, whether sampled, whether penalized."""
+        """Rows of each call of `make_frames`, whether sampled, whether penalized."""
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         return frames[:, :1].float().expand(-1, HIDDEN)
@@ -62,7 +62,7 @@ class RecordableTalker(DrawingTalker):
         super().__init__()
         self._refuses = refuses
 
-    def frames_of(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         if self._refuses:
@@ -89,7 +89,7 @@ def speak(step: TalkerStep, talker: DrawingTalker, seed: int, slots: int = SLOTS
     generator = torch.Generator().manual_seed(seed)
     for _ in range(18):
         names = [f"r{index}" for index in rng.permutation(slots)[: rng.integers(1, slots + 1)]]
-        held = [step.states.slot_of(name) for name in names]
+        held = [step.states.get_slot(name) for name in names]
         first = step.states.num_frames[held]
         step.schedule(held, first, np.ones(len(held), np.int64))
         talker.sampled_hidden = torch.randn(len(held), HIDDEN, generator=generator)

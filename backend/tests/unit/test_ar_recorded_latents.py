@@ -12,7 +12,7 @@ import torch
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.talker import FrameDraws
 from cantata.stages.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
-from cantata.stages.ar.talker_step import TalkerStep, layout_of
+from cantata.stages.ar.talker_step import TalkerStep, get_layout
 
 HIDDEN, LATENT, SLOTS, POSITIONS = 4, 3, 5, 24
 USUAL, OTHER = 4, 7
@@ -76,9 +76,9 @@ class RecordableSolver(SolvingTalker):
         super().__init__(usual_steps)
         self._refuses_from = refuses_from
         self.replayed: list[tuple[int, int]] = []
-        """Rows and steps of each call of `frames_of`."""
+        """Rows and steps of each call of `make_frames`."""
 
-    def frames_of(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         (steps,) = set(draws.steps or (USUAL,))
@@ -90,7 +90,7 @@ class RecordableSolver(SolvingTalker):
 
 
 def make_step(talker: SolvingTalker, steps: Callable[[int], int]) -> TalkerStep:
-    layout = layout_of(talker)  # type: ignore[arg-type]
+    layout = get_layout(talker)  # type: ignore[arg-type]
     states = RequestStates(SLOTS, POSITIONS, layout, HIDDEN, torch.float32, torch.device("cpu"))
     step = TalkerStep(talker, states)  # type: ignore[arg-type]
     for index in range(SLOTS):
@@ -114,7 +114,7 @@ def speak(step: TalkerStep, talker: SolvingTalker, seed: int) -> torch.Tensor:
     fed = []
     for _ in range(18):
         names = [f"r{index}" for index in rng.permutation(SLOTS)[: rng.integers(1, SLOTS + 1)]]
-        held = [step.states.slot_of(name) for name in names]
+        held = [step.states.get_slot(name) for name in names]
         step.schedule(held, step.states.num_frames[held], np.ones(len(held), np.int64))
         fed.append(step.input_rows())
         rows = max(len(held), talker.min_rows)

@@ -35,8 +35,8 @@ def begin(states: RequestStates, supply: RowSupply, name: str, rows: int, *later
     supply.add(name, StaticEmbeddings(prompt, blocks(*later)))
 
 
-def rows_of(states: RequestStates, name: str) -> list[float]:
-    slot = states.slot_of(name)
+def make_rows(states: RequestStates, name: str) -> list[float]:
+    slot = states.get_slot(name)
     return states.rows[slot, : states.last_row[slot] + 1, 0].tolist()
 
 
@@ -46,21 +46,21 @@ def test_one_block_is_made_ahead_for_the_request_that_needs_it_first(
     begin(states, supply, "long", 4, 2)
     begin(states, supply, "short", 2, 1, 1)
     assert supply.top_up() == []
-    assert rows_of(states, "short") == [0, 0, 1]
-    assert rows_of(states, "long") == [0] * 4
+    assert make_rows(states, "short") == [0, 0, 1]
+    assert make_rows(states, "long") == [0] * 4
     supply.top_up()
-    assert rows_of(states, "short") == [0, 0, 1, 2]
+    assert make_rows(states, "short") == [0, 0, 1, 2]
     supply.top_up()
-    assert rows_of(states, "short") == [0, 0, 1, 2]  # this step found that there is no more
+    assert make_rows(states, "short") == [0, 0, 1, 2]  # this step found that there is no more
     supply.top_up()
-    assert rows_of(states, "long") == [0] * 4 + [1, 1]
+    assert make_rows(states, "long") == [0] * 4 + [1, 1]
 
 
 def test_nothing_is_made_long_before_it_is_needed(states: RequestStates, supply: RowSupply) -> None:
     """A first packet does not wait for the rows of its third second."""
     begin(states, supply, "new", SOON + 2, 3)
     supply.top_up()
-    assert len(rows_of(states, "new")) == SOON + 2
+    assert len(make_rows(states, "new")) == SOON + 2
 
 
 def test_all_who_have_none_left_are_given_some(states: RequestStates, supply: RowSupply) -> None:
@@ -68,7 +68,7 @@ def test_all_who_have_none_left_are_given_some(states: RequestStates, supply: Ro
         begin(states, supply, name, 1, 2)
     begin(states, supply, "c", 2, 2)
     supply.top_up()
-    assert [len(rows_of(states, name)) for name in ("a", "b", "c")] == [3, 3, 2]
+    assert [len(make_rows(states, name)) for name in ("a", "b", "c")] == [3, 3, 2]
 
 
 def test_a_fault_is_one_requests_own(states: RequestStates, supply: RowSupply) -> None:
@@ -83,7 +83,7 @@ def test_a_fault_is_one_requests_own(states: RequestStates, supply: RowSupply) -
     [(request_id, error)] = supply.top_up()
     assert request_id == "bad"
     assert "no such phone" in str(error)
-    assert len(rows_of(states, "good")) == 3
+    assert len(make_rows(states, "good")) == 3
 
 
 def test_who_has_ended_is_forgotten(states: RequestStates, supply: RowSupply) -> None:

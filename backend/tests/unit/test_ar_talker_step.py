@@ -19,7 +19,7 @@ from cantata.stages.ar.request_state import (
     ResolvedSampling,
 )
 from cantata.stages.ar.sampling import counter_uniforms
-from cantata.stages.ar.talker_step import TalkerStep, layout_of, pad_rows
+from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
 
 HIDDEN, CODEBOOKS, CODES = 4, 2, 10
 FIRST = LevelSampling(temperature=0.0)
@@ -61,7 +61,7 @@ def prompt(rows: int = 3, prompt_len: int = 2, **options: int) -> TalkerPrompt:
 
 def schedule(step: TalkerStep, requests: Mapping[str, tuple[int, int]]) -> None:
     """Request id -> (first position, number of positions)."""
-    slots = [step.states.slot_of(request_id) for request_id in requests]
+    slots = [step.states.get_slot(request_id) for request_id in requests]
     first, count = np.array(list(requests.values())).T
     step.schedule(slots, first, count)
 
@@ -75,7 +75,7 @@ def test_slots_are_taken_and_given_back(states: RequestStates) -> None:
     for name in "abc":
         states.add(name, prompt(), GREEDY)
     assert (len(states), states.num_free) == (3, 0)
-    assert sorted(states.slot_of(name) for name in "abc") == [0, 1, 2]
+    assert sorted(states.get_slot(name) for name in "abc") == [0, 1, 2]
     states.free("b")
     states.free("b")
     states.free("unknown")
@@ -88,11 +88,11 @@ def test_a_slot_forgets_its_last_request(states: RequestStates, step: TalkerStep
     states.add("a", prompt(rows=6), GREEDY)
     schedule(step, {"a": (0, 2)})
     step.sample(scores(4))
-    slot = states.slot_of("a")
+    slot = states.get_slot("a")
     assert states.num_frames[slot] == 1
     states.free("a")
     states.add("b", prompt(rows=2), GREEDY)
-    assert states.slot_of("b") == slot
+    assert states.get_slot("b") == slot
     assert states.num_frames[slot] == 0
     schedule(step, {"b": (0, 5)})
     assert step.input_rows()[:, 0].tolist()[:2] == [100.0, 200.0]
@@ -124,7 +124,7 @@ def test_a_chunk_inside_the_prompt_makes_no_frame(states: RequestStates, step: T
     states.add("a", prompt(rows=5, prompt_len=5), GREEDY)
     schedule(step, {"a": (0, 3)})
     step.sample(scores(8))
-    assert states.num_frames[states.slot_of("a")] == 0
+    assert states.num_frames[states.get_slot("a")] == 0
     schedule(step, {"a": (3, 2)})
     step.sample(scores(1))
     schedule(step, {"a": (5, 1)})
@@ -143,7 +143,7 @@ def test_recompute_replays_the_history(states: RequestStates, step: TalkerStep) 
     schedule(step, {"a": (3, 2)})
     assert step.input_rows()[:, 0].tolist() == [304.0, 305.0]
     step.sample(scores(6))
-    slot = states.slot_of("a")
+    slot = states.get_slot("a")
     assert states.num_frames[slot] == 4
     assert states.frames[slot, :4, 0].tolist() == [3, 4, 5, 6]
 
@@ -258,7 +258,7 @@ class StoppingTalker(AddingTalker):
 def test_the_decision_to_stop_is_drawn_apart_from_code_0(states: RequestStates) -> None:
     talker = StoppingTalker()
     step = TalkerStep(talker, states)
-    assert layout_of(talker).num_draws == CODEBOOKS + 1
+    assert get_layout(talker).num_draws == CODEBOOKS + 1
     sampled = replace(GREEDY, seed=7, stop=LevelSampling(temperature=1.0))
     states.add("a", prompt(), sampled)
     talker.odds = 0.3
@@ -307,8 +307,8 @@ class LawfulTalker(AddingTalker):
 
 def test_a_talker_s_own_law_sees_the_last_frames_and_draws_of_its_own() -> None:
     talker = LawfulTalker()
-    assert layout_of(talker).num_draws == CODEBOOKS + 2
-    states = RequestStates(3, 16, layout_of(talker), HIDDEN, torch.float32, torch.device("cpu"))
+    assert get_layout(talker).num_draws == CODEBOOKS + 2
+    states = RequestStates(3, 16, get_layout(talker), HIDDEN, torch.float32, torch.device("cpu"))
     step = TalkerStep(talker, states)
     sampled = LevelSampling(temperature=0.5, top_k=4)
     # The engine's own penalty would forbid what the law says.
@@ -333,7 +333,7 @@ def test_a_talker_s_own_law_sees_the_last_frames_and_draws_of_its_own() -> None:
 
 def test_a_law_waits_for_the_least_frames_and_serves_requests_at_different_depths() -> None:
     talker = LawfulTalker()
-    states = RequestStates(3, 16, layout_of(talker), HIDDEN, torch.float32, torch.device("cpu"))
+    states = RequestStates(3, 16, get_layout(talker), HIDDEN, torch.float32, torch.device("cpu"))
     step = TalkerStep(talker, states)
     states.add("a", prompt(min_frames=9), GREEDY)
     states.add("b", prompt(), GREEDY)

@@ -186,12 +186,12 @@ def test_a_request_that_cannot_be_prepared_leaves_its_slot_free(
     np.testing.assert_array_equal(heard(run(stage), "b"), expected(codes, 5))
 
 
-def test_unheard_frames_are_refused() -> None:
+def test_context_frames_are_refused() -> None:
     stage, _ = make_stage()
     stage.add("a", Level(0), batch=False)
-    stage.receive([codes_chunk("a", 0, frames(6), True, unheard=1)])
+    stage.receive([codes_chunk("a", 0, frames(6), True, context_frames=1)])
     ((_, error),) = stage.step().failures
-    assert "at most 0 unheard frames, got 1" in str(error)
+    assert "at most 0 context frames, got 1" in str(error)
 
 
 def load(checkpoint: Path, device: torch.device) -> BlockSums:

@@ -19,10 +19,10 @@ def stream(
     *,
     started: bool = True,
     deadline: float = 5.0,
-    unheard: int = 0,
+    context_frames: int = 0,
     first: int = 1,
 ) -> StreamView:
-    return StreamView(slot, ready, started, deadline, unheard, first)
+    return StreamView(slot, ready, started, deadline, context_frames, first)
 
 
 def test_nothing_ready_is_no_batch() -> None:
@@ -52,17 +52,17 @@ def test_a_first_packet_holds_as_many_frames_as_its_listener_needs() -> None:
 
 
 def test_discarded_context_is_decoded_in_long_chunks() -> None:
-    streams = [stream(0, 12, started=False, unheard=9), stream(1, 8)]
+    streams = [stream(0, 12, started=False, context_frames=9), stream(1, 8)]
     assert plan(streams, LIMITS, 0.0) == DecodeBatch((0, 1), 8)
 
 
 def test_discarded_context_waits_for_listeners_that_run_dry_soon() -> None:
-    new = stream(0, 80, started=False, deadline=math.inf, unheard=80)
+    new = stream(0, 80, started=False, deadline=math.inf, context_frames=80)
     for reserve_s, first in ((0.15, 1), (0.17, 0)):
         batch = plan([new, stream(1, 1, deadline=reserve_s)], LIMITS, 0.0)
         assert batch is not None
         assert batch.slots[0] == first
-    short = stream(1, 30, started=False, deadline=math.inf, unheard=30)
+    short = stream(1, 30, started=False, deadline=math.inf, context_frames=30)
     assert plan([new, short], LIMITS, 0.0) == DecodeBatch((1, 0), 8)
     late = [new, stream(1, 1, deadline=-0.1), stream(2, 1, started=False)]
     assert plan(late, LIMITS, 0.0) == DecodeBatch((2,), 1)
@@ -119,7 +119,7 @@ def views(draw: st.DrawFn) -> list[StreamView]:
             draw(st.integers(0, 30)),
             started=draw(st.booleans()),
             deadline=draw(st.floats(-10, 10) | st.just(math.inf)),
-            unheard=draw(st.sampled_from((0, 0, 3, 40))),
+            context_frames=draw(st.sampled_from((0, 0, 3, 40))),
             first=draw(st.integers(1, 3)),
         )
         for slot in range(count)
@@ -127,8 +127,8 @@ def views(draw: st.DrawFn) -> list[StreamView]:
 
 
 def turn(stream: StreamView) -> tuple[int, float]:
-    if not stream.started and stream.unheard_frames:
-        return 2, stream.unheard_frames
+    if not stream.started and stream.context_frames_left:
+        return 2, stream.context_frames_left
     if not stream.started:
         return 0, stream.deadline_s
     return 1 if stream.deadline_s < 2 * PERIOD_S else 3, stream.deadline_s

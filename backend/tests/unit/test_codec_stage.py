@@ -118,7 +118,7 @@ def test_context_is_decoded_at_once_and_not_heard() -> None:
     context, codes = frames(11, seed=2), frames(3, seed=3)
     stage.add("a", None, batch=False)
     begun = np.concatenate([context, codes[:1]])
-    stage.receive([codes_chunk("a", 0, begun, False, unheard=len(context))])
+    stage.receive([codes_chunk("a", 0, begun, False, context_frames=len(context))])
     chunks = run(stage)
     stage.receive([codes_chunk("a", 1, codes[1:], True)])
     chunks += run(stage)
@@ -133,19 +133,19 @@ def test_context_is_decoded_at_once_and_not_heard() -> None:
 def test_context_alone_ends_without_a_sample() -> None:
     stage = make_stage()
     stage.add("a", None, batch=False)
-    stage.receive([codes_chunk("a", 0, frames(5, seed=2), True, unheard=5)])
+    stage.receive([codes_chunk("a", 0, frames(5, seed=2), True, context_frames=5)])
     (end,) = run(stage)
     assert isinstance(end.payload, Pcm)
     assert (len(end.payload.samples), end.final) == (0, True)
 
 
-def test_only_a_request_s_first_frames_may_be_unheard() -> None:
+def test_only_a_request_s_first_frames_may_be_context() -> None:
     stage = make_stage()
     stage.add("a", None, batch=False)
     stage.receive([codes_chunk("a", 0, frames(1, 0), False)])
-    stage.receive([codes_chunk("a", 1, frames(1, 0), False, unheard=1)])
+    stage.receive([codes_chunk("a", 1, frames(1, 0), False, context_frames=1)])
     ((_, error),) = stage.step().failures
-    assert "at most 0 unheard frames, got 1" in str(error)
+    assert "at most 0 context frames, got 1" in str(error)
 
 
 def test_a_listener_without_credit_stops_its_own_decoding_only() -> None:
@@ -189,8 +189,11 @@ def test_abort_frees_the_slot_and_late_chunks_are_dropped() -> None:
         (codes_chunk("bad", 0, np.full((1, 2), 100, np.int32), False), "codes must be in 0..99"),
         (pcm_chunk("bad", 0, np.zeros((4, 1), np.float32), False), "expected Codes, got Pcm"),
         (codes_chunk("bad", 0, np.full((1, 2), -1, np.int32), False), "codes must be in 0..99"),
-        (codes_chunk("bad", 0, frames(2, 0), False, unheard=3), "at most 2 unheard frames, got 3"),
-        (codes_chunk("bad", 0, frames(2, 0), False, unheard=-1), "unheard frames, got -1"),
+        (
+            codes_chunk("bad", 0, frames(2, 0), False, context_frames=3),
+            "at most 2 context frames, got 3",
+        ),
+        (codes_chunk("bad", 0, frames(2, 0), False, context_frames=-1), "context frames, got -1"),
     ],
 )
 def test_a_malformed_chunk_fails_its_own_request_only(chunk: Chunk[Payload], problem: str) -> None:
@@ -213,14 +216,14 @@ def test_a_malformed_chunk_fails_its_own_request_only(chunk: Chunk[Payload], pro
 LATENTS = np.random.default_rng(0).normal(size=(5, LATENT_SIZE)).astype(np.float32)
 
 
-def latents_chunk(index: int, values: np.ndarray, *, unheard: int = 0) -> Chunk[Rows]:
-    return Chunk("r", "latents", index, Rows(values, unheard), final=True)
+def latents_chunk(index: int, values: np.ndarray, *, context_frames: int = 0) -> Chunk[Rows]:
+    return Chunk("r", "latents", index, Rows(values, context_frames), final=True)
 
 
 def test_latents_are_decoded_like_codes() -> None:
     stage = CodecStage(LatentSumDecoder(), CodecDeployment(credit_s=100.0), clock=lambda: 0.0)
     stage.add("r", None, batch=False)
-    stage.receive([latents_chunk(0, LATENTS, unheard=2)])
+    stage.receive([latents_chunk(0, LATENTS, context_frames=2)])
     heard = pcm(run(stage), "r")[:: LatentSumDecoder.samples_per_frame, 0]
     totals = np.round(1000 * LATENTS).astype(int).sum(-1).cumsum() % 2**13
     np.testing.assert_array_equal(heard, totals[2:] * np.float32(SCALE))
@@ -232,7 +235,7 @@ def test_latents_are_decoded_like_codes() -> None:
         (codes_chunk("r", 0, frames(1, 0), False), "expected Rows, got Codes"),
         (latents_chunk(0, LATENTS[:, 1:]), r"expected \[T, 6\] latents, got \[5, 5\]"),
         (latents_chunk(0, LATENTS * np.float32(np.inf)), "latents must be finite"),
-        (latents_chunk(0, LATENTS, unheard=6), "at most 5 unheard frames, got 6"),
+        (latents_chunk(0, LATENTS, context_frames=6), "at most 5 context frames, got 6"),
         (latents_chunk(1, LATENTS), "expected chunk 0, got 1"),
     ],
 )

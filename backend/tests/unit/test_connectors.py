@@ -159,7 +159,7 @@ def test_chunks_of_any_mixture_are_packed_without_loss() -> None:
     chunks = [
         frame_chunk("a", 0),
         frame_chunk("b", 3, final=True),
-        codes_chunk("c", 1, wide, False, unheard=1),
+        codes_chunk("c", 1, wide, False, context_frames=1),
         codes_chunk("d", 2, wide[:0], True),
         pcm_chunk("a", 0, long, False, (word,), (milestone,)),
         pcm_chunk("b", 1, long[:0], True),

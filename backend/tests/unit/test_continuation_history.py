@@ -37,7 +37,7 @@ async def test_a_piece_takes_up_the_pieces_that_it_names() -> None:
     third = PipelineRequest("c", {"talker": None}, continuation=behind("b", "a"))  # type: ignore[dict-item]
     earlier = ContinuationHistory([first, second, third])
     for request, said in ((first, (codes(0, 2), codes(2, 1))), (second, (codes(7, 0),))):
-        assert earlier.edge_of(request) == EdgeSpec(SOURCE, CLIENT)
+        assert earlier.find_edge(request) == EdgeSpec(SOURCE, CLIENT)
         assert earlier.with_history(request) is request
         await earlier.keep(request, chunks(request.request_id, *said))
     taken = earlier.with_history(third)
@@ -48,5 +48,5 @@ async def test_a_piece_takes_up_the_pieces_that_it_names() -> None:
 def test_nothing_is_kept_that_no_piece_needs() -> None:
     pieces = [PipelineRequest("a", {}), PipelineRequest("b", {}, continuation=behind("a"))]
     earlier = ContinuationHistory(pieces)
-    assert earlier.edge_of(pieces[1]) is None
-    assert ContinuationHistory(pieces[:1]).edge_of(pieces[0]) is None
+    assert earlier.find_edge(pieces[1]) is None
+    assert ContinuationHistory(pieces[:1]).find_edge(pieces[0]) is None

@@ -36,7 +36,7 @@ def documents() -> list[Path]:
     )
 
 
-def code_of(document: Path) -> Iterator[str]:
+def iterate_code(document: Path) -> Iterator[str]:
     """Code blocks and inline code: what a reader may copy."""
     for found in _CODE.finditer(document.read_text(encoding="utf-8")):
         yield found[0].strip("`~").replace("\\\n", " ")
@@ -116,7 +116,7 @@ def unknown_words(line: str) -> Iterator[str]:
 @pytest.mark.parametrize("document", documents(), ids=by_name)
 def test_commands_exist(document: Path) -> None:
     unknown: list[str] = []
-    for code in code_of(document):
+    for code in iterate_code(document):
         for targets in _MAKE.findall(code):
             names = [word for word in targets.split() if "=" not in word]
             unknown += [f"make {name}" for name in names if name not in make_targets()]

@@ -21,10 +21,10 @@ from cantata.contract.data.chunks import (
     Progress,
     Rows,
     WordTiming,
-    array_of,
+    to_array,
 )
 from cantata.ipc import encoded as encoded_module
-from cantata.ipc.chunk_message import ChunkMessage, problem_of
+from cantata.ipc.chunk_message import ChunkMessage, find_problem
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.serialization import decode, encode
 from cantata.ipc.wire import BrokenChannel
@@ -146,9 +146,9 @@ def test_any_change_of_a_message_is_refused_or_still_chunks() -> None:
     "payload", [Codes(np.ones((2, 16), np.int64)), Rows(np.ones((2, 16), np.float64))]
 )
 def test_numbers_of_another_size_are_sent_as_the_contract_has_them(payload: Payload) -> None:
-    assert problem_of(payload) is None
+    assert find_problem(payload) is None
     [arrived] = sent_here(EncodedChunks.of([Chunk("a", "port", 0, payload, final=True)])).chunks()
-    assert array_of(arrived.payload).dtype in (np.int32, np.float32)
+    assert to_array(arrived.payload).dtype in (np.int32, np.float32)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_numbers_of_another_size_are_sent_as_the_contract_has_them(payload: Payl
     ],
 )
 def test_what_cannot_be_sent_is_named(payload: Payload, problem: str) -> None:
-    assert problem_of(payload) == f"an array of {problem}"
+    assert find_problem(payload) == f"an array of {problem}"
 
 
 def test_numpys_numbers_are_sent_as_plain_ones() -> None:

@@ -61,7 +61,7 @@ def decode(name: str, data: bytes, sample_rate: int, channels: int = 1) -> Sampl
     return np.asarray(soxr.resample(samples, rate, sample_rate), np.float32)
 
 
-def delay_of(decoded: Samples, original: Samples, sample_rate: int) -> int:
+def measure_delay(decoded: Samples, original: Samples, sample_rate: int) -> int:
     """Samples by which the decoded sound is late, by cross-correlation."""
     size = 1 << math.ceil(math.log2(len(decoded) + len(original)))
     spectrum = np.fft.rfft(decoded, size) * np.conj(np.fft.rfft(original, size))
@@ -86,7 +86,7 @@ def test_every_format_holds_the_whole_sound(name: str, sample_rate: int, channel
     assert decoded.shape[1] == channels
     extra_s = (len(decoded) - len(expected)) / sample_rate
     assert -0.001 <= extra_s <= CODEC_DELAY_S.get(name, 0.001)
-    delay = delay_of(decoded[:, 0], expected[:, 0], sample_rate)
+    delay = measure_delay(decoded[:, 0], expected[:, 0], sample_rate)
     heard = decoded[delay : delay + len(expected)]
     for channel in range(channels):
         original = expected[: len(heard), channel]

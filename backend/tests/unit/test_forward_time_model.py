@@ -13,7 +13,7 @@ TRUE = ForwardCost(0.02, 4e-6, 2e-9)
 SIDES = (256, 512, 768, 1024)
 
 
-def size_of(side: int, pictures: int = 1) -> ForwardSize:
+def get_size(side: int, pictures: int = 1) -> ForwardSize:
     tokens = (side // 16) ** 2
     return ForwardSize(pictures * tokens, pictures * tokens**2)
 
@@ -22,7 +22,7 @@ def fitted(number: int, *, sides: tuple[int, ...] = SIDES, noise: float = 0.0) -
     rng = np.random.default_rng(1)
     pace = ForwardTimeModel()
     for _ in range(number):
-        size = size_of(int(rng.choice(sides)), int(rng.integers(1, 4)))
+        size = get_size(int(rng.choice(sides)), int(rng.integers(1, 4)))
         pace.measure(size, TRUE.seconds(size) * float(rng.lognormal(0, noise)))
     return pace
 
@@ -31,7 +31,7 @@ def test_nothing_is_known_at_first() -> None:
     pace = ForwardTimeModel()
     assert pace.cost is None
     for _ in range(2):
-        pace.measure(size_of(256), 5.0)
+        pace.measure(get_size(256), 5.0)
     assert pace.cost is None
 
 
@@ -41,7 +41,7 @@ def test_sizes_that_were_seen_are_predicted(noise: float) -> None:
     assert cost is not None
     for side in SIDES:
         for pictures in (1, 3):
-            size = size_of(side, pictures)
+            size = get_size(side, pictures)
             assert cost.seconds(size) == pytest.approx(TRUE.seconds(size), rel=0.05 + noise)
 
 
@@ -49,32 +49,32 @@ def test_with_one_size_seen_nothing_is_promised_of_larger_ones() -> None:
     """All time grows with the tokens until forwards show otherwise."""
     pace = ForwardTimeModel()
     for _ in range(20):
-        pace.measure(size_of(256), 0.1)
+        pace.measure(get_size(256), 0.1)
     assert pace.cost is not None
-    assert pace.cost.seconds(size_of(256)) == pytest.approx(0.1, rel=0.02)
-    assert pace.cost.seconds(size_of(512)) > 0.2
+    assert pace.cost.seconds(get_size(256)) == pytest.approx(0.1, rel=0.02)
+    assert pace.cost.seconds(get_size(512)) > 0.2
 
 
 def test_a_machine_that_becomes_slow_is_noticed_within_a_few_forwards_of_any_size() -> None:
     pace = fitted(100)
     for _ in range(12):
-        pace.measure(size_of(256), 2 * TRUE.seconds(size_of(256)))
+        pace.measure(get_size(256), 2 * TRUE.seconds(get_size(256)))
     assert pace.cost is not None
-    large = size_of(1024)
+    large = get_size(1024)
     assert pace.cost.seconds(large) == pytest.approx(2 * TRUE.seconds(large), rel=0.2)
 
 
 def test_one_forward_that_was_held_up_changes_little() -> None:
     pace = fitted(100)
-    pace.measure(size_of(512), 100.0)
+    pace.measure(get_size(512), 100.0)
     assert pace.cost is not None
-    assert pace.cost.seconds(size_of(512)) < 2 * TRUE.seconds(size_of(512))
+    assert pace.cost.seconds(get_size(512)) < 2 * TRUE.seconds(get_size(512))
 
 
 def test_no_part_is_ever_negative() -> None:
     rng = np.random.default_rng(0)
     pace = ForwardTimeModel()
     for _ in range(300):
-        pace.measure(size_of(int(rng.choice(SIDES))), float(rng.uniform(0.001, 1)))
+        pace.measure(get_size(int(rng.choice(SIDES))), float(rng.uniform(0.001, 1)))
         cost = pace.cost
         assert cost is None or min(cost.fixed_s, cost.token_s, cost.pair_s) >= 0

@@ -17,8 +17,8 @@ from lanes import (
     ON_OWN_SERVER,
     ON_SHARED_SERVER,
     WITH_TIMED_TESTS,
+    get_unit,
     in_turn,
-    unit_of,
 )
 from tiers import scaled
 
@@ -89,9 +89,9 @@ def run_side_by_side(folder: Path, workers: int, passed: int) -> None:
     "together", [ON_SHARED_SERVER, ON_OWN_SERVER, WITH_TIMED_TESTS, IN_PROCESS_VLLM]
 )
 def test_files_that_share_something_are_one_unit(together: tuple[str, ...]) -> None:
-    assert len({unit_of(f"{path}::test_it[1]") for path in together}) == 1
+    assert len({get_unit(f"{path}::test_it[1]") for path in together}) == 1
     own = "backend/tests/unit/test_step_time_model.py"
-    assert unit_of(f"{own}::test_it") == own
+    assert get_unit(f"{own}::test_it") == own
     assert [path for path in together if not (ROOT / path).is_file()] == []
 
 

@@ -33,10 +33,10 @@ def test_row_counts_with_different_sums_are_reported() -> None:
 def test_the_doctor_says_which_kernels_are_used_and_which_differ() -> None:
     plugin = next(iter(installed_plugins().values()))
     report = NumericsReport(exact=True, found="by oneDNN")
-    exact = doctor.check_numerics_of(replace(plugin, check_numerics=lambda: report))
+    exact = doctor.check_model_numerics(replace(plugin, check_numerics=lambda: report))
     assert (exact.verdict, exact.found) == (doctor.Verdict.OK, "by oneDNN")
     differing = NumericsReport(exact=False, found="64 x 64 with 7 rows")
-    inexact = doctor.check_numerics_of(replace(plugin, check_numerics=lambda: differing))
+    inexact = doctor.check_model_numerics(replace(plugin, check_numerics=lambda: differing))
     assert inexact.verdict is doctor.Verdict.WARNING
     assert inexact.found == "64 x 64 with 7 rows"
     assert "CPU" in inexact.advice

@@ -7,7 +7,7 @@ import numpy as np
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 from cantata.pipeline.mailbox import Mailbox
-from cantata.pipeline.pending_image_events import PendingImageEvents, taken
+from cantata.pipeline.pending_image_events import PendingImageEvents, drain
 
 NOTHING = np.zeros((0, 0, 3), np.uint8)
 PREVIEW = np.ones((2, 2, 3), np.uint8)
@@ -19,7 +19,7 @@ def progress(step: int, pixels: np.ndarray = NOTHING) -> Progress:
 
 async def test_a_late_reader_misses_no_word() -> None:
     mailbox: Mailbox[PendingImageEvents] = Mailbox(PendingImageEvents.merge)
-    events = taken(mailbox)
+    events = drain(mailbox)
     mailbox.put(PendingImageEvents.of(Thought("A ", 1)))
     mailbox.put(PendingImageEvents.of(progress(1)))
     mailbox.put(PendingImageEvents.of(Thought("house", 2)))

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import Quarantined
-from cantata.scheduling.quarantine import LEEWAY_FRAMES, CrashRecord, Quarantine, digest_of
+from cantata.scheduling.quarantine import LEEWAY_FRAMES, CrashRecord, Quarantine, hash_content
 
-POISON, A, B = (digest_of(name) for name in ("poison", "a", "b"))
+POISON, A, B = (hash_content(name) for name in ("poison", "a", "b"))
 
 
 def test_the_second_death_with_the_same_request_finds_it() -> None:
@@ -76,12 +76,12 @@ def test_a_strike_is_passed_a_little_beyond_it() -> None:
 def test_what_is_kept_is_bounded() -> None:
     quarantine = Quarantine()
     for number in range(3000):
-        quarantine.died("talker", {digest_of(number): 0})
+        quarantine.died("talker", {hash_content(number): 0})
     assert len(quarantine._crash_records) == 1024
 
 
 @dataclass(frozen=True)
-class Said:
+class EncodedMessage:
     text: tuple[int, ...] = (1, 2)
     audio: NDArray[Any] = field(default_factory=lambda: np.zeros(2000, np.float32))
     seed: int = 1
@@ -96,15 +96,15 @@ def loud_in_the_middle() -> NDArray[np.float32]:
 @pytest.mark.parametrize(
     "other",
     [
-        {"talker": Said(seed=2)},
-        {"talker": Said(audio=np.zeros(2000, np.float64))},
-        {"talker": Said(audio=loud_in_the_middle())},
-        {"talker": Said(text=(12,))},
-        {"decoder": Said()},
+        {"talker": EncodedMessage(seed=2)},
+        {"talker": EncodedMessage(audio=np.zeros(2000, np.float64))},
+        {"talker": EncodedMessage(audio=loud_in_the_middle())},
+        {"talker": EncodedMessage(text=(12,))},
+        {"decoder": EncodedMessage()},
     ],
 )
 def test_a_digest_tells_requests_apart_by_all_their_content(other: object) -> None:
-    inputs = {"talker": Said(), "codec": Said(seed=3)}
-    again = {"codec": Said(seed=3), "talker": Said()}
-    assert digest_of(inputs) == digest_of(again)
-    assert digest_of({"talker": Said()}) != digest_of(other)
+    inputs = {"talker": EncodedMessage(), "codec": EncodedMessage(seed=3)}
+    again = {"codec": EncodedMessage(seed=3), "talker": EncodedMessage()}
+    assert hash_content(inputs) == hash_content(again)
+    assert hash_content({"talker": EncodedMessage()}) != hash_content(other)

@@ -31,7 +31,7 @@ class Adder:
 
 def test_only_the_spare_row_is_touched_while_capturing() -> None:
     adder = Adder()
-    assert RowGraphs(adder, CPU, "adding").capture((SPARE[0], torch.ones(1, 3)), most_rows=3)
+    assert RowGraphs(adder, CPU, "adding").capture((SPARE[0], torch.ones(1, 3)), max_rows=3)
     assert adder.called_with == [[4], [4, 4], [4, 4, 4, 4]]
     assert not adder.totals[:4].any()
 
@@ -39,7 +39,7 @@ def test_only_the_spare_row_is_touched_while_capturing() -> None:
 def test_rows_are_padded_and_results_are_their_own() -> None:
     adder, rows = Adder(), torch.arange(9.0).view(3, 3)
     graphs = RowGraphs(adder, CPU, "adding")
-    graphs.capture(SPARE, most_rows=4)
+    graphs.capture(SPARE, max_rows=4)
     adder.called_with.clear()
     first = graphs(torch.tensor([2, 0, 1]), rows)
     second = graphs(torch.tensor([0, 1, 3]), rows)
@@ -52,7 +52,7 @@ def test_rows_are_padded_and_results_are_their_own() -> None:
 def test_what_was_not_captured_is_called_as_it_is() -> None:
     adder = Adder()
     graphs = RowGraphs(adder, CPU, "adding")
-    graphs.capture(SPARE, most_rows=2)
+    graphs.capture(SPARE, max_rows=2)
     adder.called_with.clear()
     more = torch.tensor([0, 1, 2]), torch.ones(3, 3)
     assert graphs.holds(more[0][:2], more[1][:2])
@@ -68,7 +68,7 @@ def test_a_capture_that_raises_is_logged_once_and_called_plainly(
     adder, rows = Adder(fails_from=4), torch.ones(3, 3)
     graphs = RowGraphs(adder, CPU, "adding")
     with caplog.at_level(logging.WARNING):
-        assert not graphs.capture(SPARE, most_rows=16)
+        assert not graphs.capture(SPARE, max_rows=16)
     assert [record.getMessage() for record in caplog.records] == [
         "adding: no CUDA graph of 4 rows or more, so it runs without: "
         "operation not permitted when stream is capturing"

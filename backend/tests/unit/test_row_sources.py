@@ -34,13 +34,13 @@ def codes(*numbers: int) -> Codes:
     return Codes(np.array(numbers, np.int32)[:, None])
 
 
-def prompt_of(encoded: Sequence[Any]) -> TalkerPrompt:
+def build_prompt(encoded: Sequence[Any]) -> TalkerPrompt:
     values = np.concatenate([payload.values for payload in encoded]).astype(np.float32)
     return TalkerPrompt(torch.from_numpy(values), len(values), max_frames=9)
 
 
 def begin(encoded: Sequence[Payload]) -> EmbeddingSource:
-    return StaticEmbeddings(prompt_of(encoded))
+    return StaticEmbeddings(build_prompt(encoded))
 
 
 PARTS: tuple[tuple[Payload, bool], ...] = (
@@ -66,7 +66,9 @@ def test_a_prompt_is_there_once_everything_has_come(order: Sequence[int]) -> Non
 
 def test_text_that_comes_meanwhile_follows_the_prompt_in_order() -> None:
     def grow(encoded: Sequence[Payload]) -> EmbeddingSource:
-        return StreamingEmbeddings(prompt_of(encoded), lambda text: torch.tensor([[text.number]]))
+        return StreamingEmbeddings(
+            build_prompt(encoded), lambda text: torch.tensor([[text.number]])
+        )
 
     source = DeferredRows((Rows,), grow)
     source.feed(Text(5.0), final=False)

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata.ipc.shared_heartbeat import Phase, SharedHeartbeat, make_memory
+from cantata.ipc.shared_heartbeat import HeartbeatPhase, SharedHeartbeat, make_memory
 
 
 def both_ends(slots: int = 2) -> tuple[SharedHeartbeat, SharedHeartbeat]:
@@ -19,25 +19,29 @@ def both_ends(slots: int = 2) -> tuple[SharedHeartbeat, SharedHeartbeat]:
 
 def test_the_server_sees_which_call_it_is_and_whom_it_is_about() -> None:
     loop, server = both_ends()
-    assert server.read().phase is Phase.WAITING
+    assert server.read().phase is HeartbeatPhase.WAITING
     loop.hold("a", has_prompt=True)
     loop.hold("b", has_prompt=False)
     loop.record_frames("b", 3)
-    assert loop.step_phase is Phase.BEGINNING
+    assert loop.step_phase is HeartbeatPhase.BEGINNING
     with loop.during(loop.step_phase):
         snapshot = server.read()
         assert (snapshot.phase, snapshot.at_work_on, snapshot.alone) == (
-            Phase.BEGINNING,
+            HeartbeatPhase.BEGINNING,
             {"a": 0, "b": 3},
             False,
         )
     loop.record_frames("a", 1)
-    assert loop.step_phase is Phase.STEADY
-    with loop.during(Phase.BEGINNING, "c"):
+    assert loop.step_phase is HeartbeatPhase.STEADY
+    with loop.during(HeartbeatPhase.BEGINNING, "c"):
         assert server.read().at_work_on == {"c": 0}
         assert server.read().alone
     snapshot = server.read()
-    assert (snapshot.phase, snapshot.at_work_on, snapshot.alone) == (Phase.WAITING, {}, False)
+    assert (snapshot.phase, snapshot.at_work_on, snapshot.alone) == (
+        HeartbeatPhase.WAITING,
+        {},
+        False,
+    )
     assert snapshot.number == 2
     loop.remove("a")
     loop.hold("d", has_prompt=True)
@@ -47,10 +51,10 @@ def test_the_server_sees_which_call_it_is_and_whom_it_is_about() -> None:
 
 def test_an_exception_that_ends_the_process_leaves_the_call_to_be_read() -> None:
     loop, server = both_ends()
-    with pytest.raises(InvalidRequest), loop.during(Phase.BEGINNING, "refused"):
+    with pytest.raises(InvalidRequest), loop.during(HeartbeatPhase.BEGINNING, "refused"):
         raise InvalidRequest("one request's fault")
-    assert server.read().phase is Phase.WAITING
-    with pytest.raises(MemoryError), loop.during(Phase.BEGINNING, "deadly"):
+    assert server.read().phase is HeartbeatPhase.WAITING
+    with pytest.raises(MemoryError), loop.during(HeartbeatPhase.BEGINNING, "deadly"):
         raise MemoryError
     assert server.read().at_work_on == {"deadly": 0}
 
@@ -73,9 +77,9 @@ def test_more_requests_than_slots_are_left_out() -> None:
 
 def test_the_longest_call_is_kept_by_kind() -> None:
     loop, server = both_ends()
-    with loop.during(Phase.BEGINNING):
+    with loop.during(HeartbeatPhase.BEGINNING):
         pass
-    with loop.during(Phase.STEADY):
+    with loop.during(HeartbeatPhase.STEADY):
         assert server.read().longest_s == 0.0
-    with loop.during(Phase.BEGINNING):
+    with loop.during(HeartbeatPhase.BEGINNING):
         assert server.read().longest_s > 0.0

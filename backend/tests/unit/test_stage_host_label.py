@@ -8,7 +8,7 @@ from cantata.contract.service import StageReport
 from cantata.metrics.service import ServiceCollector
 
 
-def text_of(*reports: StageReport) -> str:
+def join_text(*reports: StageReport) -> str:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(ServiceCollector(reports, {}))
     return generate_latest(registry).decode()
@@ -19,10 +19,10 @@ def report(stage: str, host: str = "") -> StageReport:
 
 
 def test_a_stage_host_is_a_label_of_the_stages() -> None:
-    text = text_of(report("talker", "10.0.0.8:8200"), report("codec"))
+    text = join_text(report("talker", "10.0.0.8:8200"), report("codec"))
     assert 'cantata_stage_alive{host="10.0.0.8:8200",model="m",stage="talker"} 1.0' in text
     assert 'cantata_stage_alive{host="",model="m",stage="codec"} 1.0' in text
 
 
 def test_without_stage_hosts_there_is_no_such_label() -> None:
-    assert 'cantata_stage_alive{model="m",stage="codec"} 1.0' in text_of(report("codec"))
+    assert 'cantata_stage_alive{model="m",stage="codec"} 1.0' in join_text(report("codec"))

@@ -12,7 +12,7 @@ from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.request import StageInput
 from cantata.contract.process.messages import (
     Abort,
-    Drain,
+    DrainStage,
     Register,
 )
 from cantata.contract.process.stage import StepResult
@@ -22,7 +22,7 @@ from cantata.stages.process.loop import StageLoop
 from stage_chunks import codes_chunk
 from stage_loops import (
     EchoStage,
-    exchange_of,
+    build_exchange,
     heartbeat,
 )
 
@@ -72,8 +72,8 @@ def test_new_requests_do_not_delay_running_streams(intake_s: float, calls: list[
     control, stage = BlockingChannel(ours), SpeakingStage(9, intake_s)
     for number in range(3):
         control.send(Register(f"n{number}", None, False))
-    control.send(Drain())
-    StageLoop(stage, exchange_of(theirs), heartbeat(), lambda: stage.now_s).run()
+    control.send(DrainStage())
+    StageLoop(stage, build_exchange(theirs), heartbeat(), lambda: stage.now_s).run()
     assert stage.calls[: len(calls)] == calls
     control.close()
 
@@ -86,8 +86,8 @@ def test_new_requests_precede_streams_with_sound_left_and_aborted_ones_are_skipp
     control.send(Register("gone", None, False))
     control.send(Register("new", None, False))
     control.send(Abort(("gone",)))
-    control.send(Drain())
-    StageLoop(stage, exchange_of(theirs), heartbeat(), lambda: stage.now_s).run()
+    control.send(DrainStage())
+    StageLoop(stage, build_exchange(theirs), heartbeat(), lambda: stage.now_s).run()
     assert [call for call in stage.calls if call != "step"] == ["new", "next piece"]
     assert stage.calls[:3] == ["new", "step", "next piece"]
     control.close()
@@ -101,8 +101,8 @@ def test_all_chunks_that_have_arrived_are_there_for_the_next_step() -> None:
     listener, upstream = listen(address), SocketSender(address)
     for index in range(5):
         upstream.put([codes_chunk("speaker", index, np.ones((1, 1), np.int32), False)])
-    control.send(Drain())
-    StageLoop(stage, exchange_of(theirs, listener), heartbeat()).run()
+    control.send(DrainStage())
+    StageLoop(stage, build_exchange(theirs, listener), heartbeat()).run()
     assert stage.calls == ["chunks"] * 5 + ["step"]
     control.close()
     upstream.close()

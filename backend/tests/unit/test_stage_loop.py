@@ -32,7 +32,7 @@ from stage_chunks import codes_chunk
 from stage_loops import (
     EchoInput,
     EchoStage,
-    exchange_of,
+    build_exchange,
     heartbeat,
     next_output,
     running_loop,
@@ -250,7 +250,7 @@ def test_draining_waits_for_what_is_registered() -> None:
 
 def test_the_loop_ends_when_the_server_is_gone() -> None:
     ours, theirs = socket.socketpair()
-    loop = StageLoop(EchoStage(), exchange_of(theirs), heartbeat())
+    loop = StageLoop(EchoStage(), build_exchange(theirs), heartbeat())
     ours.close()
     with pytest.raises(ConnectionError):
         loop.run()

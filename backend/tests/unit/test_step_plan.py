@@ -12,7 +12,7 @@ import pytest
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.process.steps import ForwardCost
 from cantata.scheduling.step_plan import PATIENCE, JobView, finish_times, plan
-from cantata_bench.images.simulated import by_plan, finished, first_come, simulate, size_of
+from cantata_bench.images.simulated import by_plan, finished, first_come, get_size, simulate
 
 H200 = ForwardCost(0.10, 2e-5, 9e-10)
 """About what one forward of 20 B parameters takes there."""
@@ -24,7 +24,7 @@ def job(
     name: str, side: int = 512, steps: int = 50, arrived_s: float = 0.0, **more: object
 ) -> JobView:
     values = {"steps_left": steps} | more
-    return JobView(name, size_of(side), steps=steps, arrived_s=arrived_s, **values)  # type: ignore[arg-type]
+    return JobView(name, get_size(side), steps=steps, arrived_s=arrived_s, **values)  # type: ignore[arg-type]
 
 
 def names(chosen: Sequence[JobView]) -> list[str]:

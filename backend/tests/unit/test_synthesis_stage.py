@@ -38,7 +38,7 @@ class Parts:
             self.log.append(f"{name} ended")
 
 
-def stage_of(model: Any, *, slots: int = 4, credit_s: float = 30.0) -> SynthesisStage:
+def build_stage(model: Any, *, slots: int = 4, credit_s: float = 30.0) -> SynthesisStage:
     deployment = FeedForwardDeployment(slots=slots, credit_s=credit_s)
     return SynthesisStage(model, "sound", deployment, clock=lambda: 100.0)
 
@@ -55,7 +55,7 @@ def steps(stage: SynthesisStage) -> list[tuple[str, int, int, bool]]:
 
 def test_parts_leave_one_by_one_and_the_end_follows() -> None:
     model = Parts()
-    stage = stage_of(model)
+    stage = build_stage(model)
     stage.add("a", ("a", 3), batch=False)
     assert model.log == [], "nothing is computed before its turn"
     first = stage.step()
@@ -69,7 +69,7 @@ def test_parts_leave_one_by_one_and_the_end_follows() -> None:
 
 def test_who_runs_dry_first_has_the_next_turn_and_batches_the_last() -> None:
     model = Parts()
-    stage = stage_of(model)
+    stage = build_stage(model)
     stage.add("batch", ("batch", 1), batch=True)
     stage.add("later", ("later", 1), batch=False, playout_deadline_s=105.0)
     stage.add("new", ("new", 2), batch=False)
@@ -80,7 +80,7 @@ def test_who_runs_dry_first_has_the_next_turn_and_batches_the_last() -> None:
 
 def test_a_listener_who_does_not_read_is_not_spoken_to_further() -> None:
     model = Parts()
-    stage = stage_of(model, credit_s=1.0)
+    stage = build_stage(model, credit_s=1.0)
     stage.add("a", ("a", 5), batch=False)
     assert len(steps(stage)) == 2, "a second of sound"
     assert not stage.has_work()
@@ -91,7 +91,7 @@ def test_a_listener_who_does_not_read_is_not_spoken_to_further() -> None:
 
 def test_an_abort_ends_the_generator_and_frees_the_place() -> None:
     model = Parts()
-    stage = stage_of(model, slots=1)
+    stage = build_stage(model, slots=1)
     stage.add("a", ("a", 5), batch=False)
     stage.step()
     with pytest.raises(Overloaded):
@@ -105,7 +105,7 @@ def test_an_abort_ends_the_generator_and_frees_the_place() -> None:
 
 def test_a_fault_ends_its_own_request_only() -> None:
     model = Parts()
-    stage = stage_of(model)
+    stage = build_stage(model)
     stage.add("bad", ("bad", 3), batch=False)
     stage.add("good", ("good", 2), batch=False)
     made = steps(stage)
@@ -126,7 +126,7 @@ def test_a_fault_ends_its_own_request_only() -> None:
 def test_a_part_of_another_form_is_a_fault(part: Any) -> None:
     model = Parts()
     model.synthesize = lambda inputs: iter([part])  # type: ignore[method-assign]
-    stage = stage_of(model)
+    stage = build_stage(model)
     stage.add("a", ("a", 1), batch=False)
     ((_, error),) = stage.step().failures
     assert isinstance(error, RequestFailed)
@@ -134,7 +134,7 @@ def test_a_part_of_another_form_is_a_fault(part: Any) -> None:
 
 
 def test_a_request_needs_an_input_and_an_id_of_its_own() -> None:
-    stage = stage_of(Parts())
+    stage = build_stage(Parts())
     stage.add("a", ("a", 1), batch=False)
     for payload in (("a", 1), None):
         with pytest.raises(ProtocolViolation):

@@ -111,7 +111,7 @@ def test_what_is_no_number_spoils_nothing_else() -> None:
     assert np.isfinite(stretch(samples, 1.5)).all()
 
 
-def chunks_of(samples: Samples, lengths: list[int]) -> list[Chunk[Pcm]]:
+def collect_chunks(samples: Samples, lengths: list[int]) -> list[Chunk[Pcm]]:
     ends = list(itertools.accumulate(lengths))
     assert ends[-1] == len(samples)
     words = [(WordTiming(i, end / RATE - 0.02, end / RATE),) for i, end in enumerate(ends)]
@@ -138,7 +138,7 @@ async def play(chunks: list[Chunk[Pcm]], factor: float, channels: int = 1) -> li
 
 @pytest.mark.parametrize("factor", [0.25, 0.7, 2.0, 4.0])
 async def test_words_come_with_their_sound_or_before_it_at_their_new_time(factor: float) -> None:
-    chunks = chunks_of(noise(20 * FRAME), [FRAME] * 20)
+    chunks = collect_chunks(noise(20 * FRAME), [FRAME] * 20)
     made = 0
     told: list[WordTiming] = []
     for chunk in await play(chunks, factor):
@@ -157,7 +157,7 @@ async def test_words_come_with_their_sound_or_before_it_at_their_new_time(factor
 
 @pytest.mark.parametrize("factor", [0.25, 1.5, 4.0])
 async def test_milestones_come_with_the_first_sound_which_is_long_enough(factor: float) -> None:
-    played = await play(chunks_of(noise(20 * FRAME), [FRAME] * 20), factor)
+    played = await play(collect_chunks(noise(20 * FRAME), [FRAME] * 20), factor)
     assert [bool(chunk.milestones) for chunk in played] == [True] + [False] * (len(played) - 1)
     assert played[0].payload.units >= FIRST_S * RATE
     assert all(chunk.payload.units for chunk in played[:-1])
@@ -168,7 +168,7 @@ async def test_long_chunks_and_short_ones_make_the_same_samples(factor: float) -
     samples = noise(20 * FRAME)
     lengths = [[FRAME] * 20, [20 * FRAME], [5 * FRAME, FRAME, 14 * FRAME]]
     assert 20 * FRAME / factor > 2 * AT_ONCE_S * RATE
-    one, *others = [await play(chunks_of(samples, cut), factor) for cut in lengths]
+    one, *others = [await play(collect_chunks(samples, cut), factor) for cut in lengths]
     for other in others:
         np.testing.assert_array_equal(
             np.concatenate([chunk.payload.samples for chunk in other]),
@@ -186,18 +186,18 @@ async def test_others_have_their_turn_while_a_long_chunk_is_stretched() -> None:
             await asyncio.sleep(0)
 
     other = asyncio.create_task(others())
-    await play(chunks_of(noise(100 * FRAME), [100 * FRAME]), 2.0)
+    await play(collect_chunks(noise(100 * FRAME), [100 * FRAME]), 2.0)
     other.cancel()
     assert turns >= 100 * FRAME / 2.0 / (AT_ONCE_S * RATE)
 
 
 async def test_at_its_own_pace_nothing_is_touched() -> None:
-    chunks = chunks_of(noise(3 * FRAME), [FRAME] * 3)
+    chunks = collect_chunks(noise(3 * FRAME), [FRAME] * 3)
     played = await play(chunks, 1.0)
     assert all(one is other for one, other in zip(played, chunks, strict=True))
 
 
 async def test_sound_shorter_than_the_first_chunk_is_heard_all_the_same() -> None:
-    (only,) = await play(chunks_of(noise(100), [100]), 2.0)
+    (only,) = await play(collect_chunks(noise(100), [100]), 2.0)
     assert (only.payload.units, len(only.payload.words), len(only.milestones)) == (50, 1, 1)
     assert await play([], 2.0) == []

@@ -86,7 +86,7 @@ def test_a_model_that_reads_pauses_gets_those_between_words() -> None:
         assert parts == [Pause(1.0), Pause(2.0)]
 
 
-def words_of(text: str, parts: list[TextSegment | Pause]) -> list[str]:
+def collect_words(text: str, parts: list[TextSegment | Pause]) -> list[str]:
     spans = [
         part.passage.source(span)
         for part in parts
@@ -117,7 +117,7 @@ def test_pieces_point_into_the_callers_text() -> None:
     parts = plan(text, batch=True)
     kinds = [part if isinstance(part, Pause) else "piece" for part in parts]
     assert kinds == [Pause(1.0), "piece", "piece", Pause(0.2), "piece", Pause(2.0)]
-    assert words_of(text, parts) == ["One", "two", "Three", "four"]
+    assert collect_words(text, parts) == ["One", "two", "Three", "four"]
     pieces = [part.request for part in parts if isinstance(part, TextSegment)]
     assert len({piece.request_id for piece in pieces}) == 3
     assert all(piece.batch for piece in pieces)
@@ -128,14 +128,14 @@ def test_words_keep_their_place_in_a_text_full_of_markup() -> None:
         '<speak>**One** [two](http://a.b)<break time="1s"/>\n> un<b>fort</b>unate\n'
         'a\x1b[1m&amp;\x1b[0m b <sub alias="oh two">O2</sub></speak>'
     )
-    assert words_of(text, plan(text)) == [
+    assert collect_words(text, plan(text)) == [
         *("One", "two", "un<b>fort</b>unate", "a", "b", "O2", "O2")
     ]
 
 
 def test_a_full_stop_behind_a_pause_is_no_fault() -> None:
     text = "One[pause 1s]."
-    assert words_of(text, plan(text)) == ["One"]
+    assert collect_words(text, plan(text)) == ["One"]
 
 
 @pytest.mark.parametrize(

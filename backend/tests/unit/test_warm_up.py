@@ -12,7 +12,7 @@ from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.served_pipeline import ServedPipeline
 
 
-def pipeline_of(start_timeout_s: float) -> ServedPipeline:
+def build_pipeline(start_timeout_s: float) -> ServedPipeline:
     async def start() -> None:
         pass
 
@@ -25,7 +25,7 @@ def pipeline_of(start_timeout_s: float) -> ServedPipeline:
         frame_period_s=0.08,
         start_timeout_s=start_timeout_s,
         ready=True,
-        on_places=lambda tell: None,
+        on_places=lambda callback: None,
     )
     return ServedPipeline("model", cast(Orchestrator, fake))
 
@@ -43,7 +43,7 @@ class WarmUp:
 
 
 async def test_a_late_warm_up_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    pipeline, warm_up = pipeline_of(600.0), WarmUp(2, ChunkTimeout("no output for 10 s"))
+    pipeline, warm_up = build_pipeline(600.0), WarmUp(2, ChunkTimeout("no output for 10 s"))
     await pipeline.start(warm_up)
     # Twice in vain, once alone, and with every slot.
     assert warm_up.calls == 2 + 1 + 3
@@ -60,5 +60,5 @@ async def test_it_ends_at_the_deadline_and_at_any_other_fault(
 ) -> None:
     warm_up = WarmUp(100, error)
     with pytest.raises(type(error), match=str(error)):
-        await pipeline_of(start_timeout_s).start(warm_up)
+        await build_pipeline(start_timeout_s).start(warm_up)
     assert warm_up.calls <= 2

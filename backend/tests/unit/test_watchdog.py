@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import psutil
 import pytest
 
-from cantata.ipc.shared_heartbeat import HeartbeatSnapshot, Phase
+from cantata.ipc.shared_heartbeat import HeartbeatPhase, HeartbeatSnapshot
 from cantata.pipeline.watchdog import INTERVAL_S, Hang, HangDetector, ProcessSample, sample_process
 
 SILENCE_S = 10.0
@@ -19,7 +19,7 @@ DISK = psutil.STATUS_DISK_SLEEP
 
 
 def judged(
-    looks: Iterable[tuple[Phase, str, float]],
+    looks: Iterable[tuple[HeartbeatPhase, str, float]],
     *,
     new_calls: bool = False,
     longest_s: float = 0.03,
@@ -43,8 +43,8 @@ def judged(
     return None
 
 
-@pytest.mark.parametrize("phase", Phase)
-def test_a_stopped_process_hangs_whatever_it_is_at(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", HeartbeatPhase)
+def test_a_stopped_process_hangs_whatever_it_is_at(phase: HeartbeatPhase) -> None:
     hang = judged([(phase, STOPPED, 0.0)] * 5)
     assert hang is not None
     assert hang.from_outside
@@ -52,50 +52,50 @@ def test_a_stopped_process_hangs_whatever_it_is_at(phase: Phase) -> None:
 
 
 def test_a_call_that_sleeps_for_a_second_hangs() -> None:
-    hang = judged([(Phase.STEADY, SLEEPING, 0.0)] * 5)
+    hang = judged([(HeartbeatPhase.STEADY, SLEEPING, 0.0)] * 5)
     assert hang is not None
     assert not hang.from_outside
-    assert judged([(Phase.BEGINNING, SLEEPING, 0.0)] * 5) is not None
+    assert judged([(HeartbeatPhase.BEGINNING, SLEEPING, 0.0)] * 5) is not None
 
 
 @pytest.mark.parametrize(
     ("phase", "status", "computed_s"),
     [
-        (Phase.WAITING, SLEEPING, 0.0),  # nothing to do
-        (Phase.STEADY, RUNNING, 0.0),  # a busy machine gives it no time at all
-        (Phase.STEADY, SLEEPING, 0.01),  # or a little
-        (Phase.STEADY, DISK, 0.0),  # pages come back from a slow disk
-        (Phase.BEGINNING, RUNNING, 0.15),  # a long prompt, encoded for six seconds
+        (HeartbeatPhase.WAITING, SLEEPING, 0.0),  # nothing to do
+        (HeartbeatPhase.STEADY, RUNNING, 0.0),  # a busy machine gives it no time at all
+        (HeartbeatPhase.STEADY, SLEEPING, 0.01),  # or a little
+        (HeartbeatPhase.STEADY, DISK, 0.0),  # pages come back from a slow disk
+        (HeartbeatPhase.BEGINNING, RUNNING, 0.15),  # a long prompt, encoded for six seconds
     ],
 )
-def test_a_slow_machine_is_no_hang(phase: Phase, status: str, computed_s: float) -> None:
+def test_a_slow_machine_is_no_hang(phase: HeartbeatPhase, status: str, computed_s: float) -> None:
     assert judged([(phase, status, computed_s)] * 41) is None
 
 
 def test_calls_that_come_to_an_end_are_no_hang() -> None:
-    looks = [(Phase.STEADY, SLEEPING, 0.0), (Phase.STEADY, RUNNING, 0.25)] * 100
+    looks = [(HeartbeatPhase.STEADY, SLEEPING, 0.0), (HeartbeatPhase.STEADY, RUNNING, 0.25)] * 100
     assert judged(looks, new_calls=True) is None
 
 
 def test_a_call_that_computes_for_too_long_hangs() -> None:
     """A step of running requests soon, a prompt before all requests fail of silence."""
     busy = (RUNNING, 0.25)
-    assert judged([(Phase.STEADY, *busy)] * 7) is not None
-    assert judged([(Phase.STEADY, *busy)] * 6) is None
-    assert judged([(Phase.BEGINNING, *busy)] * 33) is not None
-    assert judged([(Phase.BEGINNING, *busy)] * 32) is None
+    assert judged([(HeartbeatPhase.STEADY, *busy)] * 7) is not None
+    assert judged([(HeartbeatPhase.STEADY, *busy)] * 6) is None
+    assert judged([(HeartbeatPhase.BEGINNING, *busy)] * 33) is not None
+    assert judged([(HeartbeatPhase.BEGINNING, *busy)] * 32) is None
     # However many threads compute, it is the time that counts.
-    assert judged([(Phase.BEGINNING, RUNNING, 4.0)] * 32) is None
+    assert judged([(HeartbeatPhase.BEGINNING, RUNNING, 4.0)] * 32) is None
 
 
 def test_where_calls_were_long_before_they_may_be_again() -> None:
-    assert judged([(Phase.STEADY, RUNNING, 0.25)] * 20, longest_s=0.3) is None
-    assert judged([(Phase.STEADY, SLEEPING, 0.0)] * 6, longest_s=0.5) is None
+    assert judged([(HeartbeatPhase.STEADY, RUNNING, 0.25)] * 20, longest_s=0.3) is None
+    assert judged([(HeartbeatPhase.STEADY, SLEEPING, 0.0)] * 6, longest_s=0.5) is None
 
 
 def test_time_without_observations_does_not_count() -> None:
     """The machine slept, or the server was held up: a minute passes between two looks."""
-    assert judged([(Phase.STEADY, SLEEPING, 0.0)] * 2, interval_s=60.0) is None
+    assert judged([(HeartbeatPhase.STEADY, SLEEPING, 0.0)] * 2, interval_s=60.0) is None
 
 
 _SPINS = "threading.Thread(target=lambda: all(iter(lambda: True, False)), daemon=True).start()"
@@ -113,16 +113,16 @@ def test_a_process_in_a_call_sleeps_only_if_all_its_threads_do(
         assert process.stdout is not None
         process.stdout.readline()
 
-        def seen(phase: Phase) -> str:
+        def seen(phase: HeartbeatPhase) -> str:
             sample = sample_process(process.pid, HeartbeatSnapshot(0, phase, 0.0, 0.0, "", {}), 0.0)
             assert sample is not None
             return sample.status
 
         deadline_s = time.monotonic() + 60
-        while seen(Phase.WAITING) != SLEEPING and time.monotonic() < deadline_s:
+        while seen(HeartbeatPhase.WAITING) != SLEEPING and time.monotonic() < deadline_s:
             pass  # its first thread still prints
-        assert seen(Phase.WAITING) == SLEEPING
-        assert seen(Phase.BEGINNING) == status
+        assert seen(HeartbeatPhase.WAITING) == SLEEPING
+        assert seen(HeartbeatPhase.BEGINNING) == status
     finally:
         process.kill()
         process.communicate()

@@ -22,12 +22,12 @@ import uvloop
 
 from cantata.cluster.address import Address
 from cantata.cluster.key import NO_KEY
-from cantata.cluster.link.connecting import address_of, connect, listen, shake_hands
+from cantata.cluster.link.connecting import connect, get_address, listen, shake_hands
 from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.messages import Kind, Sound
+from cantata.cluster.messages import FrameKind, Sound
 from cantata.cluster.serialization import decode, encode
 from cantata.contract.data.chunks import Chunk, Pcm, WordTiming
 from cantata.contract.process.messages import Output
@@ -75,7 +75,7 @@ def measure_connectors(pace: Pace) -> list[Carried]:
     with near, far:
         unix = _carried("Unix socket", _send_over_socket, pace, far, _from_socket(near, pace))
     with listen(Address("127.0.0.1", 0)) as listener:
-        address = address_of(listener)
+        address = get_address(listener)
         link = _carried("link (TCP)", _send_over_link, pace, listener, _from_link(address, pace))
     return [unix, link]
 
@@ -87,32 +87,32 @@ def _carried(
     where: socket.socket,
     receive: Coroutine[Any, Any, list[float]],
 ) -> Carried:
-    with _sending(send, pace, where) as told:
-        assert told.recv() == "ready"
+    with _sending(send, pace, where) as receiver:
+        assert receiver.recv() == "ready"
         before_s = time.process_time()
         latencies = uvloop.run(receive)
         receiver_s = time.process_time() - before_s
-        sender_s = told.recv()
+        sender_s = receiver.recv()
     return Carried(name, median(latencies), sender_s / pace.total, receiver_s / pace.total)
 
 
 @contextmanager
 def _sending(send: Send, pace: Pace, where: socket.socket) -> Iterator[Connection]:
     spawning = multiprocessing.get_context("spawn")
-    told, telling = spawning.Pipe()
-    process = spawning.Process(target=send, args=(telling, pace, where))
+    receiver, sender = spawning.Pipe()
+    process = spawning.Process(target=send, args=(sender, pace, where))
     process.start()
     try:
-        yield told
+        yield receiver
     finally:
         process.join(10)
         process.kill()
 
 
-def _send_over_socket(telling: Connection, pace: Pace, sock: socket.socket) -> None:
+def _send_over_socket(sender: Connection, pace: Pace, sock: socket.socket) -> None:
     async def send() -> None:
         channel = await AsyncChannel.open(sock)
-        telling.send("ready")
+        sender.send("ready")
         await channel.receive()
 
         async def one(number: int) -> None:
@@ -123,7 +123,7 @@ def _send_over_socket(telling: Connection, pace: Pace, sock: socket.socket) -> N
 
         before_s = time.process_time()
         await asyncio.gather(*map(one, range(pace.streams)))
-        telling.send(time.process_time() - before_s)
+        sender.send(time.process_time() - before_s)
         await channel.close()
 
     uvloop.run(send())
@@ -135,15 +135,15 @@ async def _from_socket(sock: socket.socket, pace: Pace) -> list[float]:
     latencies: list[float] = []
     while len(latencies) < pace.total:
         for chunk in (await channel.receive()).chunks:
-            heard = cast(Pcm, chunk.payload)
-            latencies.append(time.monotonic() - heard.words[0].start_s)
+            received = cast(Pcm, chunk.payload)
+            latencies.append(time.monotonic() - received.words[0].start_s)
     await channel.close()
     return latencies
 
 
-def _send_over_link(telling: Connection, pace: Pace, listener: socket.socket) -> None:
+def _send_over_link(sender: Connection, pace: Pace, listener: socket.socket) -> None:
     async def send() -> None:
-        telling.send("ready")
+        sender.send("ready")
         heartbeat, streams = Heartbeat(), list[Stream]()
         sock, _ = await asyncio.get_running_loop().sock_accept(listener)
         await shake_hands(sock, Side.ACCEPTED, NO_KEY)
@@ -156,11 +156,11 @@ def _send_over_link(telling: Connection, pace: Pace, listener: socket.socket) ->
             stream = streams[number]
             async for _ in _paced(number, pace):
                 word = SpokenWord(0, 0, time.monotonic(), 0.0)
-                await stream.send(Kind.SOUND, *encode(Sound(_SOUND, (word,))))
+                await stream.send(FrameKind.SOUND, *encode(Sound(_SOUND, (word,))))
 
         before_s = time.process_time()
         await asyncio.gather(*map(one, range(pace.streams)))
-        telling.send(time.process_time() - before_s)
+        sender.send(time.process_time() - before_s)
         await link.lost()
         heartbeat.close()
 
@@ -176,7 +176,7 @@ async def _from_link(address: Address, pace: Pace) -> list[float]:
 
     async def one() -> None:
         stream = link.open()
-        await stream.send(Kind.SPEAK, b"begin")
+        await stream.send(FrameKind.SPEAK, b"begin")
         for _ in range(pace.chunks):
             frame = await stream.receive()
             assert frame is not None

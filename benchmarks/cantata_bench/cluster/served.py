@@ -17,12 +17,12 @@ from statistics import median
 import psutil
 
 from cantata.plugins import locate
+from cantata_bench.client import Target
 from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
 from cantata_bench.results import LoadSpec
 from cantata_bench.server import READY_DEADLINE_S, end, free_port, running_server
 from cantata_bench.summary import summarise
-from cantata_bench.target import Target
 
 Tell = Callable[[str], None]
 _ROUNDS = 3

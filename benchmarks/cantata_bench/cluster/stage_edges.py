@@ -24,7 +24,7 @@ import uvloop
 
 from cantata.cluster.address import Address
 from cantata.cluster.key import NO_KEY
-from cantata.cluster.link.connecting import address_of, connect, listen, shake_hands
+from cantata.cluster.link.connecting import connect, get_address, listen, shake_hands
 from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
@@ -32,7 +32,7 @@ from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.early_chunks import EarlyChunkBuffer
 from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
 from cantata.cluster.stages.local_ends import UnixEdgeWriter, relay_from
-from cantata.cluster.stages.messages import Kind
+from cantata.cluster.stages.messages import StageFrameKind
 from cantata.contract.data.chunks import Chunk, Codes, WordTiming
 from cantata.ipc import socket as local
 from cantata_bench.cluster.connectors import PERIOD_S, Pace
@@ -75,7 +75,7 @@ def _over_link(pace: Pace) -> EdgeCost:
     ):
         relays = [
             _begin(stack, _relay_far, between, far, pace.streams),
-            _begin(stack, _relay_near, start, address_of(between)),
+            _begin(stack, _relay_near, start, get_address(between)),
         ]
         for relay in relays:
             assert _told(relay) == "ready"
@@ -133,7 +133,7 @@ def _relay_near(telling: Connection, start: socket.socket, address: Address) -> 
         link = Link(await connect(address, NO_KEY), Side.CONNECTED, heartbeat, "bench")
         link.begin()
         stream = link.open()
-        stream.first(Kind.EDGE_THERE, b"")
+        stream.first(StageFrameKind.EDGE_THERE, b"")
         await _timed(telling, relay_from(start, partial(send_chunks, stream)))
         link.close()
         heartbeat.close()

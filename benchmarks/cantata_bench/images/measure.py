@@ -16,6 +16,7 @@ import numpy as np
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.pictures import ImageLimits
 from cantata.plugins import embedded_models, locate
+from cantata_bench.client import Target
 from cantata_bench.images.client import (
     TIMEOUT_S,
     Cancelled,
@@ -30,7 +31,6 @@ from cantata_bench.machine import in_own_process
 from cantata_bench.results import LoadSpec, LoadSummary
 from cantata_bench.server import running_server
 from cantata_bench.summary import summarise
-from cantata_bench.target import Target
 
 PROMPTS = ("a red heart", "a green apple", "a cat face", "a house", "the sun", "a blue car")
 MIXED_SCALES = (1.0, 0.5, 1.0, 1.5, 0.5, 1.0, 0.5, 1.0)

@@ -45,7 +45,7 @@ class Waited:
     p95_s: float
 
 
-def size_of(side: int, pictures: int = 1) -> ForwardSize:
+def get_size(side: int, pictures: int = 1) -> ForwardSize:
     """Size of a step of guided square pictures: both branches."""
     tokens = (side // 16) ** 2 + TEXT_TOKENS
     return ForwardSize(2 * pictures * tokens, 2 * pictures * tokens**2)
@@ -56,7 +56,7 @@ def published_cost() -> ForwardCost:
     pace = ForwardTimeModel()
     for _ in range(40):
         for (side, pictures), seconds in MEASURED_S.items():
-            pace.measure(size_of(side, pictures), seconds)
+            pace.measure(get_size(side, pictures), seconds)
     cost = pace.cost
     assert cost is not None
     return cost
@@ -67,10 +67,10 @@ def arrivals(cost: ForwardCost, utilisation: float, number: int, seed: int) -> l
     for this share of the time."""
     rng = np.random.default_rng(seed)
     kinds = [(int(rng.choice(SIDES, p=SHARES)), int(rng.choice(STEPS))) for _ in range(number)]
-    work_s = sum(steps * cost.seconds(size_of(side)) for side, steps in kinds)
+    work_s = sum(steps * cost.seconds(get_size(side)) for side, steps in kinds)
     times = np.sort(rng.uniform(0, work_s / utilisation, number))
     return [
-        JobView(f"{n}", size_of(side), steps, steps, float(at_s))
+        JobView(f"{n}", get_size(side), steps, steps, float(at_s))
         for n, ((side, steps), at_s) in enumerate(zip(kinds, times, strict=True))
     ]
 

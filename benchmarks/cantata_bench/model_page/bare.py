@@ -11,8 +11,8 @@ from cantata.config import Dtype
 from cantata.contract.data.errors import ConfigError
 from cantata.pipeline.plan import plan_service
 from cantata.plugins import LocatedModel
-from cantata_bench.floor import BarePipeline, load_stages
-from cantata_bench.model_page.work import Rounds, Taken, Work, rounds_of
+from cantata_bench.baseline import BarePipeline, load_stages
+from cantata_bench.model_page.work import Rounds, Taken, Work, collect_rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,16 @@ def bare_rounds(served: Served, work: Work, at_once: Sequence[int], rounds: int)
     bare = load_stages(plan.located, plan.deployment)
     try:
         return [
-            rounds_of([round_of(bare, plan.located, work, count) for _ in range(1 + rounds)][1:])
+            collect_rounds(
+                [run_round(bare, plan.located, work, count) for _ in range(1 + rounds)][1:]
+            )
             for count in at_once
         ]
     finally:
         bare.close()
 
 
-def round_of(bare: BarePipeline, located: LocatedModel, work: Work, count: int) -> list[Taken]:
+def run_round(bare: BarePipeline, located: LocatedModel, work: Work, count: int) -> list[Taken]:
     """All at once, to the last one's end."""
     rate = max(stage.capacity.sample_rate or 0 for stage in bare.stages.values())
     ids = [f"bare-{number}" for number in range(count)]

@@ -15,13 +15,13 @@ from cantata.config import Dtype
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plugin import ModelPlugin
 from cantata.plugins import installed_plugins, locate
-from cantata_bench.calm import observed
 from cantata_bench.first_packet import TIMEOUT_S, deployment_file, serving
 from cantata_bench.machine import in_own_process
 from cantata_bench.model_page.bare import Served, bare_rounds
 from cantata_bench.model_page.pictures import pictures_within
 from cantata_bench.model_page.speech import Speech
-from cantata_bench.model_page.work import Rounds, Work, rounds_of
+from cantata_bench.model_page.work import Rounds, Work, collect_rounds
+from cantata_bench.noise_guard import observed
 from cantata_bench.processes import private_bytes
 
 Tell = Callable[[str], None]
@@ -119,11 +119,11 @@ async def ask_rounds(url: str, work: Work, at_once: int, rounds: int) -> Rounds:
     """Ask a server for so many at once, several times, after a round that is not counted."""
     limits = httpx.Limits(max_connections=at_once)
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
-        taken = [
+        consumed = [
             await asyncio.gather(*(work.ask(http) for _ in range(at_once)))
             for _ in range(1 + rounds)
         ]
-    return rounds_of(taken[1:])
+    return collect_rounds(consumed[1:])
 
 
 def _work_for(plugin: ModelPlugin, checkpoint: str, settings: Settings) -> Work:

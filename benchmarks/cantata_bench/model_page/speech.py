@@ -27,10 +27,10 @@ class Speech:
 
     async def ask(self, http: httpx.AsyncClient) -> Taken | None:
         """Send one; as `Work`."""
-        heard = await hear(http, self.frames)
-        if heard.first_s is None:
+        received = await hear(http, self.frames)
+        if received.first_s is None:
             return None
-        return Taken(heard.first_s, heard.whole_s, heard.audio_s)
+        return Taken(received.first_s, received.whole_s, received.audio_s)
 
     def built(self, located: LocatedModel, ids: Sequence[str]) -> list[PipelineRequest]:
         """As in `Work`."""

@@ -64,13 +64,13 @@ class Work(Protocol):
         ...
 
 
-def rounds_of(taken: Sequence[Sequence[Taken | None]]) -> Rounds:
+def collect_rounds(consumed: Sequence[Sequence[Taken | None]]) -> Rounds:
     """Rounds as one line of figures.
 
     Raises:
         RuntimeError: there was no room for any request of a round.
     """
-    rounds = [[one for one in found if one is not None] for found in taken]
+    rounds = [[one for one in found if one is not None] for found in consumed]
     if not all(rounds):
         raise RuntimeError("there was no room for any of the requests")
     every = [one for found in rounds for one in found]
@@ -82,5 +82,5 @@ def rounds_of(taken: Sequence[Sequence[Taken | None]]) -> Rounds:
         per_second=statistics.median(
             sum(one.amount for one in found) / max(one.whole_s for one in found) for found in rounds
         ),
-        refused=sum(map(len, taken)) - len(every),
+        refused=sum(map(len, consumed)) - len(every),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cantata_bench.results import LoadResult, LoadSummary, Run
 from cantata_bench.simulator.loads import Prediction, simulate
-from cantata_bench.simulator.system import system_of
+from cantata_bench.simulator.system import build_system
 from cantata_bench.tables import ms, percent, table
 
 _HEAD = (
@@ -25,15 +25,15 @@ class Checked:
         """Predicted / measured - 1, of "ttfp_p50", "ttfp_p95" or "throughput"."""
         if self.measured.summary is None or self.predicted.summary is None:
             return None
-        found, said = (
+        found, predicted = (
             _figure(summary, figure) for summary in (self.measured.summary, self.predicted.summary)
         )
-        return said / found - 1 if found else None
+        return predicted / found - 1 if found else None
 
 
 def check(run: Run) -> list[Checked]:
     """Predict every load of a run from its floor alone, and put both side by side."""
-    system = system_of(run)
+    system = build_system(run)
     return [Checked(result, simulate(system, result.spec)) for result in run.loads]
 
 
@@ -49,18 +49,18 @@ def check_table(checked: list[Checked]) -> str:
     """Each cell: measured / predicted."""
     lines = []
     for one in checked:
-        found, said = one.measured.summary, one.predicted.summary
-        if found is None or said is None:
+        found, predicted = one.measured.summary, one.predicted.summary
+        if found is None or predicted is None:
             lines.append((one.measured.spec.title, *["nothing spoken"] * 5))
             continue
         lines.append(
             (
                 one.measured.spec.title,
-                f"{ms(found.ttfp.p50)} / {ms(said.ttfp.p50)}",
-                f"{ms(found.ttfp.p95)} / {ms(said.ttfp.p95)}",
-                f"{found.throughput_x:.1f} / {said.throughput_x:.1f}",
-                f"{percent(found.continuous[0])} / {percent(said.continuous[0])}",
-                f"{found.refusals} / {said.refusals}",
+                f"{ms(found.ttfp.p50)} / {ms(predicted.ttfp.p50)}",
+                f"{ms(found.ttfp.p95)} / {ms(predicted.ttfp.p95)}",
+                f"{found.throughput_x:.1f} / {predicted.throughput_x:.1f}",
+                f"{percent(found.continuous[0])} / {percent(predicted.continuous[0])}",
+                f"{found.refusals} / {predicted.refusals}",
             )
         )
     return "Measured / predicted.\n\n" + table(_HEAD, lines)

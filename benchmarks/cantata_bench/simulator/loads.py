@@ -123,7 +123,7 @@ class _Load:
             await asyncio.sleep(wait_s)
 
     async def _speak(self, text: str, sent_s: float, refusals: int) -> float:
-        arrivals = await self._entry().speak(self._frames_of(text))
+        arrivals = await self._entry().speak(self._make_frames(text))
         began_s = self.began_s + sent_s
         for at_s, audio_s in arrivals:
             if self.spec.warm_up_s <= at_s - self.began_s < self.end_s:
@@ -140,7 +140,7 @@ class _Load:
             return self.edges[self.asked % len(self.edges)]
         return min(self.servers, key=lambda one: one.load)
 
-    def _frames_of(self, text: str) -> list[int]:
+    def _make_frames(self, text: str) -> list[int]:
         """A model speaks sentence by sentence."""
         frame_characters = self.system.characters_per_s * self.system.frame_period_s
         sentences = _SENTENCE.findall(text)

@@ -9,7 +9,7 @@ import yaml
 
 from cantata_bench.results import Frozen, Run
 from cantata_bench.simulator.scaling import replicas_table, scale, scale_table
-from cantata_bench.simulator.system import System, system_of
+from cantata_bench.simulator.system import System, build_system
 
 _SCENARIOS = Path(__file__).with_name("scenarios.yaml")
 _SECONDS = 60.0
@@ -49,7 +49,7 @@ def _parts(run: Run | None) -> Iterator[str]:
             title=f"{run.machine.cores} cores, `{run.model}`, as measured {run.began[:10]}",
             assumptions=("step times and packets cost what that run measured",),
             listeners=_HERE,
-            system=system_of(run),
+            system=build_system(run),
         )
         yield _section(here)
     for scenario in scenarios():
@@ -66,10 +66,10 @@ def _section(scenario: Scenario) -> str:
         f"{1000 * system.packet_s:.2f} ms of the api process; {system.slots} slots a server"
     )
     if scenario.replicas:
-        told = replicas_table(system, scenario.replicas, _SECONDS, _SEED)
+        table = replicas_table(system, scenario.replicas, _SECONDS, _SEED)
     else:
-        told = scale_table(scale(system, scenario.listeners, _SECONDS, _SEED))
-    return f"## {scenario.title}\n\n{lines}\n{figures}\n\n{told}"
+        table = scale_table(scale(system, scenario.listeners, _SECONDS, _SEED))
+    return f"## {scenario.title}\n\n{lines}\n{figures}\n\n{table}"
 
 
 def _cost(fixed_s: float, frame_s: float) -> str:

@@ -23,7 +23,7 @@ def scale(system: System, streams: Sequence[int], seconds: float, seed: int) -> 
     ]
 
 
-def most_listeners(system: System, seconds: float, seed: int) -> Prediction:
+def max_listeners(system: System, seconds: float, seed: int) -> Prediction:
     """The largest number of live listeners, in steps of 2%, of whom nobody is rejected, nobody
     hears a gap, and 99 of 100 hear the first sound within half a second."""
     least, most = 1, 2 * system.slots * system.servers
@@ -44,7 +44,7 @@ def replicas_table(system: System, counts: Sequence[int], seconds: float, seed: 
     head = ("replicas", "listeners", "of one replica's, each", "TTFP p50 / p99, ms", "audio-s/s")
     lines, one = [], 0.0
     for count in counts:
-        found = most_listeners(system.model_copy(update={"servers": count}), seconds, seed)
+        found = max_listeners(system.model_copy(update={"servers": count}), seconds, seed)
         assert found.summary is not None, "somebody listens"
         streams = found.spec.streams
         one = one or streams / count
@@ -62,12 +62,12 @@ def replicas_table(system: System, counts: Sequence[int], seconds: float, seed: 
 
 
 def _satisfies(found: Prediction) -> bool:
-    said = found.summary
+    summary = found.summary
     return (
-        said is not None
-        and not said.refusals
-        and said.continuous[0] == 1.0
-        and said.ttfp.p99 <= _FIRST_SOUND_S
+        summary is not None
+        and not summary.refusals
+        and summary.continuous[0] == 1.0
+        and summary.ttfp.p99 <= _FIRST_SOUND_S
     )
 
 
@@ -76,18 +76,18 @@ def scale_table(predictions: Sequence[Prediction]) -> str:
     head = ("listeners", "TTFP p50 / p95 / p99, ms", "C0", "C100", "audio-s/s", "refusals")
     lines = []
     for prediction in predictions:
-        said = prediction.summary
-        if said is None:
+        summary = prediction.summary
+        if summary is None:
             lines.append((str(prediction.spec.streams), *["nothing spoken"] * 5))
             continue
         lines.append(
             (
                 str(prediction.spec.streams),
-                " / ".join(ms(t) for t in (said.ttfp.p50, said.ttfp.p95, said.ttfp.p99)),
-                percent(said.continuous[0]),
-                percent(said.continuous[2]),
-                f"{said.throughput_x:.1f}",
-                str(said.refusals),
+                " / ".join(ms(t) for t in (summary.ttfp.p50, summary.ttfp.p95, summary.ttfp.p99)),
+                percent(summary.continuous[0]),
+                percent(summary.continuous[2]),
+                f"{summary.throughput_x:.1f}",
+                str(summary.refusals),
             )
         )
     return table(head, lines)

@@ -10,7 +10,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from cantata.contract.data.errors import ConfigError
-from cantata_bench.results import Floor, Frozen, LoadResult, Run, StepTime
+from cantata_bench.results import Baseline, Frozen, LoadResult, Run, StepTime
 
 
 class StepCost(Frozen):
@@ -73,7 +73,7 @@ def load_system(path: Path) -> System:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def system_of(run: Run) -> System:
+def build_system(run: Run) -> System:
     """A server's parameters from a measured run.
 
     Raises:
@@ -119,7 +119,7 @@ def fit(steps: Sequence[StepTime], stage: str) -> StepCost:
     return StepCost(fixed_s=float(seconds.mean() - slope * frames.mean()), frame_s=slope)
 
 
-def _per_packet(measured: Sequence[LoadResult], floor: Floor) -> float:
+def _per_packet(measured: Sequence[LoadResult], floor: Baseline) -> float:
     """The api's CPU seconds for each packet; its work on texts counts as its own."""
     requests = sum(len(result.requests) for result in measured)
     packets = sum(result.packets for result in measured)

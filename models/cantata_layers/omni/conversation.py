@@ -19,7 +19,7 @@ from cantata_layers.omni.prompt import Prompt
 from cantata_layers.omni.thinker_fields import ThinkerSampling
 
 
-def message_of(message: chat.Message) -> Message:
+def to_message(message: chat.Message) -> Message:
     """A message as the prompt takes it: sound mono, at the encoder's rate."""
     return Message(Role(message.role.value), tuple(_part(part) for part in message.parts))
 

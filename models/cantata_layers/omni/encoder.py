@@ -33,7 +33,7 @@ class ConversationEncoder(ABC):
         return [self._encode(inputs) for inputs in batch]
 
     @abstractmethod
-    def _heard(self, sounds: Sequence[SoundFeatures]) -> Sequence[torch.Tensor]:
+    def _encode_sounds(self, sounds: Sequence[SoundFeatures]) -> Sequence[torch.Tensor]:
         """[rows, W] float32 of each sound of a conversation."""
 
     @abstractmethod
@@ -42,9 +42,9 @@ class ConversationEncoder(ABC):
 
     def _encode(self, inputs: EncoderInput) -> Mapping[str, Payload] | CantataError:
         sounds = [media for media in inputs.media if isinstance(media, SoundFeatures)]
-        heard = iter(self._heard(sounds) if sounds else ())
+        received = iter(self._encode_sounds(sounds) if sounds else ())
         parts = [
-            self._seen(m) if isinstance(m, VisionFeatures) else next(heard) for m in inputs.media
+            self._seen(m) if isinstance(m, VisionFeatures) else next(received) for m in inputs.media
         ]
         rows = torch.cat(parts)
         expected = sum(media.rows for media in inputs.media)
@@ -69,10 +69,10 @@ def load_network(
         ConfigError: weights are missing, or of another shape.
     """
     config._attn_implementation = "sdpa"
-    made: nn.Module = network(config)
+    output: nn.Module = network(config)
     tensors = dict(read_tensors(checkpoint, prefix))
     try:
-        made.load_state_dict(tensors)
+        output.load_state_dict(tensors)
     except RuntimeError as error:
         raise ConfigError(f"{checkpoint}: weights of {prefix}* do not fit: {error}") from error
-    return made.float().eval().requires_grad_(False).to(device)
+    return output.float().eval().requires_grad_(False).to(device)

@@ -77,7 +77,7 @@ def _blocks(times: NDArray[np.float32], length: int) -> NDArray[np.float32]:
     return blocks
 
 
-def positions_of(count: int, placements: Sequence[Placement]) -> NDArray[np.float32]:
+def place_positions(count: int, placements: Sequence[Placement]) -> NDArray[np.float32]:
     """Return the [3, P] positions of `count` tokens: time, line, column. What is generated behind
     them counts on from the greatest.
 

@@ -35,7 +35,7 @@ from cantata_layers.omni.thinker_fields import VisionGrid
 HOP = 160
 """Samples of a mel frame."""
 SHORTEST_S = 0.1
-MOST_UNEQUAL = 200
+MAX_UNEQUAL = 200
 """The longer side of a picture, at most, as a multiple of the shorter one."""
 
 
@@ -88,16 +88,16 @@ class Preprocessor:
             InvalidAudio: a recording is too short, too long or not finite.
             InvalidRequest: a picture or video is empty, too narrow, or not of bytes.
         """
-        recordings = [one for part in media if (one := _sound_of(part)) is not None]
+        recordings = [one for part in media if (one := _get_sound(part)) is not None]
         sounds = iter(self._sounds(recordings))
-        made: list[MediaFeatures | Film] = []
+        output: list[MediaFeatures | Film] = []
         for part in media:
             if isinstance(part, Sound):
-                made.append(next(sounds))
+                output.append(next(sounds))
                 continue
             seen = self._seen(part)
-            made.append(seen if _sound_of(part) is None else Film(seen, next(sounds)))
-        return made
+            output.append(seen if _get_sound(part) is None else Film(seen, next(sounds)))
+        return output
 
     def _seen(self, media: Picture | Video) -> VisionFeatures:
         if isinstance(media, Video):
@@ -111,7 +111,7 @@ class Preprocessor:
         if not sounds:
             return []
         padded = [self._whole_hops(sound) for sound in sounds]
-        made = self._extractor(
+        output = self._extractor(
             padded,
             sampling_rate=RATE,
             padding=True,
@@ -119,11 +119,11 @@ class Preprocessor:
             return_tensors="np",
         )
         return [
-            self._features_of(mels, len(sound.samples))
-            for mels, sound in zip(made["input_features"], sounds, strict=True)
+            self._to_features(mels, len(sound.samples))
+            for mels, sound in zip(output["input_features"], sounds, strict=True)
         ]
 
-    def _features_of(self, mels: NDArray[np.float32], samples: int) -> SoundFeatures:
+    def _to_features(self, mels: NDArray[np.float32], samples: int) -> SoundFeatures:
         """The mel frames that are the recording's own."""
         if self._config.pads_left:
             frames = samples // HOP
@@ -178,16 +178,16 @@ class Preprocessor:
     ) -> tuple[NDArray[np.float32], Grid]:
         """[T, H, W, 3] -> the patches of each frame by itself, and the grid with T as its time."""
         _check_pixels(frames)
-        made = self._pictures(
+        output = self._pictures(
             [Image.fromarray(frame) for frame in frames],
             size={"shortest_edge": limits.least, "longest_edge": limits.most},
             return_tensors="np",
         )
-        _, height, width = made["image_grid_thw"][0].tolist()
-        return made["pixel_values"], Grid(len(frames), height, width)
+        _, height, width = output["image_grid_thw"][0].tolist()
+        return output["pixel_values"], Grid(len(frames), height, width)
 
 
-def _sound_of(part: Sound | Picture | Video) -> Sound | None:
+def _get_sound(part: Sound | Picture | Video) -> Sound | None:
     if isinstance(part, Video):
         return part.sound
     return part if isinstance(part, Sound) else None
@@ -199,9 +199,9 @@ def _check_pixels(frames: NDArray[np.uint8]) -> None:
         raise InvalidRequest(
             f"pixels must be uint8 [height, width, 3], not {frames.dtype} {list(shape)}", "messages"
         )
-    if max(shape[:2]) > MOST_UNEQUAL * min(shape[:2]):
+    if max(shape[:2]) > MAX_UNEQUAL * min(shape[:2]):
         raise InvalidRequest(
             f"a picture of {shape[1]} x {shape[0]} is too narrow; one side may be "
-            f"{MOST_UNEQUAL} times the other",
+            f"{MAX_UNEQUAL} times the other",
             "messages",
         )

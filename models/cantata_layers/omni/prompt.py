@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from cantata.contract.data.errors import InvalidRequest
 from cantata_layers.omni.features import Film, MediaFeatures, Modality, SoundFeatures
 from cantata_layers.omni.messages import Message, Picture, Role, Sound, Text, Video
-from cantata_layers.omni.positions import Placement, TimeScale, is_sound, positions_of
+from cantata_layers.omni.positions import Placement, TimeScale, is_sound, place_positions
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.thinker_fields import MediaIds
 
@@ -77,7 +77,7 @@ class PromptLayout:
             raise InvalidRequest("messages: at least one is needed", "messages")
         tokens: list[int] = []
         placements: list[Placement] = []
-        features = iter(self._preprocessor.features(_media_of(messages)))
+        features = iter(self._preprocessor.features(_collect_media(messages)))
         for message in messages:
             tokens.append(self._ids.im_start)
             for text, is_last in _stretches(message):
@@ -96,7 +96,7 @@ class PromptLayout:
 
     def positions(self, count: int, placements: Sequence[Placement]) -> NDArray[np.float32]:
         """[3, count]: of tokens with media among them."""
-        return positions_of(count, placements)
+        return place_positions(count, placements)
 
     def encode(self, text: str) -> list[int]:
         """Tokens, none of them special."""
@@ -114,7 +114,7 @@ class PromptLayout:
         return [ids.vision_start], [pad] * media.rows, [ids.vision_end]
 
 
-def _media_of(messages: Sequence[Message]) -> list[Sound | Picture | Video]:
+def _collect_media(messages: Sequence[Message]) -> list[Sound | Picture | Video]:
     """All that is not text, in order.
 
     Raises:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from cantata.contract.data.chunks import Payload, Rows, array_of
+from cantata.contract.data.chunks import Payload, Rows, to_array
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.model.embedding_source import (
     DeferredRows,
@@ -52,7 +52,7 @@ class ThinkerRows:
             return StaticEmbeddings(self._prompt(inputs, room, None))
 
         def begin(encoded: Sequence[Payload]) -> EmbeddingSource:
-            media = torch.from_numpy(array_of(encoded[0]))
+            media = torch.from_numpy(to_array(encoded[0]))
             return StaticEmbeddings(self._prompt(inputs, room, media))
 
         return DeferredRows((Rows,), begin)

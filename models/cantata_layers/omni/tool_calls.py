@@ -28,7 +28,7 @@ class ToolCallReader:
         """Of the arguments in progress."""
         self._behind_call = False
         """Spaces there are no words."""
-        self._told: list[Written] = []
+        self._parsed: list[Written] = []
 
     def read(self, text: str) -> list[Written]:
         """What some more text says."""
@@ -47,8 +47,8 @@ class ToolCallReader:
         return self._take()
 
     def _take(self) -> list[Written]:
-        told, self._told = self._told, []
-        return told
+        parsed, self._parsed = self._parsed, []
+        return parsed
 
     def _words(self) -> bool:
         before, mark, behind = self._held.partition(_OPEN)
@@ -66,7 +66,7 @@ class ToolCallReader:
         end = self._held.find(_CLOSE)
         head = _HEAD.match(self._held)
         if head is not None and (end < 0 or head.end() <= end) and _is_json(head[1]):
-            self._told.append(CallStarted(json.loads(head[1])))
+            self._parsed.append(CallStarted(json.loads(head[1])))
             self._held = self._held[head.end() :]
             self._nesting, self._step = _Nesting(), self._arguments
             return True
@@ -80,7 +80,7 @@ class ToolCallReader:
         end = self._nesting.feed(self._held)
         complete = end is not None
         if self._held:
-            self._told.append(CallArguments(self._held[:end]))
+            self._parsed.append(CallArguments(self._held[:end]))
         self._held = self._held[end:] if complete else ""
         if complete:
             self._step = self._tail
@@ -106,7 +106,7 @@ class ToolCallReader:
             self._say(_OPEN + body + _CLOSE)
             return
         written = json.dumps(arguments, ensure_ascii=False)
-        self._told += [CallStarted(name), CallArguments(written)]
+        self._parsed += [CallStarted(name), CallArguments(written)]
         self._behind_call = True
 
     def _say(self, words: str) -> None:
@@ -114,7 +114,7 @@ class ToolCallReader:
             words = words.lstrip()
         if words:
             self._behind_call = False
-            self._told.append(words)
+            self._parsed.append(words)
 
 
 class _Nesting:

@@ -48,18 +48,20 @@ class ToolTemplate:
         if request.tools:
             first, *rest = messages
             system = first if first.role is Role.SYSTEM else None
-            said = self._system(None if system is None else _text(system), request.tools)
-            messages = [_message(Role.SYSTEM, said), *(messages if system is None else rest)]
+            message = self._system(None if system is None else _text(system), request.tools)
+            messages = [_message(Role.SYSTEM, message), *(messages if system is None else rest)]
         return tuple(_merged([_with_calls(message) for message in messages]))
 
     def _system(self, system: str | None, tools: Sequence[str]) -> str:
         """What the system says when there are tools. `system`: what it says anyhow."""
-        said = {"role": "user", "content": ""}
+        message = {"role": "user", "content": ""}
         if system is not None:
-            said = {"role": "system", "content": system}
+            message = {"role": "system", "content": system}
         described = [json.loads(tool) for tool in tools]
         render: Any = render_jinja_template  # declares less than it returns
-        rendered, _ = render(conversations=[[said]], tools=described, chat_template=self._template)
+        rendered, _ = render(
+            conversations=[[message]], tools=described, chat_template=self._template
+        )
         whole: str = rendered[0]
         if system is None:
             whole = whole.removesuffix(_EMPTY_TURN)

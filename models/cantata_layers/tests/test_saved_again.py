@@ -109,7 +109,7 @@ def saved_again(source: Path, target: Path) -> Iterator[Path]:
         shutil.rmtree(target)
 
 
-def inputs_of(plugin: ModelPlugin, checkpoint: Path) -> list[bytes]:
+def get_inputs(plugin: ModelPlugin, checkpoint: Path) -> list[bytes]:
     """What the stages of a request are given."""
     made: list[Any] = []
     if plugin.load_builder is not None:
@@ -123,7 +123,7 @@ def inputs_of(plugin: ModelPlugin, checkpoint: Path) -> list[bytes]:
     return [pickle.dumps(one) for one in made]
 
 
-def tensors_of(folder: Path) -> dict[str, torch.Tensor]:
+def load_tensors(folder: Path) -> dict[str, torch.Tensor]:
     found = {}
     for file in sorted(folder.rglob("*.safetensors")):
         with safe_open(file, "pt") as tensors:
@@ -169,11 +169,11 @@ def test_a_request_gives_its_stages_the_same(
         save_tokenizers(source, target)
         if name in OMNIS:
             save_omni(source, target, OMNIS[name])
-            before, after = tensors_of(source), tensors_of(target)
+            before, after = load_tensors(source), load_tensors(target)
             assert before.keys() == after.keys()
             assert all(torch.equal(before[key], after[key]) for key in before)
             assert load_preprocessor_config(target) == load_preprocessor_config(source)
-        assert inputs_of(PLUGINS[name], target) == inputs_of(PLUGINS[name], source)
+        assert get_inputs(PLUGINS[name], target) == get_inputs(PLUGINS[name], source)
 
 
 def test_a_pipeline_of_pictures_that_diffusers_saved_again_draws_the_same(
@@ -187,7 +187,7 @@ def test_a_pipeline_of_pictures_that_diffusers_saved_again_draws_the_same(
     DiffusionPipeline.from_pretrained(source).save_pretrained(target, max_shard_size="200KB")
     assert not list(target.rglob("vocab.json"))
     assert len(list(target.rglob("*.safetensors"))) > len(list(source.rglob("*.safetensors")))
-    before, after = tensors_of(source), tensors_of(target)
+    before, after = load_tensors(source), load_tensors(target)
     assert before.keys() == after.keys()
     assert all(torch.equal(before[key], after[key]) for key in before)
     load = PLUGINS["qwen-image"].load_image_builder

@@ -18,14 +18,14 @@ from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.contract.model.picture import PlannedImage
 from cantata.contract.model.pipeline import CODES, PROGRESS
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.text.pictures import Size, size_of
+from cantata_layers.qwen_image.text.pictures import Size, get_size
 from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_models.bagel.config import MARKS, PIXELS_PER_TOKEN, load_config
 from cantata_models.bagel.context_parts import (
+    build_context,
     picture_tokens,
     pieces,
     positions,
-    said,
     shown,
     text_tokens,
     with_thinking,
@@ -40,7 +40,7 @@ from cantata_models.bagel.inputs import (
     VisionInput,
 )
 from cantata_models.bagel.network.load import latent_side
-from cantata_models.bagel.options import MOST_GUIDANCE, DrawOptions
+from cantata_models.bagel.options import MAX_GUIDANCE, DrawOptions
 from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
 from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
 from cantata_models.bagel.prompts import Texts
@@ -48,13 +48,13 @@ from cantata_models.bagel.sampling.guidance import Guidance, Renorm
 from cantata_models.bagel.sampling.times import noise_times
 from cantata_models.bagel.thought_text import ThoughtReader
 
-STEPS, MOST_STEPS, WARM_STEPS = 49, 200, 2
+STEPS, MAX_STEPS, WARM_STEPS = 49, 200, 2
 """The publisher's 50 points in time are 49 steps."""
 GUIDANCE, NO_GUIDANCE = 4.0, 1.0
 DRAWN = Guidance(GUIDANCE, 1.5, (0.4, 1.0), Renorm.GLOBAL)
 CHANGED = Guidance(GUIDANCE, 2.0, (0.0, 1.0), Renorm.TEXT_CHANNEL)
 """As the publisher's app draws from words alone, and as it changes pictures."""
-MOST_REFERENCES = 8
+MAX_REFERENCES = 8
 """The publisher's app takes one; in a conversation, each answer brings another."""
 MIN_SIDE = 64
 """Pixels."""
@@ -91,10 +91,10 @@ class PictureBuilder:
             min_side=MIN_SIDE,
             max_pixels=self._longest**2,
             default_steps=STEPS,
-            max_steps=MOST_STEPS,
+            max_steps=MAX_STEPS,
             default_guidance=GUIDANCE,
-            max_guidance=MOST_GUIDANCE,
-            max_references=MOST_REFERENCES,
+            max_guidance=MAX_GUIDANCE,
+            max_references=MAX_REFERENCES,
             negative_prompt=False,
             options=field_schemas(DrawOptions),
             conversations=True,
@@ -150,7 +150,7 @@ class PictureBuilder:
 
     def _size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
         """What was asked for, or the last picture's, or the default."""
-        given = size_of(kept[-1]) if kept else Size(self._longest, self._longest)
+        given = get_size(kept[-1]) if kept else Size(self._longest, self._longest)
         width, height = request.width or given.width, request.height or given.height
         unit = PIXELS_PER_TOKEN
         if width % unit or height % unit or not unit <= max(width, height) <= self._longest:
@@ -168,7 +168,7 @@ class PictureBuilder:
     def _parts(
         self, request: ImageRequest, references: Sequence[ReferenceGrids]
     ) -> tuple[ContextPart, ...]:
-        parts = said(request, self._texts, references)
+        parts = build_context(request, self._texts, references)
         if (used := positions(parts)) > self._positions:
             field = "messages" if request.earlier else "prompt"
             raise InvalidRequest(f"{field}: {used} tokens; valid: at most {self._positions}", field)
@@ -194,9 +194,9 @@ class PictureBuilder:
 
 
 def _check(request: ImageRequest, pictures: int) -> None:
-    if pictures > MOST_REFERENCES:
+    if pictures > MAX_REFERENCES:
         field = "messages" if request.earlier else "image"
-        raise InvalidRequest(f"{field}: {pictures} pictures; valid: up to {MOST_REFERENCES}", field)
+        raise InvalidRequest(f"{field}: {pictures} pictures; valid: up to {MAX_REFERENCES}", field)
     if request.negative_prompt is not None:
         raise InvalidRequest(
             "negative_prompt: this model has none; it is guided away from no prompt at all",

@@ -26,7 +26,7 @@ PIXELS_PER_TOKEN = PATCH * PIXELS_PER_LATENT
 COLOURS = 3
 MARKS = 2
 """Tokens around a picture."""
-MOST_READ = 4096
+MAX_READ = 4096
 """Tokens of a text that a step reads at most: as many as a picture of 1024 x 1024 has, which is
 always read whole."""
 

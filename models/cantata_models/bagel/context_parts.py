@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.pictures import ImageRequest
 from cantata_layers.qwen_image.grid import Grid
-from cantata_models.bagel.config import MOST_READ
+from cantata_models.bagel.config import MAX_READ
 from cantata_models.bagel.inputs import ContextPart, ReferenceGrids, Seen
 from cantata_models.bagel.prompts import THINK_BEFORE_DRAWING, Texts
 
@@ -23,7 +23,7 @@ def shown(request: ImageRequest) -> list[NDArray[np.uint8]]:
     return [*earlier, *request.references]
 
 
-def said(
+def build_context(
     request: ImageRequest, texts: Texts, references: Sequence[ReferenceGrids]
 ) -> tuple[ContextPart, ...]:
     """The parts of a request.
@@ -76,4 +76,4 @@ def _pieces(part: ContextPart | Seen) -> int:
         case Seen():
             return 1
         case _:
-            return -(-len(part) // MOST_READ)
+            return -(-len(part) // MAX_READ)

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cantata_models.bagel.sampling.guidance import Renorm
 
-MOST_GUIDANCE = 20.0
-MOST_SHIFT = 10.0
-MOST_THOUGHT = 4096
+MAX_GUIDANCE = 20.0
+MAX_SHIFT = 10.0
+MAX_THOUGHT = 4096
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -20,7 +20,7 @@ class DrawOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    cfg_img_scale: Annotated[float, Field(ge=1, le=MOST_GUIDANCE)] | None = None
+    cfg_img_scale: Annotated[float, Field(ge=1, le=MAX_GUIDANCE)] | None = None
     """How much closer to the pictures that are changed; 1 is no such guidance."""
     cfg_interval: tuple[Share, Share] | None = None
     """Shares of noise between which there is guidance."""
@@ -29,11 +29,11 @@ class DrawOptions(BaseModel):
     before the guidance by pictures."""
     cfg_renorm_min: Share = 0.0
     """The least factor by which it may be shortened."""
-    timestep_shift: Annotated[float, Field(gt=0, le=MOST_SHIFT)] = 3.0
+    timestep_shift: Annotated[float, Field(gt=0, le=MAX_SHIFT)] = 3.0
     """Above 1, more of the steps are spent on much noise."""
     think: bool = False
     """Whether the model plans the picture in words first."""
-    max_think_token_n: Annotated[int, Field(ge=1, le=MOST_THOUGHT)] = 1000
+    max_think_token_n: Annotated[int, Field(ge=1, le=MAX_THOUGHT)] = 1000
     """Length of the plan, in tokens, at most."""
     text_temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     """Of the plan's words; 0 takes the likeliest."""

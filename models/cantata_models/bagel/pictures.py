@@ -15,9 +15,9 @@ from PIL import Image
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.text.pictures import MOST_UNEQUAL, Size, size_of
+from cantata_layers.qwen_image.text.pictures import MAX_UNEQUAL, Size, get_size
 
-MOST_PIXELS = 14 * 14 * 9 * 1024
+MAX_PIXELS = 14 * 14 * 9 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,20 @@ class Bounds:
         Raises:
             InvalidRequest: it is too narrow.
         """
-        if max(size.width, size.height) > MOST_UNEQUAL * min(size.width, size.height):
+        if max(size.width, size.height) > MAX_UNEQUAL * min(size.width, size.height):
             raise InvalidRequest(
                 f"image: {size.width}x{size.height} is too narrow; one side may be "
-                f"{MOST_UNEQUAL} times the other",
+                f"{MAX_UNEQUAL} times the other",
                 "image",
             )
         scale = min(self.longest / max(size.width, size.height), 1.0)
         scale = max(scale, self.shortest / min(size.width, size.height))
-        made = self._scaled(size, scale)
-        if made.width * made.height > MOST_PIXELS:
-            made = self._scaled(made, MOST_PIXELS / (made.width * made.height))
-        if (side := max(made.width, made.height)) > self.longest:
-            made = self._scaled(made, self.longest / side)
-        return made
+        output = self._scaled(size, scale)
+        if output.width * output.height > MAX_PIXELS:
+            output = self._scaled(output, MAX_PIXELS / (output.width * output.height))
+        if (side := max(output.width, output.height)) > self.longest:
+            output = self._scaled(output, self.longest / side)
+        return output
 
     def grid(self, pixels: NDArray[np.uint8]) -> Grid:
         """Units of a fitting picture [H, W, 3]."""
@@ -82,8 +82,8 @@ def fitted(pixels: NDArray[np.uint8], bounds: Bounds) -> NDArray[np.uint8]:
     Raises:
         InvalidRequest: as `Bounds.fit`.
     """
-    size = bounds.fit(size_of(pixels))
-    if size == size_of(pixels):
+    size = bounds.fit(get_size(pixels))
+    if size == get_size(pixels):
         return pixels
     image = Image.fromarray(pixels).resize((size.width, size.height), Image.Resampling.BICUBIC)
     return np.asarray(image)

@@ -53,12 +53,12 @@ class Texts:
     def repeated_text(self, thought: Sequence[int]) -> tuple[int, ...]:
         """A thought's tokens [T] as those of a text: they are spelled, and read as a text is. Marks
         remain what they are; a mark of begin ends the thought, as in the reference."""
-        made: list[int] = []
-        said = takewhile(self.begin.__ne__, thought)
-        for special, tokens in groupby(said, self._special.__contains__):
+        output: list[int] = []
+        kept = takewhile(self.begin.__ne__, thought)
+        for special, tokens in groupby(kept, self._special.__contains__):
             run = list(tokens)
-            made += run if special else self._encoded(self.tokenizer.decode(run))
-        return (self.begin, *made, self.end)
+            output += run if special else self._encoded(self.tokenizer.decode(run))
+        return (self.begin, *output, self.end)
 
     def _encoded(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False).ids)

@@ -23,7 +23,7 @@ class ThoughtSplitter:
         """Read, and not told yet."""
         self._step: Callable[[], bool] = self._begin
         """Tells what it can; False: it needs more text."""
-        self._told: list[Thought | str] = []
+        self._parsed: list[Thought | str] = []
 
     @property
     def thinking(self) -> bool | None:
@@ -48,8 +48,8 @@ class ThoughtSplitter:
         return self._take()
 
     def _take(self) -> list[Thought | str]:
-        told, self._told = self._told, []
-        return told
+        parsed, self._parsed = self._parsed, []
+        return parsed
 
     def _begin(self) -> bool:
         self._held = self._held.lstrip()
@@ -84,13 +84,13 @@ class ThoughtSplitter:
 
     def _words(self) -> bool:
         if self._held:
-            self._told.append(self._held)
+            self._parsed.append(self._held)
         self._held = ""
         return False
 
     def _think(self, text: str) -> None:
         if text:
-            self._told.append(Thought(text, 0))
+            self._parsed.append(Thought(text, 0))
 
 
 class ThoughtReader:

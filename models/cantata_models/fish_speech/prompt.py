@@ -55,12 +55,12 @@ class S2Prompts:
 
     def __init__(self, tokenizer: TextTokenizer, special: Special) -> None:
         encode = self._encode = tokenizer.encode
-        start, end = special.id_of(IM_START), special.id_of(IM_END)
+        start, end = special.get_id(IM_START), special.get_id(IM_END)
         self._system = (start, *encode("system\n"))
         self._user = (start, *encode("user\n"))
         self.end = (end, *encode("\n"))
         """Of every turn."""
-        self._reply = (start, *encode("assistant\n"), special.id_of(VOICE))
+        self._reply = (start, *encode("assistant\n"), special.get_id(VOICE))
 
     def build(self, text: str, transcripts: Sequence[str]) -> Prompt:
         """Return the prompt of a text."""
@@ -90,8 +90,8 @@ class S1Prompts:
 
     def __init__(self, tokenizer: TextTokenizer, special: Special) -> None:
         self._encode = tokenizer.encode
-        self._begin = (special.id_of(INTERLEAVE),)
-        self._end = (special.id_of(IM_END),)
+        self._begin = (special.get_id(INTERLEAVE),)
+        self._end = (special.get_id(IM_END),)
         first = SPEAKER.format(0)
         known = special.ids.get(first)
         self._speaker = tokenizer.encode(first) if known is None else (known,)

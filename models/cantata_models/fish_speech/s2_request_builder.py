@@ -48,10 +48,10 @@ class S2RequestBuilder(FishRequestBuilder[S2Options]):
         *before, talker = talkers
         end = self._chat.end
 
-        def behind(said: Sequence[Any]) -> Mapping[str, StageInput]:
+        def behind(stated: Sequence[Any]) -> Mapping[str, StageInput]:
             spoken = tuple(
                 Spoken(one.tokens[one.spoken_at :], codes.values, end)
-                for one, codes in zip(before, said, strict=True)
+                for one, codes in zip(before, stated, strict=True)
             )
             return {**inputs, TALKER: replace(talker, spoken=spoken)}
 

@@ -146,7 +146,7 @@ class FishTalker(nn.Module):
         frames: torch.Tensor = self.fast(self._fast_input(hidden), spoken, self._choice(draws))
         return torch.cat((code0[:, None], frames[:, 1:]), dim=1)
 
-    frames_of = complete_frames
+    make_frames = complete_frames
     """It needs nothing else, so it implements `RecordableTalker` too."""
 
     def draw_first(self, scores: torch.Tensor, draws: SamplerInputs) -> torch.Tensor:

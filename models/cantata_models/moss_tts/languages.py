@@ -54,9 +54,9 @@ def language_name(wanted: str | None) -> str | None:
     """
     if wanted is None or wanted.strip().lower() == AUTO:
         return None
-    said = wanted.strip().lower()
+    key = wanted.strip().lower()
     for tag, name in LANGUAGES.items():
-        if said in (tag, name.lower()):
+        if key in (tag, name.lower()):
             return name
     valid = ", ".join(["Auto", *LANGUAGES.values()])
     raise InvalidRequest(f"language {wanted!r} is not spoken; valid: {valid}", "language")

@@ -71,8 +71,8 @@ class Fields:
         lines = []
         for part in fields(self):
             value = getattr(self, part.name)
-            said = NOTHING if value is None else str(value).strip() or NOTHING
-            lines.append(f"\n- {part.name.replace('_', ' ').title()}:\n{said}")
+            entry = NOTHING if value is None else str(value).strip() or NOTHING
+            lines.append(f"\n- {part.name.replace('_', ' ').title()}:\n{entry}")
         return "".join(lines) + "\n- Text:\n"
 
 
@@ -111,15 +111,15 @@ class Prompt:
         Raises:
             ValueError: the recordings are more or fewer than the gaps, or not of Q codebooks.
         """
-        parts, begun = list[NDArray[np.int64]](), 0
+        parts, started = list[NDArray[np.int64]](), 0
         for gap, frames in zip(self.gaps, recordings, strict=True):
             if frames.ndim != 2 or frames.shape[1] != num_codebooks:
                 raise ValueError(f"frames must be [F, {num_codebooks}], not {list(frames.shape)}")
-            parts.append(_text_rows(self.ids[begun : gap.position], num_codebooks, pad_code))
+            parts.append(_text_rows(self.ids[started : gap.position], num_codebooks, pad_code))
             slots = np.full((len(frames), 1), gap.slot, np.int64)
             parts.append(np.concatenate((slots, frames), axis=1))
-            begun = gap.position
-        parts.append(_text_rows(self.ids[begun:], num_codebooks, pad_code))
+            started = gap.position
+        parts.append(_text_rows(self.ids[started:], num_codebooks, pad_code))
         return np.concatenate(parts)
 
 

@@ -32,7 +32,7 @@ from cantata_models.moss_tts.request_options import (
     SharedOptions,
     speaking_mode,
 )
-from cantata_models.moss_tts.sampling_options import sampling_of
+from cantata_models.moss_tts.sampling_options import get_sampling
 from cantata_models.moss_tts.splitting import Part, split_text
 from cantata_models.moss_tts.text.local import LocalTokenizer
 from cantata_models.moss_tts.text.nano import NanoTokenizer
@@ -99,7 +99,7 @@ class MossRequestBuilder(Generic[Options]):
         if request.reference is not None:
             reference = request.reference
             inputs[ENCODER] = EncoderInput(reference.samples, reference.sample_rate)
-        sampling = sampling_of(request, asked.options, self._config.generation)
+        sampling = get_sampling(request, asked.options, self._config.generation)
         return tuple(
             PipelineRequest(
                 f"{request_id}-{index}",

@@ -12,7 +12,7 @@ from cantata_models.moss_tts.request_options import SharedOptions
 T = TypeVar("T")
 
 
-def sampling_of(
+def get_sampling(
     request: SpeechRequest, options: SharedOptions, defaults: GenerationDefaults
 ) -> SamplingOptions:
     """Return the settings of all three levels.

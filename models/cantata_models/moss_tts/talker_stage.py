@@ -53,7 +53,7 @@ class MossTalker(TalkerNetwork):
         # Below float32 vLLM's products are not exact per row, for any number of rows.
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
         self._max_positions = model_config.max_model_len
-        self._begun: BegunFrames | None = None
+        self._started: BegunFrames | None = None
         """Of the last `compute_logits`."""
 
     def forward(
@@ -69,8 +69,8 @@ class MossTalker(TalkerNetwork):
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """[R, D] -> [R, V + 1] scores of code 0; the end code has none."""
-        self._begun = self.frames.begin(hidden_states)
-        return functional.pad(self._begun.code0_scores, (0, 1), value=-torch.inf)
+        self._started = self.frames.begin(hidden_states)
+        return functional.pad(self._started.code0_scores, (0, 1), value=-torch.inf)
 
     def stop_scores(self) -> torch.Tensor:
         """[R, 2] scores of going on and of stopping."""
@@ -82,7 +82,7 @@ class MossTalker(TalkerNetwork):
         """[R] first codes of the rows of the last `compute_logits` -> [R, Q]."""
         return self.frames.complete(self._frames_begun(), code0, draws.choose)
 
-    def frames_of(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """As `complete_frames`; begins the frames again.
@@ -134,8 +134,8 @@ class MossTalker(TalkerNetwork):
         )
 
     def _frames_begun(self) -> BegunFrames:
-        assert self._begun is not None, "frames are completed before they are begun"
-        return self._begun
+        assert self._started is not None, "frames are completed before they are begun"
+        return self._started
 
 
 class LocalTalker(MossTalker):

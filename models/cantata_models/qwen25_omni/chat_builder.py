@@ -10,10 +10,10 @@ from cantata.contract.data.chat import ChatRequest, Modality
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SamplingOptions, StageInput, Voice
 from cantata.contract.model.conversation import PlannedAnswer
-from cantata_layers.omni.conversation import message_of, thinker_input
+from cantata_layers.omni.conversation import thinker_input, to_message
 from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.prompt import Prompt
-from cantata_layers.openai_voices import aliases_of
+from cantata_layers.openai_voices import list_aliases
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_layers.token_reader import TokenReader
 from cantata_models.qwen25_omni.config import load_config
@@ -62,7 +62,7 @@ class OmniChatBuilder:
             InvalidRequest: a part cannot be read, or is in a turn that is not the user's, or there
                 is no such voice.
         """
-        prompt = self._prompts.build([message_of(message) for message in request.messages])
+        prompt = self._prompts.build([to_message(message) for message in request.messages])
         seed = secrets.randbits(63) if request.seed is None else request.seed
         spoken = request.voice is not None
         inputs: dict[str, StageInput] = {
@@ -115,5 +115,6 @@ def _voices(checkpoint: Path) -> tuple[Voice, ...]:
         return ()
     names = load_speakers(checkpoint, load_config(checkpoint))
     return tuple(
-        Voice(name, name, aliases=aliases_of(index, len(names))) for index, name in enumerate(names)
+        Voice(name, name, aliases=list_aliases(index, len(names)))
+        for index, name in enumerate(names)
     )

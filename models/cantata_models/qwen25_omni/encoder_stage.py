@@ -47,7 +47,7 @@ class MediaEncoder(ConversationEncoder):
         )
         self._device = device
 
-    def _heard(self, sounds: Sequence[SoundFeatures]) -> Sequence[torch.Tensor]:
+    def _encode_sounds(self, sounds: Sequence[SoundFeatures]) -> Sequence[torch.Tensor]:
         """[rows, D] float32 of each."""
         return [self._listen(torch.from_numpy(sound.mels).to(self._device)) for sound in sounds]
 

@@ -89,8 +89,8 @@ class AnswerRows:
             if self.open:
                 return None
             return TalkerPrompt(fixed.pad[:0, None], prompt_len=0, max_frames=0)
-        begun, self._rows = self._rows[: count + 1], self._rows[count + 1 :]
-        rows = [begun[:count], fixed.speaker[None], begun[count:] + fixed.start]
+        started, self._rows = self._rows[: count + 1], self._rows[count + 1 :]
+        rows = [started[:count], fixed.speaker[None], started[count:] + fixed.start]
         later = self.more()
         rows += [] if later is None else [later]
         positions = inputs.positions

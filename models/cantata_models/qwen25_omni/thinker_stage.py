@@ -51,7 +51,7 @@ class Qwen25OmniThinker(nn.Module):
         config = load_thinker_config(checkpoint)
         stack = config.stack
         self._max_positions = model_config.max_model_len
-        self._heard: torch.Tensor
+        self._media_free_rows: torch.Tensor
         self.end_code: int | None = turn_ids(load_qwen_tokenizer(checkpoint), checkpoint).end
         self.row_width = stack.hidden_size + 1
         self.export_width = stack.hidden_size
@@ -88,13 +88,13 @@ class Qwen25OmniThinker(nn.Module):
         assert inputs_embeds is not None
         rows, is_media = torch.split(inputs_embeds, [self.export_width, 1], dim=1)
         # A new tensor: vLLM's norms add to the layers' input in place.
-        self._heard = rows * (1 - is_media)
+        self._media_free_rows = rows * (1 - is_media)
         angles = self.rotation.angles(positions)
         return run_layers(self.layers, self.norm, angles, rows.contiguous())
 
     def export_rows(self, hidden: torch.Tensor) -> torch.Tensor:
         """[N, D]: of the last forward pass."""
-        return hidden + self._heard
+        return hidden + self._media_free_rows
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """[R, D] -> [R, V]."""

@@ -11,13 +11,13 @@ from cantata.contract.data.chat import ChatRequest, Modality
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, StageInput, Voice
 from cantata.contract.model.conversation import PlannedAnswer
-from cantata_layers.omni.conversation import message_of, thinker_input
+from cantata_layers.omni.conversation import thinker_input, to_message
 from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.omni.tool_calls import ToolCallReader
 from cantata_layers.omni.tools import ToolTemplate
-from cantata_layers.openai_voices import aliases_of
+from cantata_layers.openai_voices import list_aliases
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_layers.token_reader import TokenReader
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
@@ -64,23 +64,23 @@ class OmniChatBuilder:
             InvalidAudio: a sound is too short or too long.
             InvalidRequest: a part cannot be read, or is in a turn that is not the user's.
         """
-        prompt = self._prompts.build([message_of(one) for one in self._tools.written(request)])
+        prompt = self._prompts.build([to_message(one) for one in self._tools.written(request)])
         seed = secrets.randbits(63) if request.seed is None else request.seed
         media = tuple(media for media, _ in prompt.media)
-        heard = self._prompts.heard(prompt)
+        received = self._prompts.select_user_turns(prompt)
         inputs: dict[str, StageInput] = {
             THINKER: thinker_input(
                 request,
                 prompt,
                 self._config.sampling,
                 seed=seed,
-                exports_rows=request.voice is not None and len(heard.sources) > 0,
+                exports_rows=request.voice is not None and len(received.sources) > 0,
             ),
         }
         if media:
             inputs[ENCODER] = EncoderInput(media)
         if request.voice is not None:
-            inputs[TALKER] = self._talker(request, heard, seed)
+            inputs[TALKER] = self._talker(request, received, seed)
         without = frozenset() if request.voice is not None else SPEAKERS
         return PlannedAnswer(
             PipelineRequest(request_id, inputs, without=without), len(prompt.tokens)
@@ -94,15 +94,15 @@ class OmniChatBuilder:
         """For one answer; None: the checkpoint's template has no tools."""
         return ToolCallReader() if self._tools.has_tools else None
 
-    def _talker(self, request: ChatRequest, heard: HeardPrompt, seed: int) -> TalkerInput:
+    def _talker(self, request: ChatRequest, received: HeardPrompt, seed: int) -> TalkerInput:
         speech, voice = self._config.speech, request.voice or ""
         if speech is None or voice not in speech.talker.speakers:
             raise InvalidRequest(f"this checkpoint has no voice {voice!r}", "audio.voice")
         return TalkerInput(
-            user=heard.tokens,
-            media=heard.media,
-            sources=heard.sources,
-            positions=heard.positions,
+            user=received.tokens,
+            media=received.media,
+            sources=received.sources,
+            positions=received.positions,
             role=self._prompts.role,
             speaker=speech.talker.speakers[voice],
             max_frames=None,
@@ -113,6 +113,6 @@ class OmniChatBuilder:
 def _voices(speech: SpeechConfig | None) -> tuple[Voice, ...]:
     speakers: Mapping[str, int] = {} if speech is None else speech.talker.speakers
     return tuple(
-        Voice(name, name.title(), aliases=aliases_of(index, len(speakers)))
+        Voice(name, name.title(), aliases=list_aliases(index, len(speakers)))
         for index, name in enumerate(speakers)
     )

@@ -52,7 +52,7 @@ class MediaEncoder(ConversationEncoder):
         self._device = device
         self._width = thinker.backbone.layers.hidden_size * (1 + thinker.deepstack_levels)
 
-    def _heard(self, sounds: Sequence[SoundFeatures]) -> Sequence[torch.Tensor]:
+    def _encode_sounds(self, sounds: Sequence[SoundFeatures]) -> Sequence[torch.Tensor]:
         """[rows, W] float32 of each; they have nothing for later layers.
 
         WHY together: the reference fills a sound up to the longest window of its conversation, and
@@ -60,8 +60,8 @@ class MediaEncoder(ConversationEncoder):
         """
         mels = torch.cat([torch.from_numpy(sound.mels) for sound in sounds], dim=1)
         lengths = torch.tensor([sound.mels.shape[1] for sound in sounds], device=self._device)
-        heard = self._audio(mels.to(self._device), feature_lens=lengths).last_hidden_state
-        wide = nn.functional.pad(heard, (0, self._width - heard.shape[1]))
+        received = self._audio(mels.to(self._device), feature_lens=lengths).last_hidden_state
+        wide = nn.functional.pad(received, (0, self._width - received.shape[1]))
         parts: Sequence[torch.Tensor] = torch.split(wide, [sound.rows for sound in sounds])
         return parts
 
@@ -70,8 +70,8 @@ class MediaEncoder(ConversationEncoder):
         grid = media.grid
         sizes = torch.tensor([[grid.time, grid.height, grid.width]], device=self._device)
         patches = torch.from_numpy(media.patches).to(self._device)
-        made = self._vision(patches, grid_thw=sizes)
-        return torch.cat([made.pooler_output, *made.deepstack_features], dim=1)
+        output = self._vision(patches, grid_thw=sizes)
+        return torch.cat([output.pooler_output, *output.deepstack_features], dim=1)
 
 
 def load_encoder(checkpoint: Path, device: torch.device) -> MediaEncoder:

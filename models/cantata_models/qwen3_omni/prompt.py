@@ -70,7 +70,7 @@ class PromptBuilder:
         """As `PromptLayout.build`."""
         return self._layout.build(messages)
 
-    def heard(self, prompt: Prompt) -> HeardPrompt:
+    def select_user_turns(self, prompt: Prompt) -> HeardPrompt:
         """Return what the talker hears of a prompt."""
         ids = self._config.text
         starts = np.flatnonzero(prompt.tokens == ids.im_start)

@@ -19,7 +19,7 @@ from cantata.contract.data.request import (
     StageInput,
     Voice,
 )
-from cantata_layers.openai_voices import OPENAI_VOICES, aliases_of
+from cantata_layers.openai_voices import OPENAI_VOICES, list_aliases
 from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas
 from cantata_layers.speakable import check_speakable
@@ -236,8 +236,8 @@ class OpenTalkerText:
             raise InvalidRequest("the text holds nothing that can be spoken", "input")
         if not self._closed and len(self._tokens) < self._needed():
             return None
-        begun = self._inputs.with_text(self._take(), complete=self._closed)
-        return begun.as_request(self._request_id)
+        started = self._inputs.with_text(self._take(), complete=self._closed)
+        return started.as_request(self._request_id)
 
     def more(self) -> LaterText | None:
         """Return new tokens since the last call for the stage named `stage`, None if none."""
@@ -280,7 +280,7 @@ def _voices(config: Qwen3TtsConfig) -> tuple[Voice, ...]:
             f"Speaks {config.dialects[voice].replace('_', ' ')}."
             if voice in config.dialects
             else "",
-            aliases_of(index, len(ids)),
+            list_aliases(index, len(ids)),
         )
         for index, voice in enumerate(ids)
     )

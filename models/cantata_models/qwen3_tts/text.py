@@ -65,12 +65,12 @@ class ArrivingText:
     def __init__(self, tokenizer: TextTokenizer) -> None:
         self._tokenizer = tokenizer
         self._waiting = ""
-        self._begun = False
+        self._started = False
 
     def push(self, text: str) -> tuple[int, ...]:
         """Add text and return the tokens that are now final."""
         waiting = self._waiting + text
-        waiting = self._tokenizer.normalize(waiting if self._begun else waiting.lstrip())
+        waiting = self._tokenizer.normalize(waiting if self._started else waiting.lstrip())
         settled = self._tokenizer.settled(waiting)
         self._waiting = waiting[settled:]
         return self._encode(waiting[:settled])
@@ -81,5 +81,5 @@ class ArrivingText:
         return self._encode(rest)
 
     def _encode(self, text: str) -> tuple[int, ...]:
-        self._begun = self._begun or bool(text)
+        self._started = self._started or bool(text)
         return self._tokenizer.encode(text)

@@ -62,6 +62,6 @@ class _HalfLinear(UnquantizedLinearMethod):  # type: ignore[misc]
         return product if bias is None else product + bias
 
 
-def weights_of(dtype: torch.dtype) -> HalfWeights | None:
+def get_weights(dtype: torch.dtype) -> HalfWeights | None:
     """Returns the quantisation for a backbone that computes in `dtype` on this machine, or None."""
     return HalfWeights() if current_platform.is_cpu() and dtype == torch.float32 else None

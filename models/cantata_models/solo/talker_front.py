@@ -78,18 +78,18 @@ class TalkerFront(nn.Module):
             )
         except ValueError as error:
             raise InvalidRequest(str(error)) from error
-        blocks = self._blocks_of(plan)
+        blocks = self._list_blocks(plan)
         rows = next(blocks)
         rows[0] += self.frame_embedding.bos()
         words = word_timings(phones, word_starts, plan.slots.cpu(), self._lag_s)
         prompt = TalkerPrompt(rows, 1, plan.frames, words=words, sampling=inputs.sampling)
         return StaticEmbeddings(prompt, blocks)
 
-    def _blocks_of(self, plan: TrackPlan) -> Iterator[torch.Tensor]:
+    def _list_blocks(self, plan: TrackPlan) -> Iterator[torch.Tensor]:
         """[L, D] rows of one block after the other."""
         first, last = 0, min(FIRST_BLOCK, plan.frames)
         while first < last:
-            yield self.text_track.rows_of(plan, first, last)
+            yield self.text_track.make_rows(plan, first, last)
             first, last = last, min(last + BLOCK, plan.frames)
 
     def _speaker(self, speaker: int | NDArray[np.float32]) -> torch.Tensor:

@@ -17,7 +17,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.parameters import load_tensor, missing_parameters
 from cantata_layers.qwen3 import config_fields, make_layers, run_layers
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
-from cantata_models.solo.half_weights import weights_of
+from cantata_models.solo.half_weights import get_weights
 from cantata_models.solo.talker_front import TalkerFront, read_config
 
 
@@ -28,7 +28,7 @@ class SoloTalker(TalkerFront):
         model_config = vllm_config.model_config
         config = read_config(Path(model_config.model))
         super().__init__(config)
-        weights = weights_of(model_config.dtype)
+        weights = get_weights(model_config.dtype)
         self.layers = make_layers(vllm_config, config.talker.layers, prefix, weights)
         self.norm = RMSNorm(config.talker.hidden_size, eps=config.talker.rms_norm_eps)
 

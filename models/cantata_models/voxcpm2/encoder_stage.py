@@ -68,8 +68,8 @@ def resampled(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[n
     if rate == wanted:
         return np.ascontiguousarray(samples, np.float32)
     length = math.ceil(len(samples) * wanted / rate)
-    made = np.asarray(soxr.resample(samples, rate, wanted), np.float32)[:length]
-    return np.pad(made, (0, length - len(made)))
+    output = np.asarray(soxr.resample(samples, rate, wanted), np.float32)[:length]
+    return np.pad(output, (0, length - len(output)))
 
 
 def load_encoder(checkpoint: Path, device: torch.device) -> RecordingEncoder:

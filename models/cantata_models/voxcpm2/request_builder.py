@@ -33,7 +33,7 @@ LANGUAGES = (
 """BCP 47 tags of what the model was trained on, by its authors' list."""
 FRAMES_PER_TOKEN, SPARE_FRAMES = 6, 10
 """A text of n tokens has at most 6 n + 10 patches: the published program gives up there."""
-MOST_FRAMES = 4096
+MAX_FRAMES = 4096
 WARM_UP_FRAMES = 4
 WARM_UP_RATE = 16_000
 
@@ -96,7 +96,7 @@ class VoxCpm2RequestBuilder:
                 )
             text = f"({description}){text}"
         own = self._tokenizer.encode(text)
-        frames = min(FRAMES_PER_TOKEN * len(own) + SPARE_FRAMES, MOST_FRAMES)
+        frames = min(FRAMES_PER_TOKEN * len(own) + SPARE_FRAMES, MAX_FRAMES)
         inputs: dict[str, StageInput] = {
             TALKER: TalkerInput(
                 text=self._tokenizer.encode(transcript + text) if mode.continues else own,

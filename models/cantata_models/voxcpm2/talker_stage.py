@@ -141,16 +141,16 @@ class VoxCpm2Talker(nn.Module):
         """[N] positions and [N, H + 1] rows -> [N, 2 H] hidden states."""
         assert inputs_embeds is not None
         rows, is_patch = inputs_embeds[:, : self._hidden], inputs_embeds[:, self._hidden :] > 0.5
-        heard = self.base_lm(positions, rows)
-        heard = torch.where(is_patch, self.fsq_layer(heard), heard)
-        fused = torch.cat([heard, torch.where(is_patch, rows, 0.0)], dim=1)
+        received = self.base_lm(positions, rows)
+        received = torch.where(is_patch, self.fsq_layer(received), received)
+        fused = torch.cat([received, torch.where(is_patch, rows, 0.0)], dim=1)
         residual = self.residual_lm(positions, self.fusion_concat_proj(fused))
-        return torch.cat([heard, residual], dim=1)
+        return torch.cat([received, residual], dim=1)
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """[R, 2 H] -> [R, 2] scores of going on and of ending with the next patch."""
-        heard = hidden_states[:, : self._hidden]
-        return torch.as_tensor(self.stop_head(silu(self.stop_proj(heard))))
+        received = hidden_states[:, : self._hidden]
+        return torch.as_tensor(self.stop_head(silu(self.stop_proj(received))))
 
     def draw_noise(self, seed: int, num_frames: int) -> torch.Tensor:
         """[F, E]: what the published program draws on a CPU after `torch.manual_seed`."""
@@ -184,18 +184,18 @@ class VoxCpm2Talker(nn.Module):
         assert draws.previous is not None
         assert draws.options is not None
         assert draws.steps is not None
-        heard, residual = torch.split(hidden, self._hidden, dim=1)
-        tokens = (self.lm_to_dit_proj(heard), self.res_to_dit_proj(residual))
+        received, residual = torch.split(hidden, self._hidden, dim=1)
+        tokens = (self.lm_to_dit_proj(received), self.res_to_dit_proj(residual))
         conditions = Conditions(
             hidden=torch.stack(tokens, dim=1),
             previous=self._patches(draws.previous, hidden.dtype),
             guidance=draws.options[:, 0],
         )
         noise = self._patches(draws.noise, hidden.dtype)
-        made = self.feat_decoder(noise, conditions, draws.steps)
-        return torch.as_tensor(made).flatten(1).float()
+        output = self.feat_decoder(noise, conditions, draws.steps)
+        return torch.as_tensor(output).flatten(1).float()
 
-    frames_of = complete_frames
+    make_frames = complete_frames
     """It needs nothing else, so it implements `RecordableTalker` too."""
 
     def _begin(self, inputs: TalkerInput, recording: torch.Tensor) -> EmbeddingSource:

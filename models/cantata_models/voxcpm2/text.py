@@ -43,10 +43,10 @@ class TextTokenizer:
         tokens: list[int] = []
         for token, index in zip(encoded.tokens, encoded.ids, strict=True):
             word = token.replace(SPACE_MARK, "")
-            tokens += map(self._id_of, word) if word in self._words else [index]
+            tokens += map(self._get_id, word) if word in self._words else [index]
         return tuple(tokens)
 
-    def _id_of(self, character: str) -> int:
+    def _get_id(self, character: str) -> int:
         index = self._tokenizer.token_to_id(character)
         return self._unknown if index is None else index
 

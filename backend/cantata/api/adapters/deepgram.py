@@ -17,12 +17,12 @@ from cantata.api.adapters.deepgram_messages import (
     Close,
     DeepgramError,
     DeepgramErrorBody,
+    DeepgramSpeak,
     DeepgramSpeakBody,
     DeepgramWarning,
     Flush,
     Flushed,
     Metadata,
-    Speak,
     SpeakQuery,
     SpeakSocketQuery,
 )
@@ -194,7 +194,7 @@ class _Connection(SocketConnection):
 
     async def take(self, text: str) -> None:
         match parse_message(CLIENT_MESSAGES, ("Speak", "Flush", "Clear", "Close"), text):
-            case Speak(text=more):
+            case DeepgramSpeak(text=more):
                 self._text.add(more)
             case Flush():
                 self._text.flush(Mark(str(next(self._answers))))

@@ -46,7 +46,7 @@ class DeepgramSpeakBody(WireModel):
     text: Text
 
 
-class Speak(WireModel):
+class DeepgramSpeak(WireModel):
     """More text; spoken sentence by sentence as it arrives."""
 
     type: Literal["Speak"]
@@ -71,7 +71,9 @@ class Close(WireModel):
     type: Literal["Close"]
 
 
-DeepgramClientMessage = Annotated[Speak | Flush | Clear | Close, Field(discriminator="type")]
+DeepgramClientMessage = Annotated[
+    DeepgramSpeak | Flush | Clear | Close, Field(discriminator="type")
+]
 
 CLIENT_MESSAGES: TypeAdapter[DeepgramClientMessage] = TypeAdapter(DeepgramClientMessage)
 

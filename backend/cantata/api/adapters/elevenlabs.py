@@ -22,7 +22,7 @@ from cantata.api.adapters.elevenlabs_messages import (
     character_alignment,
 )
 from cantata.api.adapters.formats import ALL_FORMATS
-from cantata.api.adapters.voices import ModelVoice, model_of, resolve_model_voice
+from cantata.api.adapters.voices import ModelVoice, resolve_model, resolve_model_voice
 from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError
@@ -107,7 +107,7 @@ async def find_narrator(context: ApiContext, model_id: str | None, voice_id: str
         NotReady: no model is served yet.
         ModelNotFound, VoiceNotFound: neither ours nor of their form.
     """
-    model = model_of(context, model_id, _FOREIGN_MODELS)
+    model = resolve_model(context, model_id, _FOREIGN_MODELS)
     return await resolve_model_voice(context, model, voice_id, _FOREIGN_VOICES)
 
 

@@ -115,7 +115,7 @@ class SocketAlignment(_SocketOutput):
     char_durations_ms: list[int]
 
 
-class AudioOutput(_SocketOutput):
+class ElevenLabsAudio(_SocketOutput):
     """Sound of one context, times of its characters, or its end."""
 
     audio: str | None

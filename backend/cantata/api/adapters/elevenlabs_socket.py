@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from cantata.api.adapters.alignment import CharacterClock, TimedCharacter
 from cantata.api.adapters.elevenlabs import PREFIX, find_narrator
 from cantata.api.adapters.elevenlabs_messages import (
-    AudioOutput,
     ContextText,
+    ElevenLabsAudio,
     SocketError,
     StreamText,
     SynthesisSocketQuery,
@@ -106,17 +106,17 @@ class _SingleConnection(_Connection):
 
     def begin(self) -> None:
         self._context = _Context(self, None)
-        self._begun = False
+        self._started = False
         self.open(self._context)
 
     def has_pending_text(self) -> bool:
-        return self._begun
+        return self._started
 
     async def take(self, text: str) -> None:
         message = _parse(StreamText, text)
         self._context.configure(message.voice_settings)
         self._context.text.add(message.text)
-        self._begun = self._begun or bool(message.text.strip())
+        self._started = self._started or bool(message.text.strip())
         if message.flush or not message.text:
             self._context.flush()
         if not message.text:
@@ -247,20 +247,20 @@ class _Context(Channel):
         match item:
             case AudioFrame():
                 self._sound_s += item.samples / self._socket.model.sample_rate
-                await self._tell(self._sound.feed(item), [])
+                await self._send_chunk(self._sound.feed(item), [])
             case AudioTimestamps():
                 words = ((w.text_start, w.text_end, w.start, w.end) for w in item.words)
-                await self._tell(b"", self._clock.words(words))
+                await self._send_chunk(b"", self._clock.words(words))
             case AudioStart():
                 self._utterance_at_s = self._sound_s
                 text = self._texts.pop(item.utterance_id)
                 self._clock = CharacterClock(text, self._sound_s)
             case AudioDone(cancelled=False):
-                await self._tell(b"", self._clock.rest(self._sound_s - self._utterance_at_s))
+                await self._send_chunk(b"", self._clock.rest(self._sound_s - self._utterance_at_s))
             case InputSpoken():
                 # Ending a compressed sound adds a few milliseconds: not between two sentences.
                 if not self.busy:
-                    await self._tell(self._sound.end(), [])
+                    await self._send_chunk(self._sound.end(), [])
             case ErrorMessage():
                 self._texts.pop(item.utterance_id or "", None)
                 await self._fail(item)
@@ -268,8 +268,8 @@ class _Context(Channel):
                 await self._socket.send(item)
 
     async def end(self) -> None:
-        await self._tell(self._sound.end(), [])
-        final = AudioOutput(audio=None, is_final=True, context_id=self.context_id)
+        await self._send_chunk(self._sound.end(), [])
+        final = ElevenLabsAudio(audio=None, is_final=True, context_id=self.context_id)
         await self._socket.send(final)
 
     def free(self) -> None:
@@ -277,7 +277,7 @@ class _Context(Channel):
         if isinstance(self._socket, _MultiConnection):
             self._socket.forget(self)
 
-    async def _tell(self, data: bytes, characters: list[TimedCharacter]) -> None:
+    async def _send_chunk(self, data: bytes, characters: list[TimedCharacter]) -> None:
         if not data and not characters:
             return
         # Times count from where the last ones ended, and clients add them up. Those that ask for
@@ -286,7 +286,7 @@ class _Context(Channel):
         alignment = socket_alignment(characters, since_s) if characters else None
         self._told_s = characters[-1].end_s if characters else self._told_s
         await self._socket.send(
-            AudioOutput(
+            ElevenLabsAudio(
                 audio=base64.b64encode(data).decode("ascii"),
                 alignment=alignment,
                 normalized_alignment=alignment,

@@ -30,7 +30,7 @@ class ModelVoice:
         )
 
 
-def model_of(context: ApiContext, name: str | None, foreign: re.Pattern[str]) -> ServedModel:
+def resolve_model(context: ApiContext, name: str | None, foreign: re.Pattern[str]) -> ServedModel:
     """The served model of this name; None and the other service's names mean the default.
 
     Raises:

@@ -127,7 +127,7 @@ class _Connection(Connection):
             self.touch()
             if not self._closing.is_set():
                 await self._take(event)
-                self.taken()
+                self.on_message_handled()
 
     async def send(self, event: Event) -> None:
         """Send one event; a client that reads nothing counts as gone."""
@@ -255,12 +255,14 @@ class _BoundedReader:
         self._reader = reader
         self._max_bytes = max_bytes
         self._timeout_s = event_timeout_s
-        self._begun = False
+        self._started = False
 
     async def readline(self) -> bytes:
         """The next line; one beyond the reader's own limit raises ValueError."""
-        first = await (self._reader.read(1) if self._begun else self._in_time(self._reader.read(1)))
-        self._begun = True
+        first = await (
+            self._reader.read(1) if self._started else self._in_time(self._reader.read(1))
+        )
+        self._started = True
         if first in (b"", b"\n"):
             return first
         return first + await self._in_time(self._reader.readline())

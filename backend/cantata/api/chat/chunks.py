@@ -32,8 +32,8 @@ class Chunks:
 
     def end(self, reason: FinishReason, usage: ChatUsage | None) -> bytes:
         """Why it has ended, what it cost if that was asked for, and the end of the stream."""
-        told = b"" if usage is None else self._chunk([], usage)
-        return self.delta(Delta(), reason) + told + DONE
+        usage_chunk = b"" if usage is None else self._chunk([], usage)
+        return self.delta(Delta(), reason) + usage_chunk + DONE
 
     def _chunk(self, choices: list[ChunkChoice], usage: ChatUsage | None) -> bytes:
         return sse_event(

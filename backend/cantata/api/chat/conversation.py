@@ -12,7 +12,7 @@ from cantata.api.chat.messages import (
     InputAudioAddress,
     InputImage,
     InputPart,
-    InputText,
+    InputTextPart,
     InputVideo,
     MessageBody,
     ToolMessage,
@@ -99,10 +99,10 @@ def _check_parts(messages: Sequence[MessageBody], model: Reader) -> None:
     for where, part in _parts(messages):
         modality = _MODALITIES[part.type]
         if modality not in model.takes:
-            taken = ", ".join(one for one in Modality if one in model.takes)
+            supported = ", ".join(one for one in Modality if one in model.takes)
             raise InvalidRequest(
                 f"{where}.type is {part.type!r}, but {model.name} takes no {modality}; "
-                f"it takes: {taken}",
+                f"it takes: {supported}",
                 f"{where}.type",
             )
         media_parts += modality is not Modality.TEXT
@@ -155,13 +155,13 @@ def _parts(messages: Sequence[MessageBody]) -> Sequence[tuple[str, InputPart]]:
     return [
         (f"messages[{i}].{field}[{j}]", part)
         for i, body in enumerate(messages)
-        for field, parts in (("content", body.content), ("images", _made(body)))
+        for field, parts in (("content", body.content), ("images", _made_pictures(body)))
         if isinstance(parts, list)
         for j, part in enumerate(parts)
     ]
 
 
-def _made(body: MessageBody) -> list[InputImage]:
+def _made_pictures(body: MessageBody) -> list[InputImage]:
     """The pictures of an earlier answer."""
     return body.images or [] if isinstance(body, AssistantMessage) else []
 
@@ -172,7 +172,7 @@ def _characters(body: MessageBody, number: int, transcripts: Transcripts) -> int
         case str(text):
             return called + len(text)
         case list(parts):
-            return called + sum(len(part.text) for part in parts if isinstance(part, InputText))
+            return called + sum(len(part.text) for part in parts if isinstance(part, InputTextPart))
     return called + len(_transcript(body, f"messages[{number}]", transcripts))
 
 
@@ -198,19 +198,19 @@ def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
 async def _read(
     body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
 ) -> tuple[Part, ...]:
-    said = await _said(body, where, media, transcripts, films)
-    made = [
+    spoken = await _message_parts(body, where, media, transcripts, films)
+    output = [
         await _read_part(part, f"{where}.images[{j}].{part.type}", media, films)
-        for j, part in enumerate(_made(body))
+        for j, part in enumerate(_made_pictures(body))
     ]
-    return *said, *made
+    return *spoken, *output
 
 
-async def _said(
+async def _message_parts(
     body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
 ) -> tuple[Part, ...]:
     match body.content:
-        case "" if _made(body):
+        case "" if _made_pictures(body):
             return ()
         case str(text):
             return (TextPart(text),)
@@ -221,13 +221,13 @@ async def _said(
                     for j, part in enumerate(parts)
                 ]
             )
-    said = _transcript(body, where, transcripts)
-    return (TextPart(said),) if said else ()
+    spoken = _transcript(body, where, transcripts)
+    return (TextPart(spoken),) if spoken else ()
 
 
 async def _read_part(part: InputPart, param: str, media: RequestMedia, films: bool) -> Part:
     match part:
-        case InputText():
+        case InputTextPart():
             return TextPart(part.text)
         case InputAudio():
             return await media.audio(part.input_audio.data, param)
@@ -237,4 +237,4 @@ async def _read_part(part: InputPart, param: str, media: RequestMedia, films: bo
             low = part.image_url.detail == "low"
             return await media.image_at(part.image_url.url, param, low=low)
         case InputVideo():
-            return await media.video_at(part.video_url.url, param, heard=films)
+            return await media.video_at(part.video_url.url, param, with_sound=films)

@@ -72,7 +72,7 @@ class MeasuredAnswer(RequestTimer):
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[_OpenCall] = []
-        self._begun = False
+        self._started = False
 
     @property
     def text(self) -> str:
@@ -96,11 +96,11 @@ class MeasuredAnswer(RequestTimer):
     def usage(self) -> ChatUsage:
         """Tokens so far."""
         sound = math.ceil(self.duration_s * 1000 / MILLISECONDS_PER_TOKEN)
-        made = self.tokens + self.thought_tokens + sound
+        output = self.tokens + self.thought_tokens + sound
         return ChatUsage(
             prompt_tokens=self._prompt_tokens,
-            completion_tokens=made,
-            total_tokens=self._prompt_tokens + made,
+            completion_tokens=output,
+            total_tokens=self._prompt_tokens + output,
             prompt_tokens_details=PromptDetails(),
             completion_tokens_details=CompletionDetails(
                 text_tokens=self.tokens,
@@ -142,8 +142,8 @@ class MeasuredAnswer(RequestTimer):
         raise StopAsyncIteration
 
     async def _next_event(self) -> AnswerEvent | None:
-        asked_at = time.monotonic() if self._begun else self.asked_at
-        self._begun = True
+        asked_at = time.monotonic() if self._started else self.asked_at
+        self._started = True
         try:
             event = await anext(self._events, None)
         finally:

@@ -28,7 +28,7 @@ ONE_OR_LIST = Discriminator(
 )
 
 
-class InputText(WireModel):
+class InputTextPart(WireModel):
     """Some text."""
 
     type: Literal["text"]
@@ -88,9 +88,9 @@ class InputVideo(WireModel):
 
 
 InputPart = Annotated[
-    InputText | InputAudio | InputImage | InputAudioAddress | InputVideo, Discriminator("type")
+    InputTextPart | InputAudio | InputImage | InputAudioAddress | InputVideo, Discriminator("type")
 ]
-TextParts = Annotated[list[InputText], Field(min_length=1, max_length=MAX_PARTS)]
+TextParts = Annotated[list[InputTextPart], Field(min_length=1, max_length=MAX_PARTS)]
 InputParts = Annotated[list[InputPart], Field(min_length=1, max_length=MAX_PARTS)]
 TextContent = Annotated[
     Annotated[Text, Tag("one")] | Annotated[TextParts, Tag("list")], ONE_OR_LIST

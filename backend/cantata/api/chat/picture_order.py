@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from cantata.api.chat.body import ChatBody
 from cantata.api.chat.conversation import check_messages, pictures_in
-from cantata.api.chat.turns import turns_of
+from cantata.api.chat.turns import build_turns
 from cantata.api.context import ApiContext
-from cantata.api.images.order import RANDOM_SEEDS, output_of
-from cantata.api.images.sizes import guidance_of, size_of, steps_of
+from cantata.api.images.order import RANDOM_SEEDS, get_output
+from cantata.api.images.sizes import get_guidance, get_size, get_steps
 from cantata.contract.data.chat import Message, Modality
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
@@ -47,7 +47,7 @@ class PictureOrder:
             InvalidRequest: the last message has no words.
         """
         options = self.body.image_config
-        *earlier, prompt = turns_of(messages)
+        *earlier, prompt = build_turns(messages)
         width, height = self.size or (None, None)
         return ImageRequest(
             prompt.text,
@@ -107,11 +107,11 @@ def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
         order = PictureOrder(
             model,
             body,
-            size_of(options.size, limits),
-            steps_of(options, limits),
-            guidance_of(options, limits),
+            get_size(options.size, limits),
+            get_steps(options, limits),
+            get_guidance(options, limits),
             secrets.randbelow(RANDOM_SEEDS) if body.seed is None else body.seed,
-            output_of(options),
+            get_output(options),
         )
     # Before files are loaded for nothing.
     model.check_room()
@@ -130,8 +130,8 @@ def told_in_conversation() -> Iterator[None]:
         if error.param in _OF_MESSAGES or error.param.startswith("messages"):
             raise InvalidRequest(error.message, "messages") from None
         where = f"image_config.{error.param}"
-        begun = error.message.removeprefix(error.param)
-        message = error.message if begun == error.message else where + begun
+        started = error.message.removeprefix(error.param)
+        message = error.message if started == error.message else where + started
         raise InvalidRequest(message, where) from None
 
 

@@ -57,7 +57,7 @@ class PictureResponse(Completion):
         return AnswerImage(image_url=ImageUrl(url=url), seed=self.order.seed)
 
 
-def usage_of(drawing: MeasuredDrawing) -> ChatUsage:
+def build_usage(drawing: MeasuredDrawing) -> ChatUsage:
     """A picture's usage, in the fields of a chat completion."""
     usage = drawing.usage
     return ChatUsage(

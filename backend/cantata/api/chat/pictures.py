@@ -14,7 +14,7 @@ from cantata.api.chat.answers import (
 from cantata.api.chat.chunks import Chunks
 from cantata.api.chat.completion import as_events
 from cantata.api.chat.picture_order import PictureOrder
-from cantata.api.chat.picture_response import PictureResponse, usage_of
+from cantata.api.chat.picture_response import PictureResponse, build_usage
 from cantata.api.context import ApiContext
 from cantata.api.framing import SSE_MEDIA_TYPE
 from cantata.api.images.measured_drawing import MeasuredDrawing
@@ -48,7 +48,7 @@ class WholePicture(PictureResponse):
             created=self.created,
             model=self.order.model.name,
             choices=[Choice(message=message, finish_reason="stop")],
-            usage=usage_of(drawing),
+            usage=build_usage(drawing),
         )
         return completion.model_dump_json().encode()
 
@@ -79,4 +79,4 @@ class StreamedPicture(PictureResponse):
                         data = await asyncio.to_thread(self._chunks.delta, delta)
                         await body.write_in_parts(data)
         wants_usage = self.order.body.stream_options.include_usage
-        await body.end(self._chunks.end("stop", usage_of(drawing) if wants_usage else None))
+        await body.end(self._chunks.end("stop", build_usage(drawing) if wants_usage else None))

@@ -9,7 +9,7 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import Turn
 
 
-def turns_of(messages: Sequence[Message]) -> list[Turn]:
+def build_turns(messages: Sequence[Message]) -> list[Turn]:
     """Texts with the pictures in front of each, in order; the prompt last.
 
     Pictures behind the last text belong to it: many clients send the words first.

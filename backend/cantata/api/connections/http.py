@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 
 from cantata.api.connections.acceptor import ConnectionGate
 from cantata.api.drain import GoingAway
-from cantata.api.errors import INVALID_REQUEST, SERVER_ERROR, detail_of
+from cantata.api.errors import INVALID_REQUEST, SERVER_ERROR, build_detail
 from cantata.api.handshake import PlainHandshake
 from cantata.api.schemas import ErrorBody
 from cantata.api.settings import ConnectionSettings
@@ -61,7 +61,7 @@ class TimedHttp(PlainHandshake):
         self._deadline = 0.0
         """Loop time; of a body it moves with every byte."""
         self._timer: asyncio.TimerHandle | None = None
-        self._heard = False
+        self._received = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
@@ -73,7 +73,7 @@ class TimedHttp(PlainHandshake):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._heard = True
+        self._received = True
         super().data_received(data)
         self._look(len(data))
 
@@ -154,7 +154,7 @@ class TimedHttp(PlainHandshake):
             self._deadline = now + self._limits.body_timeout_s
         if now < self._deadline:
             self._timer = self.loop.call_at(self._deadline, self._on_timer)
-        elif self._heard:
+        elif self._received:
             self._answer(408, RequestTimeout(f"the request's {self._wait.value} came too slowly"))
         else:
             self.transport.abort()
@@ -163,7 +163,7 @@ class TimedHttp(PlainHandshake):
         """Send an error and close."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             kind = SERVER_ERROR if status >= 500 else INVALID_REQUEST
-            body = ErrorBody(error=detail_of(error, kind)).model_dump_json().encode()
+            body = ErrorBody(error=build_detail(error, kind)).model_dump_json().encode()
             head = h11.Response(
                 status_code=status,
                 headers=[

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 _ANSWER_S = 1.0
 """A server that has not answered after this long is not waited for: it hangs, or has gone."""
-_MOST_SOCKETS = 64
+_MAX_SOCKETS = 64
 """Passed on at a time; a server has as many as servers have stopped and not been replaced."""
 _UNIX_SOCKETS = Path("/proc/net/unix")
 _IS_LISTENING = 0x10000
@@ -67,7 +67,7 @@ class SharedPort:
             spare = self._bound
             spare.listen(BACKLOG)
         self._take([spare])
-        self._open_door()
+        self._open_control_socket()
         logger.info("accepts from the port beside %d other servers", len(self._others()))
 
     async def leave(self) -> bool:
@@ -107,7 +107,7 @@ class SharedPort:
 
     # What others ask of this server.
 
-    def _open_door(self) -> None:
+    def _open_control_socket(self) -> None:
         self._control_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._control_socket.setblocking(False)
         self._control_socket.bind(f"\0{self._prefix}{secrets.token_hex(8)}")
@@ -118,11 +118,11 @@ class SharedPort:
         assert self._control_socket is not None
         with contextlib.suppress(BlockingIOError, InterruptedError, ConnectionAbortedError):
             visitor, _ = self._control_socket.accept()
-            task = asyncio.create_task(self._meet(visitor), name="cantata:shared-port")
+            task = asyncio.create_task(self._serve_handoff(visitor), name="cantata:shared-port")
             self._handoffs.add(task)
             task.add_done_callback(self._handoffs.discard)
 
-    async def _meet(self, visitor: socket.socket) -> None:
+    async def _serve_handoff(self, visitor: socket.socket) -> None:
         with visitor:
             try:
                 require_same_uid(visitor)
@@ -132,11 +132,11 @@ class SharedPort:
                     self._take(given)
                     visitor.sendall(_TAKEN)
                 elif wish == _ASK:
-                    await self._spare(visitor)
+                    await self._give_spare(visitor)
             except OSError as error:
                 logger.warning("a server that shares the port left in the middle: %s", error)
 
-    async def _spare(self, visitor: socket.socket) -> None:
+    async def _give_spare(self, visitor: socket.socket) -> None:
         if len(self._listeners) < 2:
             visitor.sendall(_NONE)
             return
@@ -200,7 +200,7 @@ def _connected(address: str) -> socket.socket:
 
 def _receive(other: socket.socket) -> tuple[bytes, list[socket.socket]]:
     """One message and the sockets in it. Raises OSError."""
-    message, descriptors, _, _ = socket.recv_fds(other, 1, _MOST_SOCKETS)
+    message, descriptors, _, _ = socket.recv_fds(other, 1, _MAX_SOCKETS)
     return message, [socket.socket(fileno=descriptor) for descriptor in descriptors]
 
 

@@ -72,12 +72,12 @@ async def _read_json(request: Request, media: MediaReader) -> tuple[EditBody, li
     _check_count(len(sources))
     params = [f"{param}[{n}]" if len(sources) > 1 else param for n in range(len(sources))]
     return body, [
-        SentPicture(await media.load_picture(_source_of(source, place), place), place)
+        SentPicture(await media.load_picture(_get_source(source, place), place), place)
         for source, place in zip(sources, params, strict=True)
     ]
 
 
-def _source_of(sent: Any, param: str) -> str:
+def _get_source(sent: Any, param: str) -> str:
     """The URL or base64 of a picture, which clients put into objects of several shapes."""
     while isinstance(sent, dict):
         inner = (sent.get(name) for name in ("url", "image_url", "b64_json", "data"))

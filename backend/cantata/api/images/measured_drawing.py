@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from cantata.api.images.answers import PictureUsage, PromptTokens
-from cantata.api.images.sizes import tokens_of
-from cantata.api.request_timer import outcome_of
+from cantata.api.images.sizes import count_tokens
+from cantata.api.request_timer import classify_outcome
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
@@ -45,13 +45,13 @@ class MeasuredDrawing:
     def usage(self) -> PictureUsage:
         """Tokens of the picture."""
         text, pictures = self._drawing.prompt_tokens, self._drawing.reference_tokens
-        squares = tokens_of(self.width, self.height, self._model.limits)
-        made = squares + self.thought_tokens
+        squares = count_tokens(self.width, self.height, self._model.limits)
+        output = squares + self.thought_tokens
         return PictureUsage(
             input_tokens=text + pictures,
             input_tokens_details=PromptTokens(text_tokens=text, image_tokens=pictures),
-            output_tokens=made,
-            total_tokens=text + pictures + made,
+            output_tokens=output,
+            total_tokens=text + pictures + output,
         )
 
     def __aiter__(self) -> MeasuredDrawing:
@@ -96,7 +96,7 @@ def _record(
     seconds: float,
     metrics: Metrics,
 ) -> None:
-    outcome, reason = outcome_of(drawing, error)
+    outcome, reason = classify_outcome(drawing, error)
     metrics.pictures.ended(model.name, outcome, reason, seconds)
     figures = {
         "model": model.name,

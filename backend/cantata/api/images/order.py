@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cantata.api.context import ApiContext
 from cantata.api.images.answers import Kind, QualityName
 from cantata.api.images.body import ImageOptions, PictureOptions
-from cantata.api.images.sizes import guidance_of, quality_name, size_of, steps_of
+from cantata.api.images.sizes import get_guidance, get_size, get_steps, quality_name
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.image_service import ImageModel
@@ -114,11 +114,11 @@ def order_for(
         model,
         options,
         tuple(sent),
-        size_of(options.size, limits),
-        steps_of(options, limits),
-        guidance_of(options, limits),
+        get_size(options.size, limits),
+        get_steps(options, limits),
+        get_guidance(options, limits),
         secrets.randbelow(RANDOM_SEEDS) if options.seed is None else options.seed,
-        output_of(options),
+        get_output(options),
     )
 
 
@@ -144,7 +144,7 @@ def _check_stream(options: ImageOptions) -> None:
             raise InvalidRequest(f'{field} needs "stream": true', field)
 
 
-def output_of(options: PictureOptions) -> PictureOutput:
+def get_output(options: PictureOptions) -> PictureOutput:
     """How a picture is written.
 
     Raises:

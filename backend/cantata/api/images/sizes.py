@@ -34,7 +34,7 @@ _STEPS: dict[QualityName, Fraction] = {
 """Times the model's default."""
 
 
-def size_of(asked: str, limits: ImageLimits) -> tuple[int, int] | None:
+def get_size(asked: str, limits: ImageLimits) -> tuple[int, int] | None:
     """Width and height in pixels; None: the model chooses.
 
     Raises:
@@ -69,7 +69,7 @@ def quality_name(asked: Quality) -> QualityName:
     return _NAMES[asked]
 
 
-def steps_of(options: PictureOptions, limits: ImageLimits) -> int | None:
+def get_steps(options: PictureOptions, limits: ImageLimits) -> int | None:
     """How many steps of denoising; None: the model's default.
 
     Raises:
@@ -88,7 +88,7 @@ def steps_of(options: PictureOptions, limits: ImageLimits) -> int | None:
     return asked
 
 
-def guidance_of(options: PictureOptions, limits: ImageLimits) -> float | None:
+def get_guidance(options: PictureOptions, limits: ImageLimits) -> float | None:
     """How strong the guidance is; None: the model's default.
 
     Raises:
@@ -103,6 +103,6 @@ def guidance_of(options: PictureOptions, limits: ImageLimits) -> float | None:
     return asked
 
 
-def tokens_of(width: int, height: int, limits: ImageLimits) -> int:
+def count_tokens(width: int, height: int, limits: ImageLimits) -> int:
     """Tokens of a picture in `usage`: squares whose side is the model's multiple."""
     return (width // limits.multiple) * (height // limits.multiple)

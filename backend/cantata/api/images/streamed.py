@@ -85,7 +85,7 @@ class _Sent(Drawings):
 
     async def _advance(self, number: int, drawing: MeasuredDrawing, event: Progress) -> None:
         if self._order.options.stream_progress:
-            await self._tell(number, event)
+            await self._send_progress(number, event)
         if event.pixels.size and self._partials[number] < self._order.options.partial_images:
             await self._preview(number, drawing, event.pixels)
 
@@ -99,7 +99,7 @@ class _Sent(Drawings):
             )
             await self._write(sse_event(event, event.type))
 
-    async def _tell(self, number: int, progress: Progress) -> None:
+    async def _send_progress(self, number: int, progress: Progress) -> None:
         event = DrawingProgress(
             type=PROGRESS[self._order.kind],
             image_index=number,

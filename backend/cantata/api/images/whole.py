@@ -80,10 +80,10 @@ def _written(created: int, kept: _Kept, requests: Sequence[ImageRequest]) -> byt
 
 def _all(usages: Sequence[PictureUsage]) -> PictureUsage:
     """The usage of several pictures of one prompt."""
-    prompt, made = usages[0], sum(usage.output_tokens for usage in usages)
+    prompt, result = usages[0], sum(usage.output_tokens for usage in usages)
     return PictureUsage(
         input_tokens=prompt.input_tokens,
         input_tokens_details=prompt.input_tokens_details,
-        output_tokens=made,
-        total_tokens=prompt.input_tokens + made,
+        output_tokens=result,
+        total_tokens=prompt.input_tokens + result,
     )

@@ -11,7 +11,7 @@ from cantata.api.errors import describe
 from cantata.api.realtime.conversation import Conversation, Item
 from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.refusals import NoResponse, ResponseActive
-from cantata.api.realtime.reply import Ending, Reply
+from cantata.api.realtime.reply import Reply, ReplyEnding
 from cantata.api.realtime.responder import SessionResponder
 from cantata.api.realtime.server_events import FailureObject, ServerEvent
 from cantata.api.realtime.transcription_feed import Spawn
@@ -24,14 +24,14 @@ TURN_DETECTED, CLIENT_CANCELLED = "turn_detected", "client_cancelled"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SessionContext:
     """What answers need of their connection."""
 
     context: ApiContext
     responder: SessionResponder
     output_audio: OutputAudio
     conversation: Conversation
-    tell: Callable[..., None]
+    emit: Callable[..., None]
     """Sends events in order, without waiting."""
     refuse: Callable[[CantataError], None]
     """Sends an error."""
@@ -40,11 +40,11 @@ class Stage:
     """Called with every answer that is over."""
 
 
-class Answering:
+class ActiveResponse:
     """The answer in progress, if there is one."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, session: SessionContext) -> None:
+        self._session = session
         self.reply: Reply | None = None
 
     def start(self, reply: Reply, items: Sequence[Item], events: Sequence[ServerEvent]) -> None:
@@ -62,9 +62,9 @@ class Answering:
         self.reply = reply
         if reply.speaks:
             sound = reply.settings.audio.output.format
-            self._stage.output_audio.begin(reply.id, reply.item.id, sound, reply.spoken)
-        self._stage.tell(*events)
-        reply.task = self._stage.spawn(self._run(reply, tuple(items)))
+            self._session.output_audio.begin(reply.id, reply.item.id, sound, reply.spoken)
+        self._session.emit(*events)
+        reply.task = self._session.spawn(self._run(reply, tuple(items)))
 
     def check_free(self) -> None:
         """Raises `ResponseActive` while there is an answer in progress."""
@@ -84,7 +84,7 @@ class Answering:
         if reply is None or response_id not in (None, reply.id):
             # Clients know the error by how it begins.
             raise NoResponse("Cancellation failed: no active response found", "response_id")
-        self._end(reply, Ending(CANCELLED, reason))
+        self._end(reply, ReplyEnding(CANCELLED, reason))
 
     def spoken(self) -> None:
         """Called when all sound of the answer has been sent."""
@@ -95,7 +95,7 @@ class Answering:
         """Called when the answer cannot be spoken."""
         if self.reply is not None:
             failure = FailureObject(type=error.type, code=error.code, message=error.message)
-            self._end(self.reply, Ending("failed", error=failure))
+            self._end(self.reply, ReplyEnding("failed", error=failure))
 
     def stop(self) -> None:
         """End what runs: the connection is over."""
@@ -106,31 +106,35 @@ class Answering:
 
     async def _run(self, reply: Reply, items: Sequence[Item]) -> None:
         try:
-            with self._stage.context.metrics.conversations.responses.track_inprogress():
-                await self._stage.responder.answer(reply, items)
+            with self._session.context.metrics.conversations.responses.track_inprogress():
+                await self._session.responder.answer(reply, items)
         except CantataError as error:
             detail = describe(error).detail
             failure = FailureObject(type=detail.type, code=detail.code, message=detail.message)
-            self._end(reply, Ending("failed", error=failure))
+            self._end(reply, ReplyEnding("failed", error=failure))
         else:
-            ending = Ending("incomplete", "max_output_tokens") if reply.cut else Ending("completed")
+            ending = (
+                ReplyEnding("incomplete", "max_output_tokens")
+                if reply.cut
+                else ReplyEnding("completed")
+            )
             self._end(reply, ending)
 
-    def _end(self, reply: Reply, ending: Ending) -> None:
+    def _end(self, reply: Reply, ending: ReplyEnding) -> None:
         if self.reply is not reply:
             return
-        stage = self._stage
+        session = self._session
         self.reply = None
         if ending.status in (CANCELLED, "failed"):
-            stage.responder.stop_audio()
+            session.responder.stop_audio()
         if reply.speaks:
-            stage.output_audio.stop_audio()
-        previous = stage.conversation.before(reply.item.id) if reply.conversation_id else None
-        stage.tell(*reply.ended(ending, previous))
+            session.output_audio.stop_audio()
+        previous = session.conversation.before(reply.item.id) if reply.conversation_id else None
+        session.emit(*reply.ended(ending, previous))
         if reply.speaks and ending.status == CANCELLED:
             # Text that was not even made into sound was not heard by anybody.
             content = reply.item.content[0]
-            content.text = reply.spoken.heard(reply.text, reply.spoken.sound_s)
-        stage.ended(reply)
+            content.text = reply.spoken.heard_part(reply.text, reply.spoken.sound_s)
+        session.ended(reply)
         if reply.task is not None and reply.task is not asyncio.current_task():
             reply.task.cancel()

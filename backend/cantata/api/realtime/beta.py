@@ -83,17 +83,17 @@ def _response(response: dict[str, Any]) -> dict[str, Any]:
 def _session(session: dict[str, Any]) -> dict[str, Any]:
     moved = ("audio", "output_modalities", "type", "max_output_tokens")
     sent = {key: value for key, value in session.items() if key not in moved}
-    heard, spoken = session["audio"]["input"], session["audio"]["output"]
+    received, spoken = session["audio"]["input"], session["audio"]["output"]
     return {
         **sent,
         "modalities": _modalities(session["output_modalities"]),
         "voice": spoken["voice"],
         "speed": spoken["speed"],
-        "input_audio_format": _format(heard["format"]),
+        "input_audio_format": _format(received["format"]),
         "output_audio_format": _format(spoken["format"]),
-        "input_audio_transcription": heard["transcription"],
-        "input_audio_noise_reduction": heard["noise_reduction"],
-        "turn_detection": heard["turn_detection"],
+        "input_audio_transcription": received["transcription"],
+        "input_audio_noise_reduction": received["noise_reduction"],
+        "turn_detection": received["turn_detection"],
         "max_response_output_tokens": session["max_output_tokens"],
     }
 

@@ -60,10 +60,10 @@ class CascadeResponder:
             await self._text.configure(self._configuration(reply))
         most = reply.settings.max_output_tokens
         limit = None if isinstance(most, str) else most
-        most_characters = self._context.settings.realtime.max_item_characters
+        max_characters = self._context.settings.realtime.max_item_characters
         async with aclosing(self._context.cascade.chat.answer(messages, limit)) as deltas:
             async for delta in deltas:
-                text = reply.fitting(delta.text, most_characters)
+                text = reply.fitting(delta.text, max_characters)
                 reply.cut = reply.cut or delta.cut
                 if text:
                     await self._output_audio.outbox.put(reply.delta(text))

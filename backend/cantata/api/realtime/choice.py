@@ -21,7 +21,7 @@ _OPENAI_MODELS = "gpt-"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """A model that a session can be held with."""
 
     model: ServedModel | ChatModel
@@ -31,7 +31,7 @@ class Choice:
     """Makes the session's partner."""
 
 
-def choose(context: ApiContext, name: str | None) -> Choice:
+def choose(context: ApiContext, name: str | None) -> ModelChoice:
     """The choice for a model's name.
 
     Args:
@@ -90,9 +90,9 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
         )
 
 
-def _speaking(model: ServedModel) -> Choice:
-    return Choice(model, hears=False, meet=partial(CascadeResponder, model))
+def _speaking(model: ServedModel) -> ModelChoice:
+    return ModelChoice(model, hears=False, meet=partial(CascadeResponder, model))
 
 
-def _hearing(model: ChatModel) -> Choice:
-    return Choice(model, hears=True, meet=partial(ModelResponder, model))
+def _hearing(model: ChatModel) -> ModelChoice:
+    return ModelChoice(model, hears=True, meet=partial(ModelResponder, model))

@@ -14,9 +14,9 @@ from starlette.websockets import WebSocket
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.messages import parse_message
-from cantata.api.realtime.answering import CLIENT_CANCELLED, Stage
+from cantata.api.realtime.answering import CLIENT_CANCELLED, SessionContext
 from cantata.api.realtime.beta import to_beta
-from cantata.api.realtime.choice import Choice
+from cantata.api.realtime.choice import ModelChoice
 from cantata.api.realtime.client_events import (
     CLIENT_EVENTS,
     CLIENT_TYPES,
@@ -40,9 +40,9 @@ from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.sent_items import decode_sound
 from cantata.api.realtime.server_events import (
     BufferEvent,
-    ErrorBody,
     ErrorEvent,
     ItemRetrieved,
+    RealtimeErrorBody,
     ServerEvent,
     SessionEvent,
     new_id,
@@ -65,7 +65,7 @@ class RealtimeConnection(SocketConnection):
     """
 
     def __init__(
-        self, socket: WebSocket, context: ApiContext, choice: Choice, *, beta: bool = False
+        self, socket: WebSocket, context: ApiContext, choice: ModelChoice, *, beta: bool = False
     ) -> None:
         limits = context.settings.realtime
         super().__init__(socket, context, "realtime", limits.idle_timeout_s)
@@ -78,12 +78,12 @@ class RealtimeConnection(SocketConnection):
         self._output_audio = OutputAudio(self, choice.model.sample_rate, self)
         self._responder = choice.meet(context, self._output_audio)
         self._dialogue = Dialogue(
-            Stage(
+            SessionContext(
                 context,
                 self._responder,
                 self._output_audio,
                 self._conversation,
-                self._tell,
+                self._emit,
                 self.refuse,
                 self._spawn,
                 self._answered,
@@ -94,7 +94,7 @@ class RealtimeConnection(SocketConnection):
         self.open(self._output_audio)
         limit_s = self.context.settings.realtime.max_session_s
         self._expiry = asyncio.get_running_loop().call_later(limit_s, self._expire)
-        self._tell(SessionEvent(type="session.created", session=self._session()))
+        self._emit(SessionEvent(type="session.created", session=self._session()))
 
     def has_pending_text(self) -> bool:
         return self._dialogue.answering.reply is not None
@@ -106,7 +106,7 @@ class RealtimeConnection(SocketConnection):
             event_id = event.event_id
             await self._act(event)
         except CantataError as error:
-            self._tell(_error_event(error, event_id or _event_id(text)))
+            self._emit(_error_event(error, event_id or _event_id(text)))
         # A client may send many events at once: the writer must have its turn between them.
         await asyncio.sleep(0)
 
@@ -119,7 +119,7 @@ class RealtimeConnection(SocketConnection):
         await super().send(message)
 
     def refuse(self, error: CantataError) -> None:
-        self._tell(_error_event(error, None))
+        self._emit(_error_event(error, None))
 
     def spoken(self) -> None:
         """All sound of the answer in progress has been sent."""
@@ -161,15 +161,15 @@ class RealtimeConnection(SocketConnection):
                 dialogue.commit()
             case AudioClear():
                 dialogue.clear()
-                self._tell(BufferEvent())
+                self._emit(BufferEvent())
             case SessionUpdate():
                 await dialogue.update(event.session)
-                self._tell(SessionEvent(type="session.updated", session=self._session()))
+                self._emit(SessionEvent(type="session.updated", session=self._session()))
             case ItemCreate():
                 dialogue.create(event)
             case ItemRetrieve():
                 item = self._conversation.get(event.item_id)
-                self._tell(ItemRetrieved(item=item.shown()))
+                self._emit(ItemRetrieved(item=item.shown()))
             case ItemTruncate():
                 dialogue.truncate(event)
             case ItemDelete():
@@ -191,7 +191,7 @@ class RealtimeConnection(SocketConnection):
             **session,
         }
 
-    def _tell(self, *events: ServerEvent) -> None:
+    def _emit(self, *events: ServerEvent) -> None:
         for event in events:
             self._output_audio.outbox.post(event)
 
@@ -202,7 +202,7 @@ class RealtimeConnection(SocketConnection):
     def _answered(self, reply: Reply) -> None:
         self._dialogue.answered(reply)
         self.touch()
-        self.taken()
+        self.on_message_handled()
 
     def _expire(self) -> None:
         self._expired = True
@@ -233,7 +233,7 @@ def _event_id(text: str) -> str | None:
 
 def _error_event(error: BaseException, event_id: str | None) -> ErrorEvent:
     detail = describe(error).detail
-    body = ErrorBody(
+    body = RealtimeErrorBody(
         type=detail.type,
         code=detail.code,
         message=detail.message,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from cantata.api.realtime.refusals import ItemExists, NoSuchItem
 from cantata.api.realtime.server_events import ContentObject, ItemObject
-from cantata.realtime.chat import UNHEARD, ChatMessage, Role
+from cantata.realtime.chat import UNINTELLIGIBLE, ChatMessage, Role
 from cantata.realtime.sound import HEARD_RATE, Heard
 
 CHARACTERS_PER_S = 15.0
@@ -53,7 +53,7 @@ class Content:
 
 
 @dataclass(slots=True)
-class Spoken:
+class PlayoutTimes:
     """When the words of an answer are heard."""
 
     sound_s: float = 0.0
@@ -66,7 +66,7 @@ class Spoken:
     """Whether all of the text was spoken."""
     speed: float = 1.0
 
-    def heard(self, text: str, until_s: float) -> str:
+    def heard_part(self, text: str, until_s: float) -> str:
         """The part of the answer that was heard up to a moment.
 
         Without word times it is estimated, in whole words: as large a part of the text as of the
@@ -90,7 +90,7 @@ class Item:
     role: Role
     content: list[Content]
     status: str = "completed"
-    spoken: Spoken | None = None
+    spoken: PlayoutTimes | None = None
     """For an answer that was spoken: when its words are heard."""
 
     @property
@@ -113,8 +113,12 @@ class Item:
         texts = []
         for part in self.content:
             part.settle()
-            heard = part.meaning or part.text
-            texts.append(UNHEARD if part.type == "input_audio" and not heard.strip() else heard)
+            heard_part = part.meaning or part.text
+            texts.append(
+                UNINTELLIGIBLE
+                if part.type == "input_audio" and not heard_part.strip()
+                else heard_part
+            )
         return ChatMessage(self.role, "\n".join(text for text in texts if text))
 
 

@@ -8,7 +8,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from cantata.api.errors import describe, explain_validation
-from cantata.api.realtime.answering import CLIENT_CANCELLED, TURN_DETECTED, Answering, Stage
+from cantata.api.realtime.answering import (
+    CLIENT_CANCELLED,
+    TURN_DETECTED,
+    ActiveResponse,
+    SessionContext,
+)
 from cantata.api.realtime.choice import check_same
 from cantata.api.realtime.client_events import (
     ItemCreate,
@@ -20,7 +25,7 @@ from cantata.api.realtime.conversation import Content, Item
 from cantata.api.realtime.input_audio import HeardItem, InputAudioBuffer, SpeechBegan
 from cantata.api.realtime.refusals import VoiceFixed
 from cantata.api.realtime.reply import Reply
-from cantata.api.realtime.sent_items import item_of
+from cantata.api.realtime.sent_items import build_item
 from cantata.api.realtime.server_events import (
     CommittedEvent,
     DurationUsage,
@@ -48,20 +53,20 @@ class Dialogue:
         stage: parts of the connection.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self._limits = stage.context.settings.realtime
+    def __init__(self, session: SessionContext) -> None:
+        self._session = session
+        self._limits = session.context.settings.realtime
         self.id = new_id("conv")
         self.settings = SessionSettings(
-            output_modalities=["audio" if stage.responder.speaks else "text"]
+            output_modalities=["audio" if session.responder.speaks else "text"]
         )
-        self.voice = stage.responder.default_voice
-        self.answering = Answering(stage)
+        self.voice = session.responder.default_voice
+        self.answering = ActiveResponse(session)
         self._input_audio = InputAudioBuffer(
-            stage.context,
+            session.context,
             self.settings.audio.input,
-            stage.spawn,
-            keeps_sound=stage.responder.hears,
+            session.spawn,
+            keeps_sound=session.responder.hears,
         )
         self._idle: asyncio.Task[None] | None = None
         """Waits for the user to say something after an answer."""
@@ -81,11 +86,11 @@ class Dialogue:
         Raises:
             InvalidRequest: one is not valid, or needs what is not installed; nothing has changed.
         """
-        check_same(self._stage.context, self._stage.responder.name, sent.get("model"))
+        check_same(self._session.context, self._session.responder.name, sent.get("model"))
         new = updated(self.settings, sent)
         await self._check_semantic(new, "session")
-        self._stage.responder.check(new, "session")
-        self.voice = await self._voice_of(new, "session.audio.output.voice")
+        self._session.responder.check(new, "session")
+        self.voice = await self._resolve_voice(new, "session.audio.output.voice")
         self.settings = new
         self._input_audio.configure(new.audio.input)
         if self._idle_ms is None:
@@ -102,7 +107,7 @@ class Dialogue:
                 self._interrupted(event)
                 continue
             stopped = SpeechStoppedEvent(audio_end_ms=event.at_ms, item_id=event.hearing.item_id)
-            self._stage.tell(stopped)
+            self._session.emit(stopped)
             self._commit(event)
             if self._vad is not None and self._vad.create_response:
                 self._respond_by_itself()
@@ -126,13 +131,13 @@ class Dialogue:
             InvalidRequest: it is not valid, or there is no place for it.
         """
         self._add(
-            item_of(event.item, self._input_audio.whole, self._limits), event.previous_item_id
+            build_item(event.item, self._input_audio.whole, self._limits), event.previous_item_id
         )
 
     def delete(self, item_id: str) -> None:
         """Remove an item; raises `NoSuchItem`."""
-        self._stage.conversation.remove(item_id)
-        self._stage.tell(ItemDeleted(item_id=item_id))
+        self._session.conversation.remove(item_id)
+        self._session.emit(ItemDeleted(item_id=item_id))
 
     def truncate(self, event: ItemTruncate) -> None:
         """Forget the part of an answer that the listener has not heard, both sound and words. An
@@ -142,7 +147,7 @@ class Dialogue:
             NoSuchItem: there is no such item.
             InvalidRequest: it was not spoken, or is shorter.
         """
-        item = self._stage.conversation.get(event.item_id)
+        item = self._session.conversation.get(event.item_id)
         spoken = item.spoken
         if spoken is None or event.content_index != 0:
             raise InvalidRequest(
@@ -160,9 +165,9 @@ class Dialogue:
         if item.status == "in_progress":
             # Whoever stopped playing it does not wait for its rest.
             self.answering.cancel(CLIENT_CANCELLED)
-        item.content[0].text = spoken.heard(item.content[0].text, until_s)
+        item.content[0].text = spoken.heard_part(item.content[0].text, until_s)
         spoken.sound_s = until_s
-        self._stage.tell(
+        self._session.emit(
             ItemTruncated(item_id=item.id, content_index=0, audio_end_ms=event.audio_end_ms)
         )
 
@@ -176,8 +181,8 @@ class Dialogue:
         self.answering.check_free()
         settings = updated(self.settings, sent, "response")
         await self._check_semantic(settings, "response")
-        self._stage.responder.check(settings, "response")
-        voice = await self._voice_of(settings, "response.audio.output.voice")
+        self._session.responder.check(settings, "response")
+        voice = await self._resolve_voice(settings, "response.audio.output.voice")
         try:
             scope = ResponseScope.model_validate(sent)
         except ValidationError as error:
@@ -194,11 +199,11 @@ class Dialogue:
     def answered(self, reply: Reply) -> None:
         """Called when an answer is over: the user's turn begins, for at most `idle_timeout_ms`."""
         if self._idle_ms is not None and reply.item.status == "completed":
-            self._idle = self._stage.spawn(self._wait_for_user(self._idle_ms / 1000))
+            self._idle = self._session.spawn(self._wait_for_user(self._idle_ms / 1000))
 
     def _respond(self, settings: SessionSettings, voice: str | None, scope: ResponseScope) -> None:
         self.answering.check_free()
-        conversation = self._stage.conversation
+        conversation = self._session.conversation
         items = conversation.items
         if scope.input is not None:
             items = tuple(self._referred(sent) for sent in scope.input)
@@ -206,7 +211,7 @@ class Dialogue:
         reply = Reply(settings, voice, self.id if kept else None, scope.metadata)
         self._stop_waiting()
         previous = conversation.add(reply.item) if kept else None
-        self.answering.start(reply, items, reply.begun(previous))
+        self.answering.start(reply, items, reply.started(previous))
         self._shorten()
 
     def _respond_by_itself(self) -> None:
@@ -214,45 +219,45 @@ class Dialogue:
         try:
             self._respond(self.settings, self.voice, ResponseScope())
         except CantataError as error:
-            self._stage.refuse(error)
+            self._session.refuse(error)
 
     def _referred(self, sent: SentItem) -> Item:
         if sent.type == "item_reference":
-            return self._stage.conversation.get(sent.id or "")
-        return item_of(sent, self._input_audio.whole, self._limits)
+            return self._session.conversation.get(sent.id or "")
+        return build_item(sent, self._input_audio.whole, self._limits)
 
     def _interrupted(self, event: SpeechBegan) -> None:
         self._stop_waiting()
-        self._stage.tell(SpeechStartedEvent(audio_start_ms=event.at_ms, item_id=event.item_id))
+        self._session.emit(SpeechStartedEvent(audio_start_ms=event.at_ms, item_id=event.item_id))
         if self._vad is not None and self._vad.interrupt_response and self.answering.reply:
             self.answering.cancel(TURN_DETECTED)
 
-    def _commit(self, heard: HeardItem, meaning: str | None = None) -> None:
-        hearing = heard.hearing
+    def _commit(self, received: HeardItem, meaning: str | None = None) -> None:
+        hearing = received.hearing
         content = Content("input_audio", words=hearing.words, sound=hearing.sound, meaning=meaning)
         item = Item(hearing.item_id, "user", [content])
-        self._stage.tell(
-            CommittedEvent(item_id=item.id, previous_item_id=self._stage.conversation.last_id)
+        self._session.emit(
+            CommittedEvent(item_id=item.id, previous_item_id=self._session.conversation.last_id)
         )
         self._add(item)
         if self.settings.audio.input.transcription is not None and hearing.words is not None:
-            self._stage.spawn(self._tell_words(heard, hearing.words))
+            self._session.spawn(self._emit_transcript(received, hearing.words))
 
     def _add(self, item: Item, after: str | None = None) -> None:
-        previous = self._stage.conversation.add(item, after)
+        previous = self._session.conversation.add(item, after)
         shown = item.shown()
-        self._stage.tell(
+        self._session.emit(
             ItemEvent(type="conversation.item.added", item=shown, previous_item_id=previous),
             ItemEvent(type="conversation.item.done", item=shown, previous_item_id=previous),
         )
         self._shorten()
 
     def _shorten(self) -> None:
-        for item_id in self._stage.conversation.shorten():
-            self._stage.tell(ItemDeleted(item_id=item_id))
+        for item_id in self._session.conversation.shorten():
+            self._session.emit(ItemDeleted(item_id=item_id))
 
-    async def _tell_words(self, heard: HeardItem, words: asyncio.Future[str]) -> None:
-        item_id = heard.hearing.item_id
+    async def _emit_transcript(self, received: HeardItem, words: asyncio.Future[str]) -> None:
+        item_id = received.hearing.item_id
         await asyncio.wait([words])
         if words.cancelled():
             return
@@ -260,23 +265,23 @@ class Dialogue:
         if isinstance(error, CantataError):
             detail = describe(error).detail
             failure = FailureObject(type=detail.type, code=detail.code, message=detail.message)
-            self._stage.tell(TranscriptionFailedEvent(item_id=item_id, error=failure))
+            self._session.emit(TranscriptionFailedEvent(item_id=item_id, error=failure))
             return
         text = words.result()
         if text:
-            self._stage.tell(TranscriptionDelta(item_id=item_id, delta=text))
-        usage = DurationUsage(seconds=round(heard.seconds, 3))
-        self._stage.tell(TranscriptionCompleted(item_id=item_id, transcript=text, usage=usage))
+            self._session.emit(TranscriptionDelta(item_id=item_id, delta=text))
+        usage = DurationUsage(seconds=round(received.seconds, 3))
+        self._session.emit(TranscriptionCompleted(item_id=item_id, transcript=text, usage=usage))
 
     async def _wait_for_user(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        heard_until = max(loop.time(), self._stage.output_audio.utterances.heard_until)
+        heard_until = max(loop.time(), self._session.output_audio.utterances.heard_until)
         await asyncio.sleep(heard_until - loop.time())
         start_ms = self._input_audio.ms
         await asyncio.sleep(seconds)
         self._idle = None
         silence = self._input_audio.silence()
-        self._stage.tell(
+        self._session.emit(
             IdleEvent(
                 audio_start_ms=start_ms,
                 audio_end_ms=self._input_audio.ms,
@@ -296,21 +301,21 @@ class Dialogue:
         if not isinstance(settings.audio.input.turn_detection, SemanticVad):
             return
         try:
-            await self._stage.context.cascade.prepare_semantic()
+            await self._session.context.cascade.prepare_semantic()
         except NotInstalled as error:
             raise InvalidRequest(
                 f"{error.message}; valid without it: server_vad, null",
                 f"{param}.audio.input.turn_detection.type",
             ) from None
 
-    async def _voice_of(self, settings: SessionSettings, param: str) -> str | None:
+    async def _resolve_voice(self, settings: SessionSettings, param: str) -> str | None:
         """The voice that these settings select, as clients see it."""
         asked = settings.audio.output.voice
         try:
-            chosen = await self._stage.responder.voice(asked)
+            chosen = await self._session.responder.voice(asked)
         except InvalidRequest as error:
             raise type(error)(error.message, param) from None
-        if chosen != self.voice and self._stage.output_audio.heard:
+        if chosen != self.voice and self._session.output_audio.has_sent:
             raise VoiceFixed(
                 f"the voice {self.voice} has already been used and cannot be changed", param
             )

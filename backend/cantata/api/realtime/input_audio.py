@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.refusals import BufferFull, EmptyCommit
-from cantata.api.realtime.session import AudioInput, Pcm, ServerVad, SoundFormat
+from cantata.api.realtime.session import AudioInput, PcmFormat, ServerVad, SoundFormat
 from cantata.api.realtime.transcription_feed import Spawn, TranscriptionFeed
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
@@ -16,7 +16,7 @@ from cantata.realtime.sound import HEARD_RATE, Encoding, Heard, SoundInput
 from cantata.realtime.turns import FixedSilence, SpeechStarted, TurnDetector
 from cantata.realtime.vad import WINDOW
 
-_LEAST_MS = 100
+_MIN_MS = 100
 """Shortest sound of a commit; anything shorter holds no word."""
 _WINDOWS_AT_ONCE = 16
 """Windows judged at a time: about two milliseconds of work, after which other sessions get their
@@ -28,7 +28,7 @@ TELEPHONE_RATE = 8000
 
 def wire_encoding(sound: SoundFormat) -> tuple[Encoding, int]:
     """The format's name in `cantata.audio`, and its rate in Hz."""
-    if isinstance(sound, Pcm):
+    if isinstance(sound, PcmFormat):
         return "pcm", sound.rate
     return ("mulaw" if sound.type == "audio/pcmu" else "alaw"), TELEPHONE_RATE
 
@@ -109,9 +109,9 @@ class InputAudioBuffer:
             self._check_room(data)
             self._add(self._input.feed(data))
             return
-        heard = self._input.feed(data)
-        for index, start in enumerate(range(0, len(heard), WINDOW)):
-            window = heard[start : start + WINDOW]
+        received = self._input.feed(data)
+        for index, start in enumerate(range(0, len(received), WINDOW)):
+            window = received[start : start + WINDOW]
             self._add(window)
             for turn in await self._detector.feed(window):
                 at = self._detector_from + turn.at
@@ -128,9 +128,9 @@ class InputAudioBuffer:
             EmptyCommit: there is too little of it.
             Overloaded: too much waits to be understood.
         """
-        if _ms(len(self._sound) // BYTES_PER_SAMPLE) < _LEAST_MS:
+        if _ms(len(self._sound) // BYTES_PER_SAMPLE) < _MIN_MS:
             raise EmptyCommit(
-                f"the input buffer has less than {_LEAST_MS} ms of sound; send some first"
+                f"the input buffer has less than {_MIN_MS} ms of sound; send some first"
             )
         self._add(self._input.end())
         if self._detector is not None:
@@ -164,11 +164,11 @@ class InputAudioBuffer:
         self._check_whole(data)
         encoding, rate = wire_encoding(self._options.format)
         sound = SoundInput(encoding, rate)
-        heard = sound.feed(data).tobytes() + sound.end().tobytes()
-        if self._keeps_sound and not heard:
+        received = sound.feed(data).tobytes() + sound.end().tobytes()
+        if self._keeps_sound and not received:
             raise InvalidAudio("item.content contains no sound: it is 0 s long", "item.content")
         hearing = self._new_hearing()
-        hearing.feed(heard)
+        hearing.feed(received)
         hearing.end()
         return hearing
 
@@ -209,7 +209,7 @@ class InputAudioBuffer:
         return hearing
 
     def _check_room(self, data: bytes) -> None:
-        seconds = _seconds(len(self._sound)) + self._seconds_of(data)
+        seconds = _seconds(len(self._sound)) + self._to_seconds(data)
         if seconds > self._longest_s:
             raise BufferFull(
                 f"the input buffer would have {seconds:.0f} s of sound; at most "
@@ -218,7 +218,7 @@ class InputAudioBuffer:
             )
 
     def _check_whole(self, data: bytes) -> None:
-        seconds = self._seconds_of(data)
+        seconds = self._to_seconds(data)
         if seconds > self._longest_s:
             raise PayloadTooLarge(
                 f"item.content has a part of {seconds:.0f} s of sound; at most "
@@ -230,7 +230,7 @@ class InputAudioBuffer:
     def _longest_s(self) -> float:
         return self._context.cascade.settings.max_sound_s
 
-    def _seconds_of(self, data: bytes) -> float:
+    def _to_seconds(self, data: bytes) -> float:
         """Length of sound in the session's input format."""
         encoding, rate = wire_encoding(self._options.format)
         return len(data) / (rate * (BYTES_PER_SAMPLE if encoding == "pcm" else 1))

@@ -77,7 +77,7 @@ class ModelResponder:
                         raise
                     items = items[max(1, len(items) // _PARTS_LEFT_OUT) :]
             if reply.speaks:
-                self._output_audio.said()
+                self._output_audio.end_audio()
                 await reply.all_spoken.wait()
 
     def stop_audio(self) -> None:
@@ -92,7 +92,7 @@ class ModelResponder:
             async with open_answer(self._model, request, (), self._context.metrics) as answer:
                 self._answer = answer
                 reply.asked = answer.usage.prompt_tokens
-                await self._tell(reply, answer)
+                await self._emit_answer(reply, answer)
 
     async def _request(
         self, reply: Reply, items: Sequence[Item], media: RequestMedia
@@ -110,15 +110,15 @@ class ModelResponder:
             max_tokens=None if isinstance(most, str) else most,
         )
 
-    async def _tell(self, reply: Reply, answer: MeasuredAnswer) -> None:
-        most_characters = self._context.settings.realtime.max_item_characters
+    async def _emit_answer(self, reply: Reply, answer: MeasuredAnswer) -> None:
+        max_characters = self._context.settings.realtime.max_item_characters
         async for piece in answer:
             if isinstance(piece, CallPiece | Thought):
                 continue  # A session has no tools, and asks for no thought.
             if not isinstance(piece, str):
                 await self._output_audio.say(piece)
                 continue
-            text = reply.fitting(piece, most_characters)
+            text = reply.fitting(piece, max_characters)
             reply.tokens = answer.tokens
             if text:
                 await self._output_audio.outbox.put(reply.delta(text))
@@ -132,9 +132,9 @@ async def _message(item: Item, media: RequestMedia) -> Message:
     """An item as a message for the model: its sound if there is any, otherwise its text."""
     parts: list[Part] = []
     for content in item.content:
-        said = content.meaning or content.text
+        end_audio = content.meaning or content.text
         if content.sound is not None and content.meaning is None:
-            parts.append(await media.heard(content.sound, HEARD_RATE, "item.content"))
-        elif said.strip():
-            parts.append(TextPart(said))
+            parts.append(await media.to_audio_part(content.sound, HEARD_RATE, "item.content"))
+        elif end_audio.strip():
+            parts.append(TextPart(end_audio))
     return Message(Role(item.role), tuple(parts))

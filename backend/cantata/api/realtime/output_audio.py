@@ -11,10 +11,10 @@ from typing import Protocol
 from cantata.api.adapters.formats import sound_output
 from cantata.api.adapters.sound import SoundStream
 from cantata.api.messages import AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
-from cantata.api.outbox import AudioFrame, Item, frames_of
-from cantata.api.realtime.conversation import Spoken
+from cantata.api.outbox import AudioFrame, Item, make_frames
+from cantata.api.realtime.conversation import PlayoutTimes
 from cantata.api.realtime.input_audio import wire_encoding
-from cantata.api.realtime.server_events import AudioDelta, ServerEvent
+from cantata.api.realtime.server_events import AudioDeltaEvent, ServerEvent
 from cantata.api.realtime.session import SoundFormat
 from cantata.api.schemas import ErrorDetail
 from cantata.api.sessions.connection import Channel
@@ -41,12 +41,12 @@ class _Answer:
     response_id: str
     item_id: str
     sound: SoundStream
-    spoken: Spoken
+    spoken: PlayoutTimes
     utterance_at_s: float = 0.0
 
-    def delta(self, data: bytes) -> AudioDelta:
+    def delta(self, data: bytes) -> AudioDeltaEvent:
         delta = base64.b64encode(data).decode("ascii")
-        return AudioDelta(response_id=self.response_id, item_id=self.item_id, delta=delta)
+        return AudioDeltaEvent(response_id=self.response_id, item_id=self.item_id, delta=delta)
 
 
 class OutputAudio(Channel):
@@ -59,10 +59,12 @@ class OutputAudio(Channel):
         self._sample_rate = sample_rate
         self._listener = listener
         self._answer: _Answer | None = None
-        self.heard = False
+        self.has_sent = False
         """Whether any sound has been sent."""
 
-    def begin(self, response_id: str, item_id: str, output: SoundFormat, spoken: Spoken) -> None:
+    def begin(
+        self, response_id: str, item_id: str, output: SoundFormat, spoken: PlayoutTimes
+    ) -> None:
         """Begin an answer: the sound that follows belongs to it, and nothing of the one before is
         left."""
         encoding, rate = wire_encoding(output)
@@ -82,12 +84,12 @@ class OutputAudio(Channel):
         """Send sound of the answer, and wait until the client has little enough left to play."""
         assert self._answer is not None, "sound belongs to an answer"
         send_pacer = self.utterances.send_pacer
-        for frame in frames_of(self._answer.response_id, sound, self._sample_rate):
+        for frame in make_frames(self._answer.response_id, sound, self._sample_rate):
             await self.outbox.put(frame)
             send_pacer.take(frame.samples / self._sample_rate)
         await send_pacer.wait()
 
-    def said(self) -> None:
+    def end_audio(self) -> None:
         """Mark the end of the answer's sound."""
         assert self._answer is not None, "sound belongs to an answer"
         self.outbox.post(InputSpoken(context_id=self._answer.response_id))
@@ -128,5 +130,5 @@ class OutputAudio(Channel):
 
     async def _send(self, answer: _Answer, data: bytes) -> None:
         if data:
-            self.heard = True
+            self.has_sent = True
             await self._socket.send(answer.delta(data))

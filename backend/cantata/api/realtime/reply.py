@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cantata.api.realtime.conversation import Content, Item, Spoken
+from cantata.api.realtime.conversation import Content, Item, PlayoutTimes
 from cantata.api.realtime.server_events import (
-    AudioDone,
+    AudioDoneEvent,
     ContentObject,
     ContentPartEvent,
     FailureObject,
@@ -22,7 +22,7 @@ from cantata.api.realtime.server_events import (
     ResponseUsage,
     ServerEvent,
     StatusDetails,
-    TextDelta,
+    TextDeltaEvent,
     TextDone,
     TokenDetails,
     TranscriptDone,
@@ -33,7 +33,7 @@ from cantata.api.schemas import MILLISECONDS_PER_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ReplyEnding:
     """How an answer ended."""
 
     status: str
@@ -70,7 +70,7 @@ class Reply:
     all_spoken: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     item: Item = field(init=False)
-    spoken: Spoken = field(default_factory=Spoken)
+    spoken: PlayoutTimes = field(default_factory=PlayoutTimes)
 
     def __post_init__(self) -> None:
         kind = "output_audio" if self.speaks else "output_text"
@@ -83,7 +83,7 @@ class Reply:
         """Whether the answer is sound."""
         return self.settings.speaks
 
-    def begun(self, previous_item_id: str | None) -> list[ServerEvent]:
+    def started(self, previous_item_id: str | None) -> list[ServerEvent]:
         """Events of a new answer without any content."""
         empty = self._item("in_progress", [])
         kept = ItemEvent(
@@ -102,9 +102,9 @@ class Reply:
             ),
         ]
 
-    def fitting(self, text: str, most_characters: int) -> str:
+    def fitting(self, text: str, max_characters: int) -> str:
         """As much of this text as still fits into an item; cutting it ends the answer."""
-        room = most_characters - len(self.text)
+        room = max_characters - len(self.text)
         self.cut = self.cut or len(text) > room
         return text[:room]
 
@@ -116,11 +116,11 @@ class Reply:
             kind: str = "response.output_audio_transcript.delta"
         else:
             kind = "response.output_text.delta"
-        return TextDelta.model_validate(
+        return TextDeltaEvent.model_validate(
             {"type": kind, "response_id": self.id, "item_id": self.item.id, "delta": text}
         )
 
-    def ended(self, ending: Ending, previous_item_id: str | None) -> list[ServerEvent]:
+    def ended(self, ending: ReplyEnding, previous_item_id: str | None) -> list[ServerEvent]:
         """Events for its end, with its final state."""
         self.item.status = "completed" if ending.status == "completed" else "incomplete"
         whole = self.item.shown()
@@ -147,7 +147,7 @@ class Reply:
         if not self.speaks:
             return [TextDone(response_id=response_id, item_id=item_id, text=self.text)]
         return [
-            AudioDone(response_id=response_id, item_id=item_id),
+            AudioDoneEvent(response_id=response_id, item_id=item_id),
             TranscriptDone(response_id=response_id, item_id=item_id, transcript=self.text),
         ]
 
@@ -160,7 +160,7 @@ class Reply:
         return ItemObject(id=self.item.id, status=status, role="assistant", content=content)
 
     def _object(
-        self, status: str, ending: Ending | None = None, output: Sequence[ItemObject] = ()
+        self, status: str, ending: ReplyEnding | None = None, output: Sequence[ItemObject] = ()
     ) -> ResponseObject:
         sound = self.settings.audio.output
         audio = {"output": {"format": sound.format.model_dump(), "voice": self.voice}}

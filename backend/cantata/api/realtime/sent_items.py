@@ -43,7 +43,7 @@ def decode_sound(text: str, param: str, settings: RealtimeSettings) -> bytes:
         raise InvalidRequest(f"{param} is not valid base64: it {error}", param) from None
 
 
-def item_of(
+def build_item(
     sent: SentItem, hear: Callable[[bytes], TranscriptionFeed], settings: RealtimeSettings
 ) -> Item:
     """An item of the conversation; its sound begins to be transcribed.
@@ -89,5 +89,5 @@ def _content(
     if part.type != "input_audio":
         return Content(_TODAY.get(part.type, part.type), part.text or part.transcript or "")
     assert part.audio is not None
-    heard = hear(decode_sound(part.audio, "item.content", settings))
-    return Content("input_audio", words=heard.words, sound=heard.sound)
+    received = hear(decode_sound(part.audio, "item.content", settings))
+    return Content("input_audio", words=received.words, sound=received.sound)

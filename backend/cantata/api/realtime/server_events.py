@@ -251,7 +251,7 @@ class ContentPartEvent(_OfPart):
     part: ContentObject
 
 
-class TextDelta(_OfPart):
+class TextDeltaEvent(_OfPart):
     """More text of an answer, or of its transcript."""
 
     type: Literal["response.output_text.delta", "response.output_audio_transcript.delta"]
@@ -272,20 +272,20 @@ class TranscriptDone(_OfPart):
     transcript: str
 
 
-class AudioDelta(_OfPart):
+class AudioDeltaEvent(_OfPart):
     """More sound, in base64."""
 
     type: Literal["response.output_audio.delta"] = "response.output_audio.delta"
     delta: str
 
 
-class AudioDone(_OfPart):
+class AudioDoneEvent(_OfPart):
     """The answer's sound is complete."""
 
     type: Literal["response.output_audio.done"] = "response.output_audio.done"
 
 
-class ErrorBody(BaseModel):
+class RealtimeErrorBody(BaseModel):
     """What went wrong, and in which field."""
 
     type: str
@@ -300,4 +300,4 @@ class ErrorEvent(ServerEvent):
     """A client's event was rejected, or the session is about to end."""
 
     type: Literal["error"] = "error"
-    error: ErrorBody
+    error: RealtimeErrorBody

@@ -18,20 +18,20 @@ class Part(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class Pcm(Part):
+class PcmFormat(Part):
     """Signed 16 bit, little endian, mono."""
 
     type: Literal["audio/pcm"] = "audio/pcm"
     rate: Literal[24000] = 24000
 
 
-class Telephone(Part):
+class TelephoneFormat(Part):
     """ITU-T G.711, 8 kHz."""
 
     type: Literal["audio/pcmu", "audio/pcma"]
 
 
-SoundFormat = Annotated[Pcm | Telephone, Field(discriminator="type")]
+SoundFormat = Annotated[PcmFormat | TelephoneFormat, Field(discriminator="type")]
 
 
 class ServerVad(Part):
@@ -75,17 +75,17 @@ class Transcription(Part):
 class AudioInput(Part):
     """Settings of the sound that the client sends."""
 
-    format: SoundFormat = Pcm()
+    format: SoundFormat = PcmFormat()
     transcription: Transcription | None = None
     noise_reduction: dict[str, Any] | None = None
     """Accepted, but not applied."""
     turn_detection: TurnDetection | None = ServerVad()
 
 
-class AudioOutput(Part):
+class AudioOutputSettings(Part):
     """Settings of the sound that the client gets."""
 
-    format: SoundFormat = Pcm()
+    format: SoundFormat = PcmFormat()
     voice: VoiceName | None = None
     speed: Annotated[float, Field(ge=0.25, le=1.5, allow_inf_nan=False)] = 1.0
 
@@ -94,7 +94,7 @@ class Audio(Part):
     """Settings of sound in both directions."""
 
     input: AudioInput = AudioInput()
-    output: AudioOutput = AudioOutput()
+    output: AudioOutputSettings = AudioOutputSettings()
 
 
 MaxTokens = Annotated[int, Field(ge=1, le=4096)] | Literal["inf"]
@@ -152,8 +152,8 @@ def updated(
         place = problems[0][0]
         where = ".".join((param, *place))
         # Of a value that may be one of several things, each says what it is not.
-        said = "; or ".join(message for other, message in problems if other == place)
-        raise InvalidRequest(f"{where}: {said}", where) from None
+        stated = "; or ".join(message for other, message in problems if other == place)
+        raise InvalidRequest(f"{where}: {stated}", where) from None
     return new
 
 

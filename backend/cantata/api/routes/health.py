@@ -45,7 +45,7 @@ async def health(context: Context, response: Response) -> Health:
 @router.get("/ready")
 async def ready(context: Context) -> Readiness:
     """200 when every model accepts requests, else 503."""
-    if context.drain.begun:
+    if context.drain.started:
         raise GoingAway()
     context.lifecycle.check()
     if not context.service.ready:
@@ -78,7 +78,7 @@ def _status(
             return "stopped"
         case Phase.NEW | Phase.STARTING:
             return "starting"
-        case Phase.STARTED if context.drain.begun:
+        case Phase.STARTED if context.drain.started:
             return "stopping"
         case Phase.STARTED:
             alive = all(report.alive for report in reports)

@@ -24,8 +24,10 @@ router = APIRouter(prefix="/v1/images", tags=["images"], route_class=CheckedRout
 
 
 def _answers(kind: Kind) -> Responses:
-    told = events(SSE_MEDIA_TYPE, [THOUGHT[kind], PARTIAL[kind], COMPLETED[kind], PROGRESS[kind]])
-    return {200: {"model": ImagesAnswer, **told[200]}}
+    responses = events(
+        SSE_MEDIA_TYPE, [THOUGHT[kind], PARTIAL[kind], COMPLETED[kind], PROGRESS[kind]]
+    )
+    return {200: {"model": ImagesAnswer, **responses[200]}}
 
 
 @router.post("/generations", response_class=Response, responses=_answers("image_generation"))

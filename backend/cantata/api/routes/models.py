@@ -60,7 +60,7 @@ async def list_audio_models(context: Context) -> AudioModelList:
                 max_input_characters=model.max_input_characters,
                 default_voice=model.voice(None).id,
                 sampled=model.sampled,
-                formats=_formats_of(model),
+                formats=_list_formats(model),
                 capabilities=CapabilitiesObject(
                     instructions=model.capabilities.instructions,
                     references=model.capabilities.references,
@@ -84,7 +84,7 @@ async def list_audio_models(context: Context) -> AudioModelList:
 async def list_voices(request: Request, context: Context, model: str | None = None) -> VoiceList:
     """The voices of one model, or of all; uploaded ones come last."""
     served = _served(context) if model is None else [context.model(model)]
-    voices = [voice for one in served for voice in _voices_of(one)]
+    voices = [voice for one in served for voice in _list_voices(one)]
     # Without a key, uploaded voices are not listed.
     if is_trusted(request.scope):
         voices += await uploaded_voices(context, served)
@@ -165,7 +165,7 @@ def _schemas(options: OptionSchemas) -> dict[str, dict[str, Any]]:
     return {name: dict(schema) for name, schema in options.items()}
 
 
-def _formats_of(model: ServedModel) -> list[FormatObject]:
+def _list_formats(model: ServedModel) -> list[FormatObject]:
     return [
         FormatObject(
             id=name,
@@ -177,7 +177,7 @@ def _formats_of(model: ServedModel) -> list[FormatObject]:
     ]
 
 
-def _voices_of(model: ServedModel) -> list[VoiceObject]:
+def _list_voices(model: ServedModel) -> list[VoiceObject]:
     return [
         VoiceObject(
             id=voice.id,

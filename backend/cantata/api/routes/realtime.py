@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response, WebSocket
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, respond
 from cantata.api.realtime.beta import asks_for_beta
-from cantata.api.realtime.choice import Choice, choose
+from cantata.api.realtime.choice import ModelChoice, choose
 from cantata.api.realtime.connection import RealtimeConnection
 from cantata.contract.data.errors import CantataError
 
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1")
 async def realtime(socket: WebSocket, context: Context) -> None:
     """Serve one session; see docs/realtime.md."""
     try:
-        choice = await _open(context, _model_of(socket, context))
+        choice = await _open(context, _get_model(socket, context))
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
         return
@@ -36,7 +36,7 @@ async def can_talk(context: Context, model: str | None = None) -> Response:
     return Response(status_code=204)
 
 
-def _model_of(socket: WebSocket, context: ApiContext) -> str | None:
+def _get_model(socket: WebSocket, context: ApiContext) -> str | None:
     """The model that the address names. Operators name Azure's deployments freely: one that is not
     a served model's name means the default."""
     asked, deployment = (socket.query_params.get(name) for name in ("model", "deployment"))
@@ -46,7 +46,7 @@ def _model_of(socket: WebSocket, context: ApiContext) -> str | None:
     return asked
 
 
-async def _open(context: ApiContext, name: str | None) -> Choice:
+async def _open(context: ApiContext, name: str | None) -> ModelChoice:
     """The model of a session, which can begin now."""
     choice = choose(context, name)
     await context.cascade.prepare(words=not choice.hears)

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from cantata.api.bodies import CheckedRoute
 from cantata.api.context import Context
-from cantata.api.framing import EVENT_TYPES, SSE_MEDIA_TYPE, framing_of
+from cantata.api.framing import EVENT_TYPES, SSE_MEDIA_TYPE, choose_framing
 from cantata.api.openapi import ERRORS, either, events, sound
 from cantata.api.schemas import SpeechBody
 from cantata.api.speech_response import SpeechResponse
@@ -26,5 +26,5 @@ async def speech(body: SpeechBody, context: Context) -> Response:
     """Speak one text. See docs/protocol.md."""
     body.check_timestamps()
     order = await validate_request(context, context.model(body.model), body)
-    framing = framing_of(body, order.output.audio_format)
+    framing = choose_framing(body, order.output.audio_format)
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)

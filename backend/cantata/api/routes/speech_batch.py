@@ -15,7 +15,7 @@ from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.encoder import encoding
 from cantata.api.errors import describe
-from cantata.api.framing import usage_of
+from cantata.api.framing import build_usage
 from cantata.api.openapi import ERRORS, answers
 from cantata.api.schemas import BatchBody, BatchFailure, BatchItem, BatchResult, ErrorDetail
 from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
@@ -121,7 +121,7 @@ def _line(custom_id: str, outcome: _File | ErrorDetail) -> bytes:
             sample_rate=order.output.sample_rate,
             channels=order.output.channels,
             duration_s=outcome.duration_s,
-            usage=usage_of(order.request.text, outcome.duration_s),
+            usage=build_usage(order.request.text, outcome.duration_s),
             ignored=list(order.ignored),
         )
     return line.model_dump_json().encode() + b"\n"

@@ -111,10 +111,12 @@ def _check_free(context: ApiContext, store: Voices, name: str) -> None:
     """Reject a taken name before decoding the recording; the store checks again."""
     for model in context.service.models.values():
         try:
-            taken = model.voice(name)
+            existing = model.voice(name)
         except VoiceNotFound:
             continue
-        raise VoiceExists(f"{name!r} already means the voice {taken.id!r} of {model.name}", "name")
+        raise VoiceExists(
+            f"{name!r} already means the voice {existing.id!r} of {model.name}", "name"
+        )
     if store.find(name) is not None:
         raise VoiceExists(f"there is already a voice {name!r}; delete it first", "name")
 

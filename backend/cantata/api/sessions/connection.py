@@ -90,17 +90,17 @@ class Connection(ABC):
 
     async def run(self) -> None:
         """Serve to the end."""
-        with ExitStack() as told:
-            await self._serve(told)
+        with ExitStack() as subscriptions:
+            await self._serve(subscriptions)
 
-    async def _serve(self, told: ExitStack) -> None:
+    async def _serve(self, subscriptions: ExitStack) -> None:
         try:
             self.context.lifecycle.check()
             async with self._timer, asyncio.TaskGroup() as group:
                 reader = group.create_task(self._read(), name=f"{self.name}:read")
                 async with asyncio.TaskGroup() as self._group:
                     self.begin()
-                    told.enter_context(self.context.drain.telling(self.leave))
+                    subscriptions.enter_context(self.context.drain.subscribed(self.leave))
                     await self._closing.wait()
                 if self._left:
                     await self._end(GoingAway())
@@ -149,7 +149,7 @@ class Connection(ABC):
         deadline = max(now, heard_until) + self._idle_timeout_s
         self._timer.reschedule(None if busy else deadline)
 
-    def taken(self) -> None:
+    def on_message_handled(self) -> None:
         """A message was handled; while the server stops, it may be the last of its text."""
         if self._leaving and not self._closing.is_set() and not self.has_pending_text():
             self._left = True
@@ -158,7 +158,7 @@ class Connection(ABC):
     def leave(self) -> None:
         """The server is stopping: end after the current text."""
         self._leaving = True
-        self.taken()
+        self.on_message_handled()
 
     def timed_out(self) -> CantataError:
         """The error for a client that was idle for too long."""

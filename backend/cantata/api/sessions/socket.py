@@ -70,7 +70,7 @@ class SocketConnection(Connection):
                 if text is None:
                     raise ProtocolViolation("binary messages go from the server to the client only")
                 await self.take(text)
-                self.taken()
+                self.on_message_handled()
             except CantataError as error:
                 self.refuse(error)
 

@@ -10,7 +10,7 @@ from cantata.cluster.chat_messages import EVENTS, Answering, AnswerOrder
 from cantata.cluster.edge.answer_replay import AnswerReplay
 from cantata.cluster.edge.remote_work import RemoteCall, RemoteWork
 from cantata.cluster.edge.served import RemoteVoiced
-from cantata.cluster.messages import Kind, Sound, milestones_of
+from cantata.cluster.messages import FrameKind, Sound, to_milestones
 from cantata.cluster.model_advertisement import AnsweringModel
 from cantata.contract.chat_service import Answer, AnswerEvent
 from cantata.contract.data.chat import ChatRequest, Modality
@@ -48,23 +48,23 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
         order = AnswerOrder.of(new_work_id(), self.name, request)
         work: RemoteWork[Answering, AnswerEvent] = self._remote(
             RemoteCall(
-                Kind.ANSWER,
+                FrameKind.ANSWER,
                 lambda: order,
                 self.name,
                 AnsweringModel,
                 queued=True,
                 live=True,
-                opened=(Kind.ANSWERING, Answering),
+                opened=(FrameKind.ANSWERING, Answering),
                 events=EVENTS,
-                read=_event_of,
+                read=_to_event,
             ),
             request,
             AnswerReplay(self.sample_rate),
         )
-        async with self._doing(work) as (begun, events):
-            milestones = (work.route, *milestones_of(begun.milestones))
-            yield Answer(begun.request_id, begun.prompt_tokens, milestones, events)
+        async with self._doing(work) as (started, events):
+            milestones = (work.route, *to_milestones(started.milestones))
+            yield Answer(started.request_id, started.prompt_tokens, milestones, events)
 
 
-def _event_of(message: Any) -> AnswerEvent:
+def _to_event(message: Any) -> AnswerEvent:
     return message.chunk if isinstance(message, Sound) else message

@@ -18,7 +18,7 @@ from cantata.cluster.edge.peer import Peer
 from cantata.cluster.link.errors import ConnectionClosed, LinkLost, PeerHung
 from cantata.cluster.link.stream import Stream
 from cantata.contract.data.errors import Quarantined
-from cantata.scheduling.quarantine import Quarantine, SerialRetryQueue, digest_of
+from cantata.scheduling.quarantine import Quarantine, SerialRetryQueue, hash_content
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class RequestFingerprint:
     def digest(self) -> bytes | None:
         """Of model and content. A recording takes milliseconds, so it is not computed before
         something was lost."""
-        return None if self._content is None else digest_of(self.model, self._content)
+        return None if self._content is None else hash_content(self.model, self._content)
 
 
 @dataclass(slots=True, eq=False)

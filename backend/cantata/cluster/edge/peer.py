@@ -16,7 +16,7 @@ from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.reconnecting import reconnect_forever
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.messages import Kind, ModelState, ReplicaState, Reports
+from cantata.cluster.messages import FrameKind, ModelState, ReplicaState, Reports
 from cantata.cluster.model_advertisement import Advertisement, AnyCard, Card
 from cantata.cluster.serialization import decode, encode
 from cantata.contract.service import ReplicaReport, StageReport
@@ -90,14 +90,14 @@ class Peer:
 
     def card(self, kind: type[AnyCard], model: str) -> AnyCard | None:
         """What it announced about a model, if it takes orders of this kind for it."""
-        found = (one for one in self._cards_of(model) if isinstance(one, kind))
+        found = (one for one in self._list_cards(model) if isinstance(one, kind))
         return next(found, None)
 
     def serves(self, model: str) -> bool:
         """Whether it takes orders of any kind for a model."""
-        return bool(self._cards_of(model))
+        return bool(self._list_cards(model))
 
-    def _cards_of(self, model: str) -> list[Card]:
+    def _list_cards(self, model: str) -> list[Card]:
         if self._announced is None or self.leaving or not self.is_ready:
             return []
         named = (one for one in self._announced.cards if one.name == model)
@@ -140,7 +140,7 @@ class Peer:
             )
         (self._different.add if is_different else self._different.discard)(card.name)
 
-    def order(self, kind: Kind, message: object, model: str, *, live: bool) -> Stream:
+    def order(self, kind: FrameKind, message: object, model: str, *, live: bool) -> Stream:
         """Send an order on a new stream.
 
         Raises:
@@ -151,7 +151,7 @@ class Peer:
         self._routed[model] += 1
         return stream
 
-    def _open(self, kind: Kind, message: object) -> Stream:
+    def _open(self, kind: FrameKind, message: object) -> Stream:
         if self._link is None:
             raise LinkLost(f"{self.address} is not connected")
         stream = self._link.open()
@@ -162,13 +162,13 @@ class Peer:
         """Of its stages; the last ones known if it does not answer in time."""
         try:
             async with asyncio.timeout(timeout_s):
-                stream = self._open(Kind.ASK_REPORTS, None)
+                stream = self._open(FrameKind.ASK_REPORTS, None)
                 try:
                     frame = await stream.receive()
                 finally:
                     stream.end()
                 await stream.ended()
-            if frame is not None and frame.kind == Kind.REPORTS:
+            if frame is not None and frame.kind == FrameKind.REPORTS:
                 self._last_reports = list(decode(frame.body, Reports).stages)
         except (TimeoutError, LinkLost):
             pass
@@ -246,7 +246,7 @@ class Peer:
         self._on_lost(self, error, max(0, running - self._link.streams))
 
     def _hear(self, kind: int, body: bytearray) -> None:
-        if kind != Kind.ANNOUNCE:
+        if kind != FrameKind.ANNOUNCE:
             raise ProtocolError(f"a frame of kind {kind} arrived on no stream")
         self._announced = decode(body, Advertisement)
         self._on_change()

@@ -10,7 +10,7 @@ from typing import cast
 from cantata.cluster.edge.answer_replay import ThoughtReplay
 from cantata.cluster.edge.remote_work import RemoteCall, RemoteWork
 from cantata.cluster.edge.served import RemoteServed
-from cantata.cluster.messages import Kind
+from cantata.cluster.messages import FrameKind
 from cantata.cluster.model_advertisement import DrawingModel
 from cantata.cluster.picture_messages import EVENTS, DrawingBegun, DrawOrder
 from cantata.contract.data.chat import Thought
@@ -49,27 +49,27 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
         work_id = new_work_id()
         work: RemoteWork[DrawingBegun, DrawingEvent] = self._remote(
             RemoteCall(
-                Kind.DRAW,
+                FrameKind.DRAW,
                 lambda: DrawOrder.of(work_id, self.name, request),
                 self.name,
                 DrawingModel,
                 queued=False,
                 live=True,
-                opened=(Kind.DRAWING, DrawingBegun),
+                opened=(FrameKind.DRAWING, DrawingBegun),
                 events=EVENTS,
                 read=lambda event: cast(DrawingEvent, event),
             ),
             replace(request, deadline_s=None),
             _DrawingReplay(),
         )
-        async with self._doing(work) as (begun, events):
+        async with self._doing(work) as (started, events):
             yield Drawing(
-                begun.request_id,
-                begun.width,
-                begun.height,
-                begun.steps,
-                begun.prompt_tokens,
-                begun.reference_tokens,
+                started.request_id,
+                started.width,
+                started.height,
+                started.steps,
+                started.prompt_tokens,
+                started.reference_tokens,
                 events,
             )
 

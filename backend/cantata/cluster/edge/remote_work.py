@@ -16,11 +16,11 @@ from cantata.cluster.edge.crash_tracker import (
 )
 from cantata.cluster.edge.peer import Peer
 from cantata.cluster.edge.waiting import MAX_WAIT_S, Waiting
-from cantata.cluster.faults import Fault, error_of
+from cantata.cluster.faults import Fault, to_error
 from cantata.cluster.link.errors import HeartbeatTimeout, LinkLost, PeerHung, ProtocolError
 from cantata.cluster.link.frames import END
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.messages import Kind
+from cantata.cluster.messages import FrameKind
 from cantata.cluster.model_advertisement import Card
 from cantata.cluster.serialization import decode
 from cantata.contract.data.chunks import Milestone
@@ -46,7 +46,7 @@ FREE_S = 10.0
 class RemoteCall(Generic[O, E]):
     """What is ordered, and the messages that answer it."""
 
-    kind: Kind
+    kind: FrameKind
     body: Callable[[], object]
     """As it is sent now."""
     model: str
@@ -57,7 +57,7 @@ class RemoteCall(Generic[O, E]):
     again if it refuses."""
     live: bool
     """It takes one of the places that a replica reports."""
-    opened: tuple[Kind, type[O]]
+    opened: tuple[FrameKind, type[O]]
     """The first answer."""
     events: Mapping[int, type[Any]]
     """Those that follow, by kind."""
@@ -258,9 +258,9 @@ class RemoteWork(Generic[O, E]):
         """For how long a listener may wait for another replica: while there is sound to play, a
         wait is not heard."""
         is_late = isinstance(loss, HeartbeatTimeout | PeerHung)
-        least_s = AGAIN_S if is_late or not self._waiting.is_served(self._fits) else PLACE_S
+        min_s = AGAIN_S if is_late or not self._waiting.is_served(self._fits) else PLACE_S
         buffered_s = self._replay.playout_deadline_s - time.monotonic()
-        return max(least_s, min(buffered_s, MAX_WAIT_S))
+        return max(min_s, min(buffered_s, MAX_WAIT_S))
 
     def _count(self, loss: LinkLost) -> None:
         """Its replica was lost: each request that is not the cause may continue, but only once
@@ -291,16 +291,16 @@ class RemoteWork(Generic[O, E]):
 
     def _fits(self, peer: Peer) -> bool:
         """Whether a replica may take it: it must also make what was passed on already."""
-        card = None if peer in self._failed else self._card_of(peer)
+        card = None if peer in self._failed else self._find_card(peer)
         if card is None:
             return False
         return not self._replay.is_begun or card.identity == self._identity
 
-    def _card_of(self, peer: Peer) -> Card | None:
+    def _find_card(self, peer: Peer) -> Card | None:
         return peer.card(self._order.card, self._order.model)
 
     async def _order_from(self, peer: Peer) -> O:
-        order, card = self._order, self._card_of(peer)
+        order, card = self._order, self._find_card(peer)
         assert card is not None, "it was chosen because it serves the model"
         self._routed_at = time.monotonic()
         self._leave(complete=False)
@@ -331,7 +331,7 @@ class RemoteWork(Generic[O, E]):
             if frame.kind == END:
                 self._leave(complete=False)  # else its replica's loss would be held against it
                 stream.end()
-                raise error_of(decode(frame.body, Fault))
+                raise to_error(decode(frame.body, Fault))
             if frame.kind not in kinds:
                 raise ProtocolError(f"a frame of kind {frame.kind} arrived out of turn")
             return decode(frame.body, kinds[frame.kind])

@@ -48,8 +48,8 @@ class ReplayDeduplicator:
 
     def restart(self) -> None:
         """From now on, `take` gets the repetition, from its beginning."""
-        begun = self.is_begun
-        self._again = _Repetition(self.samples, self._words, self._sum) if begun else None
+        started = self.is_begun
+        self._again = _Repetition(self.samples, self._words, self._sum) if started else None
 
     def take(self, chunk: SpeechChunk) -> SpeechChunk | None:
         """The new part of a chunk; None if nothing in it is new.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from cantata.cluster.link.errors import LinkLost
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.messages import Kind, MoreText
+from cantata.cluster.messages import FrameKind, MoreText
 from cantata.cluster.serialization import encode
 from cantata.contract.data.errors import ChunkTimeout
 
@@ -29,11 +29,11 @@ class ReplayableText:
         self._sent = 0
         """Pieces that were sent on some stream."""
         self._news = asyncio.Event()
-        self._taken = asyncio.Event()
+        self._consumed = asyncio.Event()
         self._taking = asyncio.create_task(self._take(pieces), name="cantata:keep-text")
         self._sending: asyncio.Task[None] | None = None
 
-    async def begun(self, text: str) -> None:
+    async def wait_for_text(self, text: str) -> None:
         """Return when there is something to speak, or when nothing follows.
 
         Args:
@@ -46,7 +46,7 @@ class ReplayableText:
             async with asyncio.timeout(FIRST_TEXT_S):
                 while not (text.strip() or any(map(str.strip, self._kept)) or self._ended):
                     self._sent = len(self._kept)
-                    self._taken.set()
+                    self._consumed.set()
                     await self._next()
         except TimeoutError:
             raise ChunkTimeout(f"no text for {FIRST_TEXT_S:g} s") from None
@@ -71,8 +71,8 @@ class ReplayableText:
             self._kept.append(piece)
             self._news.set()
             while self._sent < len(self._kept):
-                self._taken.clear()
-                await self._taken.wait()
+                self._consumed.clear()
+                await self._consumed.wait()
         self._ended = True
         self._news.set()
 
@@ -82,12 +82,12 @@ class ReplayableText:
         try:
             while True:
                 while number < len(self._kept):
-                    await stream.send(Kind.TEXT, *encode(MoreText(self._kept[number])))
+                    await stream.send(FrameKind.TEXT, *encode(MoreText(self._kept[number])))
                     number += 1
                     self._sent = max(self._sent, number)
-                    self._taken.set()
+                    self._consumed.set()
                 if self._ended:
-                    await stream.send(Kind.TEXT, *encode(MoreText("", final=True)))
+                    await stream.send(FrameKind.TEXT, *encode(MoreText("", final=True)))
                     return
                 await self._next()
         except LinkLost:

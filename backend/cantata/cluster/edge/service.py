@@ -16,7 +16,7 @@ from cantata.cluster.edge.served import A, RemoteServed
 from cantata.cluster.edge.speech import RemoteModel
 from cantata.cluster.edge.waiting import Waiting
 from cantata.cluster.key import LinkKey
-from cantata.cluster.model_advertisement import Card, compatible, format_of
+from cantata.cluster.model_advertisement import Card, compatible, get_format
 from cantata.contract.catalogue import Catalogue
 from cantata.contract.service import ReplicaReport, StageReport
 
@@ -124,7 +124,7 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
             queue = self._queues.setdefault(card.name, Waiting(self._replicas, card.name))
             known[card.name] = make(self._replicas, queue, card)
             return
-        same = format_of(card) == format_of(model.card)
+        same = get_format(card) == get_format(model.card)
         peers = self._replicas.peers
         others = (one.card(type(card), card.name) for one in peers if one is not peer)
         if not any(other is not None and compatible(other, model.card) for other in others):

@@ -12,11 +12,11 @@ from cantata.cluster.edge.replay import ReplayDeduplicator
 from cantata.cluster.edge.replayable_text import ReplayableText
 from cantata.cluster.edge.served import RemoteVoiced
 from cantata.cluster.messages import (
-    Kind,
+    FrameKind,
     Opened,
     Sound,
     SpeakOrder,
-    milestones_of,
+    to_milestones,
 )
 from cantata.cluster.model_advertisement import SpeakingModel
 from cantata.contract.data.capabilities import Capabilities
@@ -64,9 +64,9 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
         work = self._work(request, text, batch=batch)
         try:
             if text is not None:
-                await text.begun(request.text)
+                await text.wait_for_text(request.text)
             async with self._doing(work) as (opened, chunks):
-                milestones = (work.route, *milestones_of(opened.milestones))
+                milestones = (work.route, *to_milestones(opened.milestones))
                 yield Utterance(opened.request_id, milestones, chunks)
         finally:
             if text is not None:
@@ -77,14 +77,14 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
     ) -> RemoteWork[Opened, SpeechChunk]:
         order = SpeakOrder(new_work_id(), self.name, request, batch, text is not None)
         ordered = RemoteCall(
-            Kind.SPEAK,
+            FrameKind.SPEAK,
             lambda: order,
             self.name,
             SpeakingModel,
             queued=not batch,
             live=not batch,
-            opened=(Kind.OPENED, Opened),
-            events={Kind.SOUND: Sound},
+            opened=(FrameKind.OPENED, Opened),
+            events={FrameKind.SOUND: Sound},
             read=lambda sound: cast(Sound, sound).chunk,
             home=None if request.reference is None else affinity_target(request.reference),
         )

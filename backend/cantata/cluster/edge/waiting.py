@@ -54,9 +54,9 @@ class Waiting:
             Overloaded: as many wait as the replicas have slots, and none is free.
         """
         serving = self._replicas.serving(self._model)
-        told = [state for peer in serving if (state := peer.state(self._model)) is not None]
-        full = len(self._line) >= sum(one.admission.slots for one in told)
-        if told and full and self._replicas.best(self._model) is None:
+        states = [state for peer in serving if (state := peer.state(self._model)) is not None]
+        full = len(self._line) >= sum(one.admission.slots for one in states)
+        if states and full and self._replicas.best(self._model) is None:
             count = len(self._line)
             waiting = "1 request is" if count == 1 else f"{count} requests are"
             raise self._refusal(QUEUE_FULL, f"{waiting} waiting for a place")
@@ -133,10 +133,10 @@ class Waiting:
     def _refusal(self, reason: str, message: str) -> Overloaded:
         """With the shortest time after which a replica expects to have a place."""
         self.refused[reason] += 1
-        told = [
+        delays_s = [
             state.admission.retry_after_s
             for peer in self._replicas.serving(self._model)
             if (state := peer.state(self._model)) is not None
         ]
-        retry_s = spread(min(told, default=1.0), self.refused.total())
+        retry_s = spread(min(delays_s, default=1.0), self.refused.total())
         return Overloaded(message, retry_s)

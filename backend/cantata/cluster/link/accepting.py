@@ -22,7 +22,7 @@ those who say nothing keep nobody out."""
 _PAUSE_S = 0.1
 
 
-class Acceptor:
+class LinkAcceptor:
     """Accepts connections for a process.
 
     Args:

@@ -8,7 +8,7 @@ import socket
 from cantata.cluster.address import Address
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.errors import LinkLost, Refused
-from cantata.cluster.link.frames import HEADER, HELLO, LINK, MAX_HELLO_BYTES, PROOF, header_of
+from cantata.cluster.link.frames import HEADER, HELLO, LINK, MAX_HELLO_BYTES, PROOF, pack_header
 from cantata.cluster.link.hello import Hello, Side
 from cantata.contract.data.errors import ConfigError
 
@@ -40,7 +40,7 @@ def listen(address: Address) -> socket.socket:
     return listener
 
 
-def address_of(listener: socket.socket) -> Address:
+def get_address(listener: socket.socket) -> Address:
     """The address on which it listens."""
     host, port = listener.getsockname()[:2]
     return Address(host, port)
@@ -96,7 +96,7 @@ async def shake_hands(sock: socket.socket, side: Side, key: LinkKey) -> None:
 
 
 async def _send(sock: socket.socket, kind: int, body: bytes) -> None:
-    frame = header_of(kind, LINK, len(body)) + body
+    frame = pack_header(kind, LINK, len(body)) + body
     await asyncio.get_running_loop().sock_sendall(sock, frame)
 
 

@@ -37,7 +37,7 @@ class Frame:
     """Its receiver's own."""
 
 
-def header_of(kind: int, stream: int, length: int) -> bytes:
+def pack_header(kind: int, stream: int, length: int) -> bytes:
     """The bytes before a body."""
     return HEADER.pack(length, kind, stream)
 

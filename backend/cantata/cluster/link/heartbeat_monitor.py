@@ -28,7 +28,7 @@ class HeartbeatMonitor:
         self._ticked = now
         self._silent_s = 0.0
 
-    def heard(self) -> None:
+    def on_data(self) -> None:
         """Something arrived."""
         self._silent_s = 0.0
 

@@ -16,12 +16,12 @@ from cantata.cluster.link.frames import (
     MAX_STREAM,
     Frame,
     FrameParser,
-    header_of,
+    pack_header,
 )
 from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.heartbeat_monitor import TICK_S, HeartbeatMonitor, check_loop
 from cantata.cluster.link.hello import Side
-from cantata.cluster.link.outbox import Outbox
+from cantata.cluster.link.outbox import LinkOutbox
 from cantata.cluster.link.stream import Stream
 from cantata.ipc.wire import Buffer
 
@@ -66,7 +66,7 @@ class Link:
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._parser = FrameParser()
-        self._outbox = Outbox(sock)
+        self._outbox = LinkOutbox(sock)
         self._buffer = memoryview(bytearray(_READ_BYTES))
         self._streams: dict[int, Stream] = {}
         self._latest = 0
@@ -124,7 +124,7 @@ class Link:
         self._latest += 1
         return self._add(self._latest)
 
-    def tell(self, state: bytes, *, now: bool = False) -> None:
+    def set_state(self, state: bytes, *, now: bool = False) -> None:
         """What every further heartbeat carries.
 
         Args:
@@ -149,7 +149,7 @@ class Link:
         if self._lost.done():
             raise self._lost.result()
         length = sum(memoryview(part).nbytes for part in parts)
-        self._put_parts((header_of(kind, stream, length), *parts))
+        self._put_parts((pack_header(kind, stream, length), *parts))
 
     def forget(self, stream: int) -> None:
         """Both ends have ended it."""
@@ -192,7 +192,7 @@ class Link:
     def _beat(self) -> tuple[bytes, bytes, bytes]:
         state = self._state
         late_s = max(0.0, time.monotonic() - self._ran_at - TICK_S)
-        return header_of(BEAT, LINK, _LATE.size + len(state)), _LATE.pack(late_s), state
+        return pack_header(BEAT, LINK, _LATE.size + len(state)), _LATE.pack(late_s), state
 
     def _put_parts(self, parts: Iterable[Buffer]) -> None:
         self._outbox.put(*parts)
@@ -241,7 +241,7 @@ class Link:
         self._take_in(self._buffer[:count])
 
     def _take_in(self, data: memoryview) -> None:
-        self._monitor.heard()
+        self._monitor.on_data()
         try:
             for frame in self._parser.feed(data):
                 self._arrived(frame)

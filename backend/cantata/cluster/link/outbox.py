@@ -14,7 +14,7 @@ _AT_ONCE = 512
 """Buffers handed to the kernel in one call: those of about 128 chunks of sound."""
 
 
-class Outbox:
+class LinkOutbox:
     """Frames that wait for the kernel to take them. All methods may be called from any thread.
 
     Args:

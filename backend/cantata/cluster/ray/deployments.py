@@ -68,10 +68,10 @@ class _Supervisor(ABC):
         self._process = await start_process(self.module, arguments)
         self._informing = asyncio.create_task(self._inform(), name="cantata:inform")
         try:
-            while not self._is_up(self._process.said):
-                said = await self._process.news()
+            while not self._is_up(self._process.last_report):
+                last_report = await self._process.updates()
                 if self._process.ended is not None:
-                    raise ConfigError(str(said.get("error", self._ending())))
+                    raise ConfigError(str(last_report.get("error", self._ending())))
         except BaseException:
             self._process.kill()
             await self._end_informing()
@@ -107,7 +107,7 @@ class _Supervisor(ABC):
         directory = DirectoryHandle()
         while True:
             try:
-                await self._exchange(directory, self._process.said)
+                await self._exchange(directory, self._process.last_report)
             except DirectoryGone as error:
                 logger.warning("the directory of replicas does not answer: %s", error)
             await asyncio.sleep(ANNOUNCE_EVERY_S)
@@ -116,11 +116,11 @@ class _Supervisor(ABC):
         return f"process {self._process.pid} ended with {self._process.ended}"
 
     @abstractmethod
-    def _is_up(self, said: Mapping[str, Any]) -> bool:
+    def _is_up(self, last_report: Mapping[str, Any]) -> bool:
         """Whether the process's last report means that it works."""
 
     @abstractmethod
-    async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
+    async def _exchange(self, directory: DirectoryHandle, last_report: Mapping[str, Any]) -> None:
         """Pass the process's report to the directory, and the directory's answer to the process.
 
         Raises:
@@ -147,10 +147,10 @@ class Replica(_Supervisor):
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """Called by Serve; `PlacesPolicy` reads it."""
-        said = self._process.said
+        last_report = self._process.last_report
         return {
-            "places": float(said.get("places", 0)),
-            "in_use": float(said.get("in_use", 0)),
+            "places": float(last_report.get("places", 0)),
+            "in_use": float(last_report.get("in_use", 0)),
             "waiting": 0.0 if self._demand is None else self._demand.waiting,
         }
 
@@ -160,24 +160,24 @@ class Replica(_Supervisor):
         try:
             async with asyncio.timeout(MET_WITHIN_S):
                 while self._process.ended is None and not self._is_met():
-                    await self._process.news()
+                    await self._process.updates()
         except TimeoutError:
             logger.warning("not all edges have found this replica within %g s", MET_WITHIN_S)
 
     def _is_met(self) -> bool:
         demand = self._demand
-        return demand is not None and self._process.said.get("edges", 0) >= demand.edges
+        return demand is not None and self._process.last_report.get("edges", 0) >= demand.edges
 
-    def _is_up(self, said: Mapping[str, Any]) -> bool:
-        return bool(said.get("ready"))
+    def _is_up(self, last_report: Mapping[str, Any]) -> bool:
+        return bool(last_report.get("ready"))
 
-    async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
-        self._loaded = self._loaded or self._is_up(said)
-        if not self._loaded or "address" not in said:  # the last report may be an error
+    async def _exchange(self, directory: DirectoryHandle, last_report: Mapping[str, Any]) -> None:
+        self._loaded = self._loaded or self._is_up(last_report)
+        if not self._loaded or "address" not in last_report:  # the last report may be an error
             return
-        serving = not said["draining"] and self._process.ended is None
+        serving = not last_report["draining"] and self._process.ended is None
         self._demand = await directory.announce(
-            self._id, str(said["address"]), self._model, serving=serving
+            self._id, str(last_report["address"]), self._model, serving=serving
         )
 
 
@@ -195,12 +195,12 @@ class Edge(_Supervisor):
         self._known: frozenset[str] = frozenset()
         await self._start({"arguments": dict(arguments)})
 
-    def _is_up(self, said: Mapping[str, Any]) -> bool:
-        return bool(said.get("accepting"))
+    def _is_up(self, last_report: Mapping[str, Any]) -> bool:
+        return bool(last_report.get("accepting"))
 
-    async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
-        present = from_plain(await directory.read(self._id, said.get("waiting", {})))
+    async def _exchange(self, directory: DirectoryHandle, last_report: Mapping[str, Any]) -> None:
+        present = from_plain(await directory.read(self._id, last_report.get("waiting", {})))
         known = present.merged_with(self._known)
         if known != self._known:
             self._known = known
-            await self._process.tell({"addresses": sorted(known)})
+            await self._process.send({"addresses": sorted(known)})

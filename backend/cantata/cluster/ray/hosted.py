@@ -32,19 +32,19 @@ class ActorProcess:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._news = asyncio.Event()
-        self._said: Mapping[str, Any] = {}
-        self._said_s = time.monotonic()
+        self._last_report: Mapping[str, Any] = {}
+        self._last_report_s = time.monotonic()
         self._reading = asyncio.create_task(self._read(), name="cantata:hosted")
 
     @property
-    def said(self) -> Mapping[str, Any]:
+    def last_report(self) -> Mapping[str, Any]:
         """Its last report; empty before the first."""
-        return self._said
+        return self._last_report
 
     @property
     def silence_s(self) -> float:
         """Seconds since its last report, or since it was started."""
-        return time.monotonic() - self._said_s
+        return time.monotonic() - self._last_report_s
 
     @property
     def pid(self) -> int:
@@ -56,14 +56,14 @@ class ActorProcess:
         """Its exit code, once it has ended; negative: the signal that ended it."""
         return self._process.returncode
 
-    async def news(self) -> Mapping[str, Any]:
+    async def updates(self) -> Mapping[str, Any]:
         """Wait until it reports something, or ends."""
         self._news.clear()
         if not self._reading.done():
             await self._news.wait()
-        return self._said
+        return self._last_report
 
-    async def tell(self, message: Mapping[str, Any]) -> None:
+    async def send(self, message: Mapping[str, Any]) -> None:
         """Send it a line; nothing if it has ended."""
         assert self._process.stdin is not None
         with contextlib.suppress(ConnectionError):
@@ -110,9 +110,9 @@ class ActorProcess:
     async def _read_lines(self) -> None:
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
-            said = json.loads(line)
-            assert isinstance(said, dict), "our own process speaks JSON objects"
-            self._said, self._said_s = said, time.monotonic()
+            last_report = json.loads(line)
+            assert isinstance(last_report, dict), "our own process speaks JSON objects"
+            self._last_report, self._last_report_s = last_report, time.monotonic()
             self._news.set()
 
 
@@ -135,7 +135,7 @@ async def start_process(module: str, arguments: Mapping[str, Any]) -> ActorProce
         limit=_LONGEST_LINE,
     )
     hosted = ActorProcess(process)
-    await hosted.tell(arguments)
+    await hosted.send(arguments)
     return hosted
 
 

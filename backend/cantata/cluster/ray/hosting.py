@@ -32,11 +32,11 @@ class Actor:
         line = await self._lines.readline()
         if not line:
             return None
-        heard = json.loads(line)
-        assert isinstance(heard, dict), "the actor speaks JSON objects"
-        return heard
+        received = json.loads(line)
+        assert isinstance(received, dict), "the actor speaks JSON objects"
+        return received
 
-    def say(self, message: Mapping[str, Any]) -> None:
+    def send_report(self, message: Mapping[str, Any]) -> None:
         """Report how this process is; does nothing if the actor has ended."""
         try:
             self._output.write(json.dumps(message) + "\n")
@@ -89,13 +89,13 @@ async def hosted(
 
 async def _keep_saying(actor: Actor, report: Callable[[], Mapping[str, Any] | None]) -> None:
     while True:
-        said = report()
-        if said is not None:
-            actor.say(said)
+        status = report()
+        if status is not None:
+            actor.send_report(status)
         await asyncio.sleep(_SAY_EVERY_S)
 
 
 async def _keep_hearing(actor: Actor, hear: Callable[[Mapping[str, Any]], None]) -> None:
-    while (heard := await actor.hear()) is not None:
-        hear(heard)
+    while (received := await actor.hear()) is not None:
+        hear(received)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -54,7 +54,7 @@ class _Edge:
     waiting: Mapping[str, int]
 
 
-_Said = TypeVar("_Said", _Replica, _Edge)
+_Report = TypeVar("_Report", _Replica, _Edge)
 
 
 class MembershipTable:
@@ -103,11 +103,11 @@ class MembershipTable:
         return Membership(frozenset(serving), complete=now_s - self._began_s > FORGET_AFTER_S)
 
 
-def _fresh(said: dict[str, _Said], now_s: float) -> list[_Said]:
+def _fresh(report: dict[str, _Report], now_s: float) -> list[_Report]:
     """Those that reported lately; the others are forgotten."""
-    for id in [id for id, one in said.items() if now_s - one.at_s > FORGET_AFTER_S]:
-        del said[id]
-    return list(said.values())
+    for id in [id for id, one in report.items() if now_s - one.at_s > FORGET_AFTER_S]:
+        del report[id]
+    return list(report.values())
 
 
 def as_plain(present: Membership) -> dict[str, Any]:

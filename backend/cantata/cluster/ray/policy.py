@@ -16,7 +16,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ReplicaLoad:
     """The load of one replica."""
 
     places: float
@@ -26,7 +26,7 @@ class Load:
     """For a place, here or at the edges; an edge's requests are shared among the replicas."""
 
 
-def wanted(loads: Sequence[Load], fill: float, now: int) -> int:
+def wanted(loads: Sequence[ReplicaLoad], fill: float, now: int) -> int:
     """The number of replicas whose places all requests would fill to `fill`.
 
     Args:

@@ -21,7 +21,7 @@ from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
 
 from cantata.cluster.ray.arguments import DIRECTORY
 from cantata.cluster.ray.membership import QueueDepth
-from cantata.cluster.ray.policy import DOWN_AFTER_S, UP_AFTER_S, Load, wanted
+from cantata.cluster.ray.policy import DOWN_AFTER_S, UP_AFTER_S, ReplicaLoad, wanted
 from cantata.config.cluster import NodeLabel, ReplicasOptions
 from cantata.contract.data.errors import ConfigError
 
@@ -63,9 +63,11 @@ class PlacesPolicy:
 
     def __call__(self, context: Any) -> tuple[int, dict[str, Any]]:
         """The number of replicas, from what they reported lately (`record_autoscaling_stats`)."""
-        told: Mapping[str, Mapping[Any, float]] = context.aggregated_metrics or {}
-        columns = [told.get(name, {}) for name in ("places", "in_use", "waiting")]
-        loads = [Load(*(column.get(replica, 0.0) for column in columns)) for replica in columns[0]]
+        metrics: Mapping[str, Mapping[Any, float]] = context.aggregated_metrics or {}
+        columns = [metrics.get(name, {}) for name in ("places", "in_use", "waiting")]
+        loads = [
+            ReplicaLoad(*(column.get(replica, 0.0) for column in columns)) for replica in columns[0]
+        ]
         return wanted(loads, self._fill, context.target_num_replicas), {}
 
 
@@ -155,8 +157,8 @@ def submit(applications: Mapping[str, Application], *, wait: bool) -> None:
 
 def running() -> frozenset[str]:
     """Names of the applications that run, or begin to."""
-    told = serve.status().applications
-    return frozenset(name for name, one in told.items() if one.status not in _ENDED)
+    metrics = serve.status().applications
+    return frozenset(name for name, one in metrics.items() if one.status not in _ENDED)
 
 
 def leave() -> None:

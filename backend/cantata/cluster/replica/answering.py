@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cantata.cluster.chat_messages import Answering, AnswerOrder, sent
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.messages import Kind, ages_of
-from cantata.cluster.replica.telling import tell
+from cantata.cluster.messages import FrameKind, to_ages
+from cantata.cluster.replica.messaging import send
 from cantata.contract.chat_service import ChatModel
 
 
@@ -16,9 +16,9 @@ async def answer(stream: Stream, order: AnswerOrder, model: ChatModel) -> None:
         CantataError: as of `ChatModel.answer` and its answers.
         Garbage: the order is none.
     """
-    async with model.answer(order.request) as made:
-        begun = Answering(made.request_id, made.prompt_tokens, ages_of(made.milestones))
-        await tell(stream, Kind.ANSWERING, begun)
-        async for event in made:
+    async with model.answer(order.request) as output:
+        started = Answering(output.request_id, output.prompt_tokens, to_ages(output.milestones))
+        await send(stream, FrameKind.ANSWERING, started)
+        async for event in output:
             kind, message = sent(event)
-            await tell(stream, kind, message)
+            await send(stream, kind, message)

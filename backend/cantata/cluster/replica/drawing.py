@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.messages import Kind
-from cantata.cluster.picture_messages import DrawingBegun, DrawOrder, kind_of
-from cantata.cluster.replica.telling import tell
+from cantata.cluster.messages import FrameKind
+from cantata.cluster.picture_messages import DrawingBegun, DrawOrder, get_kind
+from cantata.cluster.replica.messaging import send
 from cantata.contract.image_service import ImageModel
 
 
@@ -15,15 +15,15 @@ async def draw(stream: Stream, order: DrawOrder, model: ImageModel) -> None:
     Raises:
         CantataError: as of `ImageModel.draw` and its drawings.
     """
-    async with model.draw(order.request) as made:
-        begun = DrawingBegun(
-            made.request_id,
-            made.width,
-            made.height,
-            made.steps,
-            made.prompt_tokens,
-            made.reference_tokens,
+    async with model.draw(order.request) as output:
+        started = DrawingBegun(
+            output.request_id,
+            output.width,
+            output.height,
+            output.steps,
+            output.prompt_tokens,
+            output.reference_tokens,
         )
-        await tell(stream, Kind.DRAWING, begun)
-        async for event in made:
-            await tell(stream, kind_of(event), event)
+        await send(stream, FrameKind.DRAWING, started)
+        async for event in output:
+            await send(stream, get_kind(event), event)

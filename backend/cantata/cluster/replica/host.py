@@ -8,13 +8,13 @@ import socket
 from collections.abc import Coroutine, Mapping
 
 from cantata.cluster.key import LinkKey
-from cantata.cluster.link.accepting import Acceptor
-from cantata.cluster.link.connecting import address_of
+from cantata.cluster.link.accepting import LinkAcceptor
+from cantata.cluster.link.connecting import get_address
 from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.heartbeat_monitor import BEAT_S
-from cantata.cluster.model_advertisement import announcement_of
+from cantata.cluster.model_advertisement import build_advertisement
 from cantata.cluster.replica.in_flight import InFlightLimiter
-from cantata.cluster.replica.session import Session
+from cantata.cluster.replica.session import EdgeSession
 from cantata.cluster.replica.status import ModelStatus, ReplicaStatus
 from cantata.contract.image_service import ImageService
 from cantata.utils.intervals import seconds_to_next_interval
@@ -30,7 +30,7 @@ class ReplicaHost:
 
     Args:
         service: started and stopped here.
-        identities: of its models, by name (`identity_of`).
+        identities: of its models, by name (`hash_identity`).
         listener: a listening socket; closed here.
         key: that edges must have.
     """
@@ -44,17 +44,17 @@ class ReplicaHost:
     ) -> None:
         self._service, self._identities, self._key = service, identities, key
         self._listener = listener
-        self.address = address_of(listener)
+        self.address = get_address(listener)
         """The address with the real port."""
         self._limiter = InFlightLimiter(
             {**service.models, **service.chat_models, **service.image_models}
         )
         self._heartbeat = Heartbeat()
-        self._sessions: set[Session] = set()
+        self._sessions: set[EdgeSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_started = False
-        self._telling = False
-        """`_tell` is about to run."""
+        self._report_scheduled = False
+        """`_report_state` is about to run."""
         self._idle = asyncio.Event()
 
     @property
@@ -88,14 +88,14 @@ class ReplicaHost:
             ConfigError: a model cannot be served as configured.
             StageDied: a stage ended before it was ready.
         """
-        door = Acceptor(self._listener, self._key, "an edge", MAX_EDGES, self._serve)
+        door = LinkAcceptor(self._listener, self._key, "an edge", MAX_EDGES, self._serve)
         self._run(door.run(), "cantata:accept-edges")
         await self._service.start()
         self._is_started = True
         for session in self._sessions:
-            session.announce(announcement_of(self._service, self._identities))
-        self._tell()
-        self._run(self._keep_telling(), "cantata:tell-edges")
+            session.announce(build_advertisement(self._service, self._identities))
+        self._report_state()
+        self._run(self._report_states(), "cantata:tell-edges")
 
     async def drain(self, timeout_s: float) -> bool:
         """Take nothing new, say so to the edges, and return when all orders have ended.
@@ -104,7 +104,7 @@ class ReplicaHost:
             False: some have not ended within the limit.
         """
         self._limiter.draining = True
-        self._tell()
+        self._report_state()
         try:
             async with asyncio.timeout(timeout_s):
                 while self._limiter.in_flight:
@@ -122,7 +122,7 @@ class ReplicaHost:
     async def stop(self) -> None:
         """End every link, every order and every stage; safe at any time and twice."""
         self._limiter.draining = True
-        self._tell()  # then an edge does not take the end of its link for a crash
+        self._report_state()  # then an edge does not take the end of its link for a crash
         await asyncio.gather(*(session.finish() for session in self._sessions))
         for task in self._tasks:
             task.cancel()
@@ -138,34 +138,36 @@ class ReplicaHost:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, sock: socket.socket, peer: str) -> None:
-        session = Session(sock, peer, self._heartbeat, self._service, self._limiter, self._changed)
+        session = EdgeSession(
+            sock, peer, self._heartbeat, self._service, self._limiter, self._changed
+        )
         self._sessions.add(session)
         if self._is_started:
-            session.announce(announcement_of(self._service, self._identities))
-        session.tell(ready=self._is_ready, now=True)
+            session.announce(build_advertisement(self._service, self._identities))
+        session.report_state(ready=self._is_ready, now=True)
         try:
             await session.run()
         finally:
             self._sessions.discard(session)
 
-    async def _keep_telling(self) -> None:
+    async def _report_states(self) -> None:
         """Places and waiting requests change by themselves."""
         while True:
             await asyncio.sleep(seconds_to_next_interval(BEAT_S))
-            self._tell(now=False)
+            self._report_state(now=False)
 
     def _changed(self) -> None:
         # Once for all orders of this turn of the loop, and not before the work on them.
-        if not self._telling:
-            self._telling = True
-            asyncio.get_running_loop().call_soon(self._tell_changes)
+        if not self._report_scheduled:
+            self._report_scheduled = True
+            asyncio.get_running_loop().call_soon(self._report_changes)
         if not self._limiter.in_flight:
             self._idle.set()
 
-    def _tell_changes(self) -> None:
-        self._telling = False
-        self._tell()
+    def _report_changes(self) -> None:
+        self._report_scheduled = False
+        self._report_state()
 
-    def _tell(self, *, now: bool = True) -> None:
+    def _report_state(self, *, now: bool = True) -> None:
         for session in self._sessions:
-            session.tell(ready=self._is_ready, now=now)
+            session.report_state(ready=self._is_ready, now=now)

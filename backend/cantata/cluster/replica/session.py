@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from cantata.cluster.chat_messages import AnswerOrder
-from cantata.cluster.faults import Fault, fault_of
+from cantata.cluster.faults import Fault, to_fault
 from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.frames import Frame
 from cantata.cluster.link.heartbeat import Heartbeat
@@ -17,7 +17,7 @@ from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.messages import (
-    Kind,
+    FrameKind,
     ModelState,
     ReplicaState,
     Reports,
@@ -40,7 +40,7 @@ _FINISH_S = 1.0
 """Limit for an edge to read what it was sent."""
 
 
-class Session:
+class EdgeSession:
     """Serves one link until it is lost.
 
     Args:
@@ -88,12 +88,12 @@ class Session:
 
     def announce(self, announcement: Advertisement) -> None:
         """Announce what is served."""
-        self.link.message(Kind.ANNOUNCE, *encode(announcement))
+        self.link.message(FrameKind.ANNOUNCE, *encode(announcement))
 
-    def tell(self, *, ready: bool, now: bool) -> None:
+    def report_state(self, *, ready: bool, now: bool) -> None:
         """What the heartbeats carry from now on; `now`: send one at once."""
         state = ReplicaState(ready, self._limiter.draining, self._states() if ready else {})
-        self.link.tell(b"".join(bytes(part) for part in encode(state)), now=now)
+        self.link.set_state(b"".join(bytes(part) for part in encode(state)), now=now)
 
     def _states(self) -> Mapping[str, ModelState]:
         names = self._limiter.names
@@ -138,30 +138,30 @@ class Session:
         except LinkLost:
             pass  # nobody is left to report to
         except CantataError as error:
-            return fault_of(error)
+            return to_fault(error)
         except Exception:
             # The boundary of an order: its unforeseen fault must not end the others.
             logger.exception("an order failed")
-            return fault_of(RequestFailed("the replica failed in an unforeseen way; see its log"))
+            return to_fault(RequestFailed("the replica failed in an unforeseen way; see its log"))
         return None
 
     async def _do(self, stream: Stream, frame: Frame) -> None:
         match frame.kind:
-            case Kind.SPEAK:
+            case FrameKind.SPEAK:
                 order = decode(frame.body, SpeakOrder)
                 with of_request(order.work_id):
                     await self._speak(stream, order)
-            case Kind.ANSWER:
+            case FrameKind.ANSWER:
                 wanted = decode(frame.body, AnswerOrder)
                 with of_request(wanted.work_id):
                     await self._answer(stream, wanted)
-            case Kind.DRAW:
+            case FrameKind.DRAW:
                 picture = decode(frame.body, DrawOrder)
                 with of_request(picture.work_id):
                     await self._draw(stream, picture)
-            case Kind.ASK_REPORTS:
+            case FrameKind.ASK_REPORTS:
                 reports = Reports(tuple(await self._service.stage_reports()))
-                await stream.send(Kind.REPORTS, *encode(reports))
+                await stream.send(FrameKind.REPORTS, *encode(reports))
             case kind:
                 raise ProtocolError(f"a stream began with a frame of kind {kind}")
 

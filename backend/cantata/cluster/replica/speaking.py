@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.messages import Kind, MoreText, Opened, Sound, SpeakOrder, ages_of
-from cantata.cluster.replica.telling import hear, tell
+from cantata.cluster.messages import FrameKind, MoreText, Opened, Sound, SpeakOrder, to_ages
+from cantata.cluster.replica.messaging import receive, send
 from cantata.contract.service import ServedModel
 
 
@@ -16,16 +16,18 @@ async def speak(stream: Stream, order: SpeakOrder, model: ServedModel) -> None:
     Raises:
         CantataError: as of `ServedModel.speak` and its utterances.
     """
-    more_text = _text_of(stream) if order.open_text else None
+    more_text = _read_text(stream) if order.open_text else None
     speaking = model.speak(order.request, batch=order.batch, more_text=more_text)
     async with speaking as utterance:
-        opened = Opened(utterance.request_id, ages_of(utterance.milestones))
-        await tell(stream, Kind.OPENED, opened)
+        opened = Opened(utterance.request_id, to_ages(utterance.milestones))
+        await send(stream, FrameKind.OPENED, opened)
         async for chunk in utterance:
-            await tell(stream, Kind.SOUND, Sound.of(chunk))
+            await send(stream, FrameKind.SOUND, Sound.of(chunk))
 
 
-async def _text_of(stream: Stream) -> AsyncGenerator[str, None]:
+async def _read_text(stream: Stream) -> AsyncGenerator[str, None]:
     """The rest of an open text; the edge keeps what the model does not take yet."""
-    while (piece := await hear(stream, Kind.TEXT, MoreText)) is not None and not piece.final:
+    while (
+        piece := await receive(stream, FrameKind.TEXT, MoreText)
+    ) is not None and not piece.final:
         yield piece.text

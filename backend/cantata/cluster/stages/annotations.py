@@ -11,7 +11,7 @@ import numpy as np
 
 
 @cache
-def hints_of(kind: type) -> Mapping[str, Any]:
+def get_hints(kind: type) -> Mapping[str, Any]:
     """The annotations of a dataclass's fields."""
     names = getattr(kind, "__dataclass_fields__", {})
     return {name: hint for name, hint in get_type_hints(kind).items() if name in names}

@@ -6,7 +6,7 @@ from cantata.cluster.link.errors import ProtocolError
 from cantata.cluster.link.frames import END
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.local_ends import Take
-from cantata.cluster.stages.messages import Kind
+from cantata.cluster.stages.messages import StageFrameKind
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.wire import BrokenChannel
 
@@ -17,7 +17,7 @@ async def send_chunks(stream: Stream, encoded: EncodedChunks) -> None:
     Raises:
         LinkLost: it cannot arrive any more.
     """
-    await stream.send(Kind.CHUNKS, *encoded.parts_for_elsewhere)
+    await stream.send(StageFrameKind.CHUNKS, *encoded.parts_for_elsewhere)
 
 
 async def forward_chunks(stream: Stream, take: Take) -> None:
@@ -33,7 +33,7 @@ async def forward_chunks(stream: Stream, take: Take) -> None:
     while (frame := await stream.receive()) is not None:
         if frame.kind == END:  # with a fault, which the streams of the stages tell, too
             return
-        if frame.kind != Kind.CHUNKS:
+        if frame.kind != StageFrameKind.CHUNKS:
             raise stream.reject(ProtocolError(f"a frame of kind {frame.kind} arrived on an edge"))
         try:
             await take(EncodedChunks.from_elsewhere(frame.body))

@@ -20,7 +20,7 @@ from cantata.cluster.link.stream import Stream
 from cantata.cluster.serialization import encode
 from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
 from cantata.cluster.stages.local_ends import Take
-from cantata.cluster.stages.messages import EdgeName, Kind, PipelineOrder
+from cantata.cluster.stages.messages import EdgeName, PipelineOrder, StageFrameKind
 from cantata.contract.data.errors import StageDied
 from cantata.contract.model.pipeline import EdgeSpec
 from cantata.ipc.encoded import EncodedChunks
@@ -90,7 +90,7 @@ class HostLink:
             self._link.close("the host is about to stop")
 
     def _hear(self, kind: int, _: bytearray) -> None:
-        if kind != Kind.LEAVING:
+        if kind != StageFrameKind.LEAVING:
             raise ProtocolError(f"a frame of kind {kind} arrived on no stream")
         logger.info("stage host %s is about to stop", self.address)
         self.is_leaving = True
@@ -132,11 +132,11 @@ class HostLink:
         link.begin()
         pouring: list[asyncio.Task[None]] = []
         try:
-            link.message(Kind.PIPELINE, *order)
+            link.message(StageFrameKind.PIPELINE, *order)
             for edge in self._edges_there:
-                self._there[edge] = _opened(link, Kind.EDGE_THERE, edge)
+                self._there[edge] = _opened(link, StageFrameKind.EDGE_THERE, edge)
             for edge in self._edges_back:
-                stream = _opened(link, Kind.EDGE_BACK, edge)
+                stream = _opened(link, StageFrameKind.EDGE_BACK, edge)
                 pouring.append(asyncio.create_task(_poured(stream, self._take(edge))))
             self._link, self._refused = link, None
             self._news.set()
@@ -151,7 +151,7 @@ class HostLink:
             await asyncio.gather(*pouring, return_exceptions=True)
 
 
-def _opened(link: Link, kind: Kind, edge: EdgeSpec) -> Stream:
+def _opened(link: Link, kind: StageFrameKind, edge: EdgeSpec) -> Stream:
     stream = link.open()
     stream.first(kind, *encode(EdgeName(edge.source, edge.target)))
     return stream

@@ -27,7 +27,7 @@ _FIRST = FIRST_OF_USER + 64
 """Away from the kinds between edges and replicas: so the wrong sort of peer is recognised."""
 
 
-class Kind(IntEnum):
+class StageFrameKind(IntEnum):
     """The kind of a frame; its body is of the class that is named below it."""
 
     PIPELINE = _FIRST
@@ -191,11 +191,11 @@ class StageDeath:
         return Death(error, self.exit_code, self.hang, self.at_work_on, self.alone, held)
 
 
-def age_of(at_s: float | None) -> float | None:
+def to_age(at_s: float | None) -> float | None:
     """Seconds from now to a time of this machine's monotonic clock, as they are sent."""
     return None if at_s is None else at_s - time.monotonic()
 
 
-def time_of(age_s: float | None) -> float | None:
+def to_time(age_s: float | None) -> float | None:
     """The time so many seconds from now, as they have just arrived."""
     return None if age_s is None else age_s + time.monotonic()

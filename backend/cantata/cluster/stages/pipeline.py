@@ -80,7 +80,7 @@ class StagesOnHosts:
     ) -> RemoteStage:
         """One that is not started yet."""
         address = self._hosts[name]
-        edges = self._plan.pipeline.outputs_of(name)
+        edges = self._plan.pipeline.get_outputs(name)
         ports = {edge.port for edge in edges if self._hosts.get(edge.target) != address}
         link = self._links[address]
         stage = self._stages[name] = RemoteStage(name, link, ports, on_message, on_death)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
-from cantata.cluster.faults import Fault, error_of
+from cantata.cluster.faults import Fault, to_error
 from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.frames import END, Frame
 from cantata.cluster.link.stream import Stream
@@ -15,13 +15,13 @@ from cantata.cluster.serialization import decode, encode
 from cantata.cluster.stages.host_link import HostLink
 from cantata.cluster.stages.messages import (
     DrainOrder,
-    Kind,
     LaunchOrder,
     PongEvent,
     StageDeath,
+    StageFrameKind,
     StageReady,
 )
-from cantata.cluster.stages.translation import Said, decode_event, encode_command
+from cantata.cluster.stages.translation import EncodedMessage, decode_event, encode_command
 from cantata.cluster.stages.unfinished import Unfinished
 from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import (
@@ -140,7 +140,7 @@ class RemoteStage:
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(deadline_s):
-                await self._send((Kind.PING, encode(Ping(number))))
+                await self._send((StageFrameKind.PING, encode(Ping(number))))
                 if (error := await answer) is not None:
                     raise error
         finally:
@@ -153,7 +153,7 @@ class RemoteStage:
         stream, reading = self._stream, self._reading
         if self.state.is_running and stream is not None:
             self.state = StageState.DRAINING
-            order = Kind.DRAIN, encode(DrainOrder(deadline_s))
+            order = StageFrameKind.DRAIN, encode(DrainOrder(deadline_s))
             await self._until_ended(stream, deadline_s + ENDING_DEADLINE_S, order)
         self.state = StageState.ENDED
         if stream is not None:
@@ -195,7 +195,7 @@ class RemoteStage:
         try:
             stream = self._stream = link.open()
             order = LaunchOrder(self.name, due_s - loop.time())
-            stream.first(Kind.LAUNCH, *encode(order))
+            stream.first(StageFrameKind.LAUNCH, *encode(order))
             self._reading = asyncio.create_task(self._read(stream), name=f"{self.name}:read")
             capacity = await self._ready
         except LinkLost:
@@ -204,7 +204,9 @@ class RemoteStage:
             raise self._ended_by
         return capacity
 
-    async def _until_ended(self, stream: Stream, limit_s: float, order: Said | None = None) -> None:
+    async def _until_ended(
+        self, stream: Stream, limit_s: float, order: EncodedMessage | None = None
+    ) -> None:
         """Send an order, which may have to wait for credit, and wait for the end of the stream."""
         try:
             async with asyncio.timeout(limit_s):
@@ -215,7 +217,7 @@ class RemoteStage:
         except TimeoutError:
             logger.warning("%s did not end within %g s", self._title, limit_s)
 
-    async def _send(self, order: Said) -> None:
+    async def _send(self, order: EncodedMessage) -> None:
         if self._stream is None or self._is_over:
             raise StageDied(f"{self._title} is not running")
         try:
@@ -261,23 +263,23 @@ class RemoteStage:
     def _state_arrived(self, frame: Frame) -> None:
         body = frame.body
         match frame.kind:
-            case Kind.PONG:
-                told = decode(body, PongEvent)
-                self.last_pong, self.rss_bytes = told.pong, told.rss_bytes
-                self._on_message(self.name, told.pong)
-            case Kind.ANSWERED:
+            case StageFrameKind.PONG:
+                event = decode(body, PongEvent)
+                self.last_pong, self.rss_bytes = event.pong, event.rss_bytes
+                self._on_message(self.name, event.pong)
+            case StageFrameKind.ANSWERED:
                 answer = self._asked.get(decode(body, Ping).number)
                 if answer is not None and not answer.done() and self.last_pong is not None:
                     answer.set_result(None)
-            case Kind.READY:
+            case StageFrameKind.READY:
                 ready = decode(body, StageReady)
                 self.pid = ready.pid
                 if not self._ready.done():
                     self._ready.set_result(ready.capacity)
-            case Kind.DIED:
+            case StageFrameKind.DIED:
                 self._lose(decode(body, StageDeath).death(self.host))
             case kind if kind == END:
-                error = error_of(decode(body, Fault))
+                error = to_error(decode(body, Fault))
                 self._lose(self._death(f"cannot start: {error.message}"))
             case kind:
                 raise ProtocolError(f"a frame of kind {kind} arrived from a stage")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.cluster.link.errors import ProtocolError
-from cantata.cluster.stages.annotations import fits, hints_of
+from cantata.cluster.stages.annotations import fits, get_hints
 
 CONTRACT = "cantata.contract.data"
 """Its dataclasses may stand in any model's."""
@@ -106,7 +106,7 @@ class _Reader:
         if not hasattr(found, "__dataclass_fields__"):
             raise ValueError(f"{name} is not a dataclass")
         read = {field: self.read(value, depth) for field, value in content.items()}
-        for field, hint in hints_of(found).items():
+        for field, hint in get_hints(found).items():
             if field not in read:
                 raise ValueError(f"{name}: {field} is missing")
             if not fits(read[field], hint):

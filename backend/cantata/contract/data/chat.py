@@ -71,7 +71,7 @@ class VideoPart:
 Part = TextPart | AudioPart | ImagePart | VideoPart
 
 
-def modality_of(part: Part) -> Modality:
+def get_modality(part: Part) -> Modality:
     """The kind of a part."""
     match part:
         case TextPart():

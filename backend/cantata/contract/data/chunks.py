@@ -40,7 +40,7 @@ class Codes:
 
     values: NDArray[np.int32]
     """[T, Q]; T may be 0 only in a final chunk."""
-    unheard: int = 0
+    context_frames: int = 0
     """How many of the first frames only prime the decoder, which drops their sound. On a request's
     first chunk only."""
     words: tuple[WordTiming, ...] = ()
@@ -49,13 +49,13 @@ class Codes:
     @property
     def units(self) -> int:
         """Number of frames that are heard."""
-        return len(self.values) - self.unheard
+        return len(self.values) - self.context_frames
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Join consecutive payloads, at least one."""
         values = np.concatenate([part.values for part in parts])
-        return cls(values, parts[0].unheard, _words_of(parts))
+        return cls(values, parts[0].context_frames, _collect_words(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +65,21 @@ class Rows:
 
     values: NDArray[np.float32]
     """[T, E]; T may be 0 only in a final chunk."""
-    unheard: int = 0
-    """For latents: how many of the first rows only prime the decoder, as in `Codes.unheard`."""
+    context_frames: int = 0
+    """For latents: first rows that only prime the decoder, as in `Codes.context_frames`."""
     words: tuple[WordTiming, ...] = ()
     """For latents: new word times, as in `Codes.words`."""
 
     @property
     def units(self) -> int:
         """Number of rows that are heard."""
-        return len(self.values) - self.unheard
+        return len(self.values) - self.context_frames
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Join consecutive payloads, at least one."""
         values = np.concatenate([part.values for part in parts])
-        return cls(values, parts[0].unheard, _words_of(parts))
+        return cls(values, parts[0].context_frames, _collect_words(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Pcm:
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Join consecutive payloads, at least one."""
-        return cls(np.concatenate([part.samples for part in parts]), _words_of(parts))
+        return cls(np.concatenate([part.samples for part in parts]), _collect_words(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Chunk(Generic[P_co]):
     on, not the stage."""
 
 
-def array_of(payload: Payload) -> NDArray[Any]:
+def to_array(payload: Payload) -> NDArray[Any]:
     """The array of a payload: its first field."""
     match payload:
         case Pcm():
@@ -190,5 +190,5 @@ def concatenate(chunks: Sequence[Chunk[Payload]]) -> Chunk[Payload]:
     return Chunk(first.request_id, first.port, 0, payload, last.final)
 
 
-def _words_of(parts: Sequence[Codes | Rows | Pcm]) -> tuple[WordTiming, ...]:
+def _collect_words(parts: Sequence[Codes | Rows | Pcm]) -> tuple[WordTiming, ...]:
     return tuple(word for part in parts for word in part.words)

@@ -22,7 +22,7 @@ from cantata.contract.data.chunks import (
     Pcm,
     Progress,
     Rows,
-    array_of,
+    to_array,
 )
 
 
@@ -55,11 +55,11 @@ def unpack(packed: Packed) -> list[Chunk[Payload]]:
     return [chunk for group in packed for chunk in _unpack_alike(group)]
 
 
-def _others_of(payload: Payload) -> tuple[Any, ...]:
+def _get_metadata(payload: Payload) -> tuple[Any, ...]:
     """The fields of a payload after its array."""
     match payload:
-        case Codes(_, unheard, words) | Rows(_, unheard, words):
-            return unheard, words
+        case Codes(_, context_frames, words) | Rows(_, context_frames, words):
+            return context_frames, words
         case Pcm(_, words):
             return (words,)
         case Image():
@@ -69,13 +69,13 @@ def _others_of(payload: Payload) -> tuple[Any, ...]:
 
 
 def _alikeness(chunk: Chunk[Payload]) -> tuple[Any, ...]:
-    array = array_of(chunk.payload)
+    array = to_array(chunk.payload)
     return chunk.port, type(chunk.payload), array.dtype, array.shape[1:]
 
 
 def _pack_alike(chunks: list[Chunk[Payload]]) -> ChunkGroup:
-    arrays = [array_of(chunk.payload) for chunk in chunks]
-    others = [_others_of(chunk.payload) for chunk in chunks]
+    arrays = [to_array(chunk.payload) for chunk in chunks]
+    others = [_get_metadata(chunk.payload) for chunk in chunks]
     extras = {
         number: (others[number], chunk.milestones)
         for number, chunk in enumerate(chunks)

@@ -97,7 +97,7 @@ class StageSpec:
         """The payloads that the stage makes, by port."""
         kind = PORTS[self.kind]
         replaced = {kind.replaces.get(port) for port in self.outputs}
-        own = {port: made for port, made in kind.outputs.items() if port not in replaced}
+        own = {port: output for port, output in kind.outputs.items() if port not in replaced}
         return {**own, **self.outputs}
 
 
@@ -150,12 +150,12 @@ class PipelineSpec:
     @property
     def client_edges(self) -> tuple[EdgeSpec, ...]:
         """The edges whose chunks the api receives."""
-        return self.inputs_of(CLIENT)
+        return self.get_inputs(CLIENT)
 
     @property
     def makes_sound(self) -> bool:
         """Whether any edge of sound ends at the client."""
-        return any(self._payload_of(edge) is Pcm for edge in self.client_edges)
+        return any(self._get_payload_type(edge) is Pcm for edge in self.client_edges)
 
     @property
     def sound(self) -> EdgeSpec:
@@ -164,10 +164,10 @@ class PipelineSpec:
         Raises:
             ConfigError: there is none, or more than one.
         """
-        heard = [edge for edge in self.client_edges if self._payload_of(edge) is Pcm]
-        if len(heard) != 1:
-            raise ConfigError(f"speech needs one edge of sound to {CLIENT!r}, not {len(heard)}")
-        return heard[0]
+        received = [edge for edge in self.client_edges if self._get_payload_type(edge) is Pcm]
+        if len(received) != 1:
+            raise ConfigError(f"speech needs one edge of sound to {CLIENT!r}, not {len(received)}")
+        return received[0]
 
     def stage(self, name: str) -> StageSpec:
         """A stage by its name.
@@ -177,11 +177,11 @@ class PipelineSpec:
         """
         return {stage.name: stage for stage in self.stages}[name]
 
-    def inputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
+    def get_inputs(self, name: str) -> tuple[EdgeSpec, ...]:
         """Edges that end in stage `name`, or at `CLIENT`."""
         return tuple(edge for edge in self.edges if edge.target == name)
 
-    def outputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
+    def get_outputs(self, name: str) -> tuple[EdgeSpec, ...]:
         """Edges that start in stage `name`."""
         return tuple(edge for edge in self.edges if edge.stage == name)
 
@@ -197,8 +197,8 @@ class PipelineSpec:
         """
         part = set(inputs).difference(without)
         for stage in self.stages:
-            heard = (edge for edge in self.inputs_of(stage.name) if edge.source not in without)
-            if stage.name not in without and any(edge.stage in part for edge in heard):
+            received = (edge for edge in self.get_inputs(stage.name) if edge.source not in without)
+            if stage.name not in without and any(edge.stage in part for edge in received):
                 part.add(stage.name)
         return tuple(stage for stage in self.stages if stage.name in part)
 
@@ -220,13 +220,13 @@ class PipelineSpec:
             declared, valid = list(stage.outputs), list(optional)
             raise ConfigError(f"stage {stage.name!r} declares ports {declared}; valid: {valid}")
         if stage.kind is StageKind.FEED_FORWARD and Pcm in stage.ports.values():
-            ends = [edge.source for edge in self.inputs_of(stage.name)]
+            ends = [edge.source for edge in self.get_inputs(stage.name)]
             if len(stage.ports) > 1 or ends:
                 raise ConfigError(
                     f"stage {stage.name!r} makes sound: that is its only port, and no edge ends "
                     f"there; ports: {list(stage.ports)}, edges from: {ends}"
                 )
-        used = {edge.port for edge in self.outputs_of(stage.name)}
+        used = {edge.port for edge in self.get_outputs(stage.name)}
         unused = [port for port in stage.ports if port not in used]
         if unused or not used:
             raise ConfigError(f"no edge starts at stage {stage.name!r}, ports {unused}")
@@ -245,7 +245,7 @@ class PipelineSpec:
             raise ConfigError(
                 f"edge {edge.source!r} -> {edge.target!r} runs against the order {names}"
             )
-        payload, accepts = self._payload_of(edge), self.stage(edge.target).accepts
+        payload, accepts = self._get_payload_type(edge), self.stage(edge.target).accepts
         if payload not in accepts:
             valid = [accepted.__name__ for accepted in accepts]
             raise ConfigError(
@@ -253,11 +253,13 @@ class PipelineSpec:
                 f"{edge.target!r} takes {valid}"
             )
 
-    def _payload_of(self, edge: EdgeSpec) -> type[Payload]:
+    def _get_payload_type(self, edge: EdgeSpec) -> type[Payload]:
         return self.stage(edge.stage).ports[edge.port]
 
 
 def _with_ports(stage: StageSpec, fed: Collection[str]) -> StageSpec:
     """The stage with those declared ports that feed an edge."""
-    outputs = {port: made for port, made in stage.outputs.items() if f"{stage.name}.{port}" in fed}
+    outputs = {
+        port: output for port, output in stage.outputs.items() if f"{stage.name}.{port}" in fed
+    }
     return replace(stage, outputs=outputs)

@@ -35,7 +35,7 @@ class RowProduct:
         weight = weight.detach().contiguous()
         self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, typical_rows)
 
-    def is_of(self, weight: torch.Tensor) -> bool:
+    def is_for(self, weight: torch.Tensor) -> bool:
         """Whether it was made from this tensor in its present state."""
         return self._made_of == _identity(weight)
 
@@ -66,10 +66,10 @@ class RowProducts:
         if not packed or (torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)):
             return functional.linear(rows, weight, bias)
         product = self._products.get(key)
-        if product is None or not product.is_of(weight):
+        if product is None or not product.is_for(weight):
             product = self._products[key] = RowProduct(weight)
-        made = product(rows.reshape(-1, rows.shape[-1]), bias)
-        return made.view(*rows.shape[:-1], weight.shape[0])
+        output = product(rows.reshape(-1, rows.shape[-1]), bias)
+        return output.view(*rows.shape[:-1], weight.shape[0])
 
 
 class RowLinear(nn.Linear):

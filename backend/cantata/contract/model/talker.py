@@ -158,7 +158,7 @@ class Talker(Protocol):
 class RecordableTalker(Protocol):
     """A talker whose completion of frames can be recorded and replayed (a CUDA graph)."""
 
-    def frames_of(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """Like `complete_frames`, but computed from the arguments only. It launches the same

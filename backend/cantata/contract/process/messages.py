@@ -63,11 +63,11 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
+class DrainStage:
     """Finish registered requests, accept no others, answer `Drained`, exit."""
 
 
-ToStage = Register | Extend | Abort | Credit | Ping | Drain
+ToStage = Register | Extend | Abort | Credit | Ping | DrainStage
 
 
 @dataclass(frozen=True, slots=True)

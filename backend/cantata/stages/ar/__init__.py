@@ -68,9 +68,9 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> 
     if ROWS in spec.ports and not isinstance(engine.talker, RowExporter):
         raise ConfigError(f"stage {spec.name!r} has a port {ROWS!r}; its model exports none")
     if (LATENTS in spec.ports) != isinstance(engine.talker, LatentTalker):
-        made = LATENTS if isinstance(engine.talker, LatentTalker) else CODES
+        output = LATENTS if isinstance(engine.talker, LatentTalker) else CODES
         raise ConfigError(
-            f"stage {spec.name!r} has ports {list(spec.ports)}; its model makes {made}"
+            f"stage {spec.name!r} has ports {list(spec.ports)}; its model makes {output}"
         )
     return ArStage(engine, deployment, exports_rows=ROWS in spec.ports)
 

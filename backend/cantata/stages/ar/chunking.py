@@ -17,7 +17,7 @@ from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows, WordTiming
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS
 from cantata.contract.model.talker import EosFrameIsAudio, LatentTalker
-from cantata.stages.ar.frames import Ending, NewFrame
+from cantata.stages.ar.frames import NewFrame, StopReason
 from cantata.stages.ar.talker_step import ServedTalker
 
 
@@ -59,17 +59,17 @@ class Chunking:
 
     def frame(self, sending: Sending, new: NewFrame) -> Chunk[Payload]:
         """A request's new frame; the last one's chunk is final."""
-        values, unheard = new.values, 0
+        values, context_frames = new.values, 0
         index, sending.num_frames = sending.num_frames, sending.num_frames + 1
-        stopped = new.ending is Ending.END_CODE
+        stopped = new.ending is StopReason.END_CODE
         if stopped and not self._speaks_end:
             values = values[:0]
         final = stopped or sending.num_frames == sending.max_frames
         if sending.context is not None:
             context = self._as_sent(sending.context)
-            values, unheard = np.concatenate([context, values]), len(context)
+            values, context_frames = np.concatenate([context, values]), len(context)
         words, sending.words, sending.context = sending.words, (), None
-        return self._chunk(new.request_id, index, values, final, unheard, words)
+        return self._chunk(new.request_id, index, values, final, context_frames, words)
 
     def silence(self, request_id: str) -> list[Chunk[Payload]]:
         """The only chunks of a request that has nothing to say."""
@@ -95,12 +95,12 @@ class Chunking:
         index: int,
         values: NDArray[Any],
         final: bool,
-        unheard: int = 0,
+        context_frames: int = 0,
         words: tuple[WordTiming, ...] = (),
     ) -> Chunk[Payload]:
         if self._makes_latents:
-            return Chunk(request_id, LATENTS, index, Rows(values, unheard), final)
-        return Chunk(request_id, CODES, index, Codes(values, unheard, words), final)
+            return Chunk(request_id, LATENTS, index, Rows(values, context_frames), final)
+        return Chunk(request_id, CODES, index, Codes(values, context_frames, words), final)
 
     def _as_sent(self, frames: torch.Tensor) -> NDArray[Any]:
         """int32 codes or float32 latents."""

@@ -35,7 +35,7 @@ from cantata.stages.ar.cpu_attention import check_head_size
 from cantata.stages.ar.cpu_norms import kernel_config
 from cantata.stages.ar.environment import let_threads_wake_in_time
 from cantata.stages.ar.frame_output import frame_of_logprobs
-from cantata.stages.ar.frames import Ending, FrameRequest, NewFrame
+from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
 from cantata.stages.ar.served_model import LOAD_FORMAT
 from cantata.stages.ar.talker_step import ServedTalker
 
@@ -46,7 +46,7 @@ _PLACEHOLDER = 0
 _CPU_WORKER = "cantata.stages.ar.runner_v1.TalkerCpuWorker"
 
 
-_ENDINGS = {FinishReason.STOP: Ending.END_CODE, FinishReason.LENGTH: Ending.LENGTH}
+_ENDINGS = {FinishReason.STOP: StopReason.END_CODE, FinishReason.LENGTH: StopReason.LENGTH}
 """Any other reason from vLLM is a fault."""
 
 
@@ -142,8 +142,8 @@ class TalkerEngine:
 
 def _new_frame(output: EngineCoreOutput) -> NewFrame:
     reason = output.finish_reason
-    ending = None if reason is None else _ENDINGS.get(reason, Ending.FAULT)
-    if ending is Ending.FAULT:
+    ending = None if reason is None else _ENDINGS.get(reason, StopReason.FAULT)
+    if ending is StopReason.FAULT:
         return NewFrame(output.request_id, np.empty((1, 0), np.int32), ending)
     return NewFrame(output.request_id, frame_of_logprobs(output.new_logprobs), ending)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cantata.stages.ar.talker_step import ServedTalker
 
 
-class Ending(Enum):
+class StopReason(Enum):
     """Why a request makes no more frames."""
 
     END_CODE = "end code"
@@ -28,7 +28,7 @@ class NewFrame:
     request_id: str
     values: NDArray[Any]
     """[1, Q] int32 codes or [1, E] float32 latents; meaningless after a fault."""
-    ending: Ending | None
+    ending: StopReason | None
     """None: the request continues."""
 
 

@@ -15,9 +15,9 @@ import torch
 
 from cantata.config import ArDeployment
 from cantata.contract.model.plain_talker import AttentionMemory, PlainTalker
-from cantata.stages.ar.frames import Ending, FrameRequest, NewFrame
+from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
 from cantata.stages.ar.request_state import RequestStates
-from cantata.stages.ar.talker_step import ServedTalker, TalkerStep, layout_of, pad_rows
+from cantata.stages.ar.talker_step import ServedTalker, TalkerStep, get_layout, pad_rows
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class PlainEngine:
         states = RequestStates(
             slots=deployment.slots,
             max_model_len=deployment.max_model_len,
-            layout=layout_of(talker),
+            layout=get_layout(talker),
             hidden_size=talker.hidden_size,
             dtype=torch.float32,
             device=torch.device("cpu"),
@@ -79,7 +79,7 @@ class PlainEngine:
         run, talker = self._running[request_id], self._plain
         first = run.prompt_len - 1 + run.num_frames if run.num_frames else 0
         count = 1 if run.num_frames else run.prompt_len
-        slot = self._step.states.slot_of(request_id)
+        slot = self._step.states.get_slot(request_id)
         self._step.schedule([slot], np.array([first]), np.array([count]))
         run.memory.advance(count)
         positions = torch.arange(first, first + count)
@@ -88,11 +88,11 @@ class PlainEngine:
         tokens, frames = self._step.sample(talker.compute_logits(talker.sampled_hidden)[:1])
         run.num_frames += 1
         values = frames.numpy().astype(np.float32 if frames.is_floating_point() else np.int32)
-        ending: Ending | None = None
+        ending: StopReason | None = None
         if talker.end_code is not None and tokens[0] == talker.end_code:
-            ending = Ending.END_CODE
+            ending = StopReason.END_CODE
         elif run.num_frames == run.max_frames:
-            ending = Ending.LENGTH
+            ending = StopReason.LENGTH
         if ending is not None:
             del self._running[request_id]
         return NewFrame(request_id, values, ending)

@@ -78,7 +78,7 @@ def frames_allowed(num_rows: int, prompt_len: int, max_frames: int, *, open: boo
     return min(max_frames, num_rows - prompt_len + 1) if open else max_frames
 
 
-def salt_of(prompt: TalkerPrompt) -> str:
+def build_salt(prompt: TalkerPrompt) -> str:
     """A hash of what the prefilled positions hold.
 
     WHY: vLLM identifies a prompt by its token ids, and placeholders are all equal.

@@ -40,7 +40,7 @@ class Recordable(Talker, RecordableTalker, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class KernelVariant:
     """Steps that launch the same kernels."""
 
     is_sampled: bool = False
@@ -62,17 +62,17 @@ class RecordedFrames:
 
     def __init__(self, talker: Recordable, states: RequestStates) -> None:
         self._talker = talker
-        self._most_frames = states.frames.shape[1]
-        self._known = {kind.steps for kind in kinds_of(talker)}
+        self._max_frames = states.frames.shape[1]
+        self._known = {kind.steps for kind in iterate_kinds(talker)}
         """Numbers of steps that need no line in the log: recorded, or named there already."""
-        most_requests = max(states.scratch_slot, talker.min_rows)
+        max_requests = max(states.scratch_slot, talker.min_rows)
         device = states.frames.device
-        self._graphs: dict[Kind, RowGraphs] = {}
-        for kind in kinds_of(talker):
+        self._graphs: dict[KernelVariant, RowGraphs] = {}
+        for kind in iterate_kinds(talker):
             graphs = RowGraphs(partial(self._completed, kind), device, WHAT)
             self._graphs[kind] = graphs
             spare = self._tensors(*_spare(talker, states, kind))
-            if not graphs.capture(spare, most_requests):
+            if not graphs.capture(spare, max_requests):
                 break
 
     def __call__(
@@ -90,18 +90,18 @@ class RecordedFrames:
         for row, count in enumerate(draws.steps):
             if count:
                 groups.setdefault(count if count in recorded else None, []).append(row)
-        made = torch.zeros_like(draws.previous)
+        output = torch.zeros_like(draws.previous)
         for steps, rows in groups.items():
             index = torch.tensor(rows).to(hidden.device, non_blocking=True)
             part = (hidden[index], code0[index], _chosen(draws, index, rows))
-            made[index] = self._plain(*part) if steps is None else self._alike(*part, steps)
-        return made
+            output[index] = self._plain(*part) if steps is None else self._alike(*part, steps)
+        return output
 
     def _alike(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws, steps: int | None = None
     ) -> torch.Tensor:
         """Frames of one kind."""
-        kind = Kind(draws.is_sampled, draws.repetition is not None, steps)
+        kind = KernelVariant(draws.is_sampled, draws.repetition is not None, steps)
         graphs, inputs = self._graphs.get(kind), self._tensors(hidden, code0, draws)
         if graphs is None or not graphs.holds(*inputs):
             return self._plain(hidden, code0, draws)
@@ -128,11 +128,11 @@ class RecordedFrames:
         if draws.repetition is None:
             return inputs
         spoken = draws.repetition.spoken
-        missing = self._most_frames - spoken.shape[1]
+        missing = self._max_frames - spoken.shape[1]
         whole = functional.pad(spoken, (0, 0, 0, missing), value=-1)
         return *inputs, whole, draws.repetition.penalty
 
-    def _completed(self, kind: Kind, *tensors: torch.Tensor) -> torch.Tensor:
+    def _completed(self, kind: KernelVariant, *tensors: torch.Tensor) -> torch.Tensor:
         """[R, Q] or [R, E]; the inverse of `_tensors`, then the talker."""
         hidden, code0, uniforms, temperature, top_k, top_p, *others = tensors
         sampling = CodeSampling(temperature, top_k, top_p)
@@ -144,7 +144,7 @@ class RecordedFrames:
             draws = replace(draws, repetition=RepetitionPenalty(*others))
         if kind.steps is not None:
             draws = replace(draws, steps=(kind.steps,) * len(hidden))
-        return self._talker.frames_of(hidden, code0, draws)
+        return self._talker.make_frames(hidden, code0, draws)
 
 
 def recorded_embedding(talker: Recordable, states: RequestStates) -> RowGraphs:
@@ -156,18 +156,18 @@ def recorded_embedding(talker: Recordable, states: RequestStates) -> RowGraphs:
     return graphs
 
 
-def kinds_of(talker: Talker) -> Iterator[Kind]:
+def iterate_kinds(talker: Talker) -> Iterator[KernelVariant]:
     """What is worth recording of this talker."""
     if isinstance(talker, SteppedTalker):
-        yield from (Kind(steps=count) for count in talker.usual_steps)
+        yield from (KernelVariant(steps=count) for count in talker.usual_steps)
     elif isinstance(talker, LatentTalker):
-        yield Kind()
+        yield KernelVariant()
     else:
-        yield from (Kind(*flags) for flags in product((True, False), repeat=2))
+        yield from (KernelVariant(*flags) for flags in product((True, False), repeat=2))
 
 
 def _spare(
-    talker: Talker, states: RequestStates, kind: Kind
+    talker: Talker, states: RequestStates, kind: KernelVariant
 ) -> tuple[torch.Tensor, torch.Tensor, FrameDraws]:
     """A request that is nobody's: zeros, greedy, without history."""
     scores, frame = states.temperature[-1:, 0], states.frames[-1:, 0]

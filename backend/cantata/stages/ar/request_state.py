@@ -219,7 +219,7 @@ class RequestStates:
         if slot is not None:
             self._free.append(slot)
 
-    def slot_of(self, request_id: str) -> int:
+    def get_slot(self, request_id: str) -> int:
         """The slot of a request that is held."""
         return self._slot_of[request_id]
 

@@ -59,7 +59,7 @@ class RowSupply:
     def _rows_ahead(self, request_id: str) -> int:
         """Rows after the one that the request's next position takes."""
         states = self._states
-        slot = states.slot_of(request_id)
+        slot = states.get_slot(request_id)
         position = states.prompt_len[slot] - 1 + states.num_frames[slot]
         return int(states.last_row[slot] - position)
 

@@ -47,7 +47,7 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
         step = talker.talker_step
         request_ids = batch.req_ids
         step.schedule(
-            [step.states.slot_of(request_id) for request_id in request_ids],
+            [step.states.get_slot(request_id) for request_id in request_ids],
             batch.num_computed_tokens_cpu[: batch.num_reqs],
             np.array([scheduler_output.num_scheduled_tokens[r] for r in request_ids]),
         )

@@ -21,7 +21,7 @@ from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
 from cantata.contract.model.talker import RowExporter, Talker
 from cantata.stages.ar.request_state import RequestStates
-from cantata.stages.ar.talker_step import TalkerStep, layout_of, pad_rows
+from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
 
 LOAD_FORMAT = "cantata"
 
@@ -39,7 +39,7 @@ class ServedTalkerMixin:
         states = RequestStates(
             slots=vllm_config.scheduler_config.max_num_seqs,
             max_model_len=config.max_model_len,
-            layout=layout_of(self),  # type: ignore[arg-type]
+            layout=get_layout(self),  # type: ignore[arg-type]
             hidden_size=config.get_hidden_size(),
             dtype=config.dtype,
             device=torch.device(vllm_config.device_config.device),

@@ -20,13 +20,13 @@ from cantata.contract.model.embedding_source import EmbeddingSource, TalkerPromp
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.stages.ar.chunking import Chunking, Sending
-from cantata.stages.ar.frames import Ending, FrameEngine, FrameRequest
+from cantata.stages.ar.frames import FrameEngine, FrameRequest, StopReason
 from cantata.stages.ar.prompts import (
+    build_salt,
     check_positions,
     check_prompt,
     frames_allowed,
     resolve_sampling,
-    salt_of,
 )
 from cantata.stages.ar.row_supply import RowSupply
 from cantata.stages.common.plugin_call import plugin_call
@@ -175,7 +175,7 @@ class ArStage:
             failures.append((request_id, error))
         for output in self._engine.step() if self._engine.has_work() else ():
             request_id = output.request_id
-            if output.ending is Ending.FAULT:
+            if output.ending is StopReason.FAULT:
                 failures.append((request_id, RequestFailed("the engine ended the request")))
                 self._free(request_id)
                 continue
@@ -204,7 +204,7 @@ class ArStage:
         """The rows of the positions that this step has computed."""
         exported = self._talker.talker_step.take_exported()
         for request_id, held in self._held.items():
-            rows = exported.get(self._states.slot_of(request_id))
+            rows = exported.get(self._states.get_slot(request_id))
             final = request_id in ended
             yield from self._chunking.rows(request_id, held.sending, rows, final=final)
 
@@ -290,14 +290,14 @@ class ArStage:
             )
 
     def _num_rows(self, request_id: str) -> int:
-        return int(self._states.last_row[self._states.slot_of(request_id)]) + 1
+        return int(self._states.last_row[self._states.get_slot(request_id)]) + 1
 
     def _salt(self, request_id: str, prompt: TalkerPrompt) -> str | None:
         if not self._deployment.prefix_caching or prompt.token_ids is not None:
             return None
         # WHY: block hashes include only code 0 of generated positions. With less memory than the
         # slots may need, a request that computes its own again must not find another's.
-        return salt_of(prompt) if self._deployment.kv_positions is None else request_id
+        return build_salt(prompt) if self._deployment.kv_positions is None else request_id
 
     def _end(self, request_id: str) -> None:
         """Free a request that vLLM has ended, or still considers running."""

@@ -53,7 +53,7 @@ class ServedTalker(Talker, Protocol):
     """[N or more, E]: of a `RowExporter`, what leaves of the last forward pass."""
 
 
-def layout_of(talker: Talker) -> Layout:
+def get_layout(talker: Talker) -> Layout:
     """What the engine keeps for a talker's positions and frames."""
     own_draws = talker.law_draws if isinstance(talker, FirstCodebookSampler) else 0
     layout = Layout(
@@ -159,8 +159,8 @@ class TalkerStep:
             frames = states.frames[self._index(slot[fed_back]), self._index(frame[fed_back])]
             embed = self._recorded_embedding or self._talker.embed_frames
             embedded = embed(self._padded(frames))[: fed_back.size]
-            taken = inputs[:, : embedded.shape[1]]
-            taken.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
+            consumed = inputs[:, : embedded.shape[1]]
+            consumed.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
         return inputs
 
     def rotary_positions(self) -> torch.Tensor | None:

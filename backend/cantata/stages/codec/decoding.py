@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.model.codec import BlockDecoder, Decoder, StreamingDecoder
-from cantata.stages.codec.frames import tensor_of
+from cantata.stages.codec.frames import to_tensor
 
 DecodeCall = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
 """As `StreamingDecoder.decode`."""
@@ -78,7 +78,7 @@ class FrameByFrame:
 
     def decode(self, state: Any, rows: Sequence[Queued], units: int) -> list[Decoded]:
         """All rows in one call."""
-        frames = tensor_of([np.stack(row.frames[:units]) for row in rows])
+        frames = to_tensor([np.stack(row.frames[:units]) for row in rows])
         slots = torch.tensor([row.slot for row in rows])
         samples = self._call(state, slots, frames)
         channels = self.decoder.channels
@@ -104,24 +104,24 @@ class BlockByBlock:
     def decode(self, state: Any, rows: Sequence[Queued], units: int) -> list[Decoded]:
         """The next block of each row."""
         seen = self.unit_frames + self._ahead
-        frames = [tensor_of(row.frames[:seen]) for row in rows]
+        frames = [to_tensor(row.frames[:seen]) for row in rows]
         last = [row.complete and len(row.frames) <= self.unit_frames for row in rows]
         slots = torch.tensor([row.slot for row in rows])
         samples = self.decoder.decode_blocks(state, slots, frames, last)
         return [
-            Decoded(min(self.unit_frames, len(row.frames)), self._checked(made))
-            for row, made in zip(rows, samples, strict=True)
+            Decoded(min(self.unit_frames, len(row.frames)), self._checked(output))
+            for row, output in zip(rows, samples, strict=True)
         ]
 
     def _checked(self, samples: torch.Tensor) -> NDArray[np.float32]:
         if samples.ndim != 2 or samples.shape[1] != self.decoder.channels:
             shape, channels = list(samples.shape), self.decoder.channels
             raise RuntimeError(f"the decoder made {shape} samples; it must be [N, {channels}]")
-        made: NDArray[np.float32] = samples.to("cpu", torch.float32).numpy()
-        return made
+        output: NDArray[np.float32] = samples.to("cpu", torch.float32).numpy()
+        return output
 
 
-def decoding_of(decoder: StreamingDecoder | BlockDecoder) -> Decoding:
+def choose_decoding(decoder: StreamingDecoder | BlockDecoder) -> Decoding:
     """How to feed this decoder."""
     if isinstance(decoder, BlockDecoder):
         return BlockByBlock(decoder)

@@ -26,7 +26,7 @@ def problem_with(payload: Payload, decoder: Decoder) -> str | None:
     return _problem_with_codes(payload, decoder)
 
 
-def tensor_of(frames: Sequence[NDArray[Any]]) -> torch.Tensor:
+def to_tensor(frames: Sequence[NDArray[Any]]) -> torch.Tensor:
     """T frames -> [T, Q] int64 codes or [T, E] float32 latents; or B streams' -> [B, T, Q or E]."""
     stacked = torch.from_numpy(np.stack(frames))
     return stacked if stacked.is_floating_point() else stacked.long()

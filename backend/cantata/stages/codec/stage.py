@@ -31,7 +31,7 @@ from cantata.contract.process.stage import StepResult, Working
 from cantata.plugins import resolve
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 from cantata.scheduling.jitter import JitterEstimator
-from cantata.stages.codec.decoding import Decoded, Queued, decoding_of
+from cantata.stages.codec.decoding import Decoded, Queued, choose_decoding
 from cantata.stages.codec.frames import Frames, problem_with
 from cantata.stages.codec.recorded import SPARE_SLOTS, recorded, spare_slots
 from cantata.stages.codec.room import check_room
@@ -91,7 +91,7 @@ class _Stream:
     """Seconds of the model's sound that the listener plays in one second."""
     frames: list[NDArray[Any]] = field(default_factory=list)
     """Not decoded yet: [Q] codes or [E] latents each."""
-    unheard_frames: int = 0
+    context_frames_left: int = 0
     """The first of them only prime the decoder: their sound is dropped."""
     leading_silence: int = 0
     """Samples that the decoder makes before its sound begins and that are still to be dropped."""
@@ -132,7 +132,7 @@ class CodecStage:
         self._decoder = decoder
         self._leading_silence = decoder.leading_silence if isinstance(decoder, LateDecoder) else 0
         if recorded_on is None:
-            self._decoding = decoding_of(decoder)
+            self._decoding = choose_decoding(decoder)
             self._state = decoder.init_state(deployment.slots)
         else:
             assert not isinstance(decoder, BlockDecoder), "only steps over frames are recorded"
@@ -203,9 +203,9 @@ class CodecStage:
 
     def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Queue frames for decoding; a malformed chunk fails its own request only."""
-        heard = [stream for stream in self._streams.values() if not stream.batch]
-        beginning = sum(stream.started_s is None for stream in heard)
-        self._jitter.delivered(self._clock(), beginning=beginning, listeners=len(heard))
+        received = [stream for stream in self._streams.values() if not stream.batch]
+        beginning = sum(stream.started_s is None for stream in received)
+        self._jitter.delivered(self._clock(), beginning=beginning, listeners=len(received))
         for chunk in chunks:
             stream = self._streams.get(chunk.request_id)
             if stream is None:
@@ -217,7 +217,7 @@ class CodecStage:
                 continue
             stream.received_chunks += 1
             stream.delivery = self._jitter.deliveries
-            stream.unheard_frames += frames.unheard
+            stream.context_frames_left += frames.context_frames
             stream.frames.extend(frames.values)
             stream.words.extend(frames.words)
             stream.complete = chunk.final
@@ -277,9 +277,11 @@ class CodecStage:
         if chunk.index != stream.received_chunks or stream.complete:
             return f"expected chunk {stream.received_chunks}, got {chunk.index}"
         in_blocks = self._decoding.unit_frames > 1
-        most_unheard = 0 if stream.received_chunks or in_blocks else len(frames.values)
-        if not 0 <= frames.unheard <= most_unheard:
-            return f"expected at most {most_unheard} unheard frames, got {frames.unheard}"
+        max_context_frames = 0 if stream.received_chunks or in_blocks else len(frames.values)
+        if not 0 <= frames.context_frames <= max_context_frames:
+            return (
+                f"expected at most {max_context_frames} context frames, got {frames.context_frames}"
+            )
         return None
 
     def _is_held(self, stream: _Stream) -> bool:
@@ -298,7 +300,7 @@ class CodecStage:
             return False
         others = (other for other in self._streams.values() if other is not stream)
         return self._jitter.should_hold_first_packet(
-            len(stream.frames) - stream.unheard_frames,
+            len(stream.frames) - stream.context_frames_left,
             complete=stream.complete,
             stretch=stream.stretch,
             others_speak=any(not other.complete for other in others),
@@ -311,7 +313,7 @@ class CodecStage:
         # Rounded up: a unit may be more than the listener can ever have credit for.
         units = -(-affordable // self._decoding.unit_frames)
         ready = self._decoding.ready_units(_queued(stream))
-        return max(0, min(ready, stream.unheard_frames + units))
+        return max(0, min(ready, stream.context_frames_left + units))
 
     def _view(self, stream: _Stream) -> StreamView:
         deadline_s = math.inf
@@ -324,7 +326,7 @@ class CodecStage:
             self._ready_units(stream),
             started,
             deadline_s,
-            stream.unheard_frames,
+            stream.context_frames_left,
             self._jitter.reserve_frames(stream.stretch),
         )
 
@@ -335,17 +337,17 @@ class CodecStage:
         queued = [_queued(stream) for _, stream in rows]
         decoded = self._decoding.decode(self._state, queued, batch.frames)
         emitted = [
-            self._emit(request_id, stream, made)
-            for (request_id, stream), made in zip(rows, decoded, strict=True)
+            self._emit(request_id, stream, output)
+            for (request_id, stream), output in zip(rows, decoded, strict=True)
         ]
         return [chunk for chunk in emitted if chunk is not None]
 
     def _emit(self, request_id: str, stream: _Stream, decoded: Decoded) -> Chunk[Pcm] | None:
         """The new sound of a stream; None while nothing of it is heard."""
         del stream.frames[: decoded.frames]
-        unheard = min(decoded.frames, stream.unheard_frames)
-        stream.unheard_frames -= unheard
-        samples = decoded.samples[unheard * self._decoder.samples_per_frame :]
+        context_frames = min(decoded.frames, stream.context_frames_left)
+        stream.context_frames_left -= context_frames
+        samples = decoded.samples[context_frames * self._decoder.samples_per_frame :]
         silent = min(len(samples), stream.leading_silence)
         stream.leading_silence -= silent
         samples = samples[silent:]

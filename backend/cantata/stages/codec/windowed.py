@@ -74,8 +74,8 @@ class WindowedDecoder:
             by_position[self._phase(position)].append(row)
         parts: dict[int, torch.Tensor] = {}
         for rows in by_position.values():
-            made = self._decode_together(state, slots[rows], codes[rows])
-            parts |= dict(zip(rows, made, strict=True))
+            output = self._decode_together(state, slots[rows], codes[rows])
+            parts |= dict(zip(rows, output, strict=True))
         state.positions[slots] += frames
         return torch.stack([parts[row] for row in range(len(slots))])
 
@@ -87,16 +87,16 @@ class WindowedDecoder:
     def _decode_together(
         self, state: WindowedState, slots: torch.Tensor, codes: torch.Tensor
     ) -> torch.Tensor:
-        position, made = int(state.positions[slots[0]]), []
+        position, output = int(state.positions[slots[0]]), []
         while codes.shape[1]:
             if position % self._chunk == 0:
                 self._begin_window(state, slots, min(position, self._context))
             now, codes = codes.tensor_split([self._chunk - position % self._chunk], dim=1)
-            made.append(self._inner.decode(state.inner, slots, now))
+            output.append(self._inner.decode(state.inner, slots, now))
             seen = torch.cat([state.recent[slots], now], dim=1)
             state.recent[slots] = seen[:, seen.shape[1] - self._context :]
             position += now.shape[1]
-        return torch.cat(made, dim=1)
+        return torch.cat(output, dim=1)
 
     def _begin_window(self, state: WindowedState, slots: torch.Tensor, context: int) -> None:
         self._inner.reset(state.inner, slots)

@@ -34,22 +34,22 @@ class RowGraphs:
         self._graphs = ShapeGraphs(function, device)
         self._spares: dict[RowShapes, tuple[torch.Tensor, ...]] = {}
 
-    def capture(self, spare: Sequence[torch.Tensor], most_rows: int) -> bool:
-        """Capture the function for up to `most_rows` rows of one form.
+    def capture(self, spare: Sequence[torch.Tensor], max_rows: int) -> bool:
+        """Capture the function for up to `max_rows` rows of one form.
 
         It is called with nothing but spare rows. What cannot be captured is logged and called
         plainly later.
 
         Args:
             spare: [1, ...] each: a row that belongs to nobody, on the devices of later inputs.
-            most_rows: at least 1.
+            max_rows: at least 1.
 
         Returns:
             Whether everything was captured.
         """
         self._spares[_row_shapes(spare)] = tuple(spare)
         rows = 1
-        while rows < 2 * most_rows:
+        while rows < 2 * max_rows:
             try:
                 self._graphs.capture(*(_repeated(one, rows) for one in spare))
             except RuntimeError as error:  # torch's only one: no memory, a value is read, ...

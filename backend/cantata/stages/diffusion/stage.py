@@ -213,12 +213,12 @@ class DiffusionStage:
         held = [job for job in outcome.jobs if self._holds(job)]
         now_s = self._clock()
         if isinstance(outcome, Begun):
-            chunks = self._begun(held, now_s)
+            chunks = self._started(held, now_s)
         else:
             chunks = self._advanced(outcome, held, now_s)
         return chunks + self._signs_of_life(now_s)
 
-    def _begun(self, jobs: Sequence[Job], now_s: float) -> list[Chunk[Payload]]:
+    def _started(self, jobs: Sequence[Job], now_s: float) -> list[Chunk[Payload]]:
         for job in jobs:
             job.reported_s = now_s
         return self._progress(jobs, {}, now_s)
@@ -245,8 +245,8 @@ class DiffusionStage:
 
     def _signs_of_life(self, now_s: float) -> list[Chunk[Payload]]:
         """Of jobs that nobody has heard of for long."""
-        told = (job for job in self._jobs.values() if self._shows_progress or not job.draws)
-        return [job.sign_of_life(now_s) for job in told if _is_overdue(job, now_s)]
+        reporting = (job for job in self._jobs.values() if self._shows_progress or not job.draws)
+        return [job.sign_of_life(now_s) for job in reporting if _is_overdue(job, now_s)]
 
     def _end(self, job: Job) -> None:
         del self._jobs[job.request_id]

@@ -8,7 +8,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from cantata.contract.data.chunks import array_of
+from cantata.contract.data.chunks import to_array
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.feed_forward import FeedForwardOutput
 from cantata.contract.process.steps import ReuseReport
@@ -41,7 +41,7 @@ class Computations:
     def __init__(self, limit_bytes: int) -> None:
         self._waiting: list[_Computation] = []
         self._running: list[_Computation] = []
-        self._kept: LRUCache[bytes, FeedForwardOutput] = LRUCache(limit_bytes, _size_of)
+        self._kept: LRUCache[bytes, FeedForwardOutput] = LRUCache(limit_bytes, _measure_size)
         self._encodes = self._hits = self._joined = 0
 
     @property
@@ -104,10 +104,10 @@ class Computations:
     def _keep(self, key: bytes | None, outcome: Outcome) -> None:
         if key is None or isinstance(outcome, CantataError):
             return
-        if _size_of(outcome) <= self._kept.maxsize:
+        if _measure_size(outcome) <= self._kept.maxsize:
             self._kept[key] = outcome
 
 
-def _size_of(output: FeedForwardOutput) -> int:
+def _measure_size(output: FeedForwardOutput) -> int:
     """Bytes of an output's arrays."""
-    return sum(array_of(payload).nbytes for payload in output.values())
+    return sum(to_array(payload).nbytes for payload in output.values())

@@ -242,10 +242,10 @@ class FeedForwardStage:
         """The outcome, or what is wrong with it."""
         if isinstance(outcome, CantataError):
             return outcome
-        made = {port: type(payload) for port, payload in outcome.items()}
-        if made != dict(self._ports):
+        result = {port: type(payload) for port, payload in outcome.items()}
+        if result != dict(self._ports):
             names = [
-                {p: kind.__name__ for p, kind in ports.items()} for ports in (made, self._ports)
+                {p: kind.__name__ for p, kind in ports.items()} for ports in (result, self._ports)
             ]
             return RequestFailed(f"the model made {names[0]}; its ports are {names[1]}")
         return outcome

@@ -189,5 +189,5 @@ class SynthesisStage:
             raise RequestFailed(f"the model made {type(part).__name__}; its port takes Pcm")
         shape, channels = part.samples.shape, self._model.channels
         if len(shape) != 2 or shape[1] != channels or part.samples.dtype != np.float32:
-            made = f"{list(shape)} samples of {part.samples.dtype}"
-            raise RequestFailed(f"the model made {made}; they must be [N, {channels}] float32")
+            output = f"{list(shape)} samples of {part.samples.dtype}"
+            raise RequestFailed(f"the model made {output}; they must be [N, {channels}] float32")

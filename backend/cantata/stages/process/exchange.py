@@ -14,7 +14,7 @@ from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import FromStage, Output, ToStage
 from cantata.ipc.base import ChunkSender
 from cantata.ipc.chunk_accumulator import ChunkAccumulator
-from cantata.ipc.chunk_message import problem_of as payload_problem
+from cantata.ipc.chunk_message import find_problem as payload_problem
 from cantata.ipc.socket import SocketReceiver
 from cantata.ipc.wire import BlockingChannel, BrokenChannel
 from cantata.stages.process.first_chunks import FirstChunks
@@ -123,7 +123,7 @@ class Exchange:
         if self._hold is not None:
             self._hold.drop(request_id)
 
-    def problem_of(self, chunk: Chunk[Payload]) -> str | None:
+    def find_problem(self, chunk: Chunk[Payload]) -> str | None:
         """Why this chunk of the stage cannot be sent; None if it can."""
         declared = self._declared.get(chunk.port)
         if declared is None:

@@ -19,8 +19,8 @@ from cantata.contract.process.messages import (
     Abort,
     Aborted,
     Credit,
-    Drain,
     Drained,
+    DrainStage,
     Extend,
     Failed,
     Measured,
@@ -30,7 +30,7 @@ from cantata.contract.process.messages import (
     ToStage,
 )
 from cantata.contract.process.stage import Stage
-from cantata.ipc.shared_heartbeat import Phase, SharedHeartbeat
+from cantata.ipc.shared_heartbeat import HeartbeatPhase, SharedHeartbeat
 from cantata.scheduling.edf_queue import EdfQueue
 from cantata.stages.process.exchange import UNLIMITED_CREDIT, Exchange
 from cantata.stages.process.measuring import StepWatch, frames_in
@@ -43,7 +43,7 @@ INTAKE_SHARE = 0.4
 
 
 @contextmanager
-def _unmarked(phase: Phase, request_id: str = "") -> Iterator[None]:
+def _unmarked(phase: HeartbeatPhase, request_id: str = "") -> Iterator[None]:
     yield
 
 
@@ -71,7 +71,7 @@ class StageLoop:
         self._edf_queue: EdfQueue[Register] = EdfQueue(period_s or 0.0)
         self._working: Callable[..., AbstractContextManager[None]] = heartbeat.during
         """Marks the calls of this thread."""
-        watched = stage.start_thread(lambda: heartbeat.during(Phase.BEGINNING))
+        watched = stage.start_thread(lambda: heartbeat.during(HeartbeatPhase.BEGINNING))
         if watched is not None:
             # The stage's thread marks its calls. Those of this one take no time.
             self._working = _unmarked
@@ -122,7 +122,7 @@ class StageLoop:
     def _without_undeclared(self, chunks: Sequence[Chunk[Payload]]) -> Sequence[Chunk[Payload]]:
         """These chunks, less those of requests with one that the stage's ports do not declare; such
         requests fail."""
-        problems = {c.request_id: p for c in chunks if (p := self._exchange.problem_of(c))}
+        problems = {c.request_id: p for c in chunks if (p := self._exchange.find_problem(c))}
         for request_id, problem in problems.items():
             self._stage.abort(request_id)
             self._fail(request_id, RequestFailed(problem))
@@ -141,7 +141,7 @@ class StageLoop:
         # reading one message of every edge in `ready` is safe.
         while self._take_in(due_s) and ready:
             for chunks in self._exchange.chunks(ready):
-                with self._working(Phase.STEADY):
+                with self._working(HeartbeatPhase.STEADY):
                     self._stage.receive(chunks)
             ready = self._exchange.edges()
 
@@ -189,14 +189,14 @@ class StageLoop:
                 counts = {**self._stage.counts(), **self._exchange.counts}
                 report, held = self._watch.report, self._heartbeat.held
                 self._exchange.send(Pong(number, counts, report, held, self._stage.reuse))
-            case Drain():
+            case DrainStage():
                 self._draining = True
 
     def _add(self, register: Register) -> None:
         request_id = register.request_id
         with of_request(request_id):
             try:
-                with self._working(Phase.BEGINNING, request_id):
+                with self._working(HeartbeatPhase.BEGINNING, request_id):
                     self._stage.add(
                         request_id,
                         register.payload,
@@ -220,7 +220,7 @@ class StageLoop:
             self._add(register)
         with of_request(request_id):
             try:
-                with self._working(Phase.BEGINNING, request_id):
+                with self._working(HeartbeatPhase.BEGINNING, request_id):
                     self._stage.extend(request_id, message.payload, final=message.final)
             except CantataError as error:
                 self._fail(request_id, error)
@@ -229,7 +229,7 @@ class StageLoop:
         self._edf_queue.take(request_id)
         with of_request(request_id):
             logger.debug("aborted")
-            with self._working(Phase.STEADY, request_id):
+            with self._working(HeartbeatPhase.STEADY, request_id):
                 self._stage.abort(request_id)
         self._heartbeat.remove(request_id)
         self._exchange.forget(request_id)

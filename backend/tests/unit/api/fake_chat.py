@@ -53,7 +53,7 @@ class ChatBehaviour:
     error: Exception | None = None
     calls: tuple[CallStarted | CallArguments, ...] = ()
     """Of a request with tools, after its text."""
-    most_messages: int = 1000
+    max_messages: int = 1000
     """Beyond which a conversation does not fit, as a stage finds out."""
     capacity: int = 1000
     full: bool = False
@@ -70,7 +70,7 @@ class ChatCounts:
     requests: list[ChatRequest] = field(default_factory=list)
 
 
-def sound_of(text: str, samples: int) -> Samples:
+def collect_sound(text: str, samples: int) -> Samples:
     """What a piece of text sounds like: a tone of its own."""
     times = np.arange(samples) / 24_000
     tone = 0.3 * np.sin(2 * np.pi * (200 + 10 * len(text)) * times)
@@ -137,7 +137,7 @@ class FakeChatModel:
         self, text: str, request: ChatRequest, ended: list[bool]
     ) -> AsyncIterator[AnswerEvent]:
         how = self.behaviour
-        if len(request.messages) > how.most_messages:
+        if len(request.messages) > how.max_messages:
             raise ContextFull("the text needs more positions than there are")
         for number, event in enumerate(self._plan(text, request)):
             if how.fail_after == number and how.error is not None:
@@ -156,7 +156,7 @@ class FakeChatModel:
         pieces = pieces[: request.max_tokens]
         thought = self.behaviour.thought if request.thinks else ()
         plan: list[AnswerEvent] = [Thought(word, 1) for word in thought]
-        sounds = [SpeechChunk(sound_of(piece, self.behaviour.samples)) for piece in pieces]
+        sounds = [SpeechChunk(collect_sound(piece, self.behaviour.samples)) for piece in pieces]
         for number, piece in enumerate(pieces):
             plan.append(TextDelta(piece, 1))
             plan += sounds[max(number - 1, 0) : number]

@@ -56,7 +56,7 @@ class DrawingCounts:
     """Counts of what the fake did."""
 
     open: int = 0
-    most_open: int = 0
+    max_open: int = 0
     finished: int = 0
     aborted: int = 0
     requests: list[ImageRequest] = field(default_factory=list)
@@ -75,7 +75,7 @@ def expected_picture(request: ImageRequest, width: int, height: int) -> NDArray[
     return colours.repeat(SQUARE, axis=0).repeat(SQUARE, axis=1)
 
 
-def preview_of(request: ImageRequest, step: int) -> NDArray[np.uint8]:
+def draw_preview(request: ImageRequest, step: int) -> NDArray[np.uint8]:
     """[4, 4, 3]: one colour for each step."""
     return np.full((4, 4, 3), 20 * step + request.seed % 5, np.uint8)
 
@@ -109,7 +109,7 @@ class FakeImageModel:
             raise Overloaded("every slot is taken", retry_after_s=60.0)
         self.counts.requests.append(request)
         self.counts.open += 1
-        self.counts.most_open = max(self.counts.most_open, self.counts.open)
+        self.counts.max_open = max(self.counts.max_open, self.counts.open)
         ended = [False]
         try:
             width, height = self.limits.default_size
@@ -143,7 +143,7 @@ class FakeImageModel:
             if step == 2 and how.may_continue is not None:
                 await how.may_continue.wait()
             await asyncio.sleep(0)
-            shown = preview_of(request, step) if step <= request.previews else NO_PREVIEW
+            shown = draw_preview(request, step) if step <= request.previews else NO_PREVIEW
             yield Progress(shown, step, steps)
         ended[0] = True
         yield Image(expected_picture(request, *size))

@@ -17,7 +17,7 @@ from typing import Any
 from fake_service import FakeService
 
 from cantata.api.app import create_app
-from cantata.api.listening import bound, listen, url_of
+from cantata.api.listening import bound, get_url, listen
 from cantata.api.serve import serve
 from cantata.api.settings import ConnectionSettings, ReferenceSettings, ServerSettings
 
@@ -44,7 +44,7 @@ async def main(options: dict[str, Any]) -> None:
         may_sound.set()
 
     asyncio.get_running_loop().add_reader(sys.stdin, on_line)
-    await serve(app, listener, lambda: print(url_of(listener), flush=True))
+    await serve(app, listener, lambda: print(get_url(listener), flush=True))
 
 
 if __name__ == "__main__":

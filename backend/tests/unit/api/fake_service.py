@@ -89,7 +89,7 @@ class Counts:
     chunks: int = 0
     batch: int = 0
     """Started as file renders."""
-    most_open: int = 0
+    max_open: int = 0
     refused: int = 0
     requests: list[SpeechRequest] = field(default_factory=list)
 
@@ -167,7 +167,7 @@ class FakeModel:
             raise InvalidRequest("nothing in it can be spoken", "input")
         self.counts.requests.append(request)
         self.counts.batch += batch
-        self.counts.most_open = max(self.counts.most_open, self.counts.open + 1)
+        self.counts.max_open = max(self.counts.max_open, self.counts.open + 1)
         self.counts.open += 1
         self.counts.started += 1
         ended = [False]

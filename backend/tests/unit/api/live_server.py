@@ -12,7 +12,7 @@ from fake_service import FakeModel, FakeService, eventually
 from fastapi import FastAPI
 
 from cantata.api.app import create_app
-from cantata.api.listening import listen, url_of
+from cantata.api.listening import get_url, listen
 from cantata.api.serve import make_server
 from cantata.api.settings import ServerSettings
 
@@ -74,7 +74,7 @@ async def running(
 
     try:
         await eventually(lambda: server.started or serving.done())
-        yield Server(url_of(listener), app, service, server.stop, accepting)
+        yield Server(get_url(listener), app, service, server.stop, accepting)
     finally:
         server.stop()
         await serving

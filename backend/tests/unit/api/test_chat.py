@@ -13,7 +13,7 @@ import av
 import httpx
 import numpy as np
 import pytest
-from fake_chat import PIECE, sound_of
+from fake_chat import PIECE, collect_sound
 from fake_service import eventually
 from live_server import Server
 
@@ -39,7 +39,7 @@ async def answered(http: httpx.AsyncClient, body: dict[str, Any]) -> dict[str, A
 def spoken_samples(text: str) -> np.ndarray[Any, Any]:
     """What the fake model says, at its own rate."""
     pieces = [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
-    return np.concatenate([sound_of(piece, 400) for piece in pieces])
+    return np.concatenate([collect_sound(piece, 400) for piece in pieces])
 
 
 async def test_an_answer_in_text(server: Server, http: httpx.AsyncClient) -> None:

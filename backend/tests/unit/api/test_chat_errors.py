@@ -131,7 +131,7 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def error_of(response: httpx.Response) -> dict[str, Any]:
+def to_error(response: httpx.Response) -> dict[str, Any]:
     body = response.json()
     assert set(body["error"]) == {"message", "type", "param", "code"}
     return dict(body["error"])
@@ -142,7 +142,7 @@ async def test_what_is_wrong_and_where(
     asgi: httpx.AsyncClient, body: dict[str, Any], param: str, says: str
 ) -> None:
     response = await asgi.post(CHAT, json=body)
-    error = error_of(response)
+    error = to_error(response)
     assert response.status_code == 400, error
     assert error["type"] == "invalid_request_error"
     assert error["param"] == param
@@ -152,7 +152,7 @@ async def test_what_is_wrong_and_where(
 
 async def test_parts_that_a_model_does_not_take(asgi: httpx.AsyncClient) -> None:
     for kind, inside in (("video_url", {"url": "data:,"}), ("audio_url", {"url": "data:,"})):
-        error = error_of(await asgi.post(CHAT, json={**part(kind, inside), "model": "reader"}))
+        error = to_error(await asgi.post(CHAT, json={**part(kind, inside), "model": "reader"}))
         assert error["param"] == f"{PLACE}.type"
         assert "reader takes no" in error["message"]
         assert "it takes: text, image" in error["message"]
@@ -162,7 +162,7 @@ async def test_models_that_do_not_answer(asgi: httpx.AsyncClient) -> None:
     for name in ("solo", "gpt-9"):
         response = await asgi.post(CHAT, json={**asking(), "model": name})
         assert response.status_code == 404
-        error = error_of(response)
+        error = to_error(response)
         assert (error["code"], error["param"]) == ("model_not_found", "model")
         assert "omni, reader" in error["message"]
 
@@ -170,12 +170,12 @@ async def test_models_that_do_not_answer(asgi: httpx.AsyncClient) -> None:
 async def test_too_many_parts(asgi: httpx.AsyncClient) -> None:
     many = [{"type": "text", "text": "a"}] * 10_000
     body = {"messages": [{"role": "user", "content": many}]}
-    error = error_of(await asgi.post(CHAT, json=body))
+    error = to_error(await asgi.post(CHAT, json=body))
     assert error["param"] == "messages[0].content"
     assert f"at most {MAX_PARTS}" in error["message"]
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,YQ=="}}
     body = {"messages": [{"role": "user", "content": [picture] * 65}]}
-    error = error_of(await asgi.post(CHAT, json=body))
+    error = to_error(await asgi.post(CHAT, json=body))
     assert error["param"] == "messages[0].content[64]"
     assert "more than 64 files" in error["message"]
 
@@ -184,7 +184,7 @@ async def test_too_much_text(asgi: httpx.AsyncClient) -> None:
     half = "x" * 500_001
     parts = [{"type": "text", "text": half}]
     messages = [{"role": "user", "content": parts}, {"role": "user", "content": half}]
-    error = error_of(await asgi.post(CHAT, json={"messages": messages}))
+    error = to_error(await asgi.post(CHAT, json={"messages": messages}))
     assert error["param"] == "messages"
     assert "1000002 characters of text; at most 1000000" in error["message"]
     spoken = (await asgi.post(CHAT, json=asking(half, **SPOKEN, max_tokens=1))).json()
@@ -194,23 +194,23 @@ async def test_too_much_text(asgi: httpx.AsyncClient) -> None:
         {"role": "user", "content": context_text},
         {"role": "assistant", "audio": {"id": audio_id}},
     ]
-    error = error_of(await asgi.post(CHAT, json={"messages": messages}))
+    error = to_error(await asgi.post(CHAT, json={"messages": messages}))
     assert "1000001 characters" in error["message"]
 
 
 async def test_text_that_is_no_unicode(asgi: httpx.AsyncClient) -> None:
     body = rb'{"messages": [{"role": "user", "content": "\ud800"}]}'
     response = await asgi.post(CHAT, content=body, headers={"content-type": "application/json"})
-    error = error_of(response)
+    error = to_error(response)
     assert error["param"] == "messages[0].content"
     assert "surrogate" in error["message"]
 
 
 async def test_a_long_value_is_not_repeated(asgi: httpx.AsyncClient) -> None:
     body = part("image_url", {"url": "x" * (8 << 20), "detail": 1})
-    error = error_of(await asgi.post(CHAT, json=body))
+    error = to_error(await asgi.post(CHAT, json=body))
     assert error["param"] == f"{PLACE}.image_url.detail"
-    error = error_of(await asgi.post(CHAT, json=asking(stop="x" * 100_000)))
+    error = to_error(await asgi.post(CHAT, json=asking(stop="x" * 100_000)))
     assert error["param"] == "stop"
     assert len(error["message"]) < 300
 
@@ -234,9 +234,9 @@ async def test_a_full_queue_is_429_before_the_body_is_read(
 
 async def test_what_the_model_rejects(server: Server, http: httpx.AsyncClient) -> None:
     response = await http.post(CHAT, json=asking("\x00"))
-    assert (response.status_code, error_of(response)["param"]) == (400, "messages")
+    assert (response.status_code, to_error(response)["param"]) == (400, "messages")
     server.service.omni.behaviour.capacity = 0
     response = await http.post(CHAT, json=asking(stream=True))
     assert response.status_code == 429
-    assert error_of(response)["code"] == Overloaded.code
+    assert to_error(response)["code"] == Overloaded.code
     await eventually(lambda: server.service.omni.counts.open == 0)

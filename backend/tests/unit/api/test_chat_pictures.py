@@ -16,7 +16,7 @@ from fake_service import eventually
 from live_server import Server
 from numpy.typing import NDArray
 from test_chat import CHAT
-from test_images import pixels_of
+from test_images import decode_pixels
 
 from cantata.contract.data.chat import ImagePart, Modality, Role, TextPart
 from cantata.contract.data.errors import RequestFailed
@@ -46,11 +46,11 @@ def asking(*messages: Json, **options: Any) -> Json:
     return {"messages": list(said), "modalities": ["image"], "seed": 7, **options}
 
 
-def picture_of(image: Json, kind: str = "png") -> NDArray[np.uint8]:
+def decode_picture(image: Json, kind: str = "png") -> NDArray[np.uint8]:
     assert image["type"] == "image_url"
     head, _, data = image["image_url"]["url"].partition(",")
     assert head == f"data:image/{kind};base64"
-    return pixels_of(data, kind.upper())
+    return decode_pixels(data, kind.upper())
 
 
 async def answered(http: httpx.AsyncClient, body: Json) -> Json:
@@ -94,7 +94,7 @@ async def test_a_picture_is_an_assistants_message(
         "refusal": None,
         "audio": None,
     }
-    np.testing.assert_array_equal(picture_of(image), expected_picture(request, *SIZE))
+    np.testing.assert_array_equal(decode_picture(image), expected_picture(request, *SIZE))
     assert (image["index"], image["seed"]) == (0, 7)
     squares = SIZE[0] * SIZE[1] // 16**2
     assert answer["usage"] == {
@@ -134,7 +134,7 @@ async def test_an_answer_goes_back_as_it_came_and_is_changed(
     ]
     np.testing.assert_array_equal(request.earlier[-1].pictures[0], drawn)
     (image,) = second["images"]
-    np.testing.assert_array_equal(picture_of(image), expected_picture(request, *SIZE))
+    np.testing.assert_array_equal(decode_picture(image), expected_picture(request, *SIZE))
 
 
 async def test_a_model_that_writes_sees_the_pictures_that_were_answers(
@@ -180,7 +180,7 @@ async def test_a_stream_tells_the_plan_the_steps_and_the_picture(
     ]
     (image,) = deltas[-1]["images"]
     (request,) = muse.counts.requests
-    np.testing.assert_array_equal(picture_of(image), expected_picture(request, *SIZE))
+    np.testing.assert_array_equal(decode_picture(image), expected_picture(request, *SIZE))
     assert last["choices"][0] == {
         "index": 0,
         "delta": {},
@@ -216,7 +216,7 @@ async def test_how_it_is_drawn_stands_in_its_own_object(
     assert (request.guidance, request.negative_prompt, request.batch) == (2.5, "rain", True)
     assert request.options == {"texture": "rough"}
     assert request.deadline_s is not None
-    picture_of(answer["choices"][0]["message"]["images"][0], "webp")
+    decode_picture(answer["choices"][0]["message"]["images"][0], "webp")
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ async def test_what_a_model_that_does_both_drew_is_context_for_its_answer(
     assert answer["choices"][0]["message"]["content"] == "What is it?"
     (request,) = chat.counts.requests
     (shown,) = (p for m in request.messages for p in m.parts if isinstance(p, ImagePart))
-    np.testing.assert_array_equal(shown.pixels, picture_of(picture["images"][0]))
+    np.testing.assert_array_equal(shown.pixels, decode_picture(picture["images"][0]))
 
 
 async def test_a_model_that_only_draws_needs_no_modalities(

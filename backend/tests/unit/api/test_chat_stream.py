@@ -20,7 +20,7 @@ from cantata.contract.data.errors import RequestFailed, StageDied
 Chunk = dict[str, Any]
 
 
-def events_of(body: str) -> list[Chunk]:
+def collect_events(body: str) -> list[Chunk]:
     """The chunks of a stream that ended as it should."""
     *events, done, rest = body.split("\n\n")
     assert (done, rest) == ("data: [DONE]", "")
@@ -31,7 +31,7 @@ async def streamed(http: httpx.AsyncClient, body: dict[str, Any]) -> list[Chunk]
     response = await http.post(CHAT, json={**body, "stream": True})
     assert response.status_code == 200, response.text
     assert response.headers["content-type"].startswith("text/event-stream")
-    chunks = events_of(response.text)
+    chunks = collect_events(response.text)
     assert len({(chunk["id"], chunk["created"], chunk["model"]) for chunk in chunks}) == 1
     assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
     return chunks

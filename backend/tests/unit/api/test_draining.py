@@ -36,7 +36,7 @@ async def begin(c: Client, **configuration: str) -> None:
     await c.until("audio.start")
 
 
-async def close_of(c: Client) -> tuple[list[str], int | None]:
+async def await_close(c: Client) -> tuple[list[str], int | None]:
     """Types of the messages up to the close, and its code."""
     seen = []
     try:
@@ -79,19 +79,19 @@ async def test_sigterm_lets_every_stream_end() -> None:
         await until_metric(http, 'cantata_requests_running{model="solo"} 3.0')
         server.process.send_signal(signal.SIGTERM)
         await check_refusals(server, http)
-        assert await close_of(idle) == (["session.going_away", "going_away"], 1001)
+        assert await await_close(idle) == (["session.going_away", "going_away"], 1001)
         assert '"GOING_AWAY"' in str(await deepgram.recv())
         # A text whose beginning has reached the server may be sent to its end.
         await midst.submit(" sentence.")
         server.let_sound()
         assert (await over_http).content == PCM
-        seen, code = await close_of(busy)
+        seen, code = await await_close(busy)
         assert (seen, code, busy.pcm) == (
             ["session.going_away", "audio.done", "input.spoken", "going_away"],
             1001,
             PCM,
         )
-        seen, code = await close_of(midst)
+        seen, code = await await_close(midst)
         assert (seen.count("audio.done"), code) == (2, 1001)
         assert midst.pcm == PCM + encode_s16le(expected_pcm("Half a sentence.", Behaviour()))
         status, log = await server.ended()
@@ -124,7 +124,7 @@ async def test_draining_has_a_limit() -> None:
             await begin(busy)
             await eventually(lambda: service.solo.counts.open == 2)
             server.stop()
-            _, code = await close_of(busy)
+            _, code = await await_close(busy)
             assert code == 1012
             answer = await asking
             assert (answer.status_code, answer.json()["error"]["code"]) == (503, "going_away")

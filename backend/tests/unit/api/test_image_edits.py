@@ -12,7 +12,7 @@ import pytest
 from fake_picture import EDITING, expected_picture
 from live_server import Server
 from numpy.typing import NDArray
-from test_images import PROMPT, pixels_of
+from test_images import PROMPT, decode_pixels
 
 from images_and_videos import image_file, quarters
 
@@ -49,7 +49,7 @@ async def test_every_way_to_send_pictures(
     (request,) = server.service.editor.counts.requests
     (drawn,) = answer["data"]
     expected = expected_picture(request, *EDITING.default_size)
-    np.testing.assert_array_equal(pixels_of(drawn["b64_json"]), expected)
+    np.testing.assert_array_equal(decode_pixels(drawn["b64_json"]), expected)
     assert answer["usage"]["input_tokens_details"] == {
         "text_tokens": 3,
         "image_tokens": 10 * len(names),

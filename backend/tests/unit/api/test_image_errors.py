@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from fake_service import FakeService
-from test_chat_errors import error_of
+from test_chat_errors import to_error
 from test_images import GENERATIONS, PROMPT, asking
 
 from cantata.api.images.body import MAX_PROMPT_CHARACTERS
@@ -73,7 +73,7 @@ async def test_what_is_wrong_and_where(
     asgi: httpx.AsyncClient, options: dict[str, Any], param: str, says: str
 ) -> None:
     response = await asgi.post(GENERATIONS, json=asking(**options))
-    error = error_of(response)
+    error = to_error(response)
     assert response.status_code == 400, error
     assert error["type"] == "invalid_request_error"
     assert error["param"] == param
@@ -85,23 +85,23 @@ async def test_models_that_do_not_draw(asgi: httpx.AsyncClient) -> None:
     for name in ("solo", "omni", "sd-9"):
         response = await asgi.post(GENERATIONS, json=asking(model=name))
         assert response.status_code == 404
-        error = error_of(response)
+        error = to_error(response)
         assert (error["code"], error["param"]) == ("model_not_found", "model")
         assert "painter, editor" in error["message"]
 
 
 async def test_no_body_and_other_bodies(asgi: httpx.AsyncClient) -> None:
-    assert error_of(await asgi.post(GENERATIONS, json={}))["param"] == "prompt"
-    assert "JSON" in error_of(await asgi.post(GENERATIONS, content=b"{"))["message"]
+    assert to_error(await asgi.post(GENERATIONS, json={}))["param"] == "prompt"
+    assert "JSON" in to_error(await asgi.post(GENERATIONS, content=b"{"))["message"]
     for sent in ({"data": {"prompt": PROMPT}}, {"content": b""}):
         response = await asgi.post(EDITS, **sent)  # type: ignore[arg-type]
         assert response.status_code == 400
-        assert "multipart/form-data" in error_of(response)["message"]
+        assert "multipart/form-data" in to_error(response)["message"]
     broken = await asgi.post(
         EDITS, content=b"--x\r\n", headers={"content-type": "multipart/form-data"}
     )
     assert broken.status_code == 400
-    assert "boundary" in error_of(broken)["message"]
+    assert "boundary" in to_error(broken)["message"]
 
 
 def file(data: bytes = PNG, name: str = "image") -> tuple[str, tuple[str, bytes]]:
@@ -146,7 +146,7 @@ async def test_what_is_wrong_in_a_form_and_where(
     # A part that no one reads makes it a form even without a picture.
     parts = [*files, file(name="unknown")]
     response = await asgi.post(EDITS, data={"prompt": PROMPT, **fields}, files=parts)
-    error = error_of(response)
+    error = to_error(response)
     assert response.status_code == 400, error
     assert error["param"] == param
     assert says in error["message"]
@@ -162,7 +162,7 @@ async def test_larger_files_than_may_be_sent(asgi: httpx.AsyncClient) -> None:
     ):
         response = await asgi.post(EDITS, data={"prompt": PROMPT}, files=parts)
         assert response.status_code == 413
-        assert says in error_of(response)["message"]
+        assert says in to_error(response)["message"]
 
 
 async def test_a_server_without_such_models_says_so(asgi: httpx.AsyncClient) -> None:
@@ -170,4 +170,4 @@ async def test_a_server_without_such_models_says_so(asgi: httpx.AsyncClient) -> 
     service.image_models = {}
     response = await asgi.post(GENERATIONS, json=asking())
     assert response.status_code == 404
-    assert error_of(response)["code"] == "model_not_found"
+    assert to_error(response)["code"] == "model_not_found"

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from fake_picture import DRAWING, FakeImageModel, expected_picture, preview_of
+from fake_picture import DRAWING, FakeImageModel, draw_preview, expected_picture
 from live_server import Server
 from numpy.typing import NDArray
 from PIL import Image
@@ -25,7 +25,7 @@ def asking(**options: Any) -> dict[str, Any]:
     return {"prompt": PROMPT, "seed": 7, **options}
 
 
-def pixels_of(encoded: str, kind: str = "PNG") -> NDArray[np.uint8]:
+def decode_pixels(encoded: str, kind: str = "PNG") -> NDArray[np.uint8]:
     """[H, W, 3] of a file in base64, read by Pillow, that must be of this kind."""
     with Image.open(io.BytesIO(base64.b64decode(encoded))) as image:
         assert image.format == kind
@@ -41,7 +41,7 @@ async def drawn(http: httpx.AsyncClient, **options: Any) -> dict[str, Any]:
     return answer
 
 
-async def events_of(http: httpx.AsyncClient, **options: Any) -> list[dict[str, Any]]:
+async def collect_events(http: httpx.AsyncClient, **options: Any) -> list[dict[str, Any]]:
     """A stream's objects; each event is named as its object's type."""
     response = await http.post(GENERATIONS, json=asking(stream=True, **options))
     assert response.status_code == 200, response.text
@@ -61,7 +61,7 @@ async def test_a_picture_in_its_own_size(server: Server, http: httpx.AsyncClient
     assert (request.prompt, request.seed, request.width, request.height) == (PROMPT, 7, None, None)
     (picture,) = answer["data"]
     np.testing.assert_array_equal(
-        pixels_of(picture["b64_json"]), expected_picture(request, width, height)
+        decode_pixels(picture["b64_json"]), expected_picture(request, width, height)
     )
     assert picture["seed"] == 7
     assert answer["size"] == f"{width}x{height}"
@@ -93,7 +93,7 @@ async def test_several_pictures_have_seeds_that_follow_each_other(
         assert (request.width, request.height) == (96, 32)
         assert (request.negative_prompt, request.guidance) == ("rain", 3.5)
         np.testing.assert_array_equal(
-            pixels_of(picture["b64_json"]), expected_picture(request, 96, 32)
+            decode_pixels(picture["b64_json"]), expected_picture(request, 96, 32)
         )
         assert picture["seed"] == 7 + number
     assert answer["size"] == "96x32"
@@ -107,7 +107,7 @@ async def test_more_pictures_than_slots_are_drawn_in_turn(
     server.service.painter.behaviour.slots = 2
     answer = await drawn(http, n=10)
     assert len({picture["b64_json"] for picture in answer["data"]}) == 10
-    assert server.service.painter.counts.most_open == 2
+    assert server.service.painter.counts.max_open == 2
 
 
 async def test_without_a_seed_pictures_differ_and_can_be_repeated(
@@ -123,8 +123,8 @@ async def test_without_a_seed_pictures_differ_and_can_be_repeated(
 async def test_formats(http: httpx.AsyncClient, kind: str, name: str) -> None:
     answer = await drawn(http, output_format=kind, size="64x64")
     assert answer["output_format"] == kind
-    best = pixels_of(answer["data"][0]["b64_json"], name).astype(int)
-    exact = pixels_of((await drawn(http, size="64x64"))["data"][0]["b64_json"]).astype(int)
+    best = decode_pixels(answer["data"][0]["b64_json"], name).astype(int)
+    exact = decode_pixels((await drawn(http, size="64x64"))["data"][0]["b64_json"]).astype(int)
     assert np.abs(best - exact).mean() <= {"png": 0, "jpeg": 1, "webp": 4}[kind]
     if kind != "png":
         small = await drawn(http, output_format=kind, size="64x64", output_compression=10)
@@ -182,7 +182,7 @@ async def test_a_stream_without_partial_images_is_the_picture_alone(
     http: httpx.AsyncClient,
 ) -> None:
     whole = await drawn(http)
-    (event,) = await events_of(http)
+    (event,) = await collect_events(http)
     assert event["type"] == "image_generation.completed"
     assert {key: event[key] for key in ("b64_json", "seed")} == whole["data"][0]
     for key in ("size", "quality", "background", "output_format", "usage"):
@@ -194,21 +194,23 @@ async def test_a_stream_without_partial_images_is_the_picture_alone(
 async def test_partial_images_are_as_large_as_the_picture_and_in_order(
     server: Server, http: httpx.AsyncClient
 ) -> None:
-    *partial, last = await events_of(http, partial_images=3, size="96x64", output_format="webp")
+    *partial, last = await collect_events(
+        http, partial_images=3, size="96x64", output_format="webp"
+    )
     assert last["type"] == "image_generation.completed"
     (request,) = server.service.painter.counts.requests
     assert request.previews == 3
     assert [event["partial_image_index"] for event in partial] == [0, 1, 2]
     for number, event in enumerate(partial):
         assert event["type"] == "image_generation.partial_image"
-        shown = pixels_of(event["b64_json"], "WEBP")
+        shown = decode_pixels(event["b64_json"], "WEBP")
         assert shown.shape == (64, 96, 3)
-        expected = int(preview_of(request, number + 1)[0, 0, 0])
+        expected = int(draw_preview(request, number + 1)[0, 0, 0])
         assert np.abs(shown.astype(int) - expected).max() < 6
 
 
 async def test_progress_is_told_only_on_request(http: httpx.AsyncClient) -> None:
-    events = await events_of(http, n=2, stream_progress=True)
+    events = await collect_events(http, n=2, stream_progress=True)
     for index in range(2):
         *steps, last = [event for event in events if event["image_index"] == index]
         assert [(event["step"], event["steps"]) for event in steps] == [(s, 4) for s in range(1, 5)]
@@ -222,7 +224,7 @@ async def test_a_thought_is_told_and_counted(server: Server, http: httpx.AsyncCl
     assert [one["reasoning_content"] for one in answer["data"]] == ["A house, red."] * 2
     squares = DRAWING.default_size[0] * DRAWING.default_size[1] // 16**2
     assert answer["usage"]["output_tokens"] == 2 * (squares + 4)
-    *thoughts, last = await events_of(http)
+    *thoughts, last = await collect_events(http)
     assert {event["type"] for event in thoughts} == {"image_generation.reasoning_text.delta"}
     assert [event["delta"] for event in thoughts] == ["A house, ", "red", "."]
     assert last["reasoning_content"] == "A house, red."
@@ -238,7 +240,7 @@ async def test_a_fault_during_a_stream_is_its_last_event(
 ) -> None:
     how = server.service.painter.behaviour
     how.fail_after, how.error = 2, RequestFailed("the stage gave up")
-    *before, last = await events_of(http, stream_progress=True)
+    *before, last = await collect_events(http, stream_progress=True)
     assert len(before) == 2
     assert last["error"]["message"] == "the stage gave up"
     assert last["error"]["code"] == "request_failed"

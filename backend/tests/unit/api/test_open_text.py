@@ -9,7 +9,7 @@ from socket_client import client
 from cantata.audio.pcm import encode_s16le
 
 
-def pcm_of(server: Server, text: str) -> bytes:
+def fetch_pcm(server: Server, text: str) -> bytes:
     return encode_s16le(expected_pcm(text, server.solo.behaviour))
 
 
@@ -21,7 +21,7 @@ async def test_words_become_one_utterance(server: Server) -> None:
         await c.send("input.done", context_id="a")
         await c.until("audio.done")
         assert (await c.event())["type"] == "input.spoken"
-        assert c.pcm == pcm_of(server, "One. Two. Three.")
+        assert c.pcm == fetch_pcm(server, "One. Two. Three.")
     assert [r.text for r in server.solo.counts.requests] == ["One. Two. Three."]
 
 
@@ -32,7 +32,7 @@ async def test_it_is_asked_for_with_its_first_words(server: Server) -> None:
         await eventually(lambda: server.solo.counts.asked == 1)
         await c.submit(" two.")
         await c.until("audio.done")
-        assert c.pcm == pcm_of(server, "One two.")
+        assert c.pcm == fetch_pcm(server, "One two.")
 
 
 async def test_the_next_text_is_the_next_utterance(server: Server) -> None:
@@ -41,7 +41,7 @@ async def test_the_next_text_is_the_next_utterance(server: Server) -> None:
         for text in ("First.", "Second."):
             c.pcm = b""
             await c.speak(text)
-            assert c.pcm == pcm_of(server, text)
+            assert c.pcm == fetch_pcm(server, text)
         # A new configuration ends the text that is open, as input.done would.
         await c.send("input.text", text="Third")
         await c.configure(split_granularity="word", seed=3)
@@ -64,7 +64,7 @@ async def test_a_cancel_and_a_hang_up_leave_nothing_open(server: Server) -> None
         await c.until("input.cancelled")
         c.pcm = b""
         await c.speak("Two.")
-        assert c.pcm == pcm_of(server, "Two.")
+        assert c.pcm == fetch_pcm(server, "Two.")
         await c.send("input.text", text="Three")
         await eventually(lambda: server.solo.counts.asked == 3)
     await eventually(lambda: server.solo.counts.open == 0)
@@ -79,7 +79,7 @@ async def test_more_text_than_an_utterance_may_have_is_dropped(server: Server) -
         assert (error["param"], "201 characters" in error["message"]) == ("text", True)
         await c.submit("z" * 50)
         await c.until("audio.done")
-        assert c.pcm == pcm_of(server, "x" * 150 + "z" * 50)
+        assert c.pcm == fetch_pcm(server, "x" * 150 + "z" * 50)
 
 
 async def test_a_model_for_whole_texts_rejects_it(server: Server) -> None:

@@ -104,7 +104,7 @@ def test_every_message_of_the_adapters_has_an_example() -> None:
     answers = {"Metadata", "Flushed", "Cleared", "DeepgramWarning", "DeepgramError"}
     bodies = {"DeepgramSpeakBody", "DeepgramErrorBody"}
     assert answers | bodies <= shown
-    sockets = {"StreamText", "ContextText", "AudioOutput", "SocketError"}
+    sockets = {"StreamText", "ContextText", "ElevenLabsAudio", "SocketError"}
     bodies = {"SynthesisBody", "AudioWithTimestamps", "ElevenLabsVoices", "ElevenLabsErrorBody"}
     assert sockets | bodies <= shown
 

@@ -131,7 +131,7 @@ async def test_what_was_accepted_before_is_served_after() -> None:
         async with Started(first.port) as second:
             await second.until_serving()
             first.server.stop()
-            await eventually(lambda: first.server.app.state.context.drain.begun)
+            await eventually(lambda: first.server.app.state.context.drain.started)
             assert {(await ask(first.port)).status_code for _ in range(MANY)} == {200}
             assert (first.served, second.served) == (1, MANY)
             async with client(first.server.socket_url, sock=accepted) as late:

@@ -34,7 +34,7 @@ def decoded(content: bytes) -> tuple[str, int, int]:
         return stream.codec_context.name, stream.rate, stream.channels
 
 
-def pcm_of(server: Server, text: str) -> bytes:
+def fetch_pcm(server: Server, text: str) -> bytes:
     return encode_s16le(expected_pcm(text, server.solo.behaviour))
 
 
@@ -42,7 +42,7 @@ async def test_pcm_is_every_sample_once(server: Server, http: httpx.AsyncClient)
     body = {"input": "hello there", "response_format": "pcm"}
     response = await http.post("/v1/audio/speech", json=body)
     assert response.status_code == 200
-    assert response.content == pcm_of(server, "hello there")
+    assert response.content == fetch_pcm(server, "hello there")
     assert response.headers["content-type"] == "audio/pcm"
     assert response.headers["x-sample-rate"] == "24000"
     assert response.headers["x-channels"] == "1"
@@ -143,7 +143,7 @@ async def test_instructions_are_ignored_aloud_where_no_model_follows_them(
 async def test_a_wav_is_one_that_libraries_read(server: Server, http: httpx.AsyncClient) -> None:
     body = {"input": "hello", "response_format": "wav"}
     content = (await http.post("/v1/audio/speech", json=body)).content
-    expected = np.frombuffer(pcm_of(server, "hello"), dtype="<i2")
+    expected = np.frombuffer(fetch_pcm(server, "hello"), dtype="<i2")
     samples, rate = soundfile.read(io.BytesIO(content), dtype="int16")
     assert rate == 24000
     np.testing.assert_array_equal(samples, expected)
@@ -260,7 +260,7 @@ async def test_concurrent_requests_do_not_mix(server: Server, http: httpx.AsyncC
         return (await http.post("/v1/audio/speech", json=body)).content
 
     for text, content in zip(texts, await asyncio.gather(*map(speak, texts)), strict=True):
-        assert content == pcm_of(server, text)
+        assert content == fetch_pcm(server, text)
 
 
 async def events(http: httpx.AsyncClient, body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -280,7 +280,7 @@ async def test_server_sent_events(
     assert {delta["type"] for delta in deltas} == {"speech.audio.delta"}
     content = b"".join(base64.b64decode(delta["audio"]) for delta in deltas)
     header = 44 if response_format == "wav" else 0
-    assert content[header:] == pcm_of(server, "hello")
+    assert content[header:] == fetch_pcm(server, "hello")
     assert done == {
         "type": "speech.audio.done",
         "usage": {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7},
@@ -316,7 +316,7 @@ async def openai_client(server: Server):  # type: ignore[no-untyped-def]
 async def test_openai_client(server: Server, openai_client: openai.AsyncOpenAI) -> None:
     speech = openai_client.audio.speech
     pcm = await speech.create(input="hello", model="tts-1", voice="alloy", response_format="pcm")
-    assert pcm.content == pcm_of(server, "hello")
+    assert pcm.content == fetch_pcm(server, "hello")
     wav = await speech.create(input="hello", model="solo", voice="clara", response_format="wav")
     assert wav.content[:4] == b"RIFF"
     default = await speech.create(input="hello", model="tts-1", voice={"id": "nova"}, speed=1.5)
@@ -337,7 +337,7 @@ async def test_openai_client_streams(server: Server, openai_client: openai.Async
         assert server.solo.counts.open == 1
         async for piece in pieces:
             received += piece
-    assert received == pcm_of(server, "x" * 10)
+    assert received == fetch_pcm(server, "x" * 10)
 
 
 async def test_openai_client_sees_codes(server: Server, openai_client: openai.AsyncOpenAI) -> None:

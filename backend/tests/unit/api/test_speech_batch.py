@@ -52,7 +52,7 @@ async def test_every_text_is_a_file_of_its_own(server: Server, http: httpx.Async
         assert answer["duration_s"] == pytest.approx(len(expected) / 48_000)
         assert answer["usage"]["input_tokens"] == len(text)
     assert server.solo.counts.batch == server.solo.counts.started == 10
-    assert server.solo.counts.most_open == 4
+    assert server.solo.counts.max_open == 4
 
 
 async def test_items_choose_for_themselves(server: Server, http: httpx.AsyncClient) -> None:

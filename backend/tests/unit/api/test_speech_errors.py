@@ -57,7 +57,7 @@ BAD_REQUESTS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def error_of(response: httpx.Response) -> dict[str, Any]:
+def to_error(response: httpx.Response) -> dict[str, Any]:
     """The error body, after checking the parts common to all."""
     assert response.headers["x-request-id"].startswith("req_")
     body = response.json()
@@ -71,7 +71,7 @@ async def test_bad_fields_are_named(
     asgi: httpx.AsyncClient, body: dict[str, Any], param: str, says: str
 ) -> None:
     response = await asgi.post("/v1/audio/speech", json=body)
-    error = error_of(response)
+    error = to_error(response)
     assert response.status_code == 400
     assert error["type"] == "invalid_request_error"
     assert error["param"] == param
@@ -97,12 +97,12 @@ async def test_bodies_that_are_no_json_object(
 ) -> None:
     response = await asgi.post("/v1/audio/speech", content=content, headers=headers)
     assert response.status_code == 400
-    assert says in error_of(response)["message"]
+    assert says in to_error(response)["message"]
 
 
 async def test_unknown_model_is_404_and_lists_names(asgi: httpx.AsyncClient) -> None:
     response = await asgi.post("/v1/audio/speech", json={"input": "a", "model": "gpt-9"})
-    error = error_of(response)
+    error = to_error(response)
     assert response.status_code == 404
     assert (error["code"], error["param"]) == ("model_not_found", "model")
     assert "solo, duo" in error["message"]
@@ -129,17 +129,17 @@ async def test_unknown_keys_of_other_servers_are_ignored(asgi: httpx.AsyncClient
 async def test_unknown_route_and_method(asgi: httpx.AsyncClient) -> None:
     missing = await asgi.get("/v1/nothing")
     assert missing.status_code == 404
-    assert error_of(missing)["code"] == "not_found"
+    assert to_error(missing)["code"] == "not_found"
     wrong = await asgi.get("/v1/audio/speech")
     assert wrong.status_code == 405
     assert wrong.headers["allow"] == "POST"
-    assert error_of(wrong)["code"] == "method_not_allowed"
+    assert to_error(wrong)["code"] == "method_not_allowed"
 
 
 async def test_huge_bodies_are_rejected(http: httpx.AsyncClient) -> None:
     announced = await http.post("/v1/audio/speech/batch", json={"input": "x" * (2 << 20)})
     assert announced.status_code == 413
-    assert error_of(announced)["code"] == "body_too_large"
+    assert to_error(announced)["code"] == "body_too_large"
 
     async def pieces():  # type: ignore[no-untyped-def]
         for _ in range(64):
@@ -156,7 +156,7 @@ async def test_overload_is_429_with_retry_after(server: Server, http: httpx.Asyn
     response = await http.post("/v1/audio/speech", json={"input": "hello"})
     assert response.status_code == 429
     assert response.headers["retry-after"] == "3"
-    error = error_of(response)
+    error = to_error(response)
     assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
 
 
@@ -174,8 +174,8 @@ async def test_faults_before_the_first_sound_are_http_errors(
     server.solo.behaviour.fail_after, server.solo.behaviour.error = 0, error
     response = await http.post("/v1/audio/speech", json={"input": "hello"})
     assert response.status_code == status
-    assert error_of(response)["code"] == code
-    assert error_of(response)["message"] == str(error)
+    assert to_error(response)["code"] == code
+    assert to_error(response)["message"] == str(error)
     await eventually(lambda: server.solo.counts.open == 0)
 
 
@@ -186,7 +186,7 @@ async def test_unforeseen_faults_show_nothing_of_their_own(
     server.solo.behaviour.error = ZeroDivisionError("secret detail")
     response = await http.post("/v1/audio/speech", json={"input": "hello"})
     assert response.status_code == 500
-    error = error_of(response)
+    error = to_error(response)
     assert error["code"] == "internal_error"
     assert "secret" not in response.text
     assert server.solo.counts.open == 0

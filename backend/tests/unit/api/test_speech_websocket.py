@@ -14,7 +14,7 @@ from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.errors import RequestFailed
 
 
-def pcm_of(server: Server, text: str) -> bytes:
+def fetch_pcm(server: Server, text: str) -> bytes:
     return encode_s16le(expected_pcm(text, server.solo.behaviour))
 
 
@@ -38,7 +38,7 @@ async def test_a_whole_session(server: Server) -> None:
         assert (start["sample_rate"], start["channels"]) == (24000, 1)
         assert (start["format"], start["context_id"]) == ("pcm_s16le", "a")
         done = await c.until("audio.done")
-        assert c.pcm == pcm_of(server, "hello there")
+        assert c.pcm == fetch_pcm(server, "hello there")
         assert done["utterance_id"] == start["utterance_id"]
         assert done["samples"] == 11 * 480
         assert done["duration_s"] == pytest.approx(0.22)
@@ -62,7 +62,7 @@ async def test_the_socket_stays_open_and_can_be_reconfigured(server: Server) -> 
         c.pcm = b""
         assert (await c.configure(voice={"id": "ben"}))["voice"] == "ben"
         await c.speak("two")
-        assert c.pcm == pcm_of(server, "two")
+        assert c.pcm == fetch_pcm(server, "two")
         assert (await c.configure(model="duo"))["channels"] == 2
         c.pcm = b""
         await c.speak("three")
@@ -86,7 +86,7 @@ async def test_sentences_are_spoken_while_text_arrives(server: Server) -> None:
         assert await c.event() == {"type": "input.spoken", "context_id": "end"}
         texts = ["First one.", "Second one!", "Third"]
         assert [r.text for r in server.solo.counts.requests] == texts
-        assert c.pcm == b"".join(pcm_of(server, text) for text in texts)
+        assert c.pcm == b"".join(fetch_pcm(server, text) for text in texts)
 
 
 async def test_clauses_are_spoken_while_text_arrives(server: Server) -> None:
@@ -132,7 +132,7 @@ async def test_cancel_is_answered_before_the_stages_have_let_go(server: Server) 
         how.may_abort.set()
         c.pcm, how.chunks = b"", 3
         await c.speak("next")
-        assert c.pcm == pcm_of(server, "next")
+        assert c.pcm == fetch_pcm(server, "next")
         assert server.solo.counts.chunks == made + 3
     assert (server.solo.counts.aborted, server.solo.counts.abort_interrupted) == (1, 0)
 
@@ -173,7 +173,7 @@ async def test_cancel_with_nothing_to_cancel_is_answered_and_harmless(server: Se
         await c.send("input.cancel")
         assert (await c.event())["type"] == "input.cancelled"
         await c.speak("hello")
-        assert c.pcm == pcm_of(server, "hello")
+        assert c.pcm == fetch_pcm(server, "hello")
 
 
 @pytest.mark.parametrize("granularity", ["none", "sentence"])
@@ -201,7 +201,7 @@ async def test_cancel_right_behind_what_it_cancels_is_answered(
         c.pcm = b""
         await c.configure()
         await c.speak("next")
-        assert c.pcm == pcm_of(server, "next")
+        assert c.pcm == fetch_pcm(server, "next")
 
 
 async def test_cancel_of_sound_that_waits_for_a_slow_socket(server: Server) -> None:
@@ -228,7 +228,7 @@ async def test_a_slow_reader_holds_back_the_utterance(server: Server) -> None:
         await until_still(lambda: server.solo.counts.chunks)
         assert server.solo.counts.chunks < 4000
         await c.until("audio.done")
-        assert c.pcm == pcm_of(server, "hello")
+        assert c.pcm == fetch_pcm(server, "hello")
 
 
 @pytest.mark.parametrize("first_after_s", [0.0, 10.0])
@@ -273,7 +273,7 @@ async def test_close_finishes_what_was_committed(server: Server) -> None:
             kinds.append(event["type"])
         await c.socket.wait_closed()
     assert sorted(kinds) == ["audio.done", "audio.start", "error", "input.spoken"]
-    assert c.pcm == pcm_of(server, "hello")
+    assert c.pcm == fetch_pcm(server, "hello")
 
 
 async def test_a_failed_utterance_leaves_the_session_alive(server: Server) -> None:
@@ -289,7 +289,7 @@ async def test_a_failed_utterance_leaves_the_session_alive(server: Server) -> No
         server.solo.behaviour.fail_after = None
         c.pcm = b""
         await c.speak("again")
-        assert c.pcm == pcm_of(server, "again")
+        assert c.pcm == fetch_pcm(server, "again")
 
 
 async def test_an_unforeseen_fault_ends_this_session_alone(server: Server) -> None:
@@ -308,7 +308,7 @@ async def test_an_unforeseen_fault_ends_this_session_alone(server: Server) -> No
             assert c.socket.close_code == 1011
         server.solo.behaviour.fail_after = None
         await other.speak("fine")
-        assert other.pcm == pcm_of(server, "fine")
+        assert other.pcm == fetch_pcm(server, "fine")
 
 
 async def test_concurrent_sockets_do_not_mix(server: Server) -> None:
@@ -320,7 +320,7 @@ async def test_concurrent_sockets_do_not_mix(server: Server) -> None:
             for _ in range(2):
                 c.pcm = b""
                 await c.speak(text)
-                assert c.pcm == pcm_of(server, text)
+                assert c.pcm == fetch_pcm(server, text)
 
     await asyncio.gather(*(one(f"speaker number {n}") for n in range(10)))
     assert server.solo.counts.finished == 20

@@ -110,14 +110,14 @@ async def test_a_pause_is_never_cut_however_it_arrives(server: Server, size: int
     ]
 
 
-def events_of(body: str) -> list[Event]:
+def collect_events(body: str) -> list[Event]:
     return [json.loads(line.removeprefix("data: ")) for line in body.split("\n\n") if line]
 
 
 async def test_server_sent_events(http: httpx.AsyncClient) -> None:
     body = {"input": "hello there", "response_format": "pcm", "stream_format": "sse"}
     response = await http.post("/v1/audio/speech", json={**body, "timestamps": True})
-    events = events_of(response.text)
+    events = collect_events(response.text)
     kinds = [event["type"].removeprefix("speech.audio.") for event in events]
     # Each word right ahead of the sound that it begins with.
     assert kinds == ["timestamps", *6 * ["delta"], "timestamps", *5 * ["delta"], "done"]

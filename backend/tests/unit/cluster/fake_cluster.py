@@ -78,7 +78,7 @@ class FakeCluster:
         self.replicas.append(replica)
         return replica
 
-    def tell(self) -> None:
+    def report_state(self) -> None:
         """Tell the edge of all there are."""
         self.directory.change({replica.host.address for replica in self.replicas})
 
@@ -107,7 +107,7 @@ async def fake_cluster(count: int = 2, **behaviour: object) -> AsyncIterator[Fak
     try:
         for _ in range(count):
             await cluster.add(**behaviour)
-        cluster.tell()
+        cluster.report_state()
         await cluster.edge.start()
         await cluster.known(count)
         yield cluster
@@ -120,17 +120,17 @@ async def fake_cluster(count: int = 2, **behaviour: object) -> AsyncIterator[Fak
 
 async def spoken(cluster: FakeCluster, text: str, **options: object) -> bytes:
     """What a listener gets, as bytes."""
-    return sound_of(await chunks_of(cluster, text, **options))
+    return collect_sound(await collect_chunks(cluster, text, **options))
 
 
-async def chunks_of(cluster: FakeCluster, text: str, **options: object) -> list[SpeechChunk]:
+async def collect_chunks(cluster: FakeCluster, text: str, **options: object) -> list[SpeechChunk]:
     """The same in pieces."""
     model = cluster.edge.model("solo")
     async with model.speak(SpeechRequest(text, "clara"), **options) as utterance:  # type: ignore[arg-type]
         return [chunk async for chunk in utterance]
 
 
-def sound_of(chunks: list[SpeechChunk]) -> bytes:
+def collect_sound(chunks: list[SpeechChunk]) -> bytes:
     return np.concatenate([chunk.samples for chunk in chunks]).tobytes()
 
 

@@ -77,12 +77,12 @@ PICTURE = ImageRequest("a red apple", references=(), width=64, height=48, seed=9
 THOUGHT = ("It should ", "be round", ".")
 
 
-async def events_of(model: ChatModel, request: ChatRequest = ASKED) -> list[AnswerEvent]:
+async def collect_events(model: ChatModel, request: ChatRequest = ASKED) -> list[AnswerEvent]:
     async with model.answer(request) as answer:
         return [event async for event in answer]
 
 
-def parts_of(events: list[AnswerEvent]) -> tuple[str, int, bytes, list[FinishReason]]:
+def iterate_parts(events: list[AnswerEvent]) -> tuple[str, int, bytes, list[FinishReason]]:
     """Text, tokens, sound and ends, each joined."""
     deltas = [event for event in events if isinstance(event, TextDelta)]
     sound = [event.samples for event in events if isinstance(event, SpeechChunk)]
@@ -125,7 +125,7 @@ async def test_an_answer_and_what_was_asked_arrive_whole(cluster: FakeCluster) -
         assert [m.step for m in answer.milestones] == ["route", "text", "admit"]
         assert answer.prompt_tokens == 7
         heard = [event async for event in answer]
-    assert parts_of(heard) == parts_of(await events_of(alone))
+    assert iterate_parts(heard) == iterate_parts(await collect_events(alone))
     [asked] = [one for replica in cluster.replicas for one in omni(replica).counts.requests]
     assert replace(asked, messages=()) == replace(ASKED, messages=())
     for sent, arrived in zip(ASKED.messages[1].parts, asked.messages[1].parts, strict=True):
@@ -148,7 +148,7 @@ async def test_an_answer_survives_the_loss_of_its_replica(cluster: FakeCluster) 
     alone = FakeService().omni
     for model in (alone, *map(omni, cluster.replicas)):
         model.behaviour.samples = 2_000  # in all, more than a link's window
-    expected = parts_of(await events_of(alone))
+    expected = iterate_parts(await collect_events(alone))
     events: list[AnswerEvent] = []
     async with cluster.edge.chat_model("omni").answer(ASKED) as answer:
         async for event in answer:
@@ -156,7 +156,7 @@ async def test_an_answer_survives_the_loss_of_its_replica(cluster: FakeCluster) 
             if len(events) == 20:
                 [busy] = [one for one in cluster.replicas if omni(one).counts.open]
                 await lose(busy)
-    assert parts_of(events) == expected
+    assert iterate_parts(events) == expected
     assert [len(omni(replica).counts.requests) for replica in cluster.replicas] == [1, 1]
 
 
@@ -168,7 +168,7 @@ async def test_an_answers_errors_arrive_as_they_are(cluster: FakeCluster, error:
         omni(replica).behaviour.fail_after, omni(replica).behaviour.error = 3, error
     for _ in range(2):
         with pytest.raises(type(error)) as arrived:
-            await events_of(cluster.edge.chat_model("omni"))
+            await collect_events(cluster.edge.chat_model("omni"))
         assert arrived.value.args == error.args
     asked = sum(len(omni(replica).counts.requests) for replica in cluster.replicas)
     assert asked == (1 if isinstance(error, Quarantined) else 2)
@@ -271,7 +271,7 @@ def test_a_spliced_answer_has_each_character_and_token_once(
     replay.restart()
     heard += [new for one in deltas(second) if (new := replay.take(one))]
     replay.check_end()
-    assert parts_of(heard) == (text, len(text), b"", [FinishReason.STOP])
+    assert iterate_parts(heard) == (text, len(text), b"", [FinishReason.STOP])
 
 
 def test_a_spliced_thought_is_told_once() -> None:

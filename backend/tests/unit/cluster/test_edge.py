@@ -7,7 +7,14 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from fake_cluster import FakeCluster, chunks_of, fake_cluster, sound_of, spoken, undisturbed
+from fake_cluster import (
+    FakeCluster,
+    collect_chunks,
+    collect_sound,
+    fake_cluster,
+    spoken,
+    undisturbed,
+)
 from fake_service import FakeModel, eventually
 from live_server import until_still
 
@@ -30,8 +37,8 @@ TEXT = "One two three four five."
 
 async def test_an_edge_speaks_as_its_replicas_do() -> None:
     async with fake_cluster() as cluster:
-        chunks = await chunks_of(cluster, TEXT)
-        assert sound_of(chunks) == undisturbed(cluster, TEXT)
+        chunks = await collect_chunks(cluster, TEXT)
+        assert collect_sound(chunks) == undisturbed(cluster, TEXT)
         words = [word for chunk in chunks for word in chunk.words]
         assert [TEXT[word.text_start : word.text_end] for word in words] == TEXT[:-1].split()
         assert [m.step for chunk in chunks for m in chunk.milestones] == ["talker"]
@@ -71,7 +78,7 @@ async def test_a_replica_never_gets_more_than_it_has_places_for() -> None:
     async with fake_cluster(2, capacity=2, interval_s=0.001) as cluster:
         heard = await asyncio.gather(*(spoken(cluster, f"{n} {TEXT}") for n in range(20)))
         assert heard == [undisturbed(cluster, f"{n} {TEXT}") for n in range(20)]
-        assert [replica.solo.counts.most_open for replica in cluster.replicas] == [2, 2]
+        assert [replica.solo.counts.max_open for replica in cluster.replicas] == [2, 2]
 
 
 async def test_who_waits_too_long_is_told_when_to_come_again(

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cantata.cluster.faults import error_of, fault_of
+from cantata.cluster.faults import to_error, to_fault
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.errors import ProtocolError, Refused
-from cantata.cluster.link.frames import Frame, FrameParser, header_of
+from cantata.cluster.link.frames import Frame, FrameParser, pack_header
 from cantata.cluster.link.hello import Hello, Side
 from cantata.cluster.messages import Opened, Reports, Sound, SpeakOrder
 from cantata.cluster.model_advertisement import Advertisement, SpeakingModel
@@ -39,7 +39,7 @@ frames = st.lists(
 def test_frames_arrive_however_the_bytes_are_cut(
     sent: list[tuple[int, int, bytes]], cuts: list[int]
 ) -> None:
-    data = b"".join(header_of(kind, stream, len(body)) + body for kind, stream, body in sent)
+    data = b"".join(pack_header(kind, stream, len(body)) + body for kind, stream, body in sent)
     parser, arrived, place = FrameParser(), list[Frame](), 0
     for cut in cuts:
         arrived += parser.feed(data[place : place + cut])
@@ -50,12 +50,12 @@ def test_frames_arrive_however_the_bytes_are_cut(
 
 def test_a_body_beyond_the_limit_is_refused_before_it_arrives() -> None:
     parser = FrameParser(100)
-    assert len(parser.feed(header_of(20, 1, 100) + bytes(100))) == 1
+    assert len(parser.feed(pack_header(20, 1, 100) + bytes(100))) == 1
     with pytest.raises(ProtocolError, match="101 bytes"):
-        parser.feed(header_of(20, 1, 101))
+        parser.feed(pack_header(20, 1, 101))
 
 
-def body_of(message: object) -> bytearray:
+def build_body(message: object) -> bytearray:
     return bytearray(b"".join(bytes(part) for part in encode(message)))
 
 
@@ -69,7 +69,7 @@ def test_messages_with_arrays_survive() -> None:
         "Grüße, 世界.", "clara", speed=1.5, seed=7, reference=REFERENCE, options={"mood": ["x", 1]}
     )
     order = SpeakOrder("work", "model", request, batch=True)
-    arrived = decode(body_of(order), SpeakOrder)
+    arrived = decode(build_body(order), SpeakOrder)
     reference = arrived.request.reference
     assert reference is not None
     np.testing.assert_array_equal(reference.samples, REFERENCE.samples)
@@ -87,7 +87,7 @@ def test_what_a_model_can_do_survives() -> None:
     )
     card = SpeakingModel("tiny", "identity", (), 24_000, 2, 100, False, can)
     announced = Advertisement("tiny", (card,), (), ())
-    assert decode(body_of(announced), Advertisement) == announced
+    assert decode(build_body(announced), Advertisement) == announced
 
 
 def test_every_part_of_a_report_survives() -> None:
@@ -96,14 +96,14 @@ def test_every_part_of_a_report_survives() -> None:
         "model", "stage", 12, True, 1.5, 1 << 40, {"slots": 3}, StepReport(histogram, histogram),
         7, ReuseReport(1, 2, 3, 4), 5, "SIGKILL", "memory", "10.0.0.1:8100",
     )  # fmt: skip
-    assert decode(body_of(Reports((report,))), Reports).stages == (report,)
+    assert decode(build_body(Reports((report,))), Reports).stages == (report,)
 
 
 @pytest.mark.parametrize("samples", [0, 1, 7, 1920])
 def test_sound_survives_bit_for_bit(samples: int) -> None:
     sound = np.random.default_rng(1).standard_normal((samples, 2)).astype(np.float32)
     words = (SpokenWord(0, 3, 0.1, 0.25),)
-    arrived = decode(body_of(Sound(sound, words)), Sound)
+    arrived = decode(build_body(Sound(sound, words)), Sound)
     assert arrived.samples.tobytes() == sound.tobytes()
     assert arrived.samples.shape == sound.shape
     assert arrived.words == words
@@ -135,7 +135,7 @@ def forged(dtype: Any, shape: Any, place: Any, tail: int = 64) -> bytearray:
         forged("<i4", "four", 0),
         bytearray(),
         bytearray(b"\xff\xff\xff\xff"),
-        body_of(Opened("id", ())),
+        build_body(Opened("id", ())),
     ],
 )
 def test_an_array_that_is_not_there_is_garbage(body: bytearray) -> None:
@@ -145,7 +145,7 @@ def test_an_array_that_is_not_there_is_garbage(body: bytearray) -> None:
 
 
 def test_random_changes_of_a_message_are_garbage_or_another_message() -> None:
-    draw, whole = random.Random(3), body_of(SpeakOrder("w", "m", SpeechRequest("a", "b")))
+    draw, whole = random.Random(3), build_body(SpeakOrder("w", "m", SpeechRequest("a", "b")))
     refused = 0
     for _ in range(2_000):
         body = bytearray(whole)
@@ -213,15 +213,15 @@ EVERY_ERROR = [
 @pytest.mark.parametrize("kind", EVERY_ERROR)
 def test_every_error_of_the_tree_crosses(kind: type[errors.CantataError]) -> None:
     error = kind("what happened")
-    arrived = error_of(fault_of(error))
+    arrived = to_error(to_fault(error))
     assert type(arrived) is kind
     assert arrived.message == "what happened"
 
 
 def test_an_errors_details_cross() -> None:
-    invalid = error_of(fault_of(errors.VoiceNotFound("no voice", "voice")))
+    invalid = to_error(to_fault(errors.VoiceNotFound("no voice", "voice")))
     assert isinstance(invalid, errors.VoiceNotFound)
     assert invalid.param == "voice"
-    full = error_of(fault_of(errors.Overloaded("full", 7.5)))
+    full = to_error(to_fault(errors.Overloaded("full", 7.5)))
     assert isinstance(full, errors.Overloaded)
     assert full.retry_after_s == 7.5

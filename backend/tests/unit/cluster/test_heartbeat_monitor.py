@@ -35,14 +35,14 @@ def test_who_is_heard_is_not_lost() -> None:
         now += TICK_S
         monitor.tick(now)
         if number % 10 == 0:
-            monitor.heard()
+            monitor.on_data()
 
 
 def test_a_late_loop_does_not_blame_the_other_end() -> None:
     """It stood still for ten seconds; what arrived meanwhile is read after the tick."""
     monitor = HeartbeatMonitor(0.0)
     monitor.tick(10.0)
-    monitor.heard()
+    monitor.on_data()
     monitor.tick(10.0 + TICK_S)
 
 

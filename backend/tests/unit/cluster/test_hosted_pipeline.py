@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cantata.cluster.identity import files_digest, identity_of, versions
+from cantata.cluster.identity import files_digest, hash_identity, versions
 from cantata.cluster.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
 from cantata.cluster.stages.messages import EdgeName, PipelineOrder
 from cantata.config import parse_deployment
@@ -52,10 +52,10 @@ async def test_edges_inside_the_host_are_sockets_and_only_the_others_cross(
         thinker, talker = pipeline.launch("thinker"), pipeline.launch("talker")
         assert len(talker.inputs) == len(thinker.outputs["rows"]) == 1
         assert thinker.client_ports == ("codes",)
-        assert pipeline.exit_of(EdgeName("talker.latents", "decoder"))
+        assert pipeline.get_exit(EdgeName("talker.latents", "decoder"))
         for name in (EdgeName("thinker.rows", "talker"), EdgeName("talker.latents", "nobody")):
             with pytest.raises(ConfigError, match="no edge"):
-                pipeline.exit_of(name)
+                pipeline.get_exit(name)
             with pytest.raises(ConfigError, match="no edge"):
                 pipeline.inlet(name)
         with pytest.raises(ConfigError, match=r"runs the stages \['thinker', 'talker'\]"):
@@ -99,4 +99,4 @@ def test_one_changed_byte_is_another_model(order: PipelineOrder, folder: Path) -
 
 
 def test_where_stages_stand_does_not_make_another_model(folder: Path) -> None:
-    assert identity_of(folder, DEPLOYMENT) == identity_of(folder, placed(DEPLOYMENT, THERE))
+    assert hash_identity(folder, DEPLOYMENT) == hash_identity(folder, placed(DEPLOYMENT, THERE))

@@ -15,7 +15,7 @@ import pytest
 from cantata.cluster.address import Address
 from cantata.cluster.key import NO_KEY, LinkKey
 from cantata.cluster.link import link as link_module
-from cantata.cluster.link.connecting import address_of, connect, listen, shake_hands
+from cantata.cluster.link.connecting import connect, get_address, listen, shake_hands
 from cantata.cluster.link.errors import (
     ConnectionClosed,
     HeartbeatTimeout,
@@ -24,7 +24,7 @@ from cantata.cluster.link.errors import (
     ProtocolError,
     Refused,
 )
-from cantata.cluster.link.frames import BEAT, CREDIT, END, FIRST_OF_USER, HEADER, header_of
+from cantata.cluster.link.frames import BEAT, CREDIT, END, FIRST_OF_USER, HEADER, pack_header
 from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
@@ -249,28 +249,28 @@ async def test_who_waits_for_credit_is_let_go_when_its_own_end_ends(heartbeat: H
 
 async def test_the_window_bounds_what_waits_for_a_reader(heartbeat: Heartbeat) -> None:
     async with raw_end(heartbeat) as (end, theirs):
-        frame = header_of(DATA, 1, WINDOW_BYTES // 2) + bytes(WINDOW_BYTES // 2)
+        frame = pack_header(DATA, 1, WINDOW_BYTES // 2) + bytes(WINDOW_BYTES // 2)
         await asyncio.to_thread(theirs.sendall, frame * 3)
         error = await end.link.lost()
         assert isinstance(error, ProtocolError)
         assert "credit" in error.reason
 
 
-BEATS_THAT_LIE = header_of(BEAT, 0, 4) + b"\x42\x48\x00\x00"  # fifty seconds, as a float
+BEATS_THAT_LIE = pack_header(BEAT, 0, 4) + b"\x42\x48\x00\x00"  # fifty seconds, as a float
 
 
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
         (b"GET / HTTP/1.1\r\nhost: here\r\n\r\n" * 9, ProtocolError),
-        (header_of(DATA, 1, 1 << 31), ProtocolError),
-        (header_of(99, 0, 0), LinkLost),
-        (header_of(CREDIT, 5, 4) + bytes(4), ProtocolError),
-        (header_of(END, 5, 0), ProtocolError),
-        (header_of(BEAT, 0, 3) + bytes(3), ProtocolError),
-        (header_of(DATA, 1, 0) + header_of(7, 1, 0), ProtocolError),
-        (header_of(DATA, 1, 0) + header_of(CREDIT, 1, 4) + b"\xff" * 4, ProtocolError),
-        (header_of(DATA, 1, 0) + header_of(END, 1, 0) + header_of(DATA, 1, 0), ProtocolError),
+        (pack_header(DATA, 1, 1 << 31), ProtocolError),
+        (pack_header(99, 0, 0), LinkLost),
+        (pack_header(CREDIT, 5, 4) + bytes(4), ProtocolError),
+        (pack_header(END, 5, 0), ProtocolError),
+        (pack_header(BEAT, 0, 3) + bytes(3), ProtocolError),
+        (pack_header(DATA, 1, 0) + pack_header(7, 1, 0), ProtocolError),
+        (pack_header(DATA, 1, 0) + pack_header(CREDIT, 1, 4) + b"\xff" * 4, ProtocolError),
+        (pack_header(DATA, 1, 0) + pack_header(END, 1, 0) + pack_header(DATA, 1, 0), ProtocolError),
         (BEATS_THAT_LIE, PeerHung),
         (b"", ConnectionClosed),
     ],
@@ -318,10 +318,10 @@ async def test_a_frame_that_crosses_an_end_is_dropped(heartbeat: Heartbeat) -> N
 
 async def test_beats_carry_the_state_while_the_loop_stands_still(heartbeat: Heartbeat) -> None:
     async with raw_end(heartbeat) as (end, theirs):
-        end.link.tell(b"state")
+        end.link.set_state(b"state")
         theirs.settimeout(60)
         await asyncio.to_thread(theirs.recv, 1 << 16)
-        frame = header_of(BEAT, 0, 4 + len(b"state"))
+        frame = pack_header(BEAT, 0, 4 + len(b"state"))
         heard = bytearray()
 
         def listen_for_beats() -> None:
@@ -350,7 +350,7 @@ async def test_beats_alone_keep_a_link(heartbeat: Heartbeat) -> None:
         await asyncio.sleep(0)
         for _ in range(3):
             near.states.clear()
-            far.link.tell(b"x", now=True)
+            far.link.set_state(b"x", now=True)
             await until(lambda: len(near.states) > 2)
         assert not near.link.is_lost
         assert not far.link.is_lost
@@ -387,7 +387,7 @@ async def test_who_finishes_lets_the_other_end_read_everything(heartbeat: Heartb
 
 async def test_who_is_never_read_finishes_in_time(heartbeat: Heartbeat) -> None:
     async with raw_end(heartbeat) as (end, theirs):
-        theirs.sendall(header_of(DATA, 1, 0))
+        theirs.sendall(pack_header(DATA, 1, 0))
         await until(lambda: end.streams)
         end.streams[0].first(DATA, bytes(5_000_000))
         await end.link.finish(0.05)
@@ -398,7 +398,7 @@ async def test_who_is_never_read_finishes_in_time(heartbeat: Heartbeat) -> None:
 async def test_ends_find_each_other_over_tcp(key: LinkKey) -> None:
     with listen(Address("127.0.0.1", 0)) as listener:
         loop = asyncio.get_running_loop()
-        connecting = asyncio.create_task(connect(address_of(listener), key))
+        connecting = asyncio.create_task(connect(get_address(listener), key))
         sock, _ = await loop.sock_accept(listener)
         await shake_hands(sock, Side.ACCEPTED, key)
         with sock, await connecting as near:
@@ -409,7 +409,7 @@ async def test_ends_find_each_other_over_tcp(key: LinkKey) -> None:
 async def test_another_key_is_refused_on_both_sides() -> None:
     with listen(Address("127.0.0.1", 0)) as listener:
         loop = asyncio.get_running_loop()
-        connecting = asyncio.create_task(connect(address_of(listener), LinkKey(bytes(16))))
+        connecting = asyncio.create_task(connect(get_address(listener), LinkKey(bytes(16))))
         sock, _ = await loop.sock_accept(listener)
         with sock, pytest.raises(Refused):
             await shake_hands(sock, Side.ACCEPTED, KEY)
@@ -419,7 +419,7 @@ async def test_another_key_is_refused_on_both_sides() -> None:
 
 async def test_nobody_there_is_said_with_the_address() -> None:
     with listen(Address("127.0.0.1", 0)) as listener:
-        address = address_of(listener)
+        address = get_address(listener)
     with pytest.raises(LinkLost, match=str(address)):
         await connect(address, KEY)
 
@@ -427,4 +427,4 @@ async def test_nobody_there_is_said_with_the_address() -> None:
 async def test_who_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cantata.cluster.link.connecting.HELLO_S", 0.1)
     with listen(Address("127.0.0.1", 0)) as listener, pytest.raises(LinkLost, match="within"):
-        await connect(address_of(listener), KEY)
+        await connect(get_address(listener), KEY)

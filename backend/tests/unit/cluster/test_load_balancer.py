@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from fake_cluster import FakeCluster, Replica, fake_cluster, sound_of, undisturbed
+from fake_cluster import FakeCluster, Replica, collect_sound, fake_cluster, undisturbed
 from fake_service import eventually
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,7 +82,7 @@ async def spoken_by(cluster: FakeCluster, reference: ReferenceAudio, text: str) 
     before = [replica.solo.counts.started for replica in cluster.replicas]
     request = SpeechRequest(text, "clara", reference=reference)
     async with cluster.edge.model("solo").speak(request) as utterance:
-        assert sound_of([chunk async for chunk in utterance]) == undisturbed(cluster, text)
+        assert collect_sound([chunk async for chunk in utterance]) == undisturbed(cluster, text)
     after = [replica.solo.counts.started for replica in cluster.replicas]
     [speaker] = [n for n, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
     return cluster.replicas[speaker]
@@ -113,7 +113,7 @@ async def test_a_voice_that_everybody_wants_fills_no_replica_while_others_idle()
 
         asking = [asyncio.create_task(speak(number)) for number in range(8)]
         await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 8)
-        assert [replica.solo.counts.most_open for replica in cluster.replicas] == [4, 4]
+        assert [replica.solo.counts.max_open for replica in cluster.replicas] == [4, 4]
         for replica in cluster.replicas:
             assert replica.solo.behaviour.may_sound is not None
             replica.solo.behaviour.may_sound.set()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from fake_cluster import KEY, FakeCluster, Replica, fake_cluster, sound_of, spoken, undisturbed
+from fake_cluster import KEY, FakeCluster, Replica, collect_sound, fake_cluster, spoken, undisturbed
 from fake_service import FakeService, eventually
 
 from cantata.cluster.address import Address
@@ -65,7 +65,7 @@ async def heard_through_a_loss(
 async def test_a_lost_replica_is_not_heard() -> None:
     async with fake_cluster(2, interval_s=0.002) as cluster:
         chunks = await heard_through_a_loss(cluster)
-        assert sound_of(chunks) == undisturbed(cluster, TEXT)
+        assert collect_sound(chunks) == undisturbed(cluster, TEXT)
         words = [word for chunk in chunks for word in chunk.words]
         assert [TEXT[word.text_start : word.text_end] for word in words] == TEXT[:-1].split()
         assert [replica.solo.counts.started for replica in cluster.replicas] == [1, 1]
@@ -118,7 +118,7 @@ async def test_who_completes_in_between_is_no_suspect() -> None:
     """Too short to get any further."""
     async with fake_cluster(4, interval_s=0.002, chunk_samples=48) as cluster:
         for _ in range(3):
-            assert sound_of(await heard_through_a_loss(cluster)) == undisturbed(cluster, TEXT)
+            assert collect_sound(await heard_through_a_loss(cluster)) == undisturbed(cluster, TEXT)
 
 
 async def test_replicas_that_are_told_to_stop_are_nobodys_fault() -> None:
@@ -148,7 +148,7 @@ async def test_a_listener_waits_for_a_place_on_another_replica(
         await lose(cluster.replicas[0])
         expected = [undisturbed(cluster, f"{n} {TEXT}") for n in range(2)]
         assert await asyncio.gather(*speaking) == expected
-        assert cluster.replicas[1].solo.counts.most_open == 1
+        assert cluster.replicas[1].solo.counts.max_open == 1
 
 
 async def test_a_listener_waits_as_long_as_there_is_sound_to_play(
@@ -160,8 +160,8 @@ async def test_a_listener_waits_as_long_as_there_is_sound_to_play(
         speaking = asyncio.create_task(heard_through_a_loss(cluster))
         await eventually(lambda: cluster.edge.replica_reports()[0].lost == 1)
         await cluster.add()
-        cluster.tell()
-        assert sound_of(await speaking) == undisturbed(cluster, TEXT)
+        cluster.report_state()
+        assert collect_sound(await speaking) == undisturbed(cluster, TEXT)
 
 
 async def test_a_replica_of_other_files_does_not_take_over(
@@ -169,7 +169,7 @@ async def test_a_replica_of_other_files_does_not_take_over(
 ) -> None:
     async with fake_cluster(1, interval_s=0.002) as cluster:
         await cluster.add(identity="another", capacity=999)
-        cluster.tell()
+        cluster.report_state()
         await cluster.known(2)
         assert "has other files, another deployment or other packages" in caplog.text
         with pytest.raises(ReplicaLost):
@@ -180,7 +180,7 @@ async def test_a_replica_of_other_files_does_not_take_over(
 async def test_before_the_first_sample_any_replica_takes_over() -> None:
     async with fake_cluster(1, may_sound=asyncio.Event()) as cluster:
         await cluster.add(identity="another", capacity=999)
-        cluster.tell()
+        cluster.report_state()
         await cluster.known(2)
         asking = asyncio.create_task(spoken(cluster, TEXT))
         await eventually(lambda: cluster.replicas[0].solo.counts.open == 1)
@@ -191,7 +191,7 @@ async def test_before_the_first_sample_any_replica_takes_over() -> None:
 async def test_a_replica_that_says_something_else_is_no_replacement() -> None:
     async with fake_cluster(1, interval_s=0.002) as cluster:
         await cluster.add(chunks=LOST_AFTER // 2, capacity=999)
-        cluster.tell()
+        cluster.report_state()
         await cluster.known(2)
         with pytest.raises(ReplicaLost, match="shorter"):
             await heard_through_a_loss(cluster)
@@ -216,7 +216,7 @@ async def test_a_request_that_is_just_being_opened_goes_to_another_replica() -> 
     async with fake_cluster(1) as cluster:
         [first] = cluster.replicas
         second = await cluster.add(capacity=4)
-        cluster.tell()
+        cluster.report_state()
         await cluster.known(2)
         # The fake model opens once the whole text is there.
         asking = [
@@ -291,7 +291,7 @@ async def test_a_request_is_no_suspect_at_a_replica_that_refused_it(
         await eventually(lambda: cluster.edge.waiting["solo"] == 1)
         await lose(first)
         second = await cluster.add(capacity=1, may_sound=asyncio.Event())
-        cluster.tell()
+        cluster.report_state()
         await eventually(lambda: second.solo.counts.open == 1)
         await lose(second)
         with pytest.raises(ReplicaLost):
@@ -315,10 +315,10 @@ async def test_a_replica_that_cannot_be_understood_is_not_asked_again_at_once(
     monkeypatch.setattr("cantata.cluster.link.reconnecting._PAUSES_S", (0.0,))
     async with fake_cluster(1) as cluster:
         with monkeypatch.context() as patched:
-            other = "cantata.cluster.replica.host.announcement_of"
+            other = "cantata.cluster.replica.host.build_advertisement"
             patched.setattr(other, lambda *given: MoreText("of another release"))
             stranger = await cluster.add()
-            cluster.tell()
+            cluster.report_state()
             await eventually(lambda: any(one.lost for one in cluster.edge.replica_reports()))
             for number in range(20):
                 text = f"{number} {TEXT}"
@@ -340,7 +340,7 @@ async def test_a_lost_edge_frees_what_it_ordered() -> None:
             await anext(utterance.chunks)
             await cluster.edge.stop()
             with pytest.raises(ReplicaLost):
-                sound_of([chunk async for chunk in utterance])
+                collect_sound([chunk async for chunk in utterance])
         await eventually(lambda: replica.solo.counts.open == 0)
         assert replica.host.status.models["solo"].in_use == 0
 
@@ -404,7 +404,7 @@ async def test_a_replica_may_leave_the_directory_and_come_back() -> None:
         first, second = cluster.replicas
         cluster.directory.change({second.host.address})
         await eventually(lambda: cluster.edge.model("solo").admission.places == 2000)
-        cluster.tell()
+        cluster.report_state()
         asking += [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(2, 4)]
         await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 4)
         assert [r.solo.counts.open for r in cluster.replicas] == [2, 2]
@@ -421,7 +421,7 @@ async def test_an_upgrade_changes_what_clients_are_told() -> None:
         other.solo.voices = (Voice("nora", "Nora"),)
         other.solo.sample_rate = 16_000
         newer = await cluster.add(service=other)
-        cluster.tell()
+        cluster.report_state()
         await cluster.known(2)
         model = cluster.edge.model("solo")
         assert model.voice(None).id == "clara"

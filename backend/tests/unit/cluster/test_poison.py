@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from fake_cluster import KEY, sound_of
+from fake_cluster import KEY, collect_sound
 from fake_service import Behaviour, eventually, expected_pcm
 from fragile_replica import CHUNK_SAMPLES, POISON
 
@@ -55,7 +55,7 @@ class Processes:
     async def spoken(self, text: str) -> bytes:
         listener = Listener()
         await listener.listen(self, text)
-        return sound_of(listener.chunks)
+        return collect_sound(listener.chunks)
 
 
 @dataclass
@@ -137,7 +137,7 @@ async def test_who_speaks_beside_it_hears_every_sample() -> None:
         with pytest.raises(Quarantined):
             await running.spoken(f"{POISON} {TEXT}")
         await asyncio.gather(*listening)
-        assert [sound_of(one.chunks) for one in listeners] == [undisturbed(t) for t in texts]
+        assert [collect_sound(one.chunks) for one in listeners] == [undisturbed(t) for t in texts]
         await eventually(lambda: running.killed == 2)
         assert running.edge.model("solo").admission.quarantined == 1
         again = await asyncio.gather(*map(running.spoken, texts))

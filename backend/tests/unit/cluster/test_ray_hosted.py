@@ -26,7 +26,7 @@ async def main():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     async with hosted(actor, lambda: {"heard": heard, **arguments}, heard.append):
         await ended.wait()
-    actor.say({"last": "words"})
+    actor.send_report({"last": "words"})
     return arguments.get("code", 0)
 
 sys.exit(asyncio.run(main()))
@@ -42,23 +42,23 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 async def said(process: ActorProcess, name: str, value: object) -> None:
     async with asyncio.timeout(60):
-        while process.said.get(name) != value:
-            await process.news()
+        while process.last_report.get(name) != value:
+            await process.updates()
 
 
 async def test_both_hear_each_other(module: str) -> None:
     process = await start_process(module, {"name": "ada"})
     try:
         await said(process, "name", "ada")
-        await process.tell({"addresses": ["h1:1"]})
+        await process.send({"addresses": ["h1:1"]})
         await said(process, "heard", [{"addresses": ["h1:1"]}])
         assert process.ended is None
     finally:
         assert await process.stop(within_s=30) == 0
-    assert process.said == {"last": "words"}
+    assert process.last_report == {"last": "words"}
     assert process.ended == 0
-    await process.tell({"to": "nobody"})
-    assert await process.news() == {"last": "words"}, "it waits for nothing any more"
+    await process.send({"to": "nobody"})
+    assert await process.updates() == {"last": "words"}, "it waits for nothing any more"
 
 
 async def test_it_ends_when_its_actor_does(module: str) -> None:
@@ -79,7 +79,7 @@ async def test_an_end_is_news(module: str) -> None:
     process.kill()
     async with asyncio.timeout(60):
         while process.ended is None:
-            await process.news()
+            await process.updates()
     assert process.ended == -9
     assert await process.stop(within_s=0) == -9
 

@@ -12,29 +12,31 @@ from cantata.cluster.ray.membership import (
     as_plain,
     from_plain,
 )
-from cantata.cluster.ray.policy import Load, wanted
+from cantata.cluster.ray.policy import ReplicaLoad, wanted
 
-IDLE = Load(10, 0, 0)
+IDLE = ReplicaLoad(10, 0, 0)
 
 
 @pytest.mark.parametrize(
     ("loads", "now", "expected"),
     [
         ([IDLE], 1, 1),
-        ([Load(10, 7, 0)], 1, 1),
-        ([Load(10, 8, 0)], 1, 2),
-        ([Load(10, 10, 18)], 1, 4),
-        ([Load(10, 10, 0), Load(10, 4, 0)], 2, 2),
-        ([Load(10, 10, 0), Load(10, 5, 0)], 2, 3),
-        ([Load(10, 1, 0)] * 8, 8, 2),
+        ([ReplicaLoad(10, 7, 0)], 1, 1),
+        ([ReplicaLoad(10, 8, 0)], 1, 2),
+        ([ReplicaLoad(10, 10, 18)], 1, 4),
+        ([ReplicaLoad(10, 10, 0), ReplicaLoad(10, 4, 0)], 2, 2),
+        ([ReplicaLoad(10, 10, 0), ReplicaLoad(10, 5, 0)], 2, 3),
+        ([ReplicaLoad(10, 1, 0)] * 8, 8, 2),
         ([IDLE] * 3, 3, 1),
-        ([Load(20, 14, 0), Load(10, 7, 0)], 2, 2),
-        ([Load(0, 0, 5)], 2, 2),
-        ([Load(0, 0, 0), Load(10, 8, 0)], 2, 2),
+        ([ReplicaLoad(20, 14, 0), ReplicaLoad(10, 7, 0)], 2, 2),
+        ([ReplicaLoad(0, 0, 5)], 2, 2),
+        ([ReplicaLoad(0, 0, 0), ReplicaLoad(10, 8, 0)], 2, 2),
         ([], 4, 4),
     ],
 )
-def test_places_are_filled_to_seven_tenths(loads: list[Load], now: int, expected: int) -> None:
+def test_places_are_filled_to_seven_tenths(
+    loads: list[ReplicaLoad], now: int, expected: int
+) -> None:
     assert wanted(loads, 0.7, now) == expected
 
 
@@ -42,7 +44,7 @@ def test_places_are_filled_to_seven_tenths(loads: list[Load], now: int, expected
 def test_an_exact_fill_needs_no_other_replica(fill: float) -> None:
     """Whatever the fraction is in binary."""
     for replicas in range(1, 40):
-        load = Load(100, fill * 100, 0)
+        load = ReplicaLoad(100, fill * 100, 0)
         assert wanted([load] * replicas, fill, replicas) == replicas
 
 

@@ -33,7 +33,7 @@ from cantata.cluster.ray.hosting import hosted, connect_actor
 async def main():
     actor, told = await connect_actor()
     if told["arguments"]["model"] == "missing":
-        actor.say({"error": "there is no such model"})
+        actor.send_report({"error": "there is no such model"})
         return 1
     ending, told_twice, drained, said = asyncio.Event(), asyncio.Event(), [], []
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
@@ -131,7 +131,7 @@ async def test_a_replica_whose_process_dies_or_hangs_is_unhealthy(
     replica._process.kill()
     async with asyncio.timeout(60):
         while replica._process.ended is None:
-            await replica._process.news()
+            await replica._process.updates()
     with pytest.raises(StageDied, match="ended with -9"):
         await replica.check_health()
     await vars(replica)["__del__"]()
@@ -141,7 +141,7 @@ async def test_a_replica_is_up_once_the_edges_have_found_it(directory: KnownDire
     """An older one is stopped at that moment."""
     directory.edges = 3
     replica = await started()
-    assert replica._process.said["edges"] >= directory.edges
+    assert replica._process.last_report["edges"] >= directory.edges
     await vars(replica)["__del__"]()
 
 

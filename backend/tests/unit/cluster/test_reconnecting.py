@@ -13,7 +13,7 @@ from cantata.cluster.link.errors import ConnectionClosed, LinkLost
 PAUSES_S = (0.0, 0.02, 0.04)
 
 
-async def seconds_of(attempts: int, *, is_connected: bool) -> float:
+async def measure_seconds(attempts: int, *, is_connected: bool) -> float:
     """Until so many links were lost at once, or never came about."""
     crash_tracker: list[LinkLost] = []
     enough = asyncio.Event()
@@ -43,7 +43,7 @@ async def test_an_end_that_does_not_stay_is_asked_less_and_less_often(
     is_connected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconnecting, "_PAUSES_S", PAUSES_S)
-    assert await seconds_of(6, is_connected=is_connected) > 0.9 * (0.0 + 0.02 + 3 * 0.04)
+    assert await measure_seconds(6, is_connected=is_connected) > 0.9 * (0.0 + 0.02 + 3 * 0.04)
 
 
 async def test_a_link_that_has_lasted_is_connected_again_at_once(
@@ -51,4 +51,4 @@ async def test_a_link_that_has_lasted_is_connected_again_at_once(
 ) -> None:
     monkeypatch.setattr(reconnecting, "_PAUSES_S", (0.0, 60.0))
     monkeypatch.setattr(reconnecting, "_SETTLED_S", 0.0)
-    assert await seconds_of(6, is_connected=True) < 60.0
+    assert await measure_seconds(6, is_connected=True) < 60.0

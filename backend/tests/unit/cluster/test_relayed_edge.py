@@ -21,7 +21,7 @@ from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.early_chunks import EarlyChunkBuffer
 from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
 from cantata.cluster.stages.local_ends import UnixEdgeWriter, relay_from
-from cantata.cluster.stages.messages import Kind
+from cantata.cluster.stages.messages import StageFrameKind
 from cantata.contract.data.chunks import Chunk, Codes, Milestone, Payload, WordTiming
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.serialization import encode
@@ -43,7 +43,7 @@ async def linked() -> AsyncIterator[tuple[Stream, Stream]]:
     far.begin()
     try:
         stream = near.open()
-        stream.first(Kind.EDGE_THERE, b"")
+        stream.first(StageFrameKind.EDGE_THERE, b"")
         async with asyncio.timeout(LIMIT_S):
             other = await arrived
             await other.receive()
@@ -100,7 +100,7 @@ async def test_what_are_no_chunks_ends_the_link(body: bytes) -> None:
         raise AssertionError("these were no chunks")
 
     async with linked() as (stream, other):
-        await stream.send(Kind.CHUNKS, body)
+        await stream.send(StageFrameKind.CHUNKS, body)
         with pytest.raises(ProtocolError, match=r"no chunks|is no Heads"):
             await forward_chunks(other, EarlyChunkBuffer(nothing).put)
         await stream.ended()

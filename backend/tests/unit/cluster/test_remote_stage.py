@@ -19,7 +19,7 @@ from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import WINDOW_BYTES, Stream
 from cantata.cluster.serialization import encode
 from cantata.cluster.stages.host_link import HostLink
-from cantata.cluster.stages.messages import Kind, StageDeath, StageReady
+from cantata.cluster.stages.messages import StageDeath, StageFrameKind, StageReady
 from cantata.cluster.stages.remote_stage import RemoteStage
 from cantata.contract.data.chunks import Chunk, Codes, Payload
 from cantata.contract.data.errors import StageDied
@@ -61,7 +61,7 @@ class Host:
     async def ready(self) -> Stream:
         starting = asyncio.create_task(self.stage.start(LIMIT_S))
         stream = await self.launched()
-        await stream.send(Kind.READY, *encode(READY))
+        await stream.send(StageFrameKind.READY, *encode(READY))
         await starting
         return stream
 
@@ -104,8 +104,8 @@ async def test_a_stage_that_dies_as_soon_as_it_is_ready_has_not_started() -> Non
     async with host() as there:
         starting = asyncio.create_task(there.stage.start(LIMIT_S))
         stream = await there.launched()
-        await stream.send(Kind.READY, *encode(READY))
-        await stream.send(Kind.DIED, *encode(CRASH))
+        await stream.send(StageFrameKind.READY, *encode(READY))
+        await stream.send(StageFrameKind.DIED, *encode(CRASH))
         stream.end()
         with pytest.raises(StageDied, match=r"it crashed \(on 10\.0\.0\.8:8200\)"):
             await starting
@@ -120,7 +120,7 @@ async def test_an_order_that_waits_for_credit_ends_with_its_stage() -> None:
         waiting = asyncio.create_task(there.stage.send(Abort(("first",))))
         await asyncio.sleep(0)
         assert not waiting.done()
-        await stream.send(Kind.DIED, *encode(CRASH))
+        await stream.send(StageFrameKind.DIED, *encode(CRASH))
         with pytest.raises(StageDied, match="is not running"):
             await waiting
         stream.end()
@@ -132,7 +132,7 @@ async def test_a_stage_is_lost_when_its_message_cannot_be_handled(
     async with host() as there:
         stream = await there.ready()
         strange: Chunk[Payload] = Chunk("r", "?", 0, Codes(np.zeros((1, 1), np.int32)), final=True)
-        await stream.send(Kind.CHUNKS, *EncodedChunks.of([strange]).parts_for_elsewhere)
+        await stream.send(StageFrameKind.CHUNKS, *EncodedChunks.of([strange]).parts_for_elsewhere)
         await stream.ended()
         [death] = there.deaths
         assert "no edge leads from there" in death.error.message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake_cluster import sound_of
+from fake_cluster import collect_sound
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,7 +54,7 @@ def test_a_replay_gives_each_sample_and_word_once(
     replay.restart()
     heard += [new for chunk in chunks(second) if (new := replay.take(chunk))]
     replay.check_end()
-    assert sound_of(heard) == sound.tobytes()
+    assert collect_sound(heard) == sound.tobytes()
     words = [word.text_start for chunk in heard for word in chunk.words]
     assert words == list(range(0, length, 3))
 

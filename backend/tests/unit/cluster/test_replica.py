@@ -11,14 +11,14 @@ import pytest
 from fake_cluster import KEY, FakeCluster, fake_cluster, spoken, undisturbed
 from fake_service import eventually
 
-from cantata.cluster.faults import Fault, error_of
+from cantata.cluster.faults import Fault, to_error
 from cantata.cluster.link.connecting import connect
 from cantata.cluster.link.errors import LinkLost
 from cantata.cluster.link.frames import END
 from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
-from cantata.cluster.messages import Kind, MoreText, ReplicaState, SpeakOrder
+from cantata.cluster.messages import FrameKind, MoreText, ReplicaState, SpeakOrder
 from cantata.cluster.serialization import decode, encode
 from cantata.contract.data.errors import CantataError, ModelNotFound, Overloaded, StageDied
 from cantata.contract.data.request import SpeechRequest
@@ -46,33 +46,39 @@ async def linked(cluster: FakeCluster) -> AsyncIterator[tuple[Link, list[Replica
         heartbeat.close()
 
 
-async def fault_of(link: Link, order: SpeakOrder) -> CantataError:
+async def to_fault(link: Link, order: SpeakOrder) -> CantataError:
     """How an order ends."""
     stream = link.open()
-    stream.first(Kind.SPEAK, *encode(order))
+    stream.first(FrameKind.SPEAK, *encode(order))
     while (frame := await stream.receive()) is not None:
         if frame.kind == END:
             stream.end()
-            return error_of(decode(frame.body, Fault))
+            return to_error(decode(frame.body, Fault))
     raise AssertionError("it did not fail")
 
 
 @pytest.mark.parametrize(
     "frames",
     [
-        [(Kind.OPENED, b"")],
-        [(Kind.SPEAK, b"nonsense")],
+        [(FrameKind.OPENED, b"")],
+        [(FrameKind.SPEAK, b"nonsense")],
         [(200, b"")],
         [
-            (Kind.SPEAK, encode(SpeakOrder("w", "solo", SpeechRequest("", "clara"), False, True))),
-            (Kind.SOUND, b"no text"),
+            (
+                FrameKind.SPEAK,
+                encode(SpeakOrder("w", "solo", SpeechRequest("", "clara"), False, True)),
+            ),
+            (FrameKind.SOUND, b"no text"),
         ],
         [
-            (Kind.SPEAK, encode(SpeakOrder("w", "solo", SpeechRequest("", "clara"), False, True))),
-            (Kind.TEXT, b"no text"),
+            (
+                FrameKind.SPEAK,
+                encode(SpeakOrder("w", "solo", SpeechRequest("", "clara"), False, True)),
+            ),
+            (FrameKind.TEXT, b"no text"),
         ],
-        [(Kind.ANSWER, encode(MoreText("an order of another kind")))],
-        [(Kind.DRAW, b"\x00" * 40)],
+        [(FrameKind.ANSWER, encode(MoreText("an order of another kind")))],
+        [(FrameKind.DRAW, b"\x00" * 40)],
     ],
 )
 async def test_garbage_ends_the_link_and_nothing_else(
@@ -92,12 +98,12 @@ async def test_garbage_ends_the_link_and_nothing_else(
 
 async def test_what_cannot_be_served_ends_with_the_error() -> None:
     async with fake_cluster(1, capacity=1) as cluster, linked(cluster) as (link, states):
-        unknown = await fault_of(link, SpeakOrder("w", "nobody", SpeechRequest(TEXT, "clara")))
+        unknown = await to_fault(link, SpeakOrder("w", "nobody", SpeechRequest(TEXT, "clara")))
         assert isinstance(unknown, ModelNotFound)
         cluster.replicas[0].solo.behaviour.may_sound = may_sound = asyncio.Event()
         speaking = asyncio.create_task(spoken(cluster, TEXT))
         await eventually(lambda: cluster.replicas[0].solo.counts.open == 1)
-        full = await fault_of(link, SpeakOrder("w", "solo", SpeechRequest(TEXT, "clara")))
+        full = await to_fault(link, SpeakOrder("w", "solo", SpeechRequest(TEXT, "clara")))
         assert isinstance(full, Overloaded)
         await eventually(lambda: states and states[-1].models["solo"].free == 0)
         assert states[-1].models["solo"].ordered == 1
@@ -107,7 +113,7 @@ async def test_what_cannot_be_served_ends_with_the_error() -> None:
         draining = asyncio.create_task(cluster.replicas[0].host.drain(5))
         await eventually(lambda: states[-1].draining)
         assert states[-1].models["solo"].free == 0
-        late = await fault_of(link, SpeakOrder("w", "solo", SpeechRequest(TEXT, "clara")))
+        late = await to_fault(link, SpeakOrder("w", "solo", SpeechRequest(TEXT, "clara")))
         assert isinstance(late, StageDied)
         assert await draining
 
@@ -115,7 +121,7 @@ async def test_what_cannot_be_served_ends_with_the_error() -> None:
 async def test_whoever_has_no_key_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cantata.cluster.link.accepting.HELLO_S", 0.2)
     async with fake_cluster(1) as cluster:
-        strangers = strangers_of(cluster, 20)
+        strangers = connect_strangers(cluster, 20)
         closed = await asyncio.gather(*(asyncio.to_thread(_read_all, one) for one in strangers))
         assert all(len(data) < 100 for data in closed)
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
@@ -125,7 +131,7 @@ async def test_whoever_says_nothing_keeps_no_edge_out(monkeypatch: pytest.Monkey
     monkeypatch.setattr("cantata.cluster.link.accepting.MAX_STRANGERS", 4)
     monkeypatch.setattr("cantata.cluster.link.accepting.HELLO_S", 300)
     async with fake_cluster(1) as cluster:
-        strangers = strangers_of(cluster, 8)
+        strangers = connect_strangers(cluster, 8)
         closed = await asyncio.gather(*(asyncio.to_thread(_read_all, one) for one in strangers[:4]))
         assert all(len(data) < 100 for data in closed), "the oldest make room"
         async with linked(cluster) as (_, states):
@@ -144,7 +150,7 @@ async def test_an_edge_too_many_is_sent_away(monkeypatch: pytest.MonkeyPatch) ->
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
 
 
-def strangers_of(cluster: FakeCluster, count: int) -> list[socket.socket]:
+def connect_strangers(cluster: FakeCluster, count: int) -> list[socket.socket]:
     """Connections that say nothing."""
     address = cluster.replicas[0].host.address
     return [socket.create_connection((address.host, address.port)) for _ in range(count)]

@@ -16,8 +16,8 @@ from cantata.cluster.serialization import decode, encode
 from cantata.cluster.stages.forwarding import forward_chunks
 from cantata.cluster.stages.host import session as session_module
 from cantata.cluster.stages.host.pipeline import StageLogs
-from cantata.cluster.stages.host.session import Session
-from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
+from cantata.cluster.stages.host.session import HostSession
+from cantata.cluster.stages.messages import EdgeName, LaunchOrder, PipelineOrder, StageFrameKind
 from cantata.ipc.encoded import EncodedChunks
 
 LIMIT_S = 20.0
@@ -35,16 +35,16 @@ async def refusal() -> Fault:
     near.setblocking(False)
     far.setblocking(False)
     link = Link(near, Side.CONNECTED, heartbeat, "host")
-    serving = asyncio.create_task(Session(far, "server", heartbeat, {}, StageLogs()).run())
+    serving = asyncio.create_task(HostSession(far, "server", heartbeat, {}, StageLogs()).run())
     link.begin()
     try:
         async with asyncio.timeout(LIMIT_S):
-            link.message(Kind.PIPELINE, *encode(ORDER))
+            link.message(StageFrameKind.PIPELINE, *encode(ORDER))
             edge = link.open()
-            edge.first(Kind.EDGE_BACK, *encode(EdgeName("talker.codes", "codec")))
+            edge.first(StageFrameKind.EDGE_BACK, *encode(EdgeName("talker.codes", "codec")))
             await forward_chunks(edge, nothing)
             stage = link.open()
-            stage.first(Kind.LAUNCH, *encode(LaunchOrder("talker", LIMIT_S)))
+            stage.first(StageFrameKind.LAUNCH, *encode(LaunchOrder("talker", LIMIT_S)))
             frame = await stage.receive()
             assert frame is not None
             assert frame.kind == END

@@ -19,8 +19,8 @@ import pytest
 from alike import same
 from cantata.cluster.link.errors import ProtocolError
 from cantata.cluster.serialization import decode, encode
-from cantata.cluster.stages.annotations import fits, hints_of
-from cantata.cluster.stages.messages import RegisterOrder, age_of, time_of
+from cantata.cluster.stages.annotations import fits, get_hints
+from cantata.cluster.stages.messages import RegisterOrder, to_age, to_time
 from cantata.cluster.stages.values import flatten, unflatten
 from cantata.contract.data.request import SamplingOptions
 from tiny_talker.inputs import TinyConversation, TinyInput, TinySound
@@ -149,23 +149,23 @@ def test_every_model_s_inputs_can_be_checked(module: str) -> None:
 
 
 def check_annotations(kind: type) -> None:
-    for hint in hints_of(kind).values():
-        for part in parts_of(hint):
+    for hint in get_hints(kind).values():
+        for part in iterate_parts(hint):
             fits(object(), part)  # raises if it is none of plain data
             if is_dataclass(part):
                 check_annotations(cast(type, part))
 
 
-def parts_of(hint: Any) -> Iterator[Any]:
+def iterate_parts(hint: Any) -> Iterator[Any]:
     yield hint
     if get_origin(hint) not in (np.ndarray, Literal):
         for part in get_args(hint):
             if part is not Ellipsis:
-                yield from parts_of(part)
+                yield from iterate_parts(part)
 
 
 def test_a_deadline_keeps_its_distance() -> None:
-    due = age_of(time.monotonic() + 3.0)
+    due = to_age(time.monotonic() + 3.0)
     assert due is not None
     assert 2.0 < due <= 3.0
-    assert time_of(None) is age_of(None) is None
+    assert to_time(None) is to_age(None) is None

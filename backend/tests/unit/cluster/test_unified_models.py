@@ -74,7 +74,7 @@ async def cluster() -> AsyncIterator[FakeCluster]:
 
 async def join(cluster: FakeCluster, *kinds: FakeChatModel | FakeImageModel) -> Replica:
     replica = await cluster.add(service=serving(*kinds))
-    cluster.tell()
+    cluster.report_state()
     await cluster.known(len(cluster.replicas))
     return replica
 

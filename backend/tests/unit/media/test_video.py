@@ -13,7 +13,7 @@ import pytest
 from cantata.contract.data.chat import VideoPart
 from cantata.contract.data.errors import InvalidVideo
 from cantata.media.video import MAX_FRAMES, VideoLimits, read_video
-from images_and_videos import grey_of, image_file, quarters, video_file
+from images_and_videos import get_grey, image_file, quarters, video_file
 from sounds import muxed
 
 
@@ -39,7 +39,7 @@ def test_two_frames_a_second_evenly_from_first_to_last(codec: str, container: st
     assert video.frames.dtype == np.uint8
     assert video.frames_per_s == pytest.approx(2.0, rel=0.02)
     places = np.linspace(0, 59, 12).round().astype(int)
-    expected = [grey_of(place, 60) for place in places]
+    expected = [get_grey(place, 60) for place in places]
     found = video.frames.mean(axis=(1, 2, 3))
     np.testing.assert_allclose(found, expected, atol=4)
 
@@ -61,8 +61,8 @@ def test_a_long_video_has_its_frames_further_apart() -> None:
     assert len(video.frames) == 16
     assert video.frames_per_s == pytest.approx(16 / 40, rel=0.02)
     found = video.frames.mean(axis=(1, 2, 3))
-    assert found[0] == pytest.approx(grey_of(0, 80), abs=4)
-    assert found[-1] == pytest.approx(grey_of(79, 80), abs=4)
+    assert found[0] == pytest.approx(get_grey(0, 80), abs=4)
+    assert found[-1] == pytest.approx(get_grey(79, 80), abs=4)
 
 
 def test_large_frames_are_scaled_down() -> None:

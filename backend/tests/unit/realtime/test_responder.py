@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from cantata.realtime.chat import SILENT, UNHEARD, ChatMessage
+from cantata.realtime.chat import SILENT, UNINTELLIGIBLE, ChatMessage
 from cantata.realtime.responder import answer_to
 
 NOW = datetime(2024, 5, 17, 9, 5)
@@ -20,7 +20,7 @@ NOW = datetime(2024, 5, 17, 9, 5)
         ("what time is it", "It is 09:05."),
         ("who are you", "a small set of rules in this server, not a language model"),
         ("hello there", "a small set of rules in this server, not a language model"),
-        (UNHEARD, "Please say that again."),
+        (UNINTELLIGIBLE, "Please say that again."),
         ("", "Please say that again."),
         (SILENT, "Are you still there?"),
         ("word " * 1000, "You said: " + "word " * 29 + "word."),

@@ -15,7 +15,7 @@ from cantata.references.decoding import decode
 from sounds import humming, muxed, sound_file, wav, with_header, with_picture
 
 
-def tone_of(reference: ReferenceAudio) -> float:
+def measure_tone(reference: ReferenceAudio) -> float:
     """Hz of the loudest part."""
     spectrum = np.abs(np.fft.rfft(reference.mono[: reference.sample_rate]))
     return float(spectrum.argmax())
@@ -56,7 +56,7 @@ def test_every_format_keeps_its_rate_to_48_khz_and_its_channels(
     assert reference.samples.shape[1] == channels
     assert len(reference.samples) / rate == pytest.approx(2, abs=0.0625)
     assert np.abs(reference.samples).max() == pytest.approx(0.3, abs=0.16)
-    assert tone_of(reference) == pytest.approx(220, abs=2)
+    assert measure_tone(reference) == pytest.approx(220, abs=2)
 
 
 @pytest.mark.parametrize("channels", [3, 8])

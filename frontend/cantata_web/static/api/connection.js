@@ -3,7 +3,7 @@
 
 const INTERVAL_MS = 1_000;
 const LIMIT_MS = 1_500; // of one request; with the interval, a loss shows within 2.5 s
-const MOST_INTERVAL_MS = 4_000; // while it is gone: each attempt waits twice as long as the last
+const MAX_INTERVAL_MS = 4_000; // while it is gone: each attempt waits twice as long as the last
 
 /** Dispatches "change" when `ready` or `sentence` has changed. */
 export class Connection extends EventTarget {
@@ -52,7 +52,7 @@ export class Connection extends EventTarget {
 
   #set(sentence) {
     const ready = sentence === null;
-    this.#intervalMs = ready ? INTERVAL_MS : Math.min(MOST_INTERVAL_MS, 2 * this.#intervalMs);
+    this.#intervalMs = ready ? INTERVAL_MS : Math.min(MAX_INTERVAL_MS, 2 * this.#intervalMs);
     if (ready === this.ready && sentence === this.sentence) return;
     this.ready = ready;
     this.sentence = sentence;

@@ -4,7 +4,7 @@ import { asSpeechError, SpeechError } from "./errors.js";
 
 const SILENCE_MS = 4_000; // a server that owes speech is then asked whether it is there
 const ANSWER_MS = 3_000;
-const MOST_SILENCES = 15; // longer than any request waits for its turn or for a stage
+const MAX_SILENCES = 15; // longer than any request waits for its turn or for a stage
 
 /**
  * One socket, kept open between turns: the next sentence then starts without the round trips of a
@@ -132,7 +132,7 @@ export class SpeechSession {
     try {
       this.#silences += 1;
       await this.#server.reach(ANSWER_MS);
-      if (this.#silences >= MOST_SILENCES) throw new SpeechError("The connection was lost.");
+      if (this.#silences >= MAX_SILENCES) throw new SpeechError("The connection was lost.");
       if (current()) this.#watch();
     } catch (error) {
       if (!current()) return;

@@ -2,15 +2,15 @@
 
 import { measure } from "./levels.js";
 
-const LEAST_SECONDS = 3;
-const MOST_SECONDS = 60; // the server's limit
-const LEAST_SPEECH_SECONDS = 1;
+const MIN_SECONDS = 3;
+const MAX_SECONDS = 60; // the server's limit
+const MIN_SPEECH_SECONDS = 1;
 const SILENT_DB = -60;
 const QUIET_DB = -42;
-const MOST_CLIPPED = 0.001;
-const MOST_TONAL = 0.6;
-const MOST_STEADY = 0.93; // of speech: up to 0.86
-const LEAST_OVER_NOISE_DB = 16;
+const MAX_CLIPPED = 0.001;
+const MAX_TONAL = 0.6;
+const MAX_STEADY = 0.93; // of speech: up to 0.86
+const MIN_OVER_NOISE_DB = 16;
 const PAUSELESS_DB = 4; // below: not even a syllable stands out
 const DECODED_RATE = 48_000;
 
@@ -26,25 +26,25 @@ export async function problemOf(recording) {
 /** The same of figures from `measure`. */
 export function judged({ seconds, soundingSeconds, loudDb, quietDb, clipped, tonal, steady }) {
   const overNoiseDb = loudDb - quietDb;
-  if (seconds < LEAST_SECONDS) {
-    return `The recording lasts ${seconds.toFixed(1)} s. At least ${LEAST_SECONDS} s are needed.`;
+  if (seconds < MIN_SECONDS) {
+    return `The recording lasts ${seconds.toFixed(1)} s. At least ${MIN_SECONDS} s are needed.`;
   }
-  if (seconds > MOST_SECONDS) {
-    return `The recording lasts ${Math.round(seconds)} s. At most ${MOST_SECONDS} s are accepted.`;
+  if (seconds > MAX_SECONDS) {
+    return `The recording lasts ${Math.round(seconds)} s. At most ${MAX_SECONDS} s are accepted.`;
   }
   if (loudDb < SILENT_DB) return "The recording is silent. Is the microphone muted?";
   if (loudDb < QUIET_DB) return "The recording is too quiet. Speak up, or go closer.";
-  if (clipped > MOST_CLIPPED) {
+  if (clipped > MAX_CLIPPED) {
     return "The recording is distorted: it was too loud. Go further away, or turn the level down.";
   }
   const standsOut = overNoiseDb >= PAUSELESS_DB;
-  if (standsOut && overNoiseDb < LEAST_OVER_NOISE_DB) {
+  if (standsOut && overNoiseDb < MIN_OVER_NOISE_DB) {
     return "The background is too loud. Record in a quieter place, or closer to the microphone.";
   }
-  if (tonal > MOST_TONAL || steady > MOST_STEADY || !standsOut) {
+  if (tonal > MAX_TONAL || steady > MAX_STEADY || !standsOut) {
     return "There is no speech in it, only a tone or a steady noise.";
   }
-  if (soundingSeconds < LEAST_SPEECH_SECONDS) {
+  if (soundingSeconds < MIN_SPEECH_SECONDS) {
     return "There is less than a second of speech in it. Read the whole sentence.";
   }
   return null;

@@ -1,7 +1,7 @@
 // The last takes: what was spoken, with its sound, kept in the browser's IndexedDB.
 
-const MOST_TAKES = 10;
-const MOST_BYTES = 64 * 2 ** 20; // of one take: 22 minutes of mono at 24 kHz
+const MAX_TAKES = 10;
+const MAX_BYTES = 64 * 2 ** 20; // of one take: 22 minutes of mono at 24 kHz
 const OPEN_MS = 10_000; // a busy machine takes seconds
 
 /**
@@ -19,7 +19,7 @@ export async function openTakes(apiBase) {
 
 /** Whether a sound is short enough to be kept. */
 export function canKeep(samples) {
-  return samples.byteLength <= MOST_BYTES;
+  return samples.byteLength <= MAX_BYTES;
 }
 
 class KeptTakes {
@@ -35,7 +35,7 @@ class KeptTakes {
     const id = await answer(takes.add(take));
     sounds.add(samples, id);
     const ids = await answer(takes.getAllKeys());
-    for (const old of ids.slice(0, -MOST_TAKES)) {
+    for (const old of ids.slice(0, -MAX_TAKES)) {
       takes.delete(old);
       sounds.delete(old);
     }
@@ -78,7 +78,7 @@ class PassingTakes {
   async add(take, samples) {
     this.#added += 1;
     this.#takes = [...this.#takes, { take: { ...take, id: this.#added }, samples }];
-    this.#takes = this.#takes.slice(-MOST_TAKES);
+    this.#takes = this.#takes.slice(-MAX_TAKES);
   }
 
   async list() {

@@ -13,8 +13,8 @@ export const Phase = Object.freeze({
 });
 
 export const AUDIBLE_LEVEL = 1e-3; // -60 dBFS: above dither and a decoder's idle noise
-const LEAST_RESERVE_SECONDS = 0.08;
-const MOST_RESERVE_SECONDS = 1.28;
+const MIN_RESERVE_SECONDS = 0.08;
+const MAX_RESERVE_SECONDS = 1.28;
 const FILLER_DECAY = 0.97; // per sample: a held level fades within 5 ms and does not click
 const SILENT_LEVEL = 1e-6;
 
@@ -163,7 +163,7 @@ export class Playback {
     } else {
       this.phase = Phase.STARVED;
       this.gaps.push({ atFrame: this.playedFrames, frames: 0 });
-      this.reserveSeconds = Math.min(MOST_RESERVE_SECONDS, 2 * this.reserveSeconds);
+      this.reserveSeconds = Math.min(MAX_RESERVE_SECONDS, 2 * this.reserveSeconds);
     }
   }
 
@@ -188,7 +188,7 @@ export class Playback {
  */
 export function nextReserveSeconds(current, underruns) {
   const next = underruns > 0 ? current * 2 ** underruns : current * 0.75;
-  return Math.min(MOST_RESERVE_SECONDS, Math.max(LEAST_RESERVE_SECONDS, next));
+  return Math.min(MAX_RESERVE_SECONDS, Math.max(MIN_RESERVE_SECONDS, next));
 }
 
 function isAudible(block, count) {

@@ -2,7 +2,7 @@
 // each clause end. Full stops are left to the server, which knows abbreviations.
 
 const CLAUSE_END = /[,;:\u2014]["'\u2019\u201d)]*\s$|\n$/;
-const LEAST_WORDS = 3; // "Well," is spoken with what follows
+const MIN_WORDS = 3; // "Well," is spoken with what follows
 const PARAGRAPH = /\n$/;
 
 /**
@@ -56,7 +56,7 @@ export class TypedText {
     this.#send(word);
     const clause = this.#value.slice(this.#base, this.#sent);
     if (!CLAUSE_END.test(clause) || clause.trim() === "") return;
-    const long = clause.trim().split(/\s+/).length >= LEAST_WORDS;
+    const long = clause.trim().split(/\s+/).length >= MIN_WORDS;
     if (long || PARAGRAPH.test(clause)) this.#commit();
   }
 

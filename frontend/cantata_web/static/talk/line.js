@@ -3,7 +3,7 @@
 import { RealtimeSession } from "../api/realtime.js";
 
 const FIRST_WAIT_MS = 1_000;
-const MOST_WAIT_MS = 8_000;
+const MAX_WAIT_MS = 8_000;
 const PASSING = new Set([null, 429, 502, 503, 504]); // statuses that may be another one soon
 
 export class Line {
@@ -65,7 +65,7 @@ export class Line {
 
   #wait(model, error) {
     this.#timer = setTimeout(() => this.#connect(model, true), this.#waitMs);
-    this.#waitMs = Math.min(MOST_WAIT_MS, 2 * this.#waitMs);
+    this.#waitMs = Math.min(MAX_WAIT_MS, 2 * this.#waitMs);
     this.#listener.broken(error.message);
   }
 }

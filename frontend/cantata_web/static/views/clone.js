@@ -5,7 +5,7 @@ import { Recording } from "./recording.js";
 import { SavedVoices } from "./savedvoices.js";
 import { statusLine } from "./status.js";
 
-const MOST_BYTES = 10 * 2 ** 20;
+const MAX_BYTES = 10 * 2 ** 20;
 
 export class CloneView {
   #choices;
@@ -71,7 +71,7 @@ export class CloneView {
   async #checkedRecording() {
     try {
       const sample = await this.#recording.checked();
-      if (sample.size <= MOST_BYTES) return sample;
+      if (sample.size <= MAX_BYTES) return sample;
       throw new SpeechError("The file is too large: at most 10 MiB.");
     } catch (error) {
       this.#recording.focus();

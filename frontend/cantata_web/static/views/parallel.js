@@ -8,7 +8,7 @@ import { milliseconds } from "./meters.js";
 import { counted } from "./plural.js";
 import { statusLine } from "./status.js";
 
-const LEAST_SPAN_SECONDS = 4;
+const MIN_SPAN_SECONDS = 4;
 const SENTENCES = [
   "The ferry leaves the harbour at seven, and the tide is already going out.",
   "She put the letter back into the drawer and locked it without a word.",
@@ -76,7 +76,7 @@ export class ParallelView {
     const ends = this.streams.map(({ listener, endedAt, elapsed }) =>
       Math.max(listener.endsAt, endedAt ?? elapsed),
     );
-    const span = Math.max(LEAST_SPAN_SECONDS, ...ends);
+    const span = Math.max(MIN_SPAN_SECONDS, ...ends);
     this.streams.forEach((stream, i) => this.#lanes[i].draw(stream, span));
     this.#sum();
     return this.streams.some(({ endedAt }) => endedAt === null);

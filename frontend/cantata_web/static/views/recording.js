@@ -7,12 +7,12 @@ import { SENTENCES } from "../clone/sentences.js";
 import { LevelLine } from "./levelline.js";
 import { statusLine } from "./status.js";
 
-const MOST_SECONDS = 14.5; // the server uses 15, and a transcript has to fit what it uses
+const MAX_SECONDS = 14.5; // the server uses 15, and a transcript has to fit what it uses
 const TOO_LOUD = 0.98;
 
 export class Recording {
   #root;
-  #recorder = new Recorder(MOST_SECONDS);
+  #recorder = new Recorder(MAX_SECONDS);
   #line;
   #say;
   #sample = null; // a Blob
@@ -110,7 +110,7 @@ export class Recording {
   }
 
   #showLevel({ seconds, peak }) {
-    this.#line.append(peak, seconds / MOST_SECONDS);
+    this.#line.append(peak, seconds / MAX_SECONDS);
     this.#find("record-clock").textContent = `${seconds.toFixed(1)} s`;
     if (peak < TOO_LOUD || this.#tooLoud) return;
     this.#tooLoud = true;

@@ -4,7 +4,7 @@ import { askedBy, linkTo, withoutAsked } from "../kept/link.js";
 import { copyText } from "./clipboard.js";
 import { statusLine } from "./status.js";
 
-const MOST_LINK_CHARACTERS = 16_000; // servers and proxies reject longer addresses
+const MAX_LINK_CHARACTERS = 16_000; // servers and proxies reject longer addresses
 const SHOWN_CHARACTERS = 60;
 
 /** A button that copies the link. `request()` is the text and the settings as they are now. */
@@ -13,7 +13,7 @@ export function offerLink(root, request) {
   root.querySelector("[data-role='copy-link']").addEventListener("click", async () => {
     const { input: text, ...settings } = request();
     const whole = linkTo(location, { text, ...settings }).href;
-    const short = whole.length <= MOST_LINK_CHARACTERS;
+    const short = whole.length <= MAX_LINK_CHARACTERS;
     const link = short ? whole : linkTo(location, settings).href;
     const copied = await copyText(link);
     if (!copied) show("The browser did not allow copying.", true);

@@ -41,7 +41,7 @@ def film(count: int, height: int, width: int, fps: float, seconds: float, seed: 
     return replace(video(count, height, width, fps, seed), sound=sound(seconds, seed))
 
 
-def sounds_of(messages: Sequence[Message]) -> list[Sound]:
+def collect_sounds(messages: Sequence[Message]) -> list[Sound]:
     """All of a dialogue, those of its videos too, in order."""
     parts = [part for message in messages for part in message.parts]
     heard = [part.sound if isinstance(part, Video) else part for part in parts]

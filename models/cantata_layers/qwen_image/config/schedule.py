@@ -22,18 +22,18 @@ class ScheduleConfig:
     """Whether the shift follows from a picture's size."""
     shift: float
     """Of all sizes, if it is not dynamic."""
-    least_tokens: int
-    """Where the dynamic shift is `least_shift`, as the next two."""
-    most_tokens: int
-    least_shift: float
-    most_shift: float
+    min_tokens: int
+    """Where the dynamic shift is `base_shift`, as the next two."""
+    max_tokens: int
+    base_shift: float
+    max_shift: float
     terminal: float
     """The last step's share of noise; 0: as the shift leaves it."""
 
     @property
     def few_steps(self) -> bool:
         """Whether these are the settings of distilled weights, which take no guidance."""
-        shifts = (self.least_shift, self.most_shift)
+        shifts = (self.base_shift, self.max_shift)
         few = all(math.isclose(shift, FEW_STEPS_SHIFT, abs_tol=1e-4) for shift in shifts)
         return self.dynamic and few and self.terminal == 0
 
@@ -43,10 +43,10 @@ def few_steps_schedule() -> ScheduleConfig:
     return ScheduleConfig(
         dynamic=True,
         shift=1.0,
-        least_tokens=256,
-        most_tokens=8192,
-        least_shift=FEW_STEPS_SHIFT,
-        most_shift=FEW_STEPS_SHIFT,
+        min_tokens=256,
+        max_tokens=8192,
+        base_shift=FEW_STEPS_SHIFT,
+        max_shift=FEW_STEPS_SHIFT,
         terminal=0.0,
     )
 
@@ -72,16 +72,16 @@ def read_schedule(fields: JsonFields) -> ScheduleConfig:
     config = ScheduleConfig(
         dynamic=fields.get("use_dynamic_shifting", bool, False),
         shift=fields.get("shift", float, 1.0),
-        least_tokens=fields.get("base_image_seq_len", int, 256),
-        most_tokens=fields.get("max_image_seq_len", int, 4096),
-        least_shift=fields.get("base_shift", float, 0.5),
-        most_shift=fields.get("max_shift", float, 1.15),
+        min_tokens=fields.get("base_image_seq_len", int, 256),
+        max_tokens=fields.get("max_image_seq_len", int, 4096),
+        base_shift=fields.get("base_shift", float, 0.5),
+        max_shift=fields.get("max_shift", float, 1.15),
         terminal=fields.get("shift_terminal", float, 0.0),
     )
-    if config.least_tokens >= config.most_tokens or not 0 <= config.terminal < 1:
+    if config.min_tokens >= config.max_tokens or not 0 <= config.terminal < 1:
         raise ConfigError(
             f"{fields.where}: base_image_seq_len must be below max_image_seq_len and "
-            f"shift_terminal 0 to 1, not {config.least_tokens}, {config.most_tokens} and "
+            f"shift_terminal 0 to 1, not {config.min_tokens}, {config.max_tokens} and "
             f"{config.terminal}"
         )
     return config

@@ -44,18 +44,18 @@ def read_transformer(fields: JsonFields) -> TransformerConfig:
     axes = fields.integers("axes_dims_rope", (16, 56, 56))
     head_dim = fields.get("attention_head_dim", int, 128)
     token_width = fields.get("in_channels", int, 64)
-    made = fields.get("out_channels", int, 16) * PATCH**2
+    output = fields.get("out_channels", int, 16) * PATCH**2
     patch = fields.get("patch_size", int, PATCH)
     if len(axes) != 3 or sum(axes) != head_dim or any(axis < 2 or axis % 2 for axis in axes):
         raise ConfigError(
             f"{fields.where}: axes_dims_rope must be three even numbers that add up to "
             f"attention_head_dim {head_dim}, not {list(axes)}"
         )
-    if patch != PATCH or made != token_width:
+    if patch != PATCH or output != token_width:
         raise ConfigError(
             f"{fields.where}: patch_size must be {PATCH} and in_channels {PATCH**2} times "
             f"out_channels, not patch_size {patch}, in_channels {token_width}, out_channels "
-            f"{made // PATCH**2}"
+            f"{output // PATCH**2}"
         )
     return TransformerConfig(
         layers=fields.get("num_layers", int, 60),

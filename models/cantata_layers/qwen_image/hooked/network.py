@@ -94,8 +94,8 @@ class HookedNetwork:
     def __call__(self, steps: Sequence[BranchStep]) -> list[Made]:
         """Compute steps of branches of one group."""
         batches = [[step] for step in steps] if self._alone else [steps]
-        made = [velocity for batch in batches for velocity in self._velocities(batch)]
-        return [(velocity, step.memory) for velocity, step in zip(made, steps, strict=True)]
+        output = [velocity for batch in batches for velocity in self._velocities(batch)]
+        return [(velocity, step.memory) for velocity, step in zip(output, steps, strict=True)]
 
     @torch.inference_mode()
     def _velocities(self, steps: Sequence[BranchStep]) -> list[torch.Tensor]:
@@ -114,7 +114,7 @@ class HookedNetwork:
         shapes = [[(1, grid.height, grid.width) for grid in c.grids] for c in conditions]
         name = steps[0].memory.name
         with self.transformer.cache_context(name) if self._remembers else nullcontext():
-            (made,) = self.transformer(
+            (output,) = self.transformer(
                 hidden_states=torch.stack(pictures),
                 encoder_hidden_states=pad_sequence(texts, batch_first=True),
                 encoder_hidden_states_mask=(
@@ -125,7 +125,7 @@ class HookedNetwork:
                 return_dict=False,
             )
         return [
-            velocity[: len(row.latents)].float() for velocity, row in zip(made, rows, strict=True)
+            velocity[: len(row.latents)].float() for velocity, row in zip(output, rows, strict=True)
         ]
 
     def _on_device(self, x: torch.Tensor) -> torch.Tensor:

@@ -76,10 +76,10 @@ def _tensors(path: Path) -> tuple[dict[str, torch.Tensor], Mapping[str, Any]]:
         with safe_open(path, framework="pt") as file:
             metadata = (file.metadata() or {}).get(METADATA)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        said = json.loads(metadata) if metadata else {}
+        fields = json.loads(metadata) if metadata else {}
     except (OSError, SafetensorError, ValueError) as error:
         raise ConfigError(f"{path}: not a readable safetensors file: {error}") from error
-    return tensors, {str(k).removeprefix("transformer."): v for k, v in said.items()}
+    return tensors, {str(k).removeprefix("transformer."): v for k, v in fields.items()}
 
 
 def _layer(name: str, layers: Collection[str], flat: Mapping[str, str]) -> str | None:

@@ -78,8 +78,8 @@ def layer_names(config: TransformerConfig) -> frozenset[str]:
 def _changed(
     file: LoraFile, name: str, weight: torch.Tensor, change: LayerChange, device: torch.device
 ) -> torch.Tensor:
-    made = (change.up.shape[0], change.down.shape[1])
-    if weight.shape != made:
-        raise ConfigError(f"{file.path}: changes {list(made)} of {name} {list(weight.shape)}")
+    output = (change.up.shape[0], change.down.shape[1])
+    if weight.shape != output:
+        raise ConfigError(f"{file.path}: changes {list(output)} of {name} {list(weight.shape)}")
     up, down = (part.to(device, torch.float32) for part in (change.up, change.down))
     return weight.to(device, torch.float32) + file.strength * change.scale * (up @ down)

@@ -60,8 +60,8 @@ def fit_preview(encoder: Encoder, pixels_per_latent: int) -> PreviewColours:
     latents, colours = [], []
     for number in range(FIT_PICTURES):
         pixels = _fitting_picture(number, pixels_per_latent)
-        made = encoder.encode(pixels).float().cpu()
-        latents.append(made.flatten(1).T)
+        output = encoder.encode(pixels).float().cpu()
+        latents.append(output.flatten(1).T)
         planes = torch.from_numpy(pixels).permute(2, 0, 1).float() / LEVELS
         colours.append(functional.avg_pool2d(planes, pixels_per_latent).flatten(1).T)
     known = torch.cat(latents)

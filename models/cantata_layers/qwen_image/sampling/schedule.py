@@ -38,5 +38,5 @@ def noise_shares(config: ScheduleConfig, steps: int, tokens: int) -> tuple[float
 
 def _shift(config: ScheduleConfig, tokens: int) -> float:
     """Linear in the number of tokens, also outside the range that the two points span."""
-    slope = (config.most_shift - config.least_shift) / (config.most_tokens - config.least_tokens)
-    return tokens * slope + (config.least_shift - slope * config.least_tokens)
+    slope = (config.max_shift - config.base_shift) / (config.max_tokens - config.min_tokens)
+    return tokens * slope + (config.base_shift - slope * config.min_tokens)

@@ -42,8 +42,8 @@ class ReferenceEncoder:
 
     def _encode(self, inputs: ReferenceInput) -> Rows:
         """[R, P]."""
-        made = [to_tokens(self._encoder.encode(pixels)) for pixels in inputs.pictures]
-        return Rows(torch.cat(made).cpu().numpy())
+        output = [to_tokens(self._encoder.encode(pixels)) for pixels in inputs.pictures]
+        return Rows(torch.cat(output).cpu().numpy())
 
 
 class LatentDecoder:

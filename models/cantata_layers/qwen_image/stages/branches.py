@@ -40,7 +40,7 @@ class BranchExchange:
 
     def gather(
         self,
-        made: Sequence[torch.Tensor] | Exception,
+        output: Sequence[torch.Tensor] | Exception,
         owners: Sequence[int],
         shapes: Sequence[torch.Size],
     ) -> list[torch.Tensor]:
@@ -60,16 +60,16 @@ class BranchExchange:
         ]
         # Every rank sends as much; the first number says whether the others are right.
         sent = torch.zeros(1 + max(counts), device=self._device)
-        if not isinstance(made, Exception):
+        if not isinstance(output, Exception):
             sent[0] = 1
             sent[1 : 1 + counts[self._ranks.rank]] = torch.cat(
-                [sent[:0], *(values.flatten() for values in made)]
+                [sent[:0], *(values.flatten() for values in output)]
             )
         received = [torch.empty_like(sent) for _ in counts]
         distributed.all_gather(received, sent)
         failed = [rank for rank, values in enumerate(received) if not values[0]]
         if failed:
-            cause = made if isinstance(made, Exception) else None
+            cause = output if isinstance(output, Exception) else None
             raise RequestFailed(f"rank {failed[0]} could not compute its branches") from cause
         return _cut(received, owners, shapes)
 

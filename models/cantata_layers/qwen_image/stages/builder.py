@@ -41,9 +41,9 @@ from cantata_layers.qwen_image.text.pictures import (
     EDIT_AREAS,
     EditAreas,
     Size,
+    get_size,
     near_area,
     resized,
-    size_of,
 )
 from cantata_layers.qwen_image.text.prompts import Prompts
 
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 NOTHING = " "
 """The negative prompt unless a request has one, as the publisher recommends."""
 NO_GUIDANCE = 1.0
-MOST_STEPS, MOST_GUIDANCE = 200, 20.0
-MOST_REFERENCES = 3
+MAX_STEPS, MAX_GUIDANCE = 200, 20.0
+MAX_REFERENCES = 3
 """The model was trained with no more."""
 WARM_STEPS = 2
 DEFAULT_SIZE = Size(1328, 1328)
@@ -122,11 +122,11 @@ class PictureBuilder:
             min_side=offer.min_side,
             max_pixels=offer.max_pixels,
             default_steps=self._steps,
-            max_steps=MOST_STEPS,
+            max_steps=MAX_STEPS,
             default_guidance=self._default_guidance,
-            max_guidance=MOST_GUIDANCE,
+            max_guidance=MAX_GUIDANCE,
             min_references=int(edits),
-            max_references=(MOST_REFERENCES if several else 1) if edits else 0,
+            max_references=(MAX_REFERENCES if several else 1) if edits else 0,
         )
 
     @property
@@ -191,15 +191,15 @@ class PictureBuilder:
 
     def _kept(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """A reference as the denoiser keeps it."""
-        return resized(pixels, near_area(self._areas[self._family].kept, size_of(pixels)))
+        return resized(pixels, near_area(self._areas[self._family].kept, get_size(pixels)))
 
     def _seen(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """A reference as the text encoder sees it."""
-        return resized(pixels, near_area(self._areas[self._family].seen, size_of(pixels)))
+        return resized(pixels, near_area(self._areas[self._family].seen, get_size(pixels)))
 
     def _size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
         """What was asked for, or the last reference's, or the default."""
-        given = size_of(kept[-1]) if kept else self._offer.size
+        given = get_size(kept[-1]) if kept else self._offer.size
         width, height = request.width or given.width, request.height or given.height
         unit, limits = self._config.pixels_per_token, self.limits
         if width % unit or height % unit or min(width, height) < unit:
@@ -215,7 +215,7 @@ class PictureBuilder:
     def _encode_input(self, request: ImageRequest) -> EncodeInput:
         pictures = tuple(self._seen(pixels) for pixels in request.references)
         maker = self._pictures
-        sizes = [maker.tokens(size_of(pixels)) for pixels in pictures] if maker else []
+        sizes = [maker.tokens(get_size(pixels)) for pixels in pictures] if maker else []
         negative = NOTHING if request.negative_prompt is None else request.negative_prompt
         return EncodeInput(
             self._prompts.tokens(request.prompt, sizes),

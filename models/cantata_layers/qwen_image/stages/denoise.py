@@ -175,8 +175,8 @@ class PictureDenoiser:
     @torch.inference_mode()
     def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
         """One step of each job, in one forward."""
-        made = iter(self._compute([step for job in jobs for step in job.next_steps()]))
-        steps = [[next(made) for _ in job.branches] for job in jobs]
+        output = iter(self._compute([step for job in jobs for step in job.next_steps()]))
+        steps = [[next(output) for _ in job.branches] for job in jobs]
         velocities = [_guided(job, step) for job, step in zip(jobs, steps, strict=True)]
         # From here on nothing fails: either all jobs advance, or none.
         for job, velocity, step in zip(jobs, velocities, steps, strict=True):
@@ -256,10 +256,10 @@ def _check_packed(ranks: Ranks | None) -> None:
         )
 
 
-def _guided(job: Job, made: Sequence[Made]) -> torch.Tensor:
+def _guided(job: Job, output: Sequence[Made]) -> torch.Tensor:
     """Of the branches' velocities."""
-    negative = made[1][0] if len(made) > 1 else None
-    return guided(made[0][0], negative, job.inputs.guidance)
+    negative = output[1][0] if len(output) > 1 else None
+    return guided(output[0][0], negative, job.inputs.guidance)
 
 
 def _tensor(payload: Payload) -> torch.Tensor:

@@ -76,24 +76,24 @@ class PromptEncoder:
         pictures: Sequence[Patches],
     ) -> Rows:
         key = _hash(tokens, pixels)
-        made = self._kept.pop(key, None)
-        if made is None:
-            made = Rows(self._encoder.embed(tokens, self._dropped, pictures).cpu().numpy())
-        self._kept[key] = made
+        output = self._kept.pop(key, None)
+        if output is None:
+            output = Rows(self._encoder.embed(tokens, self._dropped, pictures).cpu().numpy())
+        self._kept[key] = output
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return made
+        return output
 
 
 _NONE = b"none"
 
 
 def _hash(tokens: NDArray[np.int32], pictures: Sequence[NDArray[np.uint8]]) -> bytes:
-    made = hashlib.sha256(tokens.tobytes())
+    output = hashlib.sha256(tokens.tobytes())
     for pixels in pictures:
-        made.update(f"{pixels.shape}".encode())
-        made.update(np.ascontiguousarray(pixels).tobytes())
-    return made.digest()
+        output.update(f"{pixels.shape}".encode())
+        output.update(np.ascontiguousarray(pixels).tobytes())
+    return output.digest()
 
 
 def load_prompt_encoder(checkpoint: Path, device: torch.device) -> PromptEncoder:

@@ -76,16 +76,16 @@ class SharedSteps:
         exchange = self._exchange
         owners = [exchange.owner(step.job, step.branch) for step in steps]
         own = [step for step, owner in zip(steps, owners, strict=True) if exchange.owns(owner)]
-        made: list[Made] = []
+        output: list[Made] = []
         fault: Exception | None = None
         try:
-            made = self._compute(own) if own else []
+            output = self._compute(own) if own else []
         except Exception as error:
             fault = error
         shapes = [step.row.latents.shape for step in steps]
-        mine = [velocity for velocity, _ in made] if fault is None else fault
+        mine = [velocity for velocity, _ in output] if fault is None else fault
         velocities = exchange.gather(mine, owners, shapes)
-        after = iter(made)
+        after = iter(output)
         memories = [
             next(after)[1] if exchange.owns(owner) else step.memory
             for step, owner in zip(steps, owners, strict=True)

@@ -73,8 +73,8 @@ class TextEncoder:
         """
         ids = torch.from_numpy(tokens.astype(np.int64))[None].to(self._device)
         seen = self._seen(ids, pictures) if pictures else {}
-        made = self._network(input_ids=ids, use_cache=False, **seen).last_hidden_state
-        return torch.as_tensor(made[0, dropped:].float())
+        output = self._network(input_ids=ids, use_cache=False, **seen).last_hidden_state
+        return torch.as_tensor(output[0, dropped:].float())
 
     def _seen(self, ids: torch.Tensor, pictures: Sequence[Patches]) -> dict[str, torch.Tensor]:
         values = torch.from_numpy(np.concatenate([picture.values for picture in pictures]))
@@ -94,10 +94,10 @@ def empty_network(config: Any, sees: bool, dtype: torch.dtype) -> nn.Module:
     try:
         with no_init_weights():
             kind: Any = Qwen2_5_VLModel if sees else Qwen2_5_VLTextModel
-            made: nn.Module = kind(config if sees else config.text_config)
+            output: nn.Module = kind(config if sees else config.text_config)
     finally:
         torch.set_default_dtype(before)
-    return made
+    return output
 
 
 def _tensors(folder: Path, prefix: str, device: torch.device) -> Iterator[tuple[str, torch.Tensor]]:

@@ -55,6 +55,6 @@ class PatchMaker:
 
     def patches(self, pixels: NDArray[np.uint8]) -> Patches:
         """Cut up uint8 [H, W, 3]."""
-        made = self._processor([Image.fromarray(pixels)], return_tensors="np")
-        time, height, width = made["image_grid_thw"][0].tolist()
-        return Patches(made["pixel_values"].astype(np.float32), (time, height, width))
+        output = self._processor([Image.fromarray(pixels)], return_tensors="np")
+        time, height, width = output["image_grid_thw"][0].tolist()
+        return Patches(output["pixel_values"].astype(np.float32), (time, height, width))

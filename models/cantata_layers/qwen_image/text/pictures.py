@@ -19,7 +19,7 @@ from cantata_layers.qwen_image.config.pipeline import Family
 
 ROUNDED = 32
 """Pixels, to a multiple of which sides are rounded."""
-MOST_UNEQUAL = 50
+MAX_UNEQUAL = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ def near_area(area: int, size: Size) -> Size:
     Raises:
         InvalidRequest: the picture is too narrow.
     """
-    if max(size.width, size.height) > MOST_UNEQUAL * min(size.width, size.height):
+    if max(size.width, size.height) > MAX_UNEQUAL * min(size.width, size.height):
         raise InvalidRequest(
             f"image: {size.width}x{size.height} is too narrow; one side may be "
-            f"{MOST_UNEQUAL} times the other",
+            f"{MAX_UNEQUAL} times the other",
             "image",
         )
     ratio = size.width / size.height
@@ -64,14 +64,14 @@ def near_area(area: int, size: Size) -> Size:
     return Size(round(width / ROUNDED) * ROUNDED, round(height / ROUNDED) * ROUNDED)
 
 
-def size_of(pixels: NDArray[np.uint8]) -> Size:
+def get_size(pixels: NDArray[np.uint8]) -> Size:
     """Of [H, W, 3]."""
     return Size(pixels.shape[1], pixels.shape[0])
 
 
 def resized(pixels: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
     """[H, W, 3] -> the same of another size, by Lanczos' filter."""
-    if size_of(pixels) == size:
+    if get_size(pixels) == size:
         return pixels
     image = Image.fromarray(pixels).resize((size.width, size.height), Image.Resampling.LANCZOS)
     return np.asarray(image)

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.qwen_image.config.pipeline import TOKENIZER, Family
-from cantata_layers.qwen_image.text.templates import ANSWER, MOST_EMBEDDINGS, TEMPLATES
+from cantata_layers.qwen_image.text.templates import ANSWER, MAX_EMBEDDINGS, TEMPLATES
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 
 SPECIAL = re.compile(r"(<\|[a-z_]+\|>)")
@@ -55,18 +55,18 @@ class Prompts:
         template = self._template
         text = template.head + template.pictures(len(pictures)) + PROMPT + ANSWER
         sizes = iter(pictures)
-        made: list[int] = []
+        output: list[int] = []
         for piece in SPECIAL.split(text):
-            made += self._encoded(piece, prompt, sizes)
+            output += self._encoded(piece, prompt, sizes)
         if template.cuts:
             # The rest would be embedded for nothing: an embedding does not depend on later tokens.
-            made = made[: template.dropped + MOST_EMBEDDINGS]
-        return np.array(made, np.int32)
+            output = output[: template.dropped + MAX_EMBEDDINGS]
+        return np.array(output, np.int32)
 
     def _encoded(self, piece: str, prompt: str, sizes: Iterator[int]) -> list[int]:
         if not SPECIAL.fullmatch(piece):
-            said = piece.replace(PROMPT, prompt)
-            return list(self._tokenizer.encode(said, add_special_tokens=False).ids)
+            text = piece.replace(PROMPT, prompt)
+            return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
         token = self._tokenizer.token_to_id(piece)
         if token is None:
             raise ConfigError(f"{self._where}: the vocabulary has no {piece}")

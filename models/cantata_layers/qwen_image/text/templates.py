@@ -22,10 +22,10 @@ CHANGE = (
     "Generate a new image that meets the user's requirements while maintaining consistency with "
     "the original input where appropriate."
 )
-MOST_PROMPT_TOKENS = 1024
+MAX_PROMPT_TOKENS = 1024
 """Of text to picture, with the header of the answer; the rest is cut."""
-MOST_EMBEDDINGS = 512
-"""Of text to picture, unless a request asks for up to `MOST_PROMPT_TOKENS`."""
+MAX_EMBEDDINGS = 512
+"""Of text to picture, unless a request asks for up to `MAX_PROMPT_TOKENS`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,12 +60,12 @@ class JointAttention(nn.Module):
         )
         texts = [by_row(heads, words.stream.lengths) for heads in text_heads]
         images = [by_row(heads, pixels.stream.lengths) for heads in image_heads]
-        made = [
+        output = [
             _attended(*(torch.cat([texts[i][row], images[i][row]]) for i in range(3)))
             for row in range(len(words.stream.lengths))
         ]
-        of_text = [m[:n] for m, n in zip(made, words.stream.lengths, strict=True)]
-        of_image = [m[n:] for m, n in zip(made, words.stream.lengths, strict=True)]
+        of_text = [m[:n] for m, n in zip(output, words.stream.lengths, strict=True)]
+        of_image = [m[n:] for m, n in zip(output, words.stream.lengths, strict=True)]
         return self.to_add_out(torch.cat(of_text)), self.to_out[0](torch.cat(of_image))
 
     def _split(self, x: torch.Tensor) -> torch.Tensor:
@@ -122,12 +122,12 @@ class Block(nn.Module):
         """
         words, pixels = (side.stream for side in sides)
         of_text, of_image = (list(zip(*m, strict=True)) for m in modulations)
-        heard, seen = self.attn(
+        received, seen = self.attn(
             words.modulated(layer_norm(text), of_text[0], of_text[1]),
             pixels.modulated(layer_norm(image), of_image[0], of_image[1]),
             sides,
         )
-        words.add(text, of_text[2], heard)
+        words.add(text, of_text[2], received)
         pixels.add(image, of_image[2], seen)
         normed = words.modulated(layer_norm(text), of_text[3], of_text[4])
         words.add(text, of_text[5], self.txt_mlp(normed, words))

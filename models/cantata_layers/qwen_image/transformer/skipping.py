@@ -103,7 +103,7 @@ class SkippingPass:
         rule = self._skipping
         if rule.test is SkipTest.INPUT:
             # Without a clone each view would keep the tensor of all rows.
-            measured = [made.clone() for made in stack.first_inputs()]
+            measured = [output.clone() for output in stack.first_inputs()]
             stack.run(range(rule.first_blocks))
             return measured
         if rule.test is SkipTest.INTERVAL:

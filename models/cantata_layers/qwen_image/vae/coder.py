@@ -94,11 +94,11 @@ class PictureDecoder:
         z = z[None].to(dtype_on(device))
         tiling = self._tiling
         if tiling is None or latents.shape[1] * latents.shape[2] * factor**2 <= tiling.above:
-            made = self._network(z)
+            output = self._network(z)
         else:
             sizes = tiling.size // factor, tiling.stride // factor
-            made = tiled(self._network, z, *sizes, factor)
-        shown = (made[0].float() * 0.5 + 0.5).clamp(0, 1).permute(1, 2, 0)
+            output = tiled(self._network, z, *sizes, factor)
+        shown = (output[0].float() * 0.5 + 0.5).clamp(0, 1).permute(1, 2, 0)
         picture: NDArray[np.uint8] = (shown * LEVELS).round().to(torch.uint8).cpu().numpy()
         return picture
 

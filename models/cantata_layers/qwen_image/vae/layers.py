@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-LEAST = 1e-12
+EPSILON = 1e-12
 """Length by which a place is divided."""
 
 
@@ -23,7 +23,7 @@ class ChannelNorm(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         wide = x.float()
         # Quicker than the library's norm along a dimension that is not the last.
-        lengths = (wide * wide).sum(dim=1, keepdim=True).sqrt().clamp_min(LEAST)
+        lengths = (wide * wide).sum(dim=1, keepdim=True).sqrt().clamp_min(EPSILON)
         scale = len(self.gamma) ** 0.5
         return torch.as_tensor((wide / lengths).to(x.dtype) * scale * self.gamma)
 

@@ -113,7 +113,7 @@ def load_latent_tokens(
 ) -> LatentTokens:
     """Return what turns latents into tokens and back; raises as `load_language`."""
     tensors = _tensors(checkpoint, LATENTS, device, dtype)
-    numbers = _side_of(tensors, "into.weight", checkpoint, dim=1)
+    numbers = _read_side(tensors, "into.weight", checkpoint, dim=1)
     with torch.device("meta"):
         network = LatentTokens(numbers, config.language.width, _table(tensors, checkpoint))
     fill(network, tensors.items(), checkpoint)
@@ -155,13 +155,13 @@ def _tensors(
 
 def _table(tensors: Mapping[str, torch.Tensor], checkpoint: Path) -> int:
     """Rows of the table of positions, which is square."""
-    rows = _side_of(tensors, TABLE, checkpoint, dim=0)
+    rows = _read_side(tensors, TABLE, checkpoint, dim=0)
     if math.isqrt(rows) ** 2 != rows:
         raise ConfigError(f"{checkpoint}: {TABLE} has {rows} rows, not those of a square")
     return rows
 
 
-def _side_of(tensors: Mapping[str, torch.Tensor], name: str, checkpoint: Path, dim: int) -> int:
+def _read_side(tensors: Mapping[str, torch.Tensor], name: str, checkpoint: Path, dim: int) -> int:
     if name not in tensors:
         raise ConfigError(f"{checkpoint}: tensor {name} is missing")
     return int(tensors[name].shape[dim])

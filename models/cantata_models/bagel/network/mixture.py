@@ -87,9 +87,9 @@ class Mixture(nn.Module):
                 attended.append(_attended(query, span, span.context.before(index, (key, value))))
             cuts = [len(span.plain) for span in spans]
             parts = zip(attended, cuts, strict=True)
-            first, last = zip(*((made[:cut], made[cut:]) for made, cut in parts), strict=True)
-            for stream, made in zip(streams, (first, last), strict=True):
-                stream.advance(index, torch.cat(made))
+            first, last = zip(*((output[:cut], output[cut:]) for output, cut in parts), strict=True)
+            for stream, output in zip(streams, (first, last), strict=True):
+                stream.advance(index, torch.cat(output))
         plain, drawn = (stream.normed() for stream in streams)
         made_of = zip(plain, drawn, kept, strict=True)
         return [ForwardOutput(words, latents, Block(layers)) for words, latents, layers in made_of]
@@ -114,8 +114,8 @@ class _Stream:
 
     def heads(self, index: int) -> list[Heads]:
         """Of each span."""
-        made = self._expert.layer(index).heads(self._x, self._rotation)
-        queries, keys, values = (by_row(part, self._lengths) for part in made)
+        output = self._expert.layer(index).heads(self._x, self._rotation)
+        queries, keys, values = (by_row(part, self._lengths) for part in output)
         return list(zip(queries, keys, values, strict=True))
 
     def advance(self, index: int, attended: torch.Tensor) -> None:
@@ -135,5 +135,5 @@ def _attended(query: torch.Tensor, span: Span, before: KeysValues) -> torch.Tens
     if span.causal and len(query) > 1:
         mask = torch.ones(len(query), len(keys), dtype=torch.bool, device=query.device)
         mask = mask.tril(len(keys) - len(query))
-    made = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    return made[0].transpose(0, 1).flatten(1)
+    output = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return output[0].transpose(0, 1).flatten(1)

@@ -56,8 +56,8 @@ class Reader:
 
     def run(self, spans: Sequence[Span]) -> list[ForwardOutput]:
         """Pass spans through the network, in one forward."""
-        made: list[ForwardOutput] = self._mixture(spans)
-        return made
+        output: list[ForwardOutput] = self._mixture(spans)
+        return output
 
     def text_span(self, context: Context, tokens: Sequence[int]) -> Span:
         """[T] tokens, each at a position of its own."""

@@ -32,8 +32,8 @@ class Attention(nn.Module):
             projection(x).view(len(x), self._heads, -1).transpose(0, 1)[None]
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
-        made = functional.scaled_dot_product_attention(q, k, v)[0]
-        return torch.as_tensor(self.out_proj(made.transpose(0, 1).flatten(1)))
+        output = functional.scaled_dot_product_attention(q, k, v)[0]
+        return torch.as_tensor(self.out_proj(output.transpose(0, 1).flatten(1)))
 
 
 class Mlp(nn.Module):

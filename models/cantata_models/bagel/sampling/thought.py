@@ -63,13 +63,13 @@ class Thought:
             block: of the next token.
             scores: [tokens] of those that may follow.
         """
-        made = block if self.block is None else Block.join(self.block, block)
+        output = block if self.block is None else Block.join(self.block, block)
         chosen = self._chosen(scores.cpu())
         # As the reference, which drops the token behind the last one that it may compute.
-        ended = chosen == self.thinker.end or made.tokens == self.thinker.most
+        ended = chosen == self.thinker.end or output.tokens == self.thinker.most
         if ended:
-            return replace(self, block=made, next_token=chosen, ended=True)
-        return replace(self, block=made, next_token=chosen, tokens=(*self.tokens, chosen))
+            return replace(self, block=output, next_token=chosen, ended=True)
+        return replace(self, block=output, next_token=chosen, tokens=(*self.tokens, chosen))
 
     def _chosen(self, scores: torch.Tensor) -> int:
         temperature = self.thinker.temperature

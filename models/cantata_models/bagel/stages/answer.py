@@ -17,7 +17,7 @@ from cantata_models.bagel.network.reader import Reader
 from cantata_models.bagel.ports import SEEN
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.thought import Thinker, Thought
-from cantata_models.bagel.stages.arrived import rows_of
+from cantata_models.bagel.stages.arrived import make_rows
 from cantata_models.bagel.stages.pieces import SeenPicture, Words, words
 
 
@@ -26,7 +26,7 @@ class Answering:
     """Steps of a token each."""
 
     text: Thought
-    said: tuple[int, ...] = ()
+    text_tokens: tuple[int, ...] = ()
     """The token of the last step; empty: there was none, or it ended the answer."""
 
     @property
@@ -60,7 +60,7 @@ class Listening:
     done: int = 0
     """Pieces."""
 
-    said = ()
+    text_tokens = ()
 
     @property
     def steps_left(self) -> int:
@@ -96,7 +96,7 @@ def begin_answer(inputs: AnswerInput, arrived: Mapping[str, Payload], texts: Tex
         RequestFailed: what arrived is not what was announced.
     """
     lengths = _lengths(inputs)
-    seen = iter(rows_of(arrived, SEEN, lengths) if lengths else ())
+    seen = iter(make_rows(arrived, SEEN, lengths) if lengths else ())
     pieces: list[Words | SeenPicture] = []
     for part in inputs.parts:
         pieces += [SeenPicture(next(seen))] if isinstance(part, Seen) else words(part)

@@ -11,7 +11,7 @@ from cantata.contract.data.errors import RequestFailed
 from cantata_layers.qwen_image.transformer.packing import by_row
 
 
-def rows_of(
+def make_rows(
     arrived: Mapping[str, Payload], port: str, lengths: Sequence[int]
 ) -> Sequence[torch.Tensor]:
     """The rows of each picture.

@@ -45,8 +45,8 @@ class ReferenceEncoder:
         grids = [Grid(p.shape[0] // unit, p.shape[1] // unit) for p in inputs.pictures]
         noises = draw_references(inputs.seed, grids, self._encoder.channels)
         pairs = zip(inputs.pictures, noises, strict=True)
-        made = [to_tokens(self._encoder.sample(pixels, noise)) for pixels, noise in pairs]
-        return Rows(torch.cat(made).cpu().numpy())
+        output = [to_tokens(self._encoder.sample(pixels, noise)) for pixels, noise in pairs]
+        return Rows(torch.cat(output).cpu().numpy())
 
 
 class LatentDecoder:

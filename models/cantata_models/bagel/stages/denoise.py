@@ -31,7 +31,7 @@ from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.noise import draw_noise, to_latents
 from cantata_models.bagel.sampling.thought import Thinker
 from cantata_models.bagel.stages.answer import awaited_by_answer, begin_answer
-from cantata_models.bagel.stages.arrived import rows_of
+from cantata_models.bagel.stages.arrived import make_rows
 from cantata_models.bagel.stages.options import served_dtype
 from cantata_models.bagel.stages.phases import Drawing, Phase, PicturePhase, Reading
 from cantata_models.bagel.stages.pieces import KeptPicture, Piece, SeenPicture, words
@@ -131,7 +131,7 @@ class BagelDenoiser:
 
     def written(self, job: Job) -> NDArray[np.int32]:
         """[1] the token that was written last; [0]: none."""
-        return np.array(job.phase.said, np.int32)
+        return np.array(job.phase.text_tokens, np.int32)
 
     def preview(self, job: Picture) -> NDArray[np.uint8]:
         """[H, W, 3], a pixel for each place of a latent."""
@@ -179,8 +179,8 @@ def _pieces(inputs: DrawInput, arrived: Mapping[str, Payload]) -> tuple[list[Pie
     twice: as latents, then as it is seen."""
     kept = _kept(inputs)
     seen = [Grid(*reference.seen).tokens for reference in inputs.references]
-    latents = iter(rows_of(arrived, REFERENCES, [grid.tokens for grid in kept]) if kept else ())
-    sights, grids = iter(rows_of(arrived, SEEN, seen) if kept else ()), iter(kept)
+    latents = iter(make_rows(arrived, REFERENCES, [grid.tokens for grid in kept]) if kept else ())
+    sights, grids = iter(make_rows(arrived, SEEN, seen) if kept else ()), iter(kept)
     pieces: list[Piece] = []
     prompt_at = 0
     for part in inputs.parts:

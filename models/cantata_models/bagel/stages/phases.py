@@ -37,7 +37,7 @@ class Phase(Protocol):
         ...
 
     @property
-    def said(self) -> tuple[int, ...]:
+    def text_tokens(self) -> tuple[int, ...]:
         """The token that the last step wrote; empty: none."""
         ...
 
@@ -83,7 +83,7 @@ class Drawing:
     """Of the last step."""
     step: int = 0
 
-    said = ()
+    text_tokens = ()
 
     @property
     def drawing(self) -> Drawing:
@@ -146,7 +146,7 @@ class Remembering:
     text: tuple[int, ...]
     drawing: Drawing
 
-    said = ()
+    text_tokens = ()
 
     @property
     def steps_left(self) -> int:
@@ -195,7 +195,7 @@ class Thinking:
         return [reader.text_span(self.thought.context, [self.thought.next_token])]
 
     @property
-    def said(self) -> tuple[int, ...]:
+    def text_tokens(self) -> tuple[int, ...]:
         """The last word of the thought."""
         return self.thought.tokens[-1:]
 
@@ -230,7 +230,7 @@ class Reading:
     done: int = 0
     """Pieces."""
 
-    said = ()
+    text_tokens = ()
 
     @property
     def steps_left(self) -> int:

@@ -17,7 +17,7 @@ from typing import Protocol
 import torch
 
 from cantata_layers.qwen_image.grid import Grid
-from cantata_models.bagel.config import MARKS, MOST_READ
+from cantata_models.bagel.config import MARKS, MAX_READ
 from cantata_models.bagel.network.context import Context
 from cantata_models.bagel.network.mixture import ForwardOutput, Span
 from cantata_models.bagel.network.reader import Reader
@@ -125,4 +125,4 @@ class KeptPicture:
 
 def words(tokens: Sequence[int]) -> list[Words]:
     """The pieces of a text [T]."""
-    return [Words(tokens[at : at + MOST_READ]) for at in range(0, len(tokens), MOST_READ)]
+    return [Words(tokens[at : at + MAX_READ]) for at in range(0, len(tokens), MAX_READ)]

@@ -172,7 +172,7 @@ MUTANTS = (
     *mutants(
         f"{SAMPLING}.thought",
         check_thought,
-        ("made.tokens == self.thinker.most", "made.tokens > self.thinker.most"),
+        ("output.tokens == self.thinker.most", "output.tokens > self.thinker.most"),
         ("start.and_(self.block, self.computed)", "start.and_(self.block, 0)"),
     ),
     *mutants(

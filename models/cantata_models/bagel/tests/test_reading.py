@@ -22,7 +22,7 @@ from cantata_models.bagel.tests.drawing import Studio
 from cantata_models.bagel.tests.parity.scenarios import SEED, picture, scenario_named
 from threads import threads
 
-MOST = 5
+MAX_READ = 5
 """Tokens of a piece of text, in these tests."""
 LONG = ImageRequest(
     "Now put all of it into one picture, please: " + "this and that, " * 4,
@@ -44,7 +44,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (config, context_parts, pieces):
-        monkeypatch.setattr(module, "MOST_READ", MOST)
+        monkeypatch.setattr(module, "MAX_READ", MAX_READ)
 
 
 class Forwards:
@@ -94,7 +94,7 @@ def test_a_picture_waits_for_one_piece_of_what_another_has_to_read(
     for read in range(1, 4):
         stage.step()
         assert len(forwards.spans) == read
-        assert all(span.tokens <= MOST for span in forwards.spans[-1] if span.causal)
+        assert all(span.tokens <= MAX_READ for span in forwards.spans[-1] if span.causal)
     begin(stage, studio, "short", SHORT)
     stage.step()
     assert len(forwards.spans) == 3

@@ -66,13 +66,13 @@ def answering(service: PipelineService) -> PipelineChatModel:
     return service.chat_models[PLUGIN.name]
 
 
-async def events_of(model: PipelineImageModel, request: ImageRequest) -> list[DrawingEvent]:
+async def collect_events(model: PipelineImageModel, request: ImageRequest) -> list[DrawingEvent]:
     async with model.draw(request) as drawing:
         return [event async for event in drawing]
 
 
 async def picture(model: PipelineImageModel, request: ImageRequest) -> NDArray[np.uint8]:
-    *_, last = await events_of(model, request)
+    *_, last = await collect_events(model, request)
     assert isinstance(last, Image)
     return last.pixels
 
@@ -87,7 +87,7 @@ async def test_the_thought_that_is_served_is_the_one_that_is_drawn(
         studio = Studio(checkpoint)
         drawn = studio.draw(request)
     assert drawn.thought is not None
-    *before, last = await events_of(served, request)
+    *before, last = await collect_events(served, request)
     assert isinstance(last, Image)
     np.testing.assert_array_equal(last.pixels, drawn.pixels)
     thoughts = [event for event in before if isinstance(event, Thought)]
@@ -106,18 +106,18 @@ async def test_a_conversation_that_is_served_is_read_in_order(
     request = scenario_named("conversation").request()
     with threads(1):
         drawn = Studio(checkpoint).draw(request)
-    *_, last = await events_of(served, request)
+    *_, last = await collect_events(served, request)
     assert isinstance(last, Image)
     np.testing.assert_array_equal(last.pixels, drawn.pixels)
     other = replace(request, earlier=request.earlier[::-1])
-    *_, last = await events_of(served, other)
+    *_, last = await collect_events(served, other)
     assert isinstance(last, Image)
     assert not np.array_equal(last.pixels, drawn.pixels)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_picture_that_is_not_planned_has_no_words(served: PipelineImageModel) -> None:
-    events = await events_of(served, scenario_named("square").request())
+    events = await collect_events(served, scenario_named("square").request())
     assert isinstance(events[-1], Image)
     assert not [event for event in events if isinstance(event, Thought)]
 

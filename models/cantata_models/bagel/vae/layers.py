@@ -32,9 +32,9 @@ class Residual(nn.Module):
         self._widens = inputs != outputs
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        made = self.conv1(functional.silu(self.norm1(x)))
-        made = self.conv2(functional.silu(self.norm2(made)))
-        return (self.nin_shortcut(x) if self._widens else x) + torch.as_tensor(made)
+        output = self.conv1(functional.silu(self.norm1(x)))
+        output = self.conv2(functional.silu(self.norm2(output)))
+        return (self.nin_shortcut(x) if self._widens else x) + torch.as_tensor(output)
 
 
 class Attention(nn.Module):

@@ -25,15 +25,15 @@ class FastDecoder(nn.Module):
         config: of the stack; `vocab_size` is V.
         slow_size: D; where it is not H, a projection precedes the stack.
         num_codebooks: Q.
-        most_codes: of the codes after code 0, only the first so many can be chosen.
+        max_codes: of the codes after code 0, only the first so many can be chosen.
     """
 
     def __init__(
-        self, config: Qwen3Stack, slow_size: int, num_codebooks: int, most_codes: int
+        self, config: Qwen3Stack, slow_size: int, num_codebooks: int, max_codes: int
     ) -> None:
         super().__init__()
         self._config = config
-        self._num_codebooks, self._most_codes = num_codebooks, most_codes
+        self._num_codebooks, self._max_codes = num_codebooks, max_codes
         size = config.hidden_size
         self.project_in = RowLinear(slow_size, size) if slow_size != size else nn.Identity()
         self.embeddings = nn.Embedding(config.vocab_size, size)
@@ -66,7 +66,7 @@ class FastDecoder(nn.Module):
         start = 0
         for book in range(1, self._num_codebooks):
             last = self._run(x, start, cache)
-            codes.append(choose(self.output(last)[:, : self._most_codes], book))
+            codes.append(choose(self.output(last)[:, : self._max_codes], book))
             start += x.shape[1]
             x = self.embeddings(codes[-1])[:, None]
         return torch.stack(codes, dim=1)

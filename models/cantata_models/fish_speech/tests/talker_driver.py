@@ -34,7 +34,7 @@ from cantata_models.fish_speech.tests.parity.scenarios import (
     Scenario,
     recording,
 )
-from cantata_models.fish_speech.tests.parity.talker_statement import Said, TalkerStatement
+from cantata_models.fish_speech.tests.parity.talker_statement import Spoken, TalkerStatement
 
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=512)
 TOLERANCE = 1e-3
@@ -118,7 +118,7 @@ class Talkers:
                 loaded.stage.close()
 
 
-def request_of(scenario: Scenario, **fields: Any) -> SpeechRequest:
+def build_request(scenario: Scenario, **fields: Any) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
     recordings = [
         ReferenceAudio(recording(seconds)[:, None], SAMPLE_RATE, transcript)
@@ -207,13 +207,13 @@ def differences(loaded: LoadedTalker, observed: Observed, scenario: Scenario) ->
     return found + _apart("residual scores", observed.residual_scores[:count], residual)
 
 
-def _said(loaded: LoadedTalker, codes: CodeArray) -> Said:
+def _said(loaded: LoadedTalker, codes: CodeArray) -> Spoken:
     tensor = torch.from_numpy(codes).long()
     tokens = loaded.talker.tokens[tensor[:, 0]]
     size = loaded.statement.size
     is_semantic = (tokens >= loaded.statement.begin) & (tokens < loaded.statement.begin + size)
     tensor[:, 0] = torch.where(is_semantic, tokens - loaded.statement.begin, 0)
-    return Said(tokens, tensor)
+    return Spoken(tokens, tensor)
 
 
 def _apart(name: str, ours: torch.Tensor, theirs: torch.Tensor) -> list[str]:

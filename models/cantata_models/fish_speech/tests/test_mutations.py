@@ -19,9 +19,9 @@ from cantata_models.fish_speech.tests.parity.scenarios import scenario_named
 from cantata_models.fish_speech.tests.talker_driver import (
     LoadedTalker,
     Talkers,
+    build_request,
     differences,
     observe,
-    request_of,
 )
 
 pytestmark = [
@@ -130,7 +130,7 @@ def s1_s_fast_stack_behind_the_norm(loaded: LoadedTalker, patch: pytest.MonkeyPa
 
 @fault("s1_plain")
 def s1_chooses_among_all_residual_codes(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(loaded.talker.fast, "_most_codes", 1280)
+    patch.setattr(loaded.talker.fast, "_max_codes", 1280)
 
 
 @fault("projected")
@@ -306,5 +306,5 @@ def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.Mon
     scenario = scenario_named(scenario_name)
     loaded = talkers.of(scenario)
     make(loaded, monkeypatch)
-    observed = observe(loaded, request_of(scenario))
+    observed = observe(loaded, build_request(scenario))
     assert differences(loaded, observed, scenario) != []

@@ -21,7 +21,7 @@ from cantata_models.fish_speech.tests.sampling_statement import (
     penalized,
     s2_choices,
 )
-from cantata_models.fish_speech.tests.talker_driver import Talkers, observe, request_of
+from cantata_models.fish_speech.tests.talker_driver import Talkers, build_request, observe
 
 pytestmark = [
     pytest.mark.integration,
@@ -45,7 +45,7 @@ def test_every_code_of_s2_is_drawn_by_the_rules(talkers: Talkers, how: How) -> N
     scenario = scenario_named("plain")
     options = {"max_new_tokens": FRAMES + 1, "top_k": how.top_k, "top_p": how.top_p}
     loaded = talkers.of(scenario)
-    request = request_of(scenario, temperature=how.temperature, seed=SEED, options=options)
+    request = build_request(scenario, temperature=how.temperature, seed=SEED, options=options)
     observed = observe(loaded, request)
     # One number for each codebook, and the second draw's.
     uniforms = counter_uniforms(SEED, FRAMES, 11).tolist()
@@ -76,11 +76,11 @@ def test_every_code_of_s1_is_drawn_by_the_rules(talkers: Talkers, how: How, pena
         "top_p": how.top_p,
         "repetition_penalty": penalty,
     }
-    request = request_of(scenario, temperature=how.temperature, seed=SEED, options=options)
+    request = build_request(scenario, temperature=how.temperature, seed=SEED, options=options)
     observed = observe(loaded, request)
     uniforms = counter_uniforms(SEED, FRAMES, 10).tolist()
     tokens, begin = loaded.talker.tokens, loaded.statement.begin
-    code_of = {token: code for code, token in enumerate(tokens.tolist())}
+    iterate_code = {token: code for code, token in enumerate(tokens.tolist())}
     for frame, codes in enumerate(observed.codes.tolist()):
         # The published program keeps columns of a token and all codes in a table of zeros, begins
         # with the second frame, and looks at sixteen columns, also while they are not all filled.
@@ -95,7 +95,7 @@ def test_every_code_of_s1_is_drawn_by_the_rules(talkers: Talkers, how: How, pena
             token = 0 if oldest is None else int(tokens[oldest[0]])
             code0 = token - begin if begin <= token < begin + loaded.statement.size else 0
             codes0 = (token, 0) if oldest is None else (token, code0, *oldest[1:])
-            repeated = {code_of[each] for each in codes0}
+            repeated = {iterate_code[each] for each in codes0}
         first = penalized(wide(observed.first_scores[frame]), repeated, penalty)
         assert codes[0] in choices(first, uniforms[frame][0], how), frame
         for book, code in enumerate(codes[1:], start=1):
@@ -111,9 +111,9 @@ def test_what_a_request_leaves_open_is_as_published(talkers: Talkers) -> None:
     ):
         scenario = scenario_named(name)
         loaded = talkers.of(scenario)
-        bare = request_of(scenario, temperature=None, seed=5, options={"max_new_tokens": 12})
+        bare = build_request(scenario, temperature=None, seed=5, options={"max_new_tokens": 12})
         options = {"max_new_tokens": 12, **said}
-        full = request_of(scenario, temperature=temperature, seed=5, options=options)
+        full = build_request(scenario, temperature=temperature, seed=5, options=options)
         observed = [observe(loaded, request).codes for request in (bare, full)]
         np.testing.assert_array_equal(observed[0], observed[1])
 
@@ -124,7 +124,7 @@ def test_s2_accepts_a_repetition_penalty_and_does_not_use_it(talkers: Talkers) -
     said = [
         observe(
             loaded,
-            request_of(
+            build_request(
                 scenario, seed=3, options={"max_new_tokens": 12, "repetition_penalty": penalty}
             ),
         ).codes

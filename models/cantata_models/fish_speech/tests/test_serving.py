@@ -26,7 +26,7 @@ from cantata_models.fish_speech.tests.parity.scenarios import (
     recording,
     scenario_named,
 )
-from cantata_models.fish_speech.tests.parity.talker_statement import Said, TalkerStatement
+from cantata_models.fish_speech.tests.parity.talker_statement import Spoken, TalkerStatement
 from served import served
 
 pytestmark = [
@@ -86,7 +86,7 @@ def _greedy_codes(
     """[T, Q]"""
     codes = torch.zeros(0, talker.books, dtype=torch.long)
     for _ in range(FRAMES):
-        first, last = talker.slow_scores(prompt, context, Said(codes[:, 0] + talker.begin, codes))
+        first, last = talker.slow_scores(prompt, context, Spoken(codes[:, 0] + talker.begin, codes))
         frame = torch.zeros(talker.books, dtype=torch.long)
         frame[0] = first[-1].argmax() - talker.begin
         for book in range(1, talker.books):

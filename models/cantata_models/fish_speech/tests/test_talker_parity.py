@@ -16,9 +16,9 @@ from cantata_models.fish_speech.tests.parity.scenarios import (
 )
 from cantata_models.fish_speech.tests.talker_driver import (
     Talkers,
+    build_request,
     differences,
     observe,
-    request_of,
     speak,
 )
 from recorded_frames import recorded_frames
@@ -33,7 +33,7 @@ pytestmark = [
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_frame_and_score_is_the_statement_s(talkers: Talkers, scenario: Scenario) -> None:
     loaded = talkers.of(scenario)
-    observed = observe(loaded, request_of(scenario))
+    observed = observe(loaded, build_request(scenario))
     assert differences(loaded, observed, scenario) == []
     # What is said depends on what is asked.
     assert len({tuple(frame) for frame in observed.codes.tolist()}) > len(observed.codes) // 2
@@ -41,14 +41,14 @@ def test_every_frame_and_score_is_the_statement_s(talkers: Talkers, scenario: Sc
 
 def test_speech_ends_by_itself(talkers: Talkers) -> None:
     scenario = scenario_named("ends")
-    codes = speak(talkers.of(scenario), {"a": request_of(scenario)})["a"]
+    codes = speak(talkers.of(scenario), {"a": build_request(scenario)})["a"]
     assert 0 < len(codes) < scenario.max_new_tokens - 1
 
 
 def test_s1_says_tokens_that_are_not_semantic(talkers: Talkers) -> None:
     scenario = scenario_named("s1_plain")
     loaded = talkers.of(scenario)
-    codes = speak(loaded, {"a": request_of(scenario)})["a"]
+    codes = speak(loaded, {"a": build_request(scenario)})["a"]
     is_other = codes[:, 0] > loaded.talker.end_code
     assert is_other.any()
     assert not is_other.all()
@@ -57,15 +57,15 @@ def test_s1_says_tokens_that_are_not_semantic(talkers: Talkers) -> None:
 
 def test_s2_feeds_back_codes_that_the_codec_lacks(talkers: Talkers) -> None:
     scenario = scenario_named("plain")
-    codes = speak(talkers.of(scenario), {"a": request_of(scenario)})["a"]
+    codes = speak(talkers.of(scenario), {"a": build_request(scenario)})["a"]
     assert codes[:, 1:].max() >= 32  # of 64; the tiny codec's residual codebooks have 32
 
 
-def requests_of(name: str) -> dict[str, SpeechRequest]:
+def build_requests(name: str) -> dict[str, SpeechRequest]:
     """Eight different ones, greedy and sampled, of several lengths; two follow a recording."""
     scenario = scenario_named(name)
     return {
-        f"r{number}": request_of(
+        f"r{number}": build_request(
             replace(
                 scenario,
                 text=" ".join(["Number", *["and"] * number, "on."]),
@@ -82,7 +82,7 @@ def requests_of(name: str) -> dict[str, SpeechRequest]:
 @pytest.mark.parametrize("name", ["plain", "s1_plain"])
 def test_requests_speak_the_same_alone_together_and_recorded(talkers: Talkers, name: str) -> None:
     """The completion of frames may be recorded, as a CUDA graph is."""
-    loaded, requests = talkers.of(scenario_named(name)), requests_of(name)
+    loaded, requests = talkers.of(scenario_named(name)), build_requests(name)
     alone = {key: speak(loaded, {key: request})[key] for key, request in requests.items()}
     together = speak(loaded, requests)
     with recorded_frames(loaded.talker):
@@ -100,7 +100,7 @@ def test_a_recording_changes_what_is_said(talkers: Talkers) -> None:
     assert len(frames) == 24  # 1.1 s, the last frame filled with silence
     assert len(torch.unique(frames, dim=0)) > 12
     codes = [
-        speak(loaded, {"a": request_of(replace(scenario, transcripts=said))})["a"].tobytes()
+        speak(loaded, {"a": build_request(replace(scenario, transcripts=said))})["a"].tobytes()
         for said in ((), ("We sat on the porch.",), ("We sat in the garden.",))
     ]
     assert len(set(codes)) == 3

@@ -30,7 +30,7 @@ class Special:
     """The id of code 0; the others follow."""
     semantic_count: int
 
-    def id_of(self, name: str) -> int:
+    def get_id(self, name: str) -> int:
         """The token of a prompt's template.
 
         Raises:
@@ -43,7 +43,7 @@ class Special:
     @property
     def end(self) -> int:
         """The token that ends speech."""
-        return self.id_of(IM_END)
+        return self.get_id(IM_END)
 
 
 def read_special_tokens(folder: Path) -> Special:

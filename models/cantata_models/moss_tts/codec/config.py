@@ -183,11 +183,11 @@ class _Signal:
             raise ConfigError(f"{fields.where}: context_duration {seconds} holds no position")
         return config
 
-    def _check_end(self, key: str, made: tuple[int, int], wanted: tuple[int, int]) -> None:
-        if made != wanted:
+    def _check_end(self, key: str, output: tuple[int, int], wanted: tuple[int, int]) -> None:
+        if output != wanted:
             raise ConfigError(
-                f"{self._root.where}: {key} ends with {made[1]} positions of {made[0]} channels "
-                f"a frame, not {wanted[1]} of {wanted[0]}"
+                f"{self._root.where}: {key} ends with {output[1]} positions of {output[0]} "
+                f"channels a frame, not {wanted[1]} of {wanted[0]}"
             )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 LEVEL_DB = -20.0
 """Level that Local expects, relative to full scale."""
-MOST_GAIN_DB = 3.0
+MAX_GAIN_DB = 3.0
 POWER_FLOOR = 1e-9
 
 
@@ -35,8 +35,8 @@ def to_stereo(
 
 
 def levelled(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Bring a recording [N, C] closer to `LEVEL_DB`, by at most `MOST_GAIN_DB`. Local needs it."""
+    """Bring a recording [N, C] closer to `LEVEL_DB`, by at most `MAX_GAIN_DB`. Local needs it."""
     power = float(np.mean(np.square(samples, dtype=np.float64)))
     wanted = LEVEL_DB - 10.0 * np.log10(power + POWER_FLOOR)
-    gain = np.clip(wanted, -MOST_GAIN_DB, MOST_GAIN_DB)
+    gain = np.clip(wanted, -MAX_GAIN_DB, MAX_GAIN_DB)
     return np.asarray(samples * np.float32(10.0 ** (gain / 20.0)), np.float32)

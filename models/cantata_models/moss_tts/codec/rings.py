@@ -117,7 +117,7 @@ def _attention(
     query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
     """[B, P, H, D] x [B, R, H, D] -> [B, P, H, D]."""
-    made = functional.scaled_dot_product_attention(
+    output = functional.scaled_dot_product_attention(
         query.transpose(1, 2), keys.transpose(1, 2), values.transpose(1, 2), attn_mask=mask
     )
-    return made.transpose(1, 2)
+    return output.transpose(1, 2)

@@ -69,7 +69,9 @@ class FrameNetwork(nn.Module):
             past=past,
         )
 
-    def complete(self, begun: BegunFrames, code0: torch.Tensor, choose: ChooseCode) -> torch.Tensor:
+    def complete(
+        self, started: BegunFrames, code0: torch.Tensor, choose: ChooseCode
+    ) -> torch.Tensor:
         """Choose the other codes of frames; a frame is completed once.
 
         Args:
@@ -84,7 +86,7 @@ class FrameNetwork(nn.Module):
         codes, last = [code0], self.audio_embeddings.shape[1] - 1
         for book in range(1, self._num_codebooks):
             rows = self.audio_embeddings[book - 1][codes[-1].clamp(max=last)]
-            outputs = self.local_transformer(rows[:, None], begun.past)
+            outputs = self.local_transformer(rows[:, None], started.past)
             codes.append(choose(self._scores(outputs[:, 0], book), book))
         return torch.stack(codes, dim=1)
 

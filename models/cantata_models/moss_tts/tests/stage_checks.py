@@ -19,7 +19,12 @@ from cantata_models.moss_tts.tests import codec_checks
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import GOLDENS, Model, Scenario
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import SECONDS, Case
-from cantata_models.moss_tts.tests.stage_driver import Checkpoints, frames_of, heard, request_of
+from cantata_models.moss_tts.tests.stage_driver import (
+    Checkpoints,
+    build_request,
+    heard,
+    make_frames,
+)
 
 GAIN = np.float32(10 ** (3 / 20))
 """The most by which Local changes a recording's level."""
@@ -28,9 +33,9 @@ GAIN = np.float32(10 ** (3 / 20))
 def check_speech(checkpoints: Checkpoints, scenario: Scenario) -> None:
     """Fail if a part's frames differ from its golden, or its sound from the golden's."""
     loaded = checkpoints.get(scenario.model, scenario.seed)
-    frames = frames_of(loaded, scenario)
+    frames = make_frames(loaded, scenario)
     primed = frames if scenario.mode is Mode.CONTINUATION else []
-    parts = loaded.parts(request_of(scenario))
+    parts = loaded.parts(build_request(scenario))
     for inputs, golden in zip(parts, _golden_codes(scenario), strict=True):
         made = loaded.talk({"request": inputs}, *frames)
         np.testing.assert_array_equal(heard(made, "request"), golden)

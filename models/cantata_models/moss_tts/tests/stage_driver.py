@@ -155,7 +155,7 @@ class Checkpoints:
                     stage.close()
 
 
-def request_of(scenario: Scenario) -> SpeechRequest:
+def build_request(scenario: Scenario) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
     said = scenario.described or Fields()
     options: dict[str, Any] = {
@@ -182,7 +182,7 @@ def request_of(scenario: Scenario) -> SpeechRequest:
     )
 
 
-def frames_of(loaded: LoadedStages, scenario: Scenario) -> Frames:
+def make_frames(loaded: LoadedStages, scenario: Scenario) -> Frames:
     """Return the frames that stand for a scenario's recording."""
     config = loaded.network._config
     return recorded(scenario, config.num_codebooks, config.codebook_size)
@@ -192,7 +192,7 @@ def heard(chunks: Sequence[Chunk[Payload]], name: str) -> CodeArray:
     """Return the [T, Q] codes of one request's chunks that are heard."""
     parts = [chunk.payload for chunk in chunks if chunk.request_id == name]
     return np.concatenate(
-        [part.values[part.unheard :] for part in parts if isinstance(part, Codes)]
+        [part.values[part.context_frames :] for part in parts if isinstance(part, Codes)]
     )
 
 

@@ -118,7 +118,7 @@ def _loaded(
     return LoadedTalker(config, tokenizer, PromptBuilder(config.tokens, tokenizer), network)
 
 
-def prompts_of(talker: LoadedTalker, scenario: Scenario) -> Iterator[Frames]:
+def build_prompts(talker: LoadedTalker, scenario: Scenario) -> Iterator[Frames]:
     """Yield the [L, 1 + Q] prompt of each part."""
     config = talker.config
     recordings = recorded(scenario, config.num_codebooks, config.codebook_size)
@@ -179,7 +179,7 @@ def check(talker: LoadedTalker, scenario: Scenario) -> None:
     name = scenario.name
     with np.load(GOLDENS / "talker.npz") as loaded:
         goldens = {key: loaded[key] for key in loaded if key.startswith(f"{name}/")}
-    prompts = list(prompts_of(talker, scenario))
+    prompts = list(build_prompts(talker, scenario))
     assert f"{name}/{len(prompts)}/rows" not in goldens, "too few parts"
     for part, prompt in enumerate(prompts):
         golden = f"{name}/{part}"

@@ -14,7 +14,7 @@ from cantata_models.moss_tts import request_builder, splitting
 from cantata_models.moss_tts.config.shared import MossConfig
 from cantata_models.moss_tts.inputs import TalkerInput
 from cantata_models.moss_tts.prompt import Prompt
-from cantata_models.moss_tts.sampling_options import sampling_of
+from cantata_models.moss_tts.sampling_options import get_sampling
 from cantata_models.moss_tts.tests.parity.scenarios import Model, scenario_named
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
 from cantata_models.moss_tts.tests.stage_checks import GAIN, check_encoder, check_speech
@@ -80,9 +80,9 @@ def a_recording_is_left_out_of_the_prompt(loaded: LoadedStages, patch: pytest.Mo
 def only_the_first_codebook_is_penalized(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
 
     def weaker(*given: Any) -> Any:
-        return replace(sampling_of(*given), residual_repetition_penalty=None)
+        return replace(get_sampling(*given), residual_repetition_penalty=None)
 
-    patch.setattr(request_builder, "sampling_of", weaker)
+    patch.setattr(request_builder, "get_sampling", weaker)
 
 
 @fault("continuation", "nano_continuation")

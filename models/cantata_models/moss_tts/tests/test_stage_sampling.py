@@ -34,14 +34,14 @@ pytestmark = [
 ROUNDING = 1e-5
 """A uniform number this close to the edge between two codes may fall on either side."""
 CHECKPOINT_SEED = 1
-MOST_FRAMES = 16
+MAX_FRAMES = 16
 ASKED = SpeechRequest("The street smells of wet stone.", "default", seed=11)
 STOP = SamplingSettings(1.0, 50, 1.0)
 by_model = pytest.mark.parametrize("model", list(Model))
 
 
 def asked(**options: Any) -> SpeechRequest:
-    return replace(ASKED, options={"max_new_tokens": MOST_FRAMES, **options})
+    return replace(ASKED, options={"max_new_tokens": MAX_FRAMES, **options})
 
 
 def speak(loaded: LoadedStages, request: SpeechRequest) -> CodeArray:
@@ -92,14 +92,14 @@ def test_every_choice_follows_the_rules(
     with watched(loaded.network) as seen:
         codes = speak(loaded, request)
     books = codes.shape[1]
-    uniforms = counter_uniforms(11, MOST_FRAMES, books + 1).numpy()
+    uniforms = counter_uniforms(11, MAX_FRAMES, books + 1).numpy()
     assert len(codes) > 2
     for frame, spoken in enumerate(codes.tolist()):
         assert 0 in choices(seen.stops[frame], stop, uniforms[frame, books]), frame
         for book, code in enumerate(spoken):
             scores = penalized(seen.codes[frame][book], codes[:frame, book], penalty)
             assert code in choices(scores, audio, uniforms[frame, book]), (frame, book)
-    if len(codes) < MOST_FRAMES:
+    if len(codes) < MAX_FRAMES:
         assert 1 in choices(seen.stops[len(codes)], stop, uniforms[len(codes), books])
 
 

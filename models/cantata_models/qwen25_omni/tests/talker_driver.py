@@ -81,7 +81,7 @@ def scenario_named(name: str) -> Scenario:
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 
-def answer_of(scenario: Scenario, **sampling: float) -> Answer:
+def collect_answer(scenario: Scenario, **sampling: float) -> Answer:
     """What the talker is given for a scenario."""
     golden = goldens()
     options = SamplingOptions(
@@ -136,7 +136,7 @@ def differences(stage: Stage, scenario: Scenario, *, late: bool = False) -> list
     """Describe how a spoken scenario differs from its golden; empty if it does not."""
     golden = goldens()
     with _watched(stage) as scores:
-        codes = speak(stage, {"request": answer_of(scenario)}, late=late)["request"]
+        codes = speak(stage, {"request": collect_answer(scenario)}, late=late)["request"]
     expected = golden[f"{scenario.name}/codes"]
     if codes.shape != expected.shape or (codes != expected).any():
         return [f"codes: {codes.tolist()}, {expected.tolist()} expected"]

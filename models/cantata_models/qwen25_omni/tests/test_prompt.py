@@ -20,7 +20,7 @@ from cantata_models.qwen25_omni.prompt import sound_rows
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY, token_ids
 from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen25_omni.tests.parity.conversations import CONVERSATIONS, Conversation
-from cantata_models.qwen25_omni.tests.thinker_driver import golden, request_of
+from cantata_models.qwen25_omni.tests.thinker_driver import build_request, golden
 from cantata_models.qwen25_omni.thinker_config import load_thinker_config
 
 
@@ -33,7 +33,7 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> OmniChatBuilder:
 def test_tokens_and_positions_are_the_reference_s(
     builder: OmniChatBuilder, conversation: Conversation
 ) -> None:
-    planned = builder.build("r", request_of(conversation))
+    planned = builder.build("r", build_request(conversation))
     thinker = planned.request.inputs[THINKER]
     assert isinstance(thinker, ThinkerInput)
     np.testing.assert_array_equal(thinker.tokens, golden(conversation, "tokens"))

@@ -29,7 +29,7 @@ from cantata_models.qwen25_omni.tests.parity.conversations import (
     Conversation,
     conversation_named,
 )
-from cantata_models.qwen25_omni.tests.thinker_driver import golden, request_of
+from cantata_models.qwen25_omni.tests.thinker_driver import build_request, golden
 from cantata_models.qwen25_omni.tests.token2wav_checks import (
     CPU,
     WAVE_TOLERANCE,
@@ -91,7 +91,7 @@ async def model(checkpoint: Path) -> AsyncIterator[PipelineChatModel]:
 async def answered(model: PipelineChatModel, conversation: Conversation) -> Answered:
     """What the server answers."""
     tokens, reason, parts = 0, None, [np.zeros((0, 1), np.float32)]
-    async with model.answer(request_of(conversation)) as answer:
+    async with model.answer(build_request(conversation)) as answer:
         assert answer.prompt_tokens == len(golden(conversation, "tokens"))
         async for event in answer:
             match event:

@@ -27,7 +27,7 @@ from cantata_models.qwen25_omni.tests.parity.scenarios import (
 )
 from cantata_models.qwen25_omni.tests.talker_driver import (
     Talkers,
-    answer_of,
+    collect_answer,
     differences,
     goldens,
     scenario_named,
@@ -74,7 +74,7 @@ def test_answers_in_company_are_spoken_as_alone(talkers: Talkers) -> None:
     answers = {}
     for number, scenario in enumerate(s for s in SCENARIOS if s.seed == CHECKPOINT_SEED):
         sampled = {"temperature": 0.9, "top_k": 40, "top_p": 0.8} if number % 2 else {}
-        answer = answer_of(scenario, **sampled)
+        answer = collect_answer(scenario, **sampled)
         sampling = replace(answer.inputs.sampling, seed=number)
         answers[scenario.name] = replace(answer, inputs=replace(answer.inputs, sampling=sampling))
     alone = {name: speak(stage, {name: answer})[name] for name, answer in answers.items()}

@@ -64,10 +64,10 @@ class LoadedThinker(ThinkerDriver):
 
     def inputs(self, conversation: Conversation) -> Mapping[str, StageInput]:
         """As the server's request builder makes them."""
-        return self.builder.build("r", request_of(conversation)).request.inputs
+        return self.builder.build("r", build_request(conversation)).request.inputs
 
 
-def request_of(conversation: Conversation) -> ChatRequest:
+def build_request(conversation: Conversation) -> ChatRequest:
     """A conversation as the api asks it: greedily, at every level."""
     messages = tuple(asked(message) for message in conversation.messages)
     return ChatRequest(

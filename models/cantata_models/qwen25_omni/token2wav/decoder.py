@@ -120,8 +120,8 @@ class WindowDecoder:
 
     def _new_sound(self, stream: Stream, mel: torch.Tensor, last: bool) -> torch.Tensor:
         """[L, M] new mel frames -> samples, less those that wait for frames to come."""
-        heard = 0 if stream.mel is None else VOCODER_CONTEXT * self._hop
+        received = 0 if stream.mel is None else VOCODER_CONTEXT * self._hop
         seen = mel if stream.mel is None else torch.cat([stream.mel, mel])
         wave = self._networks.wave(seen)
         stream.mel = seen[-2 * VOCODER_CONTEXT :]
-        return wave[heard : len(wave) if last else -VOCODER_CONTEXT * self._hop]
+        return wave[received : len(wave) if last else -VOCODER_CONTEXT * self._hop]

@@ -131,10 +131,10 @@ class Dit:
     def speaker_input(self, speaker: Speaker) -> SpeakerInput:
         """Compute a speaker's part of the input; [T, M] and a vector -> [2, C]."""
         mel = speaker.mel.to(self._device).t()
-        heard = self._hear(torch.stack([mel, torch.zeros_like(mel)]))
+        received = self._hear(torch.stack([mel, torch.zeros_like(mel)]))
         vector = speaker.vector.to(self._device)
         both = torch.stack([vector, torch.zeros_like(vector)])
-        return SpeakerInput(self._from_heard(heard) + self._from_vector(both) + self._input_bias)
+        return SpeakerInput(self._from_heard(received) + self._from_vector(both) + self._input_bias)
 
     def sample(
         self, codes: torch.Tensor, speaker: SpeakerInput, noise: torch.Tensor

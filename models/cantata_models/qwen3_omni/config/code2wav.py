@@ -74,11 +74,11 @@ def _rope_theta(fields: JsonFields) -> float:
 
 
 def _check_served(config: Code2WavConfig, fields: JsonFields) -> None:
-    made = config.samples_per_frame * FRAMES_PER_SECOND
-    if made != SAMPLE_RATE:
+    output = config.samples_per_frame * FRAMES_PER_SECOND
+    if output != SAMPLE_RATE:
         raise ConfigError(
-            f"{fields.where}: upsample_rates and upsampling_ratios make {made:g} samples a second, "
-            f"not {SAMPLE_RATE}"
+            f"{fields.where}: upsample_rates and upsampling_ratios make {output:g} samples a "
+            f"second, not {SAMPLE_RATE}"
         )
     if fields.get("attention_bias", bool, False):
         raise ConfigError(f"{fields.where}: attention_bias is not served; valid: false")

@@ -13,7 +13,7 @@ from cantata_layers.sampling_settings import SamplingSettings
 
 RESERVED_CODES = 1024
 """The last scores of code 0 are for control codes, of which only the end code may be chosen."""
-MOST_FRAMES = 4096
+MAX_FRAMES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def read_talker_sampling(fields: JsonFields) -> TalkerSampling:
         ),
         residual=SamplingSettings(temperature=1.0 if sampled else 0.0, top_k=50, top_p=0.8),
         repetition_penalty=fields.get("talker_repetition_penalty", float, 1.05),
-        max_frames=fields.get("talker_max_new_tokens", int, MOST_FRAMES),
+        max_frames=fields.get("talker_max_new_tokens", int, MAX_FRAMES),
     )
 
 

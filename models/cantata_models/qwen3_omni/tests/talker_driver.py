@@ -85,7 +85,7 @@ class Checkpoint:
         """The stage's input, with what the reference's thinker said and saw."""
         assert scenario.speaker is not None
         prompt = self.prompts.build(scenario.messages)
-        heard = self.prompts.heard(prompt)
+        heard = self.prompts.select_user_turns(prompt)
         answer = golden(scenario, "answer").astype(np.int32)
         if answer[-1] != self.config.text.im_end:
             # The reference loses the last token of an answer that was cut.
@@ -97,7 +97,7 @@ class Checkpoint:
             positions=heard.positions,
             role=self.prompts.role,
             speaker=self.speech.talker.speakers[scenario.speaker],
-            max_frames=scenario.most_frames,
+            max_frames=scenario.max_frames,
             sampling=speech_sampling(self.speech.sampling, seed=0, greedy=True),
         )
         media = golden(scenario, "media_rows")

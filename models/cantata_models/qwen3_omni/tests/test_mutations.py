@@ -76,13 +76,13 @@ def sections_of_positions_in_blocks(made: Checkpoint, patch: pytest.MonkeyPatch)
 def _change_positions(
     patch: pytest.MonkeyPatch, change: Callable[[HeardPrompt], NDArray[np.float32]]
 ) -> None:
-    heard = PromptBuilder.heard
+    heard = PromptBuilder.select_user_turns
 
     def changed(self: PromptBuilder, prompt: Any) -> HeardPrompt:
         made = heard(self, prompt)
         return replace(made, positions=change(made))
 
-    patch.setattr(PromptBuilder, "heard", changed)
+    patch.setattr(PromptBuilder, "select_user_turns", changed)
 
 
 @fault("two_pictures", "mixed")

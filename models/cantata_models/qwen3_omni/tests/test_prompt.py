@@ -29,7 +29,7 @@ from cantata_models.qwen3_omni.tests.parity.scenarios import (
 by_name = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 
 
-def builder_of(folder: Path) -> PromptBuilder:
+def load_builder(folder: Path) -> PromptBuilder:
     config = load_config(folder)
     preprocessor = Preprocessor(
         load_preprocessor_config(folder), config.thinker.vision, SoundRules(sound_rows)
@@ -39,7 +39,7 @@ def builder_of(folder: Path) -> PromptBuilder:
 
 @pytest.fixture(scope="module")
 def builder(tmp_path_factory: pytest.TempPathFactory) -> PromptBuilder:
-    return builder_of(write_checkpoint(tmp_path_factory.mktemp("checkpoint"), TINY, 1))
+    return load_builder(write_checkpoint(tmp_path_factory.mktemp("checkpoint"), TINY, 1))
 
 
 @by_name
@@ -60,7 +60,7 @@ def test_the_talker_s_positions_are_the_reference_s(
     if scenario.speaker is None:
         return
     prompt = builder.build(scenario.messages)
-    heard = builder.heard(prompt)
+    heard = builder.select_user_turns(prompt)
     with np.load(GOLDENS / "omni.npz") as goldens:
         theirs = goldens[f"{scenario.name}/talker_positions"]
         media = goldens[f"{scenario.name}/media_rows"]
@@ -105,4 +105,4 @@ def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
     merges = (folder / "merges.txt").read_text().replace("use r\n", "")
     (folder / "merges.txt").write_text(merges)
     with pytest.raises(ConfigError, match="'user' and a line feed must be token"):
-        builder_of(folder)
+        load_builder(folder)

@@ -14,7 +14,7 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.api.app import create_app
-from cantata.api.listening import listen, url_of
+from cantata.api.listening import get_url, listen
 from cantata.api.serve import make_server
 from cantata.config import load_deployment
 from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
@@ -28,7 +28,7 @@ from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Scenario
 from cantata_models.qwen3_omni.tests.parity.write_goldens import PCM_STRIDE
 from cantata_models.qwen3_omni.tests.talker_driver import golden
-from cantata_models.qwen3_omni.tests.thinker_driver import request_of
+from cantata_models.qwen3_omni.tests.thinker_driver import build_request
 from talking import SPOKEN, WIRE_RATE, assert_idle, cancelled, speech, talker
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -77,7 +77,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     async with asyncio.timeout(120):
         await app.state.context.lifecycle.settled.wait()
-    yield Served(service.chat_models["qwen3-omni"], url_of(listener))
+    yield Served(service.chat_models["qwen3-omni"], get_url(listener))
     server.stop()
     await serving
     listener.close()
@@ -94,7 +94,7 @@ async def answered(
     """Tokens of text, why it ended, and the samples of the reference's frames."""
     most = 0 if scenario.speaker is None else int(golden(scenario, "samples"))
     tokens, reason, parts = 0, None, [np.zeros((0, 1), np.float32)]
-    async with model.answer(request_of(scenario)) as answer:
+    async with model.answer(build_request(scenario)) as answer:
         assert answer.prompt_tokens == len(golden(scenario, "tokens"))
         async for event in answer:
             match event:

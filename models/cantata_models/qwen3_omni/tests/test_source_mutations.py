@@ -63,7 +63,7 @@ def check_prompts(checkpoint: Path) -> None:
             theirs = goldens[f"{scenario.name}/positions"]
             np.testing.assert_array_equal(prompt.positions, theirs)
             if scenario.speaker is not None:
-                ours = prompts.heard(prompt).positions
+                ours = prompts.select_user_turns(prompt).positions
                 theirs = goldens[f"{scenario.name}/talker_positions"]
                 np.testing.assert_array_equal(ours, theirs)
 

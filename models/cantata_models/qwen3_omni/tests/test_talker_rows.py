@@ -43,11 +43,11 @@ def tokens(*ids: int) -> Codes:
     return Codes(np.array(ids, np.int32).reshape(-1, 1))
 
 
-def ids_of(rows: torch.Tensor | None) -> list[float]:
+def list_ids(rows: torch.Tensor | None) -> list[float]:
     return [] if rows is None else rows[:, 0].tolist()
 
 
-def source_of(inputs: TalkerInput = INPUTS) -> AnswerRows:
+def build_source(inputs: TalkerInput = INPUTS) -> AnswerRows:
     return AnswerRows(inputs, TABLES, 5)
 
 
@@ -63,7 +63,7 @@ def source_of(inputs: TalkerInput = INPUTS) -> AnswerRows:
     ],
 )
 def test_pieces_make_no_difference(parts: list[tuple[int, ...]]) -> None:
-    source = source_of()
+    source = build_source()
     assert source.prompt() is None
     given: list[float] = []
     for index, part in enumerate(parts):
@@ -72,9 +72,9 @@ def test_pieces_make_no_difference(parts: list[tuple[int, ...]]) -> None:
         if not given:
             prompt = source.prompt()
             assert prompt is not None
-            given = ids_of(prompt.rows)
+            given = list_ids(prompt.rows)
             assert prompt.prompt_len == len(given) == len(INPUTS.user) + ANSWER_ROWS
-        given += ids_of(source.more())
+        given += list_ids(source.more())
     assert not source.open
     assert source.more() is None
     assert given[:4] == [3, 5, 6, 7]
@@ -83,11 +83,11 @@ def test_pieces_make_no_difference(parts: list[tuple[int, ...]]) -> None:
 
 
 def test_the_end_token_ends_an_answer_by_itself() -> None:
-    source = source_of()
+    source = build_source()
     source.feed(tokens(10, END), final=False)
     assert not source.open
     assert source.prompt() is not None
-    assert ids_of(source.more()) == [19, 17]
+    assert list_ids(source.more()) == [19, 17]
     source.feed(tokens(), final=True)
     assert source.more() is None
     with pytest.raises(ProtocolViolation, match="is complete"):
@@ -95,7 +95,7 @@ def test_the_end_token_ends_an_answer_by_itself() -> None:
 
 
 def test_media_are_waited_for_and_take_their_places() -> None:
-    source = source_of(WITH_MEDIA)
+    source = build_source(WITH_MEDIA)
     source.feed(tokens(10), final=True)
     assert source.prompt() is None
     assert source.open
@@ -104,28 +104,28 @@ def test_media_are_waited_for_and_take_their_places() -> None:
     source.feed(Rows(THOUGHTS[3:5]), final=False)
     prompt = source.prompt()
     assert prompt is not None
-    assert ids_of(prompt.rows)[:4] == [3, 50, 25, 7]
+    assert list_ids(prompt.rows)[:4] == [3, 50, 25, 7]
     assert not source.open
     source.feed(Rows(THOUGHTS[5:]), final=True)  # of the answer
-    assert ids_of(source.more()) == [19, 17]
+    assert list_ids(source.more()) == [19, 17]
 
 
 def test_a_thinker_that_ends_before_its_media_fails() -> None:
-    source = source_of(WITH_MEDIA)
+    source = build_source(WITH_MEDIA)
     with pytest.raises(ProtocolViolation, match="has sent 4 rows; row 4 is one of media"):
         source.feed(Rows(THOUGHTS[:4]), final=True)
 
 
 def test_what_nobody_announced_fails() -> None:
     with pytest.raises(ProtocolViolation, match="takes no Rows"):
-        source_of().feed(Rows(THOUGHTS), final=True)
+        build_source().feed(Rows(THOUGHTS), final=True)
     with pytest.raises(ProtocolViolation, match="takes no Pcm"):
-        source_of().feed(Pcm(np.zeros((1, 1), np.float32)), final=True)
+        build_source().feed(Pcm(np.zeros((1, 1), np.float32)), final=True)
 
 
 @pytest.mark.parametrize("parts", [(END,), ()])
 def test_an_empty_answer_is_not_spoken(parts: tuple[int, ...]) -> None:
-    source = source_of()
+    source = build_source()
     source.feed(tokens(*parts), final=True)
     prompt = source.prompt()
     assert prompt is not None

@@ -59,7 +59,7 @@ def builder(folder: Path) -> OmniChatBuilder:
     return OmniChatBuilder(folder)
 
 
-def tokens_of(builder: OmniChatBuilder, request: ChatRequest) -> list[int]:
+def count_tokens(builder: OmniChatBuilder, request: ChatRequest) -> list[int]:
     found: np.ndarray = builder.build("r", request).request.inputs[THINKER].tokens  # type: ignore[attr-defined]
     return [int(token) for token in found]
 
@@ -96,11 +96,11 @@ def test_tokens_are_the_template_s(
 ) -> None:
     described = tuple(json.dumps(tool, ensure_ascii=False) for tool in TOOLS if tools)
     request = ChatRequest(DIALOGUES[name], tools=described)
-    assert tokens_of(builder, request) == theirs(folder, DIALOGUES[name], tools)
+    assert count_tokens(builder, request) == theirs(folder, DIALOGUES[name], tools)
 
 
 def test_words_of_tools_are_tokens_and_control_tokens_are_not(builder: OmniChatBuilder) -> None:
-    tokens = tokens_of(builder, ChatRequest(DIALOGUES["marks_in_words"]))
+    tokens = count_tokens(builder, ChatRequest(DIALOGUES["marks_in_words"]))
     call, end = map(builder._tokenizer.token_to_id, ("<tool_call>", "<|im_end|>"))
     assert [token for token in tokens if token in (call, end)] == [call, end]
 

@@ -46,10 +46,10 @@ class LoadedThinker(ThinkerDriver):
 
     def inputs(self, scenario: Scenario) -> Mapping[str, StageInput]:
         """As the server's request builder makes them."""
-        return self.builder.build("r", request_of(scenario)).request.inputs
+        return self.builder.build("r", build_request(scenario)).request.inputs
 
 
-def request_of(scenario: Scenario) -> ChatRequest:
+def build_request(scenario: Scenario) -> ChatRequest:
     """A scenario as the api asks it: greedily, at every level."""
     messages = tuple(asked(message) for message in scenario.messages)
     return ChatRequest(

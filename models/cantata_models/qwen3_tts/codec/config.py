@@ -83,10 +83,10 @@ def load_decoder_config(checkpoint: Path) -> DecoderConfig:
 
 
 def _check_served(config: DecoderConfig, fields: JsonFields) -> None:
-    made = math.prod((*config.upsampling_ratios, *config.upsample_rates))
-    if made != config.samples_per_frame:
+    output = math.prod((*config.upsampling_ratios, *config.upsample_rates))
+    if output != config.samples_per_frame:
         raise ConfigError(
-            f"{fields.where}: upsample_rates and upsampling_ratios make {made} samples a frame, "
+            f"{fields.where}: upsample_rates and upsampling_ratios make {output} samples a frame, "
             f"decode_upsample_rate says {config.samples_per_frame}"
         )
     if fields.get("attention_bias", bool, False):

@@ -119,7 +119,7 @@ def scenario_named(name: str) -> Scenario:
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 
-def request_of(scenario: Scenario) -> SpeechRequest:
+def build_request(scenario: Scenario) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
     options: dict[str, Any] = {
         "language": scenario.language,
@@ -142,9 +142,9 @@ def request_of(scenario: Scenario) -> SpeechRequest:
     )
 
 
-def inputs_of(builder: Qwen3RequestBuilder, scenario: Scenario) -> Inputs:
+def get_inputs(builder: Qwen3RequestBuilder, scenario: Scenario) -> Inputs:
     """Return the stages' inputs for a scenario."""
-    (request,) = builder.build("request", request_of(scenario))
+    (request,) = builder.build("request", build_request(scenario))
     return request.inputs
 
 
@@ -158,7 +158,7 @@ def speak(loaded: LoadedTalker, requests: Mapping[str, Inputs]) -> dict[str, Cod
         assert not result.failures
         for chunk in result.chunks:
             assert isinstance(chunk.payload, Codes)
-            codes[chunk.request_id].append(chunk.payload.values[chunk.payload.unheard :])
+            codes[chunk.request_id].append(chunk.payload.values[chunk.payload.context_frames :])
     return {name: np.concatenate(parts) for name, parts in codes.items()}
 
 

@@ -123,7 +123,7 @@ MUTANTS = (
         "cantata_layers.ecapa",
         check_speaker,
         ('padding_mode="reflect"', 'padding_mode="zeros"'),
-        ("part if index == 0 else part + made[-1]", "part"),
+        ("part if index == 0 else part + output[-1]", "part"),
         ("x * torch.sigmoid(", "torch.sigmoid("),
         ("return x + update", "return update"),
         ("layers[1:]", "layers[:-1]"),

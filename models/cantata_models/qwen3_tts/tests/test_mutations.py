@@ -19,7 +19,7 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     LoadedTalker,
     Talkers,
     differences,
-    inputs_of,
+    get_inputs,
     observe,
     scenario_named,
 )
@@ -258,5 +258,5 @@ def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.Mon
     scenario = scenario_named(scenario_name)
     loaded = talkers.get(scenario.checkpoint)
     make(loaded, monkeypatch)
-    observed = observe(loaded, inputs_of(loaded.builder, scenario))
+    observed = observe(loaded, get_inputs(loaded.builder, scenario))
     assert differences(observed, scenario) != []

@@ -14,7 +14,7 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     CodeArray,
     LoadedTalker,
     Talkers,
-    request_of,
+    build_request,
 )
 
 pytestmark = [
@@ -33,9 +33,11 @@ def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) ->
     def run() -> None:
         while stage.has_work():
             frames = [chunk.payload for chunk in stage.step().chunks]
-            spoken.extend(part.values[part.unheard :] for part in frames if isinstance(part, Codes))
+            spoken.extend(
+                part.values[part.context_frames :] for part in frames if isinstance(part, Codes)
+            )
 
-    request = replace(request_of(scenario), text="")
+    request = replace(build_request(scenario), text="")
     feed = loaded.builder.open("request", request)
     started = False
     pieces = [

@@ -17,8 +17,8 @@ from cantata_models.qwen3_tts.config import MIN_FRAMES
 from cantata_models.qwen3_tts.tests.talker_driver import (
     Observed,
     Talkers,
+    build_request,
     observe,
-    request_of,
     scenario_named,
 )
 
@@ -88,7 +88,7 @@ def test_every_code_is_drawn_by_the_rules(
         "top_p": top_p,
         "repetition_penalty": penalty,
     }
-    request = replace(request_of(scenario), temperature=temperature, seed=seed, options=options)
+    request = replace(build_request(scenario), temperature=temperature, seed=seed, options=options)
     (built,) = loaded.builder.build("request", request)
     observed = observe(loaded, built.inputs)
     uniforms = counter_uniforms(seed, FRAMES + 1, loaded.talker.num_codebooks).numpy()
@@ -107,7 +107,7 @@ def test_what_a_request_leaves_open_is_the_checkpoint_s(talkers: Talkers) -> Non
     scenario = scenario_named("voice")
     loaded = talkers.get(scenario.checkpoint)
     bare = replace(
-        request_of(scenario), temperature=None, seed=5, options={"max_new_tokens": FRAMES + 1}
+        build_request(scenario), temperature=None, seed=5, options={"max_new_tokens": FRAMES + 1}
     )
     said = {"max_new_tokens": FRAMES + 1, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.05}
     observed = []

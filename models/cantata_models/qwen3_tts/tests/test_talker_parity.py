@@ -14,10 +14,10 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     GOLDENS,
     Inputs,
     Talkers,
+    build_request,
     differences,
-    inputs_of,
+    get_inputs,
     observe,
-    request_of,
     scenario_named,
     speak,
 )
@@ -35,14 +35,14 @@ by_name = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: sc
 @by_name
 def test_every_frame_and_score_is_the_reference_s(talkers: Talkers, scenario: Scenario) -> None:
     loaded = talkers.get(scenario.checkpoint)
-    assert differences(observe(loaded, inputs_of(loaded.builder, scenario)), scenario) == []
+    assert differences(observe(loaded, get_inputs(loaded.builder, scenario)), scenario) == []
 
 
 @by_name
 def test_every_input_row_is_the_reference_s(talkers: Talkers, scenario: Scenario) -> None:
     loaded, goldens = talkers.get(scenario.checkpoint), np.load(GOLDENS)
     with torch.inference_mode():
-        inputs = inputs_of(loaded.builder, scenario)
+        inputs = get_inputs(loaded.builder, scenario)
         source = loaded.talker.open(inputs[TALKER])
         for chunk in loaded.encoded("request", inputs):
             source.feed(chunk.payload, final=chunk.final)
@@ -65,7 +65,7 @@ def test_scenarios_in_company_speak_as_alone(talkers: Talkers) -> None:
     for number in range(8):
         text = " ".join(["Number", *["and"] * number, "on."])
         request = replace(
-            request_of(voice),
+            build_request(voice),
             text=text,
             seed=number,
             temperature=0.9 if number % 2 else 0.0,
@@ -88,7 +88,7 @@ def test_frames_are_the_same_from_recorded_completion(
     loaded = talkers.get(scenario.checkpoint)
     requests: dict[str, Inputs] = {}
     for seed in range(5):
-        asked = request_of(replace(scenario, max_new_tokens=4 + 2 * seed))
+        asked = build_request(replace(scenario, max_new_tokens=4 + 2 * seed))
         options = {**asked.options, "repetition_penalty": penalty}
         asked = replace(asked, temperature=temperature, seed=seed, options=options)
         requests[str(seed)] = loaded.builder.build("request", asked)[0].inputs

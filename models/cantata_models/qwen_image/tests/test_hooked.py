@@ -71,7 +71,7 @@ def load(
     return load_picture_denoiser(checkpoint, options)
 
 
-def transformer_of(model: PictureDenoiser) -> Any:
+def get_transformer(model: PictureDenoiser) -> Any:
     assert isinstance(model.network, HookedNetwork)
     return model.network.transformer
 
@@ -84,7 +84,9 @@ def test_both_executors_draw_the_same(
     model = load(checkpoint, hooked)
     for found, expected in zip(drawn(model, COMPANY), packed, strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING)
-    hooks = [getattr(module, "_diffusers_hook", None) for module in transformer_of(model).modules()]
+    hooks = [
+        getattr(module, "_diffusers_hook", None) for module in get_transformer(model).modules()
+    ]
     offloaded = any(hook is not None and "group_offloading" in hook.hooks for hook in hooks)
     assert offloaded == (hooked.offload_blocks is not None)
 
@@ -95,7 +97,7 @@ def test_pictures_of_one_size_share_a_forward(checkpoint: Path) -> None:
     first, second, third, fourth = (model.group(job) for job in jobs)
     assert first == second == fourth != third
     forwards: list[int] = []
-    transformer_of(model).register_forward_pre_hook(
+    get_transformer(model).register_forward_pre_hook(
         lambda module, args, kwargs: forwards.append(len(kwargs["hidden_states"])), with_kwargs=True
     )
     model.advance([jobs[0], jobs[1], jobs[3]])
@@ -114,7 +116,7 @@ def test_lora_files_are_fused_for_both(tmp_path: Path) -> None:
 
 def test_weights_may_be_stored_as_float8(checkpoint: Path, packed: list[np.ndarray]) -> None:
     model = load(checkpoint, Hooked(float8=True))
-    blocks = transformer_of(model).transformer_blocks
+    blocks = get_transformer(model).transformer_blocks
     assert blocks[0].attn.to_q.weight.dtype == torch.float8_e4m3fn
     (found,) = drawn(model, COMPANY[:1])
     apart = np.abs(found[0] - packed[0][0])
@@ -135,7 +137,7 @@ def test_caches_keep_each_branch_apart_and_forget_it(
         assert np.abs(found[-1] - full[-1]).max() > 100 * ROUNDING
     job = model.begin(COMPANY[0].inputs(), COMPANY[0].arrived())
     model.advance([job])
-    states = state_caches(transformer_of(model))
+    states = state_caches(get_transformer(model))
     assert any(states)
     assert all(len(branches) <= 2 for branches in states)
     del job

@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     *mutants(f"{TEXT}.templates", check_edit, ("the original input", "the input")),
     *mutants(f"{TEXT}.templates", check_still, ('"Picture {}: "', '"Picture {} "')),
-    *mutants(f"{TEXT}.prompts", check_long, ("template.dropped + MOST_EMBEDDINGS", "600")),
+    *mutants(f"{TEXT}.prompts", check_long, ("template.dropped + MAX_EMBEDDINGS", "600")),
     *mutants(
         f"{TEXT}.pictures",
         check_edit,
@@ -107,7 +107,7 @@ MUTANTS = (
         check_text,
         ("1 / steps, steps)", "0.5 / steps, steps)"),
         ("(1 - config.terminal)", "(1 + config.terminal)"),
-        ("- slope * config.least_tokens", "- slope * config.most_tokens"),
+        ("- slope * config.min_tokens", "- slope * config.max_tokens"),
     ),
     *mutants(
         f"{SAMPLING}.steps",

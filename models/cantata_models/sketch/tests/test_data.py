@@ -10,8 +10,8 @@ import pytest
 from cantata_models.sketch.tests.made_pictures import INKS, made_pictures, shape
 from cantata_models.sketch.training import packages
 from cantata_models.sketch.training.captions import (
+    get_kind,
     is_held_out,
-    kind_of,
     named_pair,
     painted_pictures,
     shown_names,
@@ -52,7 +52,7 @@ def test_paint_leaves_other_hues_alone() -> None:
 
 def test_names_and_kinds() -> None:
     assert plain_name("Man\u2019s Shoe: Old!") == "man's shoe old"
-    assert kind_of("green heart") == "heart"
+    assert get_kind("green heart") == "heart"
     assert named_pair("green heart") == ("green", "heart")
     assert named_pair("heart") is None
     assert named_pair("green") is None

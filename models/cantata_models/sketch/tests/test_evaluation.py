@@ -10,7 +10,7 @@ import torch
 
 from cantata_models.sketch.tests.made_pictures import INKS, made_pictures, shape
 from cantata_models.sketch.training.autoencoder_training import as_tensor
-from cantata_models.sketch.training.captions import kind_of, painted_pictures
+from cantata_models.sketch.training.captions import get_kind, painted_pictures
 from cantata_models.sketch.training.evaluation import page
 from cantata_models.sketch.training.evaluation.gates import (
     NameScore,
@@ -39,7 +39,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> torch.nn.Sequential:
 @pytest.mark.thorough
 def test_the_judge_names_real_pictures(judge: torch.nn.Sequential) -> None:
     pictures = made_pictures()
-    kinds = [kind_of(name) for name in pictures.names]
+    kinds = [get_kind(name) for name in pictures.names]
     assert [kinds[index] for index in named(judge, pictures.pixels)[:, 0].tolist()] == kinds
     assert reliability(judge, pictures.pixels, kinds) > 0.7
     assert reliability(judge, pictures.pixels[::-1], kinds) < 0.7

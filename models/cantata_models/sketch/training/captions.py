@@ -58,7 +58,7 @@ def is_held_out(colour: str, kind: str) -> bool:
     return chance or (colour, kind) in HELD_OUT
 
 
-def kind_of(name: str) -> str:
+def get_kind(name: str) -> str:
     """Strips colour words: "green heart" is a "heart"."""
     return " ".join(word for word in name.split() if word not in COLOUR_WORDS)
 
@@ -82,7 +82,7 @@ def painted_pictures(pictures: Pictures) -> list[Painted]:
     """
     found: dict[str, list[Painted]] = {}
     for index, name in enumerate(pictures.names):
-        kind, main = kind_of(name), main_hue(pictures.pixels[index])
+        kind, main = get_kind(name), main_hue(pictures.pixels[index])
         if kind and kind not in found and main.share > PAINTABLE:
             found[kind] = [Painted(index, kind, colour, main) for colour in HUES]
     return [item for items in found.values() for item in items]

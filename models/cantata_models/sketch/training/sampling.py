@@ -18,7 +18,7 @@ from cantata_models.sketch.training.picture_training import Drawer
 from cantata_models.sketch.training.pictures import Pixels
 
 CHANNELS = 16
-LEAST, MOST = (256, 0.5), (8192, 0.9)
+LOW, HIGH = (256, 0.5), (8192, 0.9)
 """Tokens of a picture and the shift for so many; the shift of others lies on their line."""
 TERMINAL = 0.02
 """The last time before the picture is finished."""
@@ -26,7 +26,7 @@ TERMINAL = 0.02
 
 def sigmas(steps: int, tokens: int) -> Tensor:
     """Gives the times `[steps + 1]`, from 1 to 0."""
-    (low, low_shift), (high, high_shift) = LEAST, MOST
+    (low, low_shift), (high, high_shift) = LOW, HIGH
     mu = low_shift + (high_shift - low_shift) * (tokens - low) / (high - low)
     even = torch.linspace(1, 1 / steps, steps)
     shifted = math.exp(mu) / (math.exp(mu) + 1 / even - 1)

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 
-def latents_of(codebooks: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+def to_latents(codebooks: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
     """Sums each frame's entries, one per codebook, in the codebooks' order.
 
     Args:

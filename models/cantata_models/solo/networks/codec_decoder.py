@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from cantata_models.solo.config import CodecConfig
-from cantata_models.solo.networks.codebooks import latents_of
+from cantata_models.solo.networks.codebooks import to_latents
 from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
 
 BIN_ALIGNMENT = 16
@@ -121,7 +121,7 @@ class CodecDecoder(nn.Module):
 
     def latents(self, codes: torch.Tensor) -> torch.Tensor:
         """[B, T, Q] int64 -> [B, T, Z] float32."""
-        return latents_of(self.codebooks, codes)
+        return to_latents(self.codebooks, codes)
 
     @torch.inference_mode()
     def decode(self, state: CodecState, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata_models.solo.config import CodecConfig
-from cantata_models.solo.networks.codebooks import latents_of
+from cantata_models.solo.networks.codebooks import to_latents
 from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
 from cantata_models.solo.networks.mel_filters import mel_filters
 
@@ -60,7 +60,7 @@ class ResidualQuantiser(nn.Module):
 
     def decode(self, codes: torch.Tensor) -> torch.Tensor:
         """[..., Q] int64 -> [..., Z]."""
-        return latents_of(self.codebooks, codes)
+        return to_latents(self.codebooks, codes)
 
 
 class CodecEncoder(nn.Module):

@@ -48,10 +48,10 @@ def missing_rows() -> tuple[int, ...] | None:
     if "fbgemm" not in torch.backends.quantized.supported_engines:
         return None
     weight, row = _probe()
-    return missing_rows_of(half_product(weight), row)
+    return find_missing_rows(half_product(weight), row)
 
 
-def missing_rows_of(product: Product, row: torch.Tensor) -> tuple[int, ...] | None:
+def find_missing_rows(product: Product, row: torch.Tensor) -> tuple[int, ...] | None:
     """`missing_rows` for any product whose kernels depend on the row count modulo PERIOD.
 
     Args:

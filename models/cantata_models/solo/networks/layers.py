@@ -27,7 +27,7 @@ class RowLinear(nn.Linear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if in_training(input, self.weight) or input.device.type != "cpu":
             return super().forward(input)
-        if self._packed is None or not self._packed.is_of(self.weight):
+        if self._packed is None or not self._packed.is_for(self.weight):
             self._packed = PackedProduct(self.weight, self.bias)
         rows = self._packed(input.reshape(-1, self.in_features))
         return rows.view(*input.shape[:-1], self.out_features)

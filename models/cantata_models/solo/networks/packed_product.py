@@ -47,7 +47,7 @@ class PackedProduct:
         else:
             self._by_onednn = RowProduct(weight)
 
-    def is_of(self, weight: torch.Tensor) -> bool:
+    def is_for(self, weight: torch.Tensor) -> bool:
         """Whether it was made from this tensor in its current state."""
         return self._made_of == _identity(weight)
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata_models.solo.networks.codebooks import latents_of
+from cantata_models.solo.networks.codebooks import to_latents
 from cantata_models.solo.networks.layers import RowLinear, in_training
 from cantata_models.solo.networks.packed_product import PackedProduct
 
@@ -33,7 +33,7 @@ class FrameEmbedding(nn.Module):
 
     def latents(self, codes: torch.Tensor) -> torch.Tensor:
         """[N, Q] int64 codes -> [N, Z] sums of their codebook vectors."""
-        return latents_of(self.codebooks, codes)
+        return to_latents(self.codebooks, codes)
 
     def project(self, latents: torch.Tensor) -> torch.Tensor:
         """[..., Z] -> [..., D]."""
@@ -104,7 +104,7 @@ class LatentHead(nn.Module):
         if in_training(rows, book) or rows.device.type != "cpu":
             return functional.linear(rows, book, _half_norms(book))
         packed = self._nearness_to.get(index)
-        if packed is None or not packed.is_of(book):
+        if packed is None or not packed.is_for(book):
             packed = self._nearness_to[index] = PackedProduct(book, _half_norms(book))
         return packed(rows)
 

@@ -188,7 +188,7 @@ class TextTrackEncoder(nn.Module):
         return track
 
     @torch.inference_mode()
-    def rows_of(self, plan: TrackPlan, first: int, last: int) -> torch.Tensor:
+    def make_rows(self, plan: TrackPlan, first: int, last: int) -> torch.Tensor:
         """The rows of frames `first` to `last`, which is not among them: [last - first, D].
 
         The same bits in whatever parts an utterance's rows are made: as many slots on each side as
@@ -213,7 +213,7 @@ class TextTrackEncoder(nn.Module):
     ) -> TextTrack:
         """One utterance's whole track; arguments and errors as `plan`'s."""
         plan = self.plan(phones, word_start, question, speaker, speed, distinct=distinct)
-        return TextTrack(rows=self.rows_of(plan, 0, plan.frames), slots=plan.slots)
+        return TextTrack(rows=self.make_rows(plan, 0, plan.frames), slots=plan.slots)
 
     @torch.inference_mode()
     def plan(

@@ -32,7 +32,7 @@ PITCH = SPEAKER_SIZE - 2
 """Index of log2 of the pitch in a vector."""
 
 
-def scores_of(labels: list[int]) -> np.ndarray:
+def build_scores(labels: list[int]) -> np.ndarray:
     """Confident scores: each slot matches only its label."""
     scores = np.full((len(labels), len(PHONE_INVENTORY)), -5.0, np.float32)
     scores[np.arange(len(labels)), labels] = 2.0
@@ -49,13 +49,13 @@ def test_the_path_is_found_where_the_sound_is_clear(lengths: list[int], pauses: 
         phones += [index, SIL_ID]
         wanted += [length, pauses[index] if index < len(lengths) - 1 else 3]
     labels = [phone for phone, count in zip(phones, wanted, strict=True) for _ in range(count)]
-    slots, score = best_path(scores_of(labels), phones)
+    slots, score = best_path(build_scores(labels), phones)
     assert slots.tolist() == wanted
     assert score == pytest.approx(2.0)
 
 
 def test_every_phone_gets_a_slot_even_when_unheard() -> None:
-    slots, score = best_path(scores_of([SIL_ID, 3, 3, 3, SIL_ID]), [SIL_ID, 3, 7, SIL_ID])
+    slots, score = best_path(build_scores([SIL_ID, 3, 3, 3, SIL_ID]), [SIL_ID, 3, 7, SIL_ID])
     assert slots.sum() == 5
     assert slots[2] >= 1
     assert score < 2.0

@@ -83,18 +83,18 @@ def test_a_product_without_regular_rows_needs_another_library() -> None:
     def longer_period(rows: torch.Tensor) -> torch.Tensor:
         return rows * (1 + len(rows) // 241)
 
-    assert fbgemm_rows.missing_rows_of(irregular, row) is None
-    assert fbgemm_rows.missing_rows_of(longer_period, row) is None
-    assert fbgemm_rows.missing_rows_of(torch.clone, row) == (0,) * fbgemm_rows.PERIOD
+    assert fbgemm_rows.find_missing_rows(irregular, row) is None
+    assert fbgemm_rows.find_missing_rows(longer_period, row) is None
+    assert fbgemm_rows.find_missing_rows(torch.clone, row) == (0,) * fbgemm_rows.PERIOD
 
 
 def test_a_product_keeps_the_weights_it_was_made_of() -> None:
     weight, rows = torch.randn(8, 4), torch.randn(3, 4)
     product = PackedProduct(weight)
     before = product(rows)
-    assert product.is_of(weight)
+    assert product.is_for(weight)
     weight *= 2
-    assert not product.is_of(weight)
+    assert not product.is_for(weight)
     assert torch.equal(product(rows), before)
 
 

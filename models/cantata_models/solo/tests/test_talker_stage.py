@@ -108,7 +108,7 @@ def speak(stage: Stage, requests: dict[str, TalkerInput]) -> dict[str, np.ndarra
     while stage.has_work():
         for chunk in stage.step().chunks:
             assert isinstance(chunk.payload, Codes)
-            codes[chunk.request_id].append(chunk.payload.values[chunk.payload.unheard :])
+            codes[chunk.request_id].append(chunk.payload.values[chunk.payload.context_frames :])
     return {name: np.concatenate(parts) for name, parts in codes.items()}
 
 

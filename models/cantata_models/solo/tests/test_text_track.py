@@ -50,8 +50,8 @@ def test_rows_made_in_parts_are_those_made_at_once(cuts: list[int]) -> None:
     plan = encoder.plan(phones, phones == HELLO[1], False, encoder.stock_speakers[0])
     edges = [0, *cuts, plan.frames]
     assert edges == sorted(set(edges))
-    parts = [encoder.rows_of(plan, *part) for part in pairwise(edges)]
-    assert torch.equal(torch.cat(parts), encoder.rows_of(plan, 0, plan.frames))
+    parts = [encoder.make_rows(plan, *part) for part in pairwise(edges)]
+    assert torch.equal(torch.cat(parts), encoder.make_rows(plan, 0, plan.frames))
 
 
 def test_voice_and_question_change_the_track() -> None:

@@ -98,8 +98,8 @@ def _name_items(text: str, start: int) -> list[Item]:
         place = start + part.start()
         end = place + len(part[0])
         if part[0][0].isdigit():
-            said = _group(part[0]) if part[0].isdigit() else _version(part[0])
-            items += say_span(place, end, said)
+            words = _group(part[0]) if part[0].isdigit() else _version(part[0])
+            items += say_span(place, end, words)
         elif part[0] in ("v", "V") and text[part.end() : part.end() + 1].isdigit():
             items += say_span(place, end, "version")
         elif len(part[0]) <= 2:
@@ -136,8 +136,8 @@ def _hash(match: re.Match[str]) -> Expansion:
     number = match["number"]
     named = NAMED_BEFORE.search(match.string[max(0, match.start() - WINDOW) : match.start()])
     long = number.isdigit() and len(number) >= (LONG_CODE - 1 if named else LONG_CODE)
-    said = numbers.digits(number) if long else numbers.number(number)
-    return say_span(match.start(), match.end(), ["number", *said])
+    words = numbers.digits(number) if long else numbers.number(number)
+    return say_span(match.start(), match.end(), ["number", *words])
 
 
 def _standard(match: re.Match[str]) -> Expansion:

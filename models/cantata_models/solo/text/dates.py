@@ -71,8 +71,10 @@ def _date(match: re.Match[str]) -> Expansion:
 def _day_first(match: re.Match[str]) -> Expansion:
     month = _month(match["month"])
     assert month is not None
-    said = re.search(r"\bthe\s$", match.string[max(0, match.start() - 5) : match.start()], re.I)
-    article = [] if said else ["the"]
+    has_article = re.search(
+        r"\bthe\s$", match.string[max(0, match.start() - 5) : match.start()], re.I
+    )
+    article = [] if has_article else ["the"]
     words = [*article, *numbers.ordinal(int(match["day"])), "of", month]
     return say(match, words + (numbers.year(int(match["year"])) if match["year"] else []))
 
@@ -105,8 +107,8 @@ def _short_date(match: re.Match[str]) -> Expansion:
     """Reads "12/05" as a date, month first, where a zero or the words before say that it is one."""
     month, day = int(match["a"]), int(match["b"])
     left = match.string[max(0, match.start() - 24) : match.start()]
-    said = _DATE_BEFORE.search(left) is not None
-    if not said and "0" not in (match["a"][0], match["b"][0]):
+    follows_date = _DATE_BEFORE.search(left) is not None
+    if not follows_date and "0" not in (match["a"][0], match["b"][0]):
         return None
     if month > 12:
         month, day = day, month

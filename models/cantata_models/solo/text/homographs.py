@@ -80,10 +80,10 @@ class Neighbours:
             return self.other
         if before in self.unless:
             return self.usual
-        told = before in self.before or after in self.after
-        told = told or bool(self.within & {*words[index + 1 : index + 7]})
-        told = told or bool(self.earlier & {*words[max(0, index - 4) : index]})
-        return self.other if told else self.usual
+        decided = before in self.before or after in self.after
+        decided = decided or bool(self.within & {*words[index + 1 : index + 7]})
+        decided = decided or bool(self.earlier & {*words[max(0, index - 4) : index]})
+        return self.other if decided else self.usual
 
 
 Homograph = NounVerb | Neighbours

@@ -190,8 +190,8 @@ def _code(match: re.Match[str]) -> Expansion:
     small = all(len(part[0]) <= 2 and part[0][0] != "0" for part in parts)
     for part in parts:
         start = match.start() + part.start()
-        said = numbers.number(part[0]) if small else numbers.digits(part[0])
-        items += say_span(start, start + len(part[0]), said)
+        words = numbers.number(part[0]) if small else numbers.digits(part[0])
+        items += say_span(start, start + len(part[0]), words)
         items.append(Pause(Strength.CLAUSE))
     return items[:-1]
 

@@ -51,10 +51,10 @@ def _rating(match: re.Match[str]) -> Expansion:
     if not decimal:
         if top == bottom or _SHARE_AFTER.match(match.string, end) or _SHARE_BEFORE.search(left):
             return None
-        told = _RATED_AFTER.match(match.string, end) or (
+        decided = _RATED_AFTER.match(match.string, end) or (
             bottom in _SCALES and _RATED_BEFORE.search(left)
         )
-        if not told and not (bottom in ("10", "100") and int(top) < int(bottom)):
+        if not decided and not (bottom in ("10", "100") and int(top) < int(bottom)):
             return None
         if int(top) > int(bottom):
             return None

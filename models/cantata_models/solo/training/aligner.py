@@ -36,7 +36,7 @@ CROP_SLOTS = 128
 RATE = 2e-3
 MAX_STRETCH = 2.0
 """Largest factor by which a crop is sped up or slowed down: utterances come at every pace."""
-LEAST_SCORE = 1.0
+MIN_SCORE = 1.0
 """Alignments are rejected if the path's mean log posterior over log prior is below this."""
 
 
@@ -156,7 +156,7 @@ def align_utterance(network: PhoneClassifier, utterance: Utterance, frame: int) 
         return None
     slots, score = best_path(scores, reading.phones)
     longest = max(n for n, phone in zip(slots, reading.phones, strict=True) if phone != SIL_ID)
-    if score < LEAST_SCORE or longest * min(utterance.rate, 1.0) > MAX_PHONE_SLOTS:
+    if score < MIN_SCORE or longest * min(utterance.rate, 1.0) > MAX_PHONE_SLOTS:
         return None
     return Alignment(
         utterance.index,

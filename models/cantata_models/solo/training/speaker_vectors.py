@@ -17,7 +17,7 @@ from cantata_models.solo.training.speakers import SPEAKERS, STOCK_SPEAKERS
 
 READINGS = 60
 """Most readings used per speaker."""
-LEAST_SECONDS = 2.0
+MIN_SECONDS = 2.0
 PACES = (0.8, 1.25)
 """Slower or faster readings are not used."""
 OWN_SHARE = 0.6
@@ -82,4 +82,4 @@ def speaker_vectors(utterances: Sequence[Utterance], cache: Path, workers: int) 
 
 
 def _long_enough(path: Path) -> bool:
-    return float(soundfile.info(path).duration) >= LEAST_SECONDS
+    return float(soundfile.info(path).duration) >= MIN_SECONDS

@@ -23,7 +23,7 @@ PITCH_RANGE = (82, 124)
 """Percent of the teacher's own pitch."""
 WARP_RANGE = (0.87, 1.14)
 """Outside this range a reading is hard to understand."""
-LEAST_CHANGE = 0.06
+MIN_CHANGE = 0.06
 """Least distance of a pseudo-speaker from its teacher (log pitch plus log warp)."""
 
 
@@ -54,7 +54,7 @@ def _pseudo_speakers() -> tuple[Speaker, ...]:
     made: list[Speaker] = []
     while len(made) < PSEUDO_SPEAKERS:
         pitch, warp = int(rng.integers(*PITCH_RANGE)), float(rng.uniform(*WARP_RANGE))
-        if abs(np.log(pitch / 100)) + abs(np.log(warp)) > LEAST_CHANGE:
+        if abs(np.log(pitch / 100)) + abs(np.log(warp)) > MIN_CHANGE:
             teacher = teachers[len(made) % len(teachers)]
             made.append(Speaker(f"pseudo{len(made):02d}", teacher, pitch, round(warp, 3)))
     return tuple(made)

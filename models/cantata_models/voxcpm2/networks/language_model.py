@@ -18,7 +18,7 @@ from vllm.model_executor.layers.linear import (
 )
 
 from cantata_models.voxcpm2.config import Stack
-from cantata_models.voxcpm2.networks.long_rope import Turns, turned, turns_of
+from cantata_models.voxcpm2.networks.long_rope import Turns, build_turns, turned
 
 
 class LanguageModel(nn.Module):
@@ -41,7 +41,7 @@ class LanguageModel(nn.Module):
         self.cos: torch.Tensor
         self.sin: torch.Tensor
         if stack.rope is not None:
-            cos, sin = turns_of(stack.rope, vllm_config.model_config.max_model_len)
+            cos, sin = build_turns(stack.rope, vllm_config.model_config.max_model_len)
             self.register_buffer("cos", cos, persistent=False)
             self.register_buffer("sin", sin, persistent=False)
 

@@ -16,7 +16,7 @@ from cantata.contract.model.row_products import RowLinear
 from cantata_layers.activations import silu
 from cantata_layers.code_predictor import FusedLinear, RmsNorm
 from cantata_models.voxcpm2.config import Stack
-from cantata_models.voxcpm2.networks.long_rope import Turns, turns_of
+from cantata_models.voxcpm2.networks.long_rope import Turns, build_turns
 
 
 class LocalTransformer(nn.Module):
@@ -34,7 +34,7 @@ class LocalTransformer(nn.Module):
         self.norm = RmsNorm(stack.hidden_size, stack.rms_norm_eps)
         self.cos: torch.Tensor
         self.sin: torch.Tensor
-        cos, sin = turns_of(stack.rope, positions)
+        cos, sin = build_turns(stack.rope, positions)
         self.register_buffer("cos", torch.cat([cos, cos], dim=1)[:, None], persistent=False)
         self.register_buffer("sin", torch.cat([-sin, sin], dim=1)[:, None], persistent=False)
 

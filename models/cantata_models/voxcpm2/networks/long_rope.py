@@ -15,7 +15,7 @@ Turns = tuple[torch.Tensor, torch.Tensor]
 """Cosines and sines, [P, D / 2] float32 each."""
 
 
-def turns_of(rope: LongRope, positions: int) -> Turns:
+def build_turns(rope: LongRope, positions: int) -> Turns:
     """Return the angles of positions 0 to P - 1, on the default device."""
     even = torch.arange(0, rope.head_dim, 2, dtype=torch.float32)
     frequencies = 1.0 / rope.theta ** (even / rope.head_dim)

@@ -154,7 +154,7 @@ class PatchSolver(nn.Module):
             )
         # The patches that move longest come first: those that still move are the first ones.
         order = sorted(filter(steps.__getitem__, range(len(steps))), key=lambda row: -steps[row])
-        made = noise.clone()
+        output = noise.clone()
         if order:
             plans = [self._plan(steps[row]) for row in order]
             rows = torch.tensor(order).to(noise.device)
@@ -164,8 +164,8 @@ class PatchSolver(nn.Module):
             times = pad_sequence([plan.times for plan in plans])
             lengths = pad_sequence([plan.lengths for plan in plans])
             moving = [sum(step < len(plan.lengths) for plan in plans) for step in range(len(times))]
-            made[rows] = self._solve(noise[rows], own, times, lengths, moving)
-        return made
+            output[rows] = self._solve(noise[rows], own, times, lengths, moving)
+        return output
 
     def _solve(
         self,

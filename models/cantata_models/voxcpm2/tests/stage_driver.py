@@ -121,7 +121,7 @@ class Checkpoints:
                     stage.close()
 
 
-def request_of(scenario: Scenario) -> SpeechRequest:
+def build_request(scenario: Scenario) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
     reference = None
     if scenario.mode in MODES:
@@ -146,12 +146,14 @@ def request_of(scenario: Scenario) -> SpeechRequest:
 def heard(chunks: Sequence[Chunk[Payload]], name: str) -> Array:
     """Return the [F, E] patches of one request that are heard."""
     parts = [chunk.payload for chunk in chunks if chunk.request_id == name]
-    return np.concatenate([part.values[part.unheard :] for part in parts if isinstance(part, Rows)])
+    return np.concatenate(
+        [part.values[part.context_frames :] for part in parts if isinstance(part, Rows)]
+    )
 
 
-def latents_of(loaded: LoadedStages, scenario: Scenario) -> Array:
+def to_latents(loaded: LoadedStages, scenario: Scenario) -> Array:
     """Return the [F, E] patches of a scenario, spoken alone."""
-    return heard(loaded.talk({"request": loaded.inputs(request_of(scenario))}), "request")
+    return heard(loaded.talk({"request": loaded.inputs(build_request(scenario))}), "request")
 
 
 @cache

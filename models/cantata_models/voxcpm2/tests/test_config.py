@@ -18,7 +18,7 @@ from cantata_models.voxcpm2.config import (
     load_config,
 )
 from cantata_models.voxcpm2.inputs import Mode
-from cantata_models.voxcpm2.networks.long_rope import turns_of
+from cantata_models.voxcpm2.networks.long_rope import build_turns
 from cantata_models.voxcpm2.networks.noise import draw_noise
 from cantata_models.voxcpm2.prompt import lay_out
 from cantata_models.voxcpm2.random_checkpoint.configs import PUBLISHED, TINY, TINY_STRETCHED
@@ -77,9 +77,9 @@ def test_which_factors_count(tmp_path: Path) -> None:
     assert short is not None
     assert long is not None
     assert (short.factors[-1], long.factors[-1]) == (1.6, 5.0)
-    cos, _ = turns_of(short, 3)
+    cos, _ = build_turns(short, 3)
     assert torch.equal(cos[0], torch.ones(16))
-    cos, sin = turns_of(long, 3)
+    cos, sin = build_turns(long, 3)
     scale = math.sqrt(1 + math.log(4) / math.log(1024))
     torch.testing.assert_close(cos[0], torch.full((16,), scale))
     torch.testing.assert_close(sin[2, -1], torch.tensor(scale * math.sin(2 / 5 / 1e4 ** (30 / 32))))

@@ -21,7 +21,7 @@ from cantata_models.voxcpm2.tests.stage_driver import (
     Checkpoints,
     LoadedStages,
     differs,
-    latents_of,
+    to_latents,
 )
 
 pytestmark = [
@@ -264,11 +264,11 @@ def test_a_scenario_detects(
     # The solver's plans were made without the fault.
     monkeypatch.setattr(loaded.network.feat_decoder, "_plans", {})
     inject(loaded, monkeypatch)
-    assert differs(latents_of(loaded, wanted), wanted, LATENT_TOLERANCE)
+    assert differs(to_latents(loaded, wanted), wanted, LATENT_TOLERANCE)
 
 
 def test_without_a_fault_none_differs(checkpoints: Checkpoints) -> None:
     loaded = checkpoints.get(TINY_3)
     for name in sorted({scenario for scenario, _ in FAULTS.values()}):
         wanted = scenario_named(name)
-        assert not differs(latents_of(loaded, wanted), wanted, LATENT_TOLERANCE), name
+        assert not differs(to_latents(loaded, wanted), wanted, LATENT_TOLERANCE), name

@@ -31,9 +31,9 @@ from cantata_models.voxcpm2.tests.parity.scenarios import (
 from cantata_models.voxcpm2.tests.parity.write_goldens import GOLDENS, PCM_STRIDE, checksum
 from cantata_models.voxcpm2.tests.stage_driver import (
     Checkpoints,
+    build_request,
     golden,
     heard,
-    request_of,
 )
 from recorded_frames import recorded_frames
 
@@ -62,7 +62,7 @@ def alone(checkpoints: Checkpoints) -> Alone:
     @cache
     def made(scenario: Scenario) -> Sequence[Chunk[Payload]]:
         loaded = checkpoints.get(scenario.checkpoint)
-        return loaded.talk({"request": loaded.inputs(request_of(scenario))})
+        return loaded.talk({"request": loaded.inputs(build_request(scenario))})
 
     return made
 
@@ -94,7 +94,7 @@ def test_recordings_are_encoded_as_the_reference_s(
     checkpoints: Checkpoints, scenario: Scenario
 ) -> None:
     loaded = checkpoints.get(scenario.checkpoint)
-    (chunk,) = loaded.encoded("request", loaded.inputs(request_of(scenario)))
+    (chunk,) = loaded.encoded("request", loaded.inputs(build_request(scenario)))
     theirs = golden(scenario, "recording")
     np.testing.assert_allclose(chunk.payload.values, theirs, rtol=0, atol=ENCODER_TOLERANCE)  # type: ignore[union-attr]
 
@@ -105,7 +105,7 @@ def test_company_changes_no_bit(checkpoints: Checkpoints, alone: Alone, every: i
     loaded = checkpoints.get(TINY_3)
     mixed = [scenario for scenario in SCENARIOS if scenario.checkpoint == TINY_3][:8]
     mixed[-1] = scenario_named("few_steps")
-    requests = {scenario.name: loaded.inputs(request_of(scenario)) for scenario in mixed}
+    requests = {scenario.name: loaded.inputs(build_request(scenario)) for scenario in mixed}
     made = loaded.talk(requests, every)
     for scenario in mixed:
         usual = heard(alone(scenario), "request")
@@ -120,7 +120,7 @@ def test_latents_are_the_same_from_recorded_completion(
     asked = [scenario for scenario in SCENARIOS if scenario.checkpoint == TINY_3]
     mixed = [scenario for scenario in asked if scenario.steps == DEFAULT_STEPS][:6]
     mixed.append(replace(scenario_named("few_steps"), name="guided", steps=DEFAULT_STEPS))
-    requests = {scenario.name: loaded.inputs(request_of(scenario)) for scenario in mixed}
+    requests = {scenario.name: loaded.inputs(build_request(scenario)) for scenario in mixed}
     with recorded_frames(loaded.network):
         made = loaded.talk(requests, every=1)
     for scenario in mixed:
@@ -134,7 +134,7 @@ def test_in_bfloat16_it_says_nearly_the_same(tmp_path: Path) -> None:
     deployment = ArDeployment(slots=2, max_model_len=256, dtype="bfloat16")
     stage = build_stage(PIPELINE.stage(TALKER), folder, deployment)
     wanted = scenario_named("described")
-    (built,) = load_builder(folder).build("request", request_of(wanted))
+    (built,) = load_builder(folder).build("request", build_request(wanted))
     stage.add("request", built.inputs[TALKER], batch=False)
     made: list[Chunk[Payload]] = []
     while stage.has_work():

@@ -17,7 +17,7 @@ from cantata_models.voxcpm2.pipeline import ENCODER, TALKER
 from cantata_models.voxcpm2.random_checkpoint.configs import TINY
 from cantata_models.voxcpm2.random_checkpoint.tokenizer import write_tokenizer
 from cantata_models.voxcpm2.request_builder import (
-    MOST_FRAMES,
+    MAX_FRAMES,
     VoxCpm2RequestBuilder,
     load_builder,
 )
@@ -112,7 +112,7 @@ def test_seeds_differ_unless_named_and_temperature_means_nothing(
 def test_limits_of_a_request_s_length(builder: VoxCpm2RequestBuilder) -> None:
     assert talker(builder, ask(options={"max_new_tokens": 3})).max_frames == 3
     assert talker(builder, ask(options={"max_new_tokens": 3000})).max_frames == 52
-    assert talker(builder, ask("x" * 2000)).max_frames == MOST_FRAMES
+    assert talker(builder, ask("x" * 2000)).max_frames == MAX_FRAMES
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import soundfile
 from cantata.audio.pcm import encode_s16le
 from cantata_models.voxcpm2.tests.parity.recordings import recording
 from cantata_models.voxcpm2.tests.parity.scenarios import TINY_3, Scenario
-from cantata_models.voxcpm2.tests.stage_driver import Checkpoints, request_of
+from cantata_models.voxcpm2.tests.stage_driver import Checkpoints, build_request
 from served import served
 
 pytestmark = [
@@ -53,8 +53,8 @@ def data_url(scenario: Scenario) -> str:
     return "data:audio/wav;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def body_of(scenario: Scenario) -> dict[str, Any]:
-    request = request_of(scenario)
+def build_body(scenario: Scenario) -> dict[str, Any]:
+    request = build_request(scenario)
     body: dict[str, Any] = {key: v for key, v in request.options.items() if v is not None}
     body |= {"input": request.text, "seed": request.seed, "response_format": "pcm"}
     if request.instructions:
@@ -72,7 +72,7 @@ def post(url: str, body: dict[str, Any]) -> httpx.Response:
 
 @cache
 def heard(url: str, scenario: Scenario) -> bytes:
-    response = post(url, body_of(scenario))
+    response = post(url, build_body(scenario))
     assert response.status_code == 200, response.text
     return response.content
 
@@ -83,7 +83,7 @@ def test_what_is_heard_is_what_the_stages_make(
 ) -> None:
     sound = heard(url, scenario)
     loaded = checkpoints.get(TINY_3)
-    expected = loaded.decode(loaded.talk({"request": loaded.inputs(request_of(scenario))}))
+    expected = loaded.decode(loaded.talk({"request": loaded.inputs(build_request(scenario))}))
     assert sound == encode_s16le(expected[:, None])
     assert 0 < len(sound) <= scenario.max_frames * PATCH_BYTES
     assert len(sound) % PATCH_BYTES == 0
@@ -115,7 +115,7 @@ def test_the_listing_tells_what_the_model_can_do(url: str) -> None:
 def test_what_cannot_be_served_is_named(
     url: str, fields: dict[str, Any], param: str, message: str
 ) -> None:
-    response = post(url, {**body_of(SCENARIOS[0]), **fields})
+    response = post(url, {**build_body(SCENARIOS[0]), **fields})
     assert response.status_code == 400, response.headers
     error = response.json()["error"]
     assert error["param"] == param

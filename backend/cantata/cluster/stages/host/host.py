@@ -8,11 +8,11 @@ import socket
 from collections.abc import Mapping
 
 from cantata.cluster.key import LinkKey
-from cantata.cluster.link.accepting import Acceptor
-from cantata.cluster.link.connecting import address_of
+from cantata.cluster.link.accepting import LinkAcceptor
+from cantata.cluster.link.connecting import get_address
 from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.stages.host.pipeline import StageLogs
-from cantata.cluster.stages.host.session import Session
+from cantata.cluster.stages.host.session import HostSession
 from cantata.contract.model.plugin import ModelPlugin
 
 logger = logging.getLogger(__name__)
@@ -38,15 +38,15 @@ class StageHost:
         key: LinkKey,
         logs: StageLogs,
     ) -> None:
-        self.address = address_of(listener)
+        self.address = get_address(listener)
         """The address with the real port."""
         self._plugins, self._logs = plugins, logs
         self._listener = listener
         self._heartbeat = Heartbeat()
-        self._sessions: set[Session] = set()
+        self._sessions: set[HostSession] = set()
         self._left = asyncio.Event()
         self._leaving = False
-        self._door = Acceptor(listener, key, "a server", MAX_PIPELINES, self._serve)
+        self._door = LinkAcceptor(listener, key, "a server", MAX_PIPELINES, self._serve)
         self._accepting: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -85,7 +85,7 @@ class StageHost:
         if self._leaving:
             sock.close()
             return
-        session = Session(sock, peer, self._heartbeat, self._plugins, self._logs)
+        session = HostSession(sock, peer, self._heartbeat, self._plugins, self._logs)
         self._sessions.add(session)
         try:
             await session.run()

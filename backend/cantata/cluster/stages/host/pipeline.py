@@ -19,7 +19,7 @@ from cantata.contract.model.plugin import ModelPlugin
 from cantata.pipeline.devices import check_devices
 from cantata.pipeline.launches import PlannedEdges, plan_edges, plan_launch
 from cantata.pipeline.spawning import preload
-from cantata.plugins import LocatedModel, packages_of
+from cantata.plugins import LocatedModel, list_packages
 from cantata.stages.process.launch import StageLaunch
 from cantata.utils.logs import LogFormat
 
@@ -50,7 +50,7 @@ class HostedPipeline:
     ) -> None:
         self.here = here
         """The stages that run on this machine."""
-        self.packages = packages_of(located.plugin)
+        self.packages = list_packages(located.plugin)
         """Packages whose dataclasses its stages take as inputs."""
         self.silence_s = deployment.chunk_timeout_s
         """Seconds of silence after which requests fail."""
@@ -91,7 +91,7 @@ class HostedPipeline:
 
     def registered(self, stage: str, request_id: str) -> None:
         """A stage can read a request's registration: its chunks may follow."""
-        for edge in self._spec.inputs_of(stage):
+        for edge in self._spec.get_inputs(stage):
             if edge in self._parkings:
                 self._parkings[edge].registered(request_id)
 
@@ -106,7 +106,7 @@ class HostedPipeline:
             raise ConfigError(f"no edge {name.source} -> {name.target} arrives here")
         return self._parkings[edge]
 
-    def exit_of(self, name: EdgeName) -> socket.socket:
+    def get_exit(self, name: EdgeName) -> socket.socket:
         """The listening socket to which a stage here connects that feeds one elsewhere.
 
         Raises:

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 
-from cantata.cluster.faults import fault_of
+from cantata.cluster.faults import to_fault
 from cantata.cluster.link.errors import HeartbeatTimeout, LinkLost, ProtocolError
 from cantata.cluster.link.frames import Frame
 from cantata.cluster.link.heartbeat import Heartbeat
@@ -21,14 +21,14 @@ from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
 from cantata.cluster.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
 from cantata.cluster.stages.host.stage import HostedStage
 from cantata.cluster.stages.local_ends import relay_from
-from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
+from cantata.cluster.stages.messages import EdgeName, LaunchOrder, PipelineOrder, StageFrameKind
 from cantata.contract.data.errors import CantataError, StageDied
 from cantata.contract.model.plugin import ModelPlugin
 
 logger = logging.getLogger(__name__)
 
 
-class Session:
+class HostSession:
     """From a server's hello to the loss of its link.
 
     Args:
@@ -85,10 +85,10 @@ class Session:
 
     def leave(self) -> None:
         """Tell the server that this host is about to stop."""
-        self._link.message(Kind.LEAVING)
+        self._link.message(StageFrameKind.LEAVING)
 
     def _hear(self, kind: int, body: bytearray) -> None:
-        if kind != Kind.PIPELINE or self._planned is not None:
+        if kind != StageFrameKind.PIPELINE or self._planned is not None:
             raise ProtocolError(f"a frame of kind {kind} arrived on no stream")
         order = decode(body, PipelineOrder)
         logger.info("server %s: stages %s of %s", self._peer, ", ".join(order.here), order.model)
@@ -116,12 +116,12 @@ class Session:
                 await self._serve_as(frame, stream, await asyncio.shield(self._planned))
             except CantataError as error:
                 self._report(error)
-                stream.end(*encode(fault_of(error)))
+                stream.end(*encode(to_fault(error)))
             except LinkLost:
                 raise
             except Exception as error:  # the edge of a connection: its other streams go on
                 self._report(error)
-                stream.end(*encode(fault_of(StageDied(f"its host failed: {error!r}"))))
+                stream.end(*encode(to_fault(StageDied(f"its host failed: {error!r}"))))
 
     def _report(self, error: Exception) -> None:
         if str(error) == self._trouble:
@@ -139,13 +139,13 @@ class Session:
         """
         try:
             match frame.kind:
-                case Kind.LAUNCH:
+                case StageFrameKind.LAUNCH:
                     order = decode(frame.body, LaunchOrder)
                     await HostedStage(stream, pipeline, order).run()
-                case Kind.EDGE_THERE:
+                case StageFrameKind.EDGE_THERE:
                     await forward_chunks(stream, pipeline.inlet(decode(frame.body, EdgeName)).put)
-                case Kind.EDGE_BACK:
-                    listener = pipeline.exit_of(decode(frame.body, EdgeName))
+                case StageFrameKind.EDGE_BACK:
+                    listener = pipeline.get_exit(decode(frame.body, EdgeName))
                     await relay_from(listener, partial(send_chunks, stream))
                 case kind:
                     raise ProtocolError(f"no stream begins with a frame of kind {kind}")

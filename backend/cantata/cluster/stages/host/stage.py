@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from cantata.cluster.faults import fault_of
+from cantata.cluster.faults import to_fault
 from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.frames import Frame
 from cantata.cluster.link.stream import Stream
@@ -16,13 +16,13 @@ from cantata.cluster.serialization import decode, encode
 from cantata.cluster.stages.host.pipeline import HostedPipeline
 from cantata.cluster.stages.messages import (
     DrainOrder,
-    Kind,
     LaunchOrder,
     PongEvent,
     StageDeath,
+    StageFrameKind,
     StageReady,
 )
-from cantata.cluster.stages.translation import Said, encode_event, message_of
+from cantata.cluster.stages.translation import EncodedMessage, encode_event, to_message
 from cantata.contract.data.errors import CantataError, StageDied
 from cantata.contract.process.messages import (
     Ping,
@@ -51,16 +51,16 @@ class HostedStage:
     def __init__(self, stream: Stream, pipeline: HostedPipeline, order: LaunchOrder) -> None:
         self._stream, self._pipeline, self._order = stream, pipeline, order
         launch = pipeline.launch(order.stage)
-        self._handle = StageHandle(launch, pipeline.silence_s, self._hear, self._on_death)
-        self._said: asyncio.Queue[Said | None] = asyncio.Queue()
+        self._handle = StageHandle(launch, pipeline.silence_s, self._on_report, self._on_death)
+        self._outgoing: asyncio.Queue[EncodedMessage | None] = asyncio.Queue()
         """For the server. The client's credit bounds what stages make for it."""
         self._finished = asyncio.Event()
         """The process has died, or is drained."""
-        self._beside: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """From the order to the end of the process; ends the stream."""
-        telling = asyncio.create_task(self._tell())
+        sending = asyncio.create_task(self._send_loop())
         serving = asyncio.create_task(self._serve())
         fault: tuple[Buffer, ...] = ()
         try:
@@ -71,22 +71,22 @@ class HostedStage:
             self._stream.reject(error)
         except (CantataError, OSError) as error:
             known = error if isinstance(error, CantataError) else StageDied(str(error))
-            fault = encode(fault_of(known))
+            fault = encode(to_fault(known))
         finally:
-            await _to_its_end(self._end(serving, telling, fault))
+            await _to_its_end(self._end(serving, sending, fault))
 
     async def _end(
         self,
         serving: asyncio.Task[None],
-        telling: asyncio.Task[None],
+        sending: asyncio.Task[None],
         fault: tuple[Buffer, ...],
     ) -> None:
         """End the process, say what is left to be said, then end the stream."""
-        await _cancelled(serving, *self._beside)
+        await _cancelled(serving, *self._background)
         await self._handle.stop(0)
-        self._said.put_nowait(None)
-        await self._first(telling, self._stream.ended())
-        await _cancelled(telling)
+        self._outgoing.put_nowait(None)
+        await self._first(sending, self._stream.ended())
+        await _cancelled(sending)
         self._stream.end(*fault)
 
     @staticmethod
@@ -103,22 +103,22 @@ class HostedStage:
         """Start the process, then follow the server's messages, until it ends its side."""
         capacity = await self._handle.start(self._order.deadline_s)
         assert self._handle.pid is not None
-        self._say(Kind.READY, StageReady(capacity, self._handle.pid))
+        self._enqueue(StageFrameKind.READY, StageReady(capacity, self._handle.pid))
         while (frame := await self._stream.receive()) is not None:
             with suppress(StageDied):  # its death is on its way
                 await self._handle_frame(frame)
 
     async def _handle_frame(self, frame: Frame) -> None:
-        message = message_of(frame, self._pipeline.packages)
+        message = to_message(frame, self._pipeline.packages)
         if message is not None:
             await self._handle.send(message)
             if isinstance(message, Register):
                 self._pipeline.registered(self._order.stage, message.request_id)
             return
         match frame.kind:
-            case Kind.PING:
+            case StageFrameKind.PING:
                 self._spawn(self._answer(decode(frame.body, Ping)))
-            case Kind.DRAIN:
+            case StageFrameKind.DRAIN:
                 self._spawn(self._drain(decode(frame.body, DrainOrder)))
             case kind:
                 raise ProtocolError(f"a stage takes no frame of kind {kind}")
@@ -126,7 +126,7 @@ class HostedStage:
     async def _answer(self, ping: Ping) -> None:
         with suppress(StageDied, TimeoutError):
             await self._handle.ask()  # the answer is passed on like any other
-            self._say(Kind.ANSWERED, ping)
+            self._enqueue(StageFrameKind.ANSWERED, ping)
 
     async def _drain(self, order: DrainOrder) -> None:
         await self._handle.stop(order.deadline_s)
@@ -134,26 +134,26 @@ class HostedStage:
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
-    def _hear(self, _: str, message: Report) -> None:
+    def _on_report(self, _: str, message: Report) -> None:
         if isinstance(message, Pong):
-            self._say(Kind.PONG, PongEvent(message, self._handle.rss_bytes))
+            self._enqueue(StageFrameKind.PONG, PongEvent(message, self._handle.rss_bytes))
         else:
-            self._said.put_nowait(encode_event(message))
+            self._outgoing.put_nowait(encode_event(message))
 
     def _on_death(self, _: str, death: Death) -> None:
-        self._say(Kind.DIED, StageDeath.of(death))
+        self._enqueue(StageFrameKind.DIED, StageDeath.of(death))
         self._finished.set()
 
-    def _say(self, kind: Kind, message: object) -> None:
-        self._said.put_nowait((kind, encode(message)))
+    def _enqueue(self, kind: StageFrameKind, message: object) -> None:
+        self._outgoing.put_nowait((kind, encode(message)))
 
-    async def _tell(self) -> None:
+    async def _send_loop(self) -> None:
         with suppress(LinkLost):
-            while (said := await self._said.get()) is not None:
-                kind, parts = said
+            while (event := await self._outgoing.get()) is not None:
+                kind, parts = event
                 await self._stream.send(kind, *parts)
 
 

@@ -19,7 +19,7 @@ from cantata.contract.data.errors import CantataError
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import Denoiser
 from cantata.stages.diffusion.ranks.messages import Advance, Begin, Forget, Message
-from cantata.stages.diffusion.ranks.peers import Peer
+from cantata.stages.diffusion.ranks.peers import RankPeer
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class RankedDenoiser:
         peers: the other ranks, which have loaded theirs.
     """
 
-    def __init__(self, model: Denoiser, peers: Sequence[Peer]) -> None:
+    def __init__(self, model: Denoiser, peers: Sequence[RankPeer]) -> None:
         self._model, self._peers = model, peers
         self._numbers = count()
         self._sending = threading.Lock()
@@ -59,7 +59,7 @@ class RankedDenoiser:
     def begin(self, inputs: Any, arrived: Mapping[str, Payload]) -> SharedJob:
         """A job on every rank; raises as the model."""
         number = next(self._numbers)
-        self._tell(Begin(number, inputs, arrived))
+        self._broadcast(Begin(number, inputs, arrived))
         job = SharedJob(number, self._agreed(lambda: self._model.begin(inputs, arrived)))
         # At the end of this process the others end too.
         weakref.finalize(job, self._gone.put, number).atexit = False
@@ -83,10 +83,10 @@ class RankedDenoiser:
 
     def advance(self, jobs: Sequence[SharedJob]) -> Sequence[CantataError | None]:
         """One step of each job on every rank."""
-        self._tell(Advance(tuple(job.number for job in jobs)))
+        self._broadcast(Advance(tuple(job.number for job in jobs)))
         states = [job.state for job in jobs]
-        made: Sequence[CantataError | None] = self._agreed(lambda: self._model.advance(states))
-        return made
+        output: Sequence[CantataError | None] = self._agreed(lambda: self._model.advance(states))
+        return output
 
     def preview(self, job: SharedJob) -> NDArray[np.uint8]:
         """As the model, as the next."""
@@ -103,7 +103,7 @@ class RankedDenoiser:
         for peer in self._peers:
             peer.end()
 
-    def _tell(self, message: Message) -> None:
+    def _broadcast(self, message: Message) -> None:
         try:
             with self._sending:
                 for peer in self._peers:
@@ -124,7 +124,7 @@ class RankedDenoiser:
     def _forget(self) -> None:
         """Have jobs freed at once: the next call may be long in coming."""
         while (number := self._gone.get()) is not None:
-            self._tell(Forget(number))
+            self._broadcast(Forget(number))
 
 
 def end_stage(reason: str) -> NoReturn:

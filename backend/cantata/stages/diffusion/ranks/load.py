@@ -13,8 +13,8 @@ from cantata.contract.model.denoiser import Denoiser, DenoiserOptions
 from cantata.plugins import resolve
 from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser, end_stage
 from cantata.stages.diffusion.ranks.group import join, listening
-from cantata.stages.diffusion.ranks.messages import Load
-from cantata.stages.diffusion.ranks.peers import Peer
+from cantata.stages.diffusion.ranks.messages import LoadModel
+from cantata.stages.diffusion.ranks.peers import RankPeer
 
 
 def load_ranked(factory: str, checkpoint: Path, options: DenoiserOptions) -> RankedDenoiser:
@@ -38,8 +38,8 @@ def load_ranked(factory: str, checkpoint: Path, options: DenoiserOptions) -> Ran
         peers = []
         for rank in range(1, own.size):
             title = f"{getproctitle()}:rank-{rank}"
-            load = Load(title, factory, checkpoint, _for_rank(options, rank), port)
-            peer = Peer(load)
+            load = LoadModel(title, factory, checkpoint, _for_rank(options, rank), port)
+            peer = RankPeer(load)
             undo.callback(peer.end)
             peers.append(peer)
         first = _for_rank(options, own.rank)

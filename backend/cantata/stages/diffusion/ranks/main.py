@@ -22,7 +22,14 @@ from cantata.contract.model.denoiser import Denoiser
 from cantata.plugins import resolve
 from cantata.stages.common.lifeline import exit_when_closed
 from cantata.stages.diffusion.ranks.group import join
-from cantata.stages.diffusion.ranks.messages import Advance, Begin, Forget, Load, Loaded, Message
+from cantata.stages.diffusion.ranks.messages import (
+    Advance,
+    Begin,
+    Forget,
+    Loaded,
+    LoadModel,
+    Message,
+)
 from cantata.stages.diffusion.stage import NICENESS
 
 
@@ -45,7 +52,7 @@ def main(arguments: Sequence[str]) -> None:
         _obey(model, jobs, connection.recv())
 
 
-def _loaded(load: Load) -> Denoiser:
+def _loaded(load: LoadModel) -> Denoiser:
     options = load.options
     assert options.ranks is not None
     join(options.ranks, options.device, load.store_port, None)

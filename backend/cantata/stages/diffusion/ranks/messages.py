@@ -13,7 +13,7 @@ from cantata.contract.model.denoiser import DenoiserOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadModel:
     """The first message: which model to load."""
 
     title: str
@@ -29,7 +29,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The answer to `Load`, the only one that there is."""
+    """The answer to `LoadModel`, the only one that there is."""
 
     error: CantataError | None
 

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from cantata.contract.data.errors import StageDied
-from cantata.stages.diffusion.ranks.messages import Load, Loaded, Message
+from cantata.stages.diffusion.ranks.messages import Loaded, LoadModel, Message
 
 _MODULE = "cantata.stages.diffusion.ranks.main"
 
 
-class Peer:
+class RankPeer:
     """One of them. Its process starts at once and loads a model."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: LoadModel) -> None:
         self._ending = False
         ours, theirs = socket.socketpair()
         with theirs:

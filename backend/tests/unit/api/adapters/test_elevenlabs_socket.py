@@ -31,11 +31,11 @@ def spoken(server: Server, *texts: str) -> bytes:
     return b"".join(encode_s16le(expected_pcm(text, server.solo.behaviour)) for text in texts)
 
 
-def sound_of(messages: Iterable[Message]) -> bytes:
+def collect_sound(messages: Iterable[Message]) -> bytes:
     return b"".join(base64.b64decode(m["audio"]) for m in messages if m.get("audio"))
 
 
-def characters_of(messages: Iterable[Message]) -> str:
+def join_characters(messages: Iterable[Message]) -> str:
     told = (m["alignment"]["chars"] for m in messages if m.get("alignment"))
     return "".join(character for characters in told for character in characters)
 
@@ -57,8 +57,8 @@ async def test_one_text_as_it_is_written(server: Server) -> None:
         await c.send(text="")
         messages = await c.until(isFinal=True)
         assert await c.closed() == 1000
-    assert sound_of(messages) == spoken(server, "First one.", "Second")
-    assert characters_of(messages) == "First one. Second "
+    assert collect_sound(messages) == spoken(server, "First one.", "Second")
+    assert join_characters(messages) == "First one. Second "
     assert messages[-1]["audio"] is None
     first, _ = server.solo.counts.requests
     assert (first.speed, first.seed) == (0.9, 5)
@@ -87,7 +87,7 @@ async def test_compressed_sound_is_one_stream(server: Server) -> None:
         await c.send(text="One of them. Two of them. ", flush=True)
         await c.send(text="")
         messages = await c.until(isFinal=True)
-    assert sound_of(messages)[:1] == b"\xff"
+    assert collect_sound(messages)[:1] == b"\xff"
     assert server.solo.counts.finished == 2
 
 
@@ -105,10 +105,10 @@ async def test_contexts_are_spoken_side_by_side(server: Server) -> None:
             messages.append(await c.message())
     by_context = {key: [m for m in messages if m["contextId"] == key] for key in "ab"}
     for key, text in (("a", "the first context"), ("b", "another one")):
-        assert sound_of(by_context[key]) == spoken(server, text)
-        assert characters_of(by_context[key]) == f"{text} "
+        assert collect_sound(by_context[key]) == spoken(server, text)
+        assert join_characters(by_context[key]) == f"{text} "
         assert by_context[key][-1]["isFinal"] is True
-    assert server.solo.counts.most_open == 2
+    assert server.solo.counts.max_open == 2
 
 
 async def test_times_count_on_from_message_to_message(server: Server) -> None:
@@ -144,7 +144,7 @@ async def test_closing_a_context_stops_what_was_not_flushed(server: Server) -> N
         how.chunks = 3
         await say(c, "a", "again")
         await c.send(context_id="a", close_context=True)
-        assert sound_of(await c.until(isFinal=True)) == spoken(server, "again")
+        assert collect_sound(await c.until(isFinal=True)) == spoken(server, "again")
     assert [r.text for r in server.solo.counts.requests] == ["A long story.", "again"]
 
 
@@ -170,7 +170,7 @@ async def test_closing_the_socket_finishes_what_was_flushed(server: Server) -> N
         while sum(message["isFinal"] is True for message in messages) < 2:
             messages.append(await c.message())
         assert await c.closed() == 1000
-    assert sound_of(messages) == spoken(server, "flushed and finished")
+    assert collect_sound(messages) == spoken(server, "flushed and finished")
 
 
 async def test_a_disconnect_stops_every_context(server: Server) -> None:
@@ -211,7 +211,7 @@ async def test_errors_name_their_context_and_leave_the_others(server: Server) ->
         await say(c, "c", "fine")
         await c.send(context_id="c", close_context=True)
         messages = await c.until(isFinal=True, contextId="c")
-        assert sound_of(messages) == spoken(server, "fine")
+        assert collect_sound(messages) == spoken(server, "fine")
 
 
 async def test_contexts_are_bounded_and_keep_alives_open_none(server: Server) -> None:
@@ -270,9 +270,9 @@ async def test_a_text_is_finished_while_the_server_stops(server: Server) -> None
         await single.send(text="The second half.")
         await single.send(text="")
         heard = await single.until(isFinal=True)
-        assert sound_of(heard) == spoken(server, "The first half.", "The second half.")
+        assert collect_sound(heard) == spoken(server, "The first half.", "The second half.")
         await multi.send(context_id="a", flush=True)
         await multi.send(context_id="a", close_context=True)
         heard = refused + await multi.until(isFinal=True, contextId="a")
-        assert sound_of(heard) == spoken(server, "Another one.")
+        assert collect_sound(heard) == spoken(server, "Another one.")
         assert await multi.closed() == 1001

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from cantata.api.listening import listen, url_of
+from cantata.api.listening import get_url, listen
 from cantata.realtime.settings import Endpoint
 
 
@@ -92,7 +92,7 @@ async def endpoints() -> AsyncIterator[Endpoints]:
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_config=None))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await eventually(lambda: server.started)
-    base = f"{url_of(listener)}/v1"
+    base = f"{get_url(listener)}/v1"
     one.chat = Endpoint(base, "a-chat-model", "chat-key")
     one.transcription = Endpoint(base, "a-transcription-model")
     try:

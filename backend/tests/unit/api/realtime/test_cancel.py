@@ -10,7 +10,7 @@ from fake_service import eventually
 from live_server import Server
 from websockets.asyncio.client import connect
 
-from cantata.api.realtime.conversation import Spoken
+from cantata.api.realtime.conversation import PlayoutTimes
 from cantata.realtime.settings import RealtimeSettings
 from talking import SPOKEN, WIRE_RATE, Talker, assert_idle, cancelled, speech, talker
 
@@ -200,15 +200,15 @@ async def test_sound_is_not_made_far_ahead_of_its_listener(
 @pytest.mark.parametrize(
     ("spoken", "until_s", "heard"),
     [
-        (Spoken(2.0, [0.5, 1.0], [3, 7]), 0.7, "One"),
-        (Spoken(2.0, [0.5, 1.0], [3, 7]), 0.4, ""),
-        (Spoken(2.0, whole=True), 2.0, "One two three four"),
-        (Spoken(2.0, whole=True), 1.0, "One two"),
-        (Spoken(0.6), 0.6, "One two"),
-        (Spoken(0.6, speed=1.5), 0.6, "One two three"),
-        (Spoken(0.0), 0.0, ""),
+        (PlayoutTimes(2.0, [0.5, 1.0], [3, 7]), 0.7, "One"),
+        (PlayoutTimes(2.0, [0.5, 1.0], [3, 7]), 0.4, ""),
+        (PlayoutTimes(2.0, whole=True), 2.0, "One two three four"),
+        (PlayoutTimes(2.0, whole=True), 1.0, "One two"),
+        (PlayoutTimes(0.6), 0.6, "One two"),
+        (PlayoutTimes(0.6, speed=1.5), 0.6, "One two three"),
+        (PlayoutTimes(0.0), 0.0, ""),
     ],
 )
-def test_the_heard_part_of_an_answer(spoken: Spoken, until_s: float, heard: str) -> None:
+def test_the_heard_part_of_an_answer(spoken: PlayoutTimes, until_s: float, heard: str) -> None:
     """By word times, by the whole sound, or at a usual pace of 15 characters a second."""
-    assert spoken.heard("One two three four", until_s) == heard
+    assert spoken.heard_part("One two three four", until_s) == heard

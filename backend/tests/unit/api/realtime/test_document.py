@@ -9,7 +9,7 @@ import pytest
 
 from cantata.api.realtime import server_events
 from cantata.api.realtime.client_events import CLIENT_TYPES
-from cantata.api.realtime.session import AudioInput, AudioOutput, ServerVad, SessionSettings
+from cantata.api.realtime.session import AudioInput, AudioOutputSettings, ServerVad, SessionSettings
 from cantata.realtime.settings import RealtimeSettings
 
 DOCUMENT = (Path(__file__).parents[5] / "docs" / "realtime.md").read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def test_every_event_is_named(event: str) -> None:
 def test_every_setting_is_named() -> None:
     names = {f"`{name}`" for name in (*ServerVad.model_fields, *SessionSettings.model_fields)}
     names |= {f"`audio.input.{name}`" for name in AudioInput.model_fields}
-    names |= {f"`audio.output.{name}`" for name in AudioOutput.model_fields}
+    names |= {f"`audio.output.{name}`" for name in AudioOutputSettings.model_fields}
     names -= {"`type`", "`audio`", "`tool_choice`"}
     assert {name for name in names if name not in DOCUMENT} == set()
 

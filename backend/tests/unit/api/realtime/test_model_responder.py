@@ -59,7 +59,7 @@ def asked(model: FakeChatModel, number: int = -1) -> tuple[Message, ...]:
     return model.counts.requests[number].messages
 
 
-def sound_of(part: Part) -> np.ndarray:
+def collect_sound(part: Part) -> np.ndarray:
     assert isinstance(part, AudioPart)
     assert part.sample_rate == HEARD_RATE
     return part.samples[:, 0]
@@ -93,9 +93,9 @@ async def test_it_hears_the_turn_itself(
         assert isinstance(end_ms, int)
         sent = soxr.resample(np.frombuffer(speech(), "<i2") / 32768, WIRE_RATE, HEARD_RATE)
         expected = sent[start_ms * 16 : end_ms * 16]
-        assert len(sound_of(heard)) == pytest.approx(len(expected), abs=512)
-        size = min(len(sound_of(heard)), len(expected))
-        alike = np.corrcoef(sound_of(heard)[:size], expected[:size])[0, 1]
+        assert len(collect_sound(heard)) == pytest.approx(len(expected), abs=512)
+        size = min(len(collect_sound(heard)), len(expected))
+        alike = np.corrcoef(collect_sound(heard)[:size], expected[:size])[0, 1]
         assert alike > 0.99, "what was said, and not a sample late"
 
         request = omni.counts.requests[0]
@@ -165,7 +165,7 @@ async def test_the_users_words_are_told_to_whoever_asks(
         if "response.done" not in c.types():
             await c.until("response.done")
     (user,) = asked(omni)
-    assert len(sound_of(user.parts[0])), "the model hears the sound all the same"
+    assert len(collect_sound(user.parts[0])), "the model hears the sound all the same"
 
 
 async def test_words_that_cannot_be_found_fail_nothing_else(
@@ -212,7 +212,7 @@ async def test_a_barge_in_ends_the_model(server: Server, endless: FakeChatModel)
         assert answer.role is Role.ASSISTANT
         assert said.text
         assert ("One two three four five. " * 40).startswith(said.text)
-        assert len(sound_of(user.parts[0])) > HEARD_RATE
+        assert len(collect_sound(user.parts[0])) > HEARD_RATE
     await assert_idle(server.url)
 
 
@@ -302,7 +302,7 @@ async def test_a_model_that_does_not_speak_answers_in_text(
         await c.until("response.done")
         assert c.types() == [*HEARD, *ANSWER, *WRITTEN]
         (user,) = asked(scribe)
-        assert len(sound_of(user.parts[0]))
+        assert len(collect_sound(user.parts[0]))
 
 
 @pytest.mark.parametrize("limits", [RealtimeSettings(max_sound_s=8)])
@@ -325,7 +325,7 @@ async def test_the_sound_of_items_is_heard(server: Server, omni: FakeChatModel) 
         await c.until("response.done")
     (message,) = asked(omni)
     assert message.parts[0] == TextPart("Listen:")
-    heard = sound_of(message.parts[1])
+    heard = collect_sound(message.parts[1])
     assert len(heard) == len(sound) * HEARD_RATE // WIRE_RATE
     expected = soxr.resample(sound / 32768, WIRE_RATE, HEARD_RATE)
     np.testing.assert_allclose(heard[200:-200], expected[200:-200], atol=0.002)
@@ -383,7 +383,7 @@ async def test_a_failure_is_the_answers_alone(server: Server, omni: FakeChatMode
 async def test_of_a_conversation_that_is_too_long_the_end_is_followed(
     server: Server, omni: FakeChatModel
 ) -> None:
-    omni.behaviour.most_messages = 3
+    omni.behaviour.max_messages = 3
     async with talker(server.url, "?model=omni") as c:
         await c.update(instructions="Be brief.")
         for number in range(6):
@@ -393,7 +393,7 @@ async def test_of_a_conversation_that_is_too_long_the_end_is_followed(
         assert response["status"] == "completed"
         said = [message.parts for message in asked(omni)]
         assert said == [(TextPart(text),) for text in ("Be brief.", "Number 4.", "Number 5.")]
-        omni.behaviour.most_messages = 0
+        omni.behaviour.max_messages = 0
         await c.send("response.create")
         response = (await c.until("response.done"))["response"]
         assert response["status_details"]["error"]["code"] == "context_length_exceeded"

@@ -22,7 +22,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.messages import Message, Picture, Sound, Text, Video
-from cantata_layers.omni.tests.media import has_films, sounds_of
+from cantata_layers.omni.tests.media import collect_sounds, has_films
 from cantata_models.qwen25_omni.tests.parity.conversations import Conversation
 
 PADDING = 1
@@ -161,7 +161,7 @@ class Reference:
     def _inputs(self, messages: tuple[Message, ...]) -> dict[str, Any]:
         media = [part for message in messages for part in message.parts]
         features = {
-            **self._sounds(sounds_of(messages)),
+            **self._sounds(collect_sounds(messages)),
             **self._still([part for part in media if isinstance(part, Picture)]),
             **self._moving([part for part in media if isinstance(part, Video)]),
         }

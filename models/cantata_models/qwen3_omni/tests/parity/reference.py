@@ -25,7 +25,7 @@ from transformers.models.qwen3_omni_moe import (
 
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.messages import Message, Picture, Sound, Text, Video
-from cantata_layers.omni.tests.media import has_films, sounds_of
+from cantata_layers.omni.tests.media import collect_sounds, has_films
 from cantata_models.qwen3_omni.tests.parity.scenarios import Scenario
 
 PROCESSING: Any = processing_qwen3_omni_moe
@@ -121,7 +121,7 @@ class Reference:
                 thinker_output_hidden_states=True,
                 thinker_return_dict_in_generate=True,
                 talker_do_sample=False,
-                talker_max_new_tokens=scenario.most_frames + 1,
+                talker_max_new_tokens=scenario.max_frames + 1,
             )
         return watch.observed(inputs["input_ids"][0])
 
@@ -137,7 +137,7 @@ class Reference:
 
     def _inputs(self, messages: tuple[Message, ...]) -> dict[str, Any]:
         media = [part for message in messages for part in message.parts]
-        sounds = self._sounds(sounds_of(messages))
+        sounds = self._sounds(collect_sounds(messages))
         pictures = self._still([part for part in media if isinstance(part, Picture)])
         videos = self._moving([part for part in media if isinstance(part, Video)])
         ids = self._ids(messages, sounds, pictures, videos)

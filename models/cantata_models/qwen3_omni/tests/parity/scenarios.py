@@ -25,7 +25,7 @@ class Scenario:
     """None: the answer is not spoken."""
     max_tokens: int = 24
     """Of the answer."""
-    most_frames: int = 24
+    max_frames: int = 24
 
 
 def _user(*parts: Part | str) -> Message:

@@ -67,7 +67,7 @@ def answer_scores(observed: Observed) -> NDArray[Any]:
     return torch.stack(observed.answer_scores).numpy()[:, ::5]
 
 
-def golden_of(observed: Observed, rounded: Observed, codes: int, end: int) -> Arrays:
+def build_golden(observed: Observed, rounded: Observed, codes: int, end: int) -> Arrays:
     """Return the arrays of a scenario's golden.
 
     Raises:
@@ -135,7 +135,7 @@ def write_scenario(
     codes = talker.text_config.vocab_size - RESERVED_CODES
     end = talker.codec_eos_token_id
     observed = reference.answer(scenario)
-    golden = golden_of(observed, single.answer(scenario), codes, end)
+    golden = build_golden(observed, single.answer(scenario), codes, end)
     arrays |= {f"{scenario.name}/{name}": value for name, value in golden.items()}
     gap = min(gaps(observed, codes, end))
     frames = 0 if observed.codes is None else len(observed.codes)
@@ -143,7 +143,7 @@ def write_scenario(
     print(
         f"{scenario.name}: {len(observed.tokens)} tokens, {len(observed.media_rows)} of media; "
         f"answer {len(observed.answer)}{'' if ended else ', cut'}; {frames} frames"
-        f"{', cut' if frames == scenario.most_frames else ''}; gap {gap:.1e}"
+        f"{', cut' if frames == scenario.max_frames else ''}; gap {gap:.1e}"
         f"{'  TOO NEAR' if gap < MIN_GAP else ''}",
         flush=True,
     )

@@ -1,4 +1,4 @@
-"""Measures the reference package's speed: `python -m cantata_bench.peers` runs this and reads JSON.
+"""Measures the reference package's speed; `cantata_bench.reference_compare` runs it, reads JSON.
 
 The package has one call, for one or several texts. The call returns after the last sample.
 """

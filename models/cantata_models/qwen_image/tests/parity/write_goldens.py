@@ -64,7 +64,7 @@ def load_pipeline(checkpoint: Path) -> Any:
 
 
 @contextmanager
-def areas_of(scenario: Scenario, family: Family) -> Iterator[None]:
+def bound_areas(scenario: Scenario, family: Family) -> Iterator[None]:
     """References resized to `AREAS`, but for the scenario with the published sizes."""
     if not family.takes_pictures or scenario is SERVED:
         yield
@@ -129,7 +129,7 @@ def draw(pipe: Any, scenario: Scenario, family: Family) -> Arrays:
     if first.references:
         images = [Image.fromarray(pixels) for pixels in first.references]
         options["image"] = images if family is Family.EDIT_PLUS else images[0]
-    with areas_of(scenario, family), patch.object(pipe, "encode_prompt", encode):
+    with bound_areas(scenario, family), patch.object(pipe, "encode_prompt", encode):
         made = pipe(**options).images
     arrays: Arrays = {
         "latents": kept_latents(torch.stack(steps, dim=1).numpy()),
@@ -152,7 +152,7 @@ def load_lora(pipe: Any, checkpoint: Path) -> None:
             pipe.scheduler = type(pipe.scheduler).from_config(pipe.scheduler.config, **shifts)
 
 
-def goldens_of(scenario: Scenario, folder: Path) -> Arrays:
+def build_goldens(scenario: Scenario, folder: Path) -> Arrays:
     """All arrays of a scenario."""
     checkpoint = checkpoint_for(scenario, folder)
     family = Family(read_json(checkpoint / INDEX).get("_class_name", str))
@@ -194,7 +194,7 @@ def main() -> None:
     kept: Arrays = {}
     with tempfile.TemporaryDirectory() as scratch, torch.no_grad():
         for scenario in (*SCENARIOS, SERVED):
-            arrays = goldens_of(scenario, Path(scratch))
+            arrays = build_goldens(scenario, Path(scratch))
             kept |= {f"{scenario.name}/{name}": values for name, values in arrays.items()}
             print(scenario.name, arrays["latents"].shape, arrays["pixels"].shape, file=sys.stderr)
         arrays = tiling_goldens(Path(scratch))

@@ -16,7 +16,7 @@ from cantata_models.sketch.training.autoencoder_training import (
     psnr,
     unseen_pixels,
 )
-from cantata_models.sketch.training.captions import Painted, kind_of, painted_pictures, shown_names
+from cantata_models.sketch.training.captions import Painted, get_kind, painted_pictures, shown_names
 from cantata_models.sketch.training.colours import main_hue, nearest_colour
 from cantata_models.sketch.training.evaluation.judge import named
 from cantata_models.sketch.training.latent_code import LatentCode
@@ -116,7 +116,7 @@ def measure_names(
     shown = shown_names(pictures)
     asked = np.array([shown[place] for place in evenly(len(shown), NAMES)])
     drawn = draw_pictures(drawer, autoencoder, [pictures.names[index] for index in asked])
-    kinds = np.array([kind_of(name) for name in pictures.names])
+    kinds = np.array([get_kind(name) for name in pictures.names])
     right = kinds[named(judge, drawn).numpy()] == kinds[asked][:, None]
     table = likeness(drawn, pictures)
     return NameScore(
@@ -141,7 +141,7 @@ def measure_pairs(
     asked = [items[place] for place in evenly(len(items), PAIRS)]
     drawn = draw_pictures(drawer, autoencoder, [item.caption for item in asked])
     hues = [nearest_colour(main_hue(picture).degrees) for picture in drawn]
-    kinds = [kind_of(name) for name in pictures.names]
+    kinds = [get_kind(name) for name in pictures.names]
     found = [[kinds[index] for index in row] for row in named(judge, drawn).tolist()]
     return PairScore(
         count=len(asked),
@@ -154,7 +154,7 @@ def measure_pairs(
 def judged_pairs(judge: nn.Module, pictures: Pictures, items: list[Painted]) -> float:
     """Share of truly painted pictures whose kind the judge names: no drawing can be above it."""
     real = np.stack([item.draw(pictures) for item in items])
-    kinds = [kind_of(pictures.names[index]) for index in named(judge, real)[:, 0].tolist()]
+    kinds = [get_kind(pictures.names[index]) for index in named(judge, real)[:, 0].tolist()]
     return share(kind == item.kind for kind, item in zip(kinds, items, strict=True))
 
 

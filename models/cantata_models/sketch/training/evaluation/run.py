@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from cantata_models.sketch.training.captions import kind_of, painted_pictures
+from cantata_models.sketch.training.captions import get_kind, painted_pictures
 from cantata_models.sketch.training.checkpoint_files import CODE, read_autoencoder, read_drawer
 from cantata_models.sketch.training.evaluation import gates
 from cantata_models.sketch.training.evaluation.judge import reliability, train_judge
@@ -38,7 +38,7 @@ def run_evaluate(work: Workspace) -> str:
     contact_sheet(drawn).save(work.folder / "samples.png")
     report = Report(
         gates.measure_reconstruction(autoencoder, code, everything),
-        reliability(judge, pictures.pixels, [kind_of(name) for name in pictures.names]),
+        reliability(judge, pictures.pixels, [get_kind(name) for name in pictures.names]),
         gates.judged_pairs(judge, pictures, painted),
         gates.measure_names(drawer, autoencoder, judge, pictures),
         gates.measure_pairs(drawer, autoencoder, judge, pictures, held_out=False),

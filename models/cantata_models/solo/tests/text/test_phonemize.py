@@ -11,7 +11,7 @@ from cantata_models.solo.text import Sentence, TextError, phonemize
 from cantata_models.solo.text.phones import PHONES, SIL
 
 
-def phones_of(text: str) -> str:
+def phonemize_text(text: str) -> str:
     return " ".join(phone for sentence in phonemize(text) for phone in sentence.phones)
 
 
@@ -202,7 +202,7 @@ def test_nothing_speakable_is_an_error_that_says_what_is_accepted(text: str, rea
     ],
 )
 def test_pronunciation_follows_the_neighbours(text: str, phones: str) -> None:
-    assert phones_of(text) == f"SIL {phones} SIL"
+    assert phonemize_text(text) == f"SIL {phones} SIL"
 
 
 def test_phones_are_those_of_the_inventory() -> None:

@@ -12,7 +12,7 @@ from live_server import Server
 from cantata.contract.data.errors import ConfigError
 from cantata.plugins import installed_plugins
 from cantata_bench.first_packet import ROUNDS, Heard, hear_rounds
-from cantata_bench.peers import (
+from cantata_bench.reference_compare import (
     SCRIPT,
     Report,
     Row,
@@ -114,7 +114,7 @@ def test_the_reference_s_answer_is_its_last_line(tmp_path: Path) -> None:
 async def test_rounds_are_heard_without_the_one_that_warms_up(server: Server) -> None:
     rounds = await hear_rounds(server.url, 2, 5)
     assert [len(found) for found in rounds] == [2] * ROUNDS
-    assert server.service.solo.counts.most_open == 2
+    assert server.service.solo.counts.max_open == 2
     for one in (one for found in rounds for one in found):
         assert one.first_s is not None
         assert one.first_s <= one.whole_s

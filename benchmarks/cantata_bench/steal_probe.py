@@ -1,4 +1,4 @@
-"""A process that only sleeps, and watches the machine: a script, which `calm.observed` runs.
+"""A process that only sleeps, and watches the machine: a script, which `noise_guard.observed` runs.
 
 It writes an empty line when it begins. When its input closes, it writes two times in seconds: how
 late it woke up at worst, and the most that the hypervisor took of all cores within `WINDOW_S`.

@@ -178,14 +178,14 @@ class _HttpSpeaker:
                 rate = int(answer.headers.get("x-sample-rate", _OPENAI_PCM_RATE))
                 channels = int(answer.headers.get("x-channels", 1))
                 listener.head(time.perf_counter() - began, rate, channels)
-                listener.timeline = timeline_of(answer.headers.get("server-timing", ""))
+                listener.timeline = build_timeline(answer.headers.get("server-timing", ""))
                 async for data in answer.aiter_raw():
                     arrived(listener.packet(time.perf_counter() - began, data))
         except httpx.HTTPError as error:
             raise RequestFault(f"{type(error).__name__}: {error}") from error
 
 
-def timeline_of(server_timing: str) -> dict[str, float]:
+def build_timeline(server_timing: str) -> dict[str, float]:
     """The steps of a W3C Server-Timing header, in seconds; those without a duration left out."""
     return {name: float(duration_ms) / 1000 for name, duration_ms in _STEP.findall(server_timing)}
 
@@ -241,7 +241,7 @@ class _SocketSpeaker:
                     # The first packet is the first sentence's.
                     listener.timeline = listener.timeline or event.get("timeline", {})
                 case "error":
-                    fault = _fault_of(event)
+                    fault = _to_error(event)
                     if event["utterance_id"] is None:
                         raise fault
                 case "input.spoken":
@@ -250,7 +250,7 @@ class _SocketSpeaker:
                     return
 
 
-def _fault_of(event: dict[str, Any]) -> Exception:
+def _to_error(event: dict[str, Any]) -> Exception:
     error = event["error"]
     if error["code"] == "rate_limit_exceeded":
         return Refused(float(event.get("retry_after_s") or DEFAULT_RETRY_S))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from counting_stages import PIPELINE, CountingDecoder, CountingTalker
 
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
-from cantata_bench.floor import BarePipeline, measure_bare
+from cantata_bench.baseline import BarePipeline, measure_bare
 
 
 class Builder:

@@ -1,6 +1,6 @@
 """Compare a model in the server with its reference package: same checkpoint, text and length.
 
-    python -m cantata_bench.peers FOLDER --reference-python .venv-reference/bin/python
+    python -m cantata_bench.reference_compare FOLDER --reference-python .venv-reference/bin/python
         [--streams 8] [--frames 60] [--dtype float32]
 
 The reference runs first, in a process of its own, with one thread and then with one per core. The

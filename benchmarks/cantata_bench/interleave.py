@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
 
-from cantata_bench.calm import ATTEMPTS, wait_for_calm
+from cantata_bench.noise_guard import ATTEMPTS, wait_for_calm
 from cantata_bench.results import ClientHealth, LoadResult, LoadSpec, ProcessUse
 from cantata_bench.summary import summarise
 

@@ -1,4 +1,4 @@
-"""The floor: a pipeline's own stages, stepped in one process without server, sockets or listeners.
+"""The baseline: a pipeline's stages, stepped in one process without server, sockets or listeners.
 
 It drives `contract.process.stage.Stage` objects built as the stage processes build them, so it
 measures the same weights and the same code whatever the model.
@@ -26,7 +26,7 @@ from cantata.plugins import LocatedModel, locate
 from cantata.stages.process.exchange import UNLIMITED_CREDIT
 from cantata.stages.process.launch import build_stage, settle_threads
 from cantata.stages.process.measuring import frames_in
-from cantata_bench.results import BareBatch, FirstPacket, Floor, StepTime
+from cantata_bench.results import BareBatch, Baseline, FirstPacket, StepTime
 from cantata_bench.texts import text_set
 
 _ROUNDS = 6
@@ -92,13 +92,13 @@ class BarePipeline:
         Raises:
             ConfigError: a stage could not speak one of the texts.
         """
-        heard: list[Chunk[Payload]] = []
+        received: list[Chunk[Payload]] = []
         for name, stage in self.stages.items():
             if stage.has_work():
-                heard.extend(self._pass_on(name, self.step_of(name)))
-        return heard
+                received.extend(self._pass_on(name, self.run_step(name)))
+        return received
 
-    def step_of(self, name: str) -> Sequence[Chunk[Payload]]:
+    def run_step(self, name: str) -> Sequence[Chunk[Payload]]:
         """Measure one step of one stage."""
         stage = self.stages[name]
         began = time.perf_counter()
@@ -114,7 +114,7 @@ class BarePipeline:
         return result.chunks
 
     def _pass_on(self, name: str, chunks: Sequence[Chunk[Payload]]) -> list[Chunk[Payload]]:
-        for edge in self.pipeline.outputs_of(name):
+        for edge in self.pipeline.get_outputs(name):
             if edge.target != CLIENT:
                 self.stages[edge.target].receive([c for c in chunks if c.port == edge.port])
         return [chunk for chunk in chunks if isinstance(chunk.payload, Pcm | Image | Progress)]
@@ -147,7 +147,7 @@ def load_stages(located: LocatedModel, deployment: Deployment) -> BarePipeline:
     return BarePipeline(located.pipeline, stages)
 
 
-def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> Floor:
+def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> Baseline:
     """Run the bare loop; in a process of its own, since it loads the model.
 
     Args:
@@ -161,7 +161,7 @@ def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> Floor
 
 def measure_bare(
     bare: BarePipeline, builder: RequestBuilder, batches: Sequence[int], seed: int
-) -> Floor:
+) -> Baseline:
     """Run stages that are built, and close them."""
     try:
         requests = _requests(builder, seed)
@@ -172,7 +172,7 @@ def measure_bare(
         ]
         _grid(bare, requests)
         talker, decoder = bare.names
-        return Floor(
+        return Baseline(
             frame_period_s=bare.frame_period_s,
             talker=talker,
             decoder=decoder,
@@ -270,7 +270,7 @@ def _grid(bare: BarePipeline, requests: Iterator[PipelineRequest]) -> None:
     talker, decoder = (bare.stages[name] for name in bare.names)
     if talker is decoder:
         return
-    frames = _frames_of(talker, bare.names[0], next(requests), max(_GRID_FRAMES))
+    frames = _make_frames(talker, bare.names[0], next(requests), max(_GRID_FRAMES))
     for rows in (r for r in _GRID_ROWS if r <= bare.slots):
         for length in _GRID_FRAMES:
             for repeat in range(_GRID_REPEATS):
@@ -278,13 +278,13 @@ def _grid(bare: BarePipeline, requests: Iterator[PipelineRequest]) -> None:
                 _decode_together(bare, decoder, ids, frames, length)
 
 
-def _frames_of(talker: Stage, name: str, request: PipelineRequest, count: int) -> Codes:
+def _make_frames(talker: Stage, name: str, request: PipelineRequest, count: int) -> Codes:
     """This many frames of one request, repeated if it is shorter."""
     parts: list[Codes] = []
     talker.add(request.request_id, request.inputs.get(name), batch=False)
     while talker.has_work():
-        made = [chunk.payload for chunk in talker.step().chunks]
-        parts.extend(payload for payload in made if isinstance(payload, Codes))
+        output = [chunk.payload for chunk in talker.step().chunks]
+        parts.extend(payload for payload in output if isinstance(payload, Codes))
     rows = [row for part in parts for row in part.values]
     return Codes(np.stack((rows * count)[:count]))
 
@@ -299,7 +299,7 @@ def _decode_together(
         part = Codes(frames.values[:length])
         decoder.receive([Chunk(request_id, CODES, 0, part, False)])
     while decoder.has_work():
-        bare.step_of(bare.names[1])
+        bare.run_step(bare.names[1])
     for request_id in ids:
         decoder.abort(request_id)
 

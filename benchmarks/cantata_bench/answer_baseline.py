@@ -1,6 +1,6 @@
 """Compare a model that answers, served, with its bare stages in one process.
 
-    python -m cantata_bench.answer_floor FOLDER [--requests 1 4] [--tokens 48] [--dtype float32]
+    python -m cantata_bench.answer_baseline FOLDER [--requests 1 4] [--tokens 48] [--dtype float32]
 
 Both get the same requests, so they make the same text and the same sound, even when they sample.
 The checkpoint may have random weights if its speech ends by itself. Prints how much sound both
@@ -28,10 +28,10 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.conversation import ChatBuilder
 from cantata.plugins import locate
 from cantata_bench.answers import QUESTION, ROUNDS, TIMEOUT_S, Answered, ask
-from cantata_bench.calm import observed
+from cantata_bench.baseline import BarePipeline, Step, load_stages
 from cantata_bench.first_packet import serving
-from cantata_bench.floor import BarePipeline, Step, load_stages
 from cantata_bench.machine import in_own_process
+from cantata_bench.noise_guard import observed
 from cantata_bench.server import RunningServer
 from cantata_bench.tables import ms, table
 
@@ -112,7 +112,7 @@ def answer_all(
         cpu_s = time.process_time() - began_cpu_s
         per_s = statistics.median(audio_s / wall_s for audio_s, wall_s in rounds)
         found[count] = Rate(per_s, cpu_s / sum(audio_s for audio_s, _ in rounds))
-        steps += steps_of(bare.steps[first:], count)
+        steps += get_steps(bare.steps[first:], count)
     return BareAnswers(found, tuple(steps))
 
 
@@ -127,14 +127,14 @@ def _answer_round(
         bare.add(builder.build(f"bare-{time.monotonic_ns()}", request).request)
     samples = 0
     while any(stage.has_work() for stage in bare.stages.values()):
-        heard = [chunk.payload for chunk in bare.step()]
-        samples += sum(len(sound.samples) for sound in heard if isinstance(sound, Pcm))
+        received = [chunk.payload for chunk in bare.step()]
+        samples += sum(len(sound.samples) for sound in received if isinstance(sound, Pcm))
     rate = bare.stages[bare.pipeline.sound.stage].capacity.sample_rate
     assert rate is not None, "a stage that makes sound has a rate"
     return samples / rate, time.perf_counter() - began
 
 
-def steps_of(steps: Sequence[Step], requests: int) -> list[StageSteps]:
+def get_steps(steps: Sequence[Step], requests: int) -> list[StageSteps]:
     """Medians by stage; of the steps after the prompts, those that serve all requests."""
     prompts: dict[str, list[float]] = defaultdict(list)
     others: dict[str, list[float]] = defaultdict(list)
@@ -178,10 +178,10 @@ async def ask_served(server: RunningServer, requests: int, tokens: int) -> Rate:
             await asyncio.gather(*(ask(http, tokens, seed) for seed in range(requests)))
             for _ in range(ROUNDS)
         ]
-        return rate_of(rounds, cpu_seconds(server.pid) - began_cpu_s)
+        return measure_rate(rounds, cpu_seconds(server.pid) - began_cpu_s)
 
 
-def rate_of(rounds: list[list[Answered | None]], cpu_s: float) -> Rate:
+def measure_rate(rounds: list[list[Answered | None]], cpu_s: float) -> Rate:
     """The rate of rounds that took this much CPU time."""
     answered = [[one for one in found if one is not None] for found in rounds]
     audio_s = [sum(one.audio_s for one in found) for found in answered]

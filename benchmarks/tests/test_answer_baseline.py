@@ -10,17 +10,17 @@ from counting_stages import PIPELINE, CountingDecoder, CountingTalker
 from cantata.contract.data.chat import ChatRequest
 from cantata.contract.data.request import PipelineRequest, Voice
 from cantata.contract.model.conversation import PlannedAnswer
-from cantata_bench.answer_floor import (
+from cantata_bench.answer_baseline import (
     BareAnswers,
     Rate,
     StageSteps,
     answer_all,
-    rate_of,
+    get_steps,
+    measure_rate,
     ratio_rows,
-    steps_of,
 )
 from cantata_bench.answers import ROUNDS, Answered
-from cantata_bench.floor import BarePipeline, Step
+from cantata_bench.baseline import BarePipeline, Step
 
 
 @dataclass
@@ -62,7 +62,7 @@ def test_steps_that_serve_fewer_requests_are_left_out() -> None:
         Step("a", 1, 1, 9.0, begins=False),
         Step("b", 2, 2, 0.7, begins=False),
     ]
-    assert steps_of(steps, 2) == [
+    assert get_steps(steps, 2) == [
         StageSteps("a", 2, 0.5, pytest.approx(0.2), 2),
         StageSteps("b", 2, None, 0.7, 1),
     ]
@@ -82,5 +82,5 @@ def test_a_ratio_is_of_the_same_number_of_requests() -> None:
 
 
 def test_rounds_have_one_rate() -> None:
-    assert rate_of([[ALONE]], 3.0) == Rate(3.0, 0.5)
-    assert rate_of([[ALONE, LATE], [ALONE, None]], 9.0) == Rate(3.0, 0.5, refused=1)
+    assert measure_rate([[ALONE]], 3.0) == Rate(3.0, 0.5)
+    assert measure_rate([[ALONE, LATE], [ALONE, None]], 9.0) == Rate(3.0, 0.5, refused=1)

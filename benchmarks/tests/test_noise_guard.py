@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from cantata_bench import calm
-from cantata_bench.calm import Evidence, NotMeasured, measured_calmly, observed
+from cantata_bench import noise_guard
+from cantata_bench.noise_guard import Evidence, NotMeasured, measure_undisturbed, observed
 from timed import measured, timed
 
 _STRANGERS = """
@@ -33,8 +33,8 @@ for _ in range(int(sys.argv[1])):
 
 
 def evidence(**found: float) -> Evidence:
-    calm = {"wall_s": 1.0, "cores": 2, "others_s": 0.05, "idle_s": 0.2, "stolen_s": 0.0}
-    return Evidence(**{**calm, "late_s": 0.01, "burst_s": 0.02, **found})  # type: ignore[arg-type]
+    noise_guard = {"wall_s": 1.0, "cores": 2, "others_s": 0.05, "idle_s": 0.2, "stolen_s": 0.0}
+    return Evidence(**{**noise_guard, "late_s": 0.01, "burst_s": 0.02, **found})  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def test_own_work_is_not_a_disturbance() -> None:
 
 @pytest.mark.timed
 def test_a_measurement_among_strangers_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calm, "CALM_LIMIT_S", 0.0)  # they do not go away
+    monkeypatch.setattr(noise_guard, "CALM_LIMIT_S", 0.0)  # they do not go away
     calls = []
 
     def measure() -> None:
@@ -99,7 +99,7 @@ def test_a_measurement_among_strangers_is_not_measured(monkeypatch: pytest.Monke
         raise AssertionError("too slow")
 
     with strangers(), pytest.raises(NotMeasured, match="other processes took"):
-        measured_calmly(measure, attempts=1)
+        measure_undisturbed(measure, attempts=1)
     assert calls == [1]
     with strangers(), pytest.raises(pytest.skip.Exception, match="not measured"):
         measured(lambda: spin(0.3))
@@ -109,7 +109,7 @@ def test_a_measurement_among_strangers_is_not_measured(monkeypatch: pytest.Monke
 def test_a_timed_test_is_skipped_only_where_it_was_disturbed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(calm, "CALM_LIMIT_S", 0.0)
+    monkeypatch.setattr(noise_guard, "CALM_LIMIT_S", 0.0)
 
     @timed
     def slow() -> None:
@@ -138,4 +138,4 @@ def test_a_calm_measurement_keeps_its_failure() -> None:
         raise KeyError("what it found")
 
     with pytest.raises(KeyError):
-        measured_calmly(measure)
+        measure_undisturbed(measure)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from cantata_bench.results import STAMPEDE, Floor, LoadResult, LongText, Run
+from cantata_bench.results import STAMPEDE, Baseline, LoadResult, LongText, Run
 
-_Measured = LoadResult | Floor | LongText
+_Measured = LoadResult | Baseline | LongText
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _doubt(measured: Sequence[_Measured]) -> str:
         if isinstance(one, LoadResult):
             name, doubt = one.spec.title, one.doubt
         else:
-            name = "the bare model" if isinstance(one, Floor) else "the long text"
+            name = "the bare model" if isinstance(one, Baseline) else "the long text"
             doubt = one.disturbance
         if doubt:
             found.append(f"{name}: {doubt}")

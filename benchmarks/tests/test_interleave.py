@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from made_up import load
 
-from cantata_bench import turns
+from cantata_bench import interleave
+from cantata_bench.interleave import TURNS, Patience, in_turns, merged
 from cantata_bench.results import LoadResult, LoadSpec
-from cantata_bench.turns import TURNS, Patience, in_turns, merged
 
 SPEC = LoadSpec(kind="closed", streams=1, seconds=6.0, warm_up_s=3.0)
 
 
 @pytest.fixture(autouse=True)
 def always_calm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "wait_for_calm", lambda: None)
+    monkeypatch.setattr(interleave, "wait_for_calm", lambda: None)
 
 
 class Servers:

@@ -1,8 +1,8 @@
 """Times that can be trusted: each measurement carries the evidence of what disturbed it.
 
 A machine is shared with other processes, and a virtual one with other machines. `observed` notes
-what they took while a block ran. A disturbed measurement says nothing, so `measured_calmly` repeats
-it a few times and then gives up with `NotMeasured`, which is neither a success nor a failure.
+what they took while a block ran. A disturbed measurement says nothing, so `measure_undisturbed`
+repeats it a few times and then gives up with `NotMeasured`, neither a success nor a failure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ hears more, however small a part of a long measurement it is."""
 CALM_LIMIT_S = 10.0
 """The longest wait for a calm machine before a repetition."""
 _PAUSE_S = 0.5
-_SLEEPER = Path(__file__).with_name("sleeper.py")
+_STEAL_PROBE = Path(__file__).with_name("steal_probe.py")
 
 
 class NotMeasured(Exception):
@@ -101,19 +101,19 @@ class Observation:
 def observed() -> Iterator[Observation]:
     """Gathers the evidence for the time of the block, also if the block raises."""
     observation = Observation()
-    sleeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_SLEEPER)],
+    probe = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(_STEAL_PROBE)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert sleeper.stdout is not None
-    sleeper.stdout.readline()
+    assert probe.stdout is not None
+    probe.stdout.readline()
     before = _Clocks.read()
     try:
         yield observation
     finally:
-        late_s, burst_s = map(float, sleeper.communicate()[0].split())
+        late_s, burst_s = map(float, probe.communicate()[0].split())
         after = _Clocks.read()
         observation.evidence = Evidence(
             wall_s=after.now_s - before.now_s,
@@ -126,7 +126,7 @@ def observed() -> Iterator[Observation]:
         )
 
 
-def measured_calmly(measure: Callable[[], R], attempts: int = ATTEMPTS) -> R:
+def measure_undisturbed(measure: Callable[[], R], attempts: int = ATTEMPTS) -> R:
     """The result of the first measurement that nothing disturbed.
 
     Raises:

@@ -12,13 +12,13 @@ from typing import TypeVar
 
 from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.messages import Kind
+from cantata.cluster.messages import FrameKind
 from cantata.cluster.serialization import decode, encode
 
 T = TypeVar("T")
 
 
-async def tell(stream: Stream, kind: Kind, message: object) -> None:
+async def send(stream: Stream, kind: FrameKind, message: object) -> None:
     """Send a message, once the edge has taken enough of those before it."""
     try:
         await stream.send(kind, *encode(message))
@@ -26,7 +26,7 @@ async def tell(stream: Stream, kind: Kind, message: object) -> None:
         await asyncio.Event().wait()
 
 
-async def hear(stream: Stream, kind: Kind, message: type[T]) -> T | None:
+async def receive(stream: Stream, kind: FrameKind, message: type[T]) -> T | None:
     """The next message, which must be of this kind; None: the edge has left."""
     try:
         frame = await stream.receive()
