@@ -78,7 +78,7 @@ $(CLIENTS_VENV)/.installed: requirements/clients.txt
 
 test-cluster: $(VENV)/.dev $(VENV)/.ray ## Test stages on two hosts, then break and upgrade a real Ray cluster (root; 10 to 20 minutes).
 	CANTATA_LONG=1 $(BIN)/python -m pytest backend/tests/integration/test_conformance.py -k on-hosts
-	$(BIN)/python -m pytest backend/tests/unit/cluster -k ray
+	$(BIN)/python -m pytest backend/tests/unit/distributed -k ray
 	$(BIN)/python -m pytest e2e/cluster --confcutdir=e2e/cluster -s \
 	  -o filterwarnings=default -o timeout=1800
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect
 from rich.console import Console
 from rich.table import Table
 
-from cantata.plugins import locate
+from cantata.config.plugins import locate
 from cantata_bench.server import free_port, running_server
 
 from .chromium import Driver

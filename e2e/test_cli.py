@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from cantata.plugins import installed_plugins
+from cantata.config.plugins import installed_plugins
 from cantata_bench.asr import transcribe, word_error_rate
 
 TEXT = "We walked along the river until the sun went down."

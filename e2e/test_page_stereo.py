@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Page
 
-from cantata.plugins import installed_plugins
+from cantata.config.plugins import installed_plugins
 from served import served
 
 from .device import Device, deliver_whole

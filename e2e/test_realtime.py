@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from cantata.realtime.semantic_end import PATIENCE
-from cantata.realtime.smart_turn import weights
+from cantata.speech_input.semantic_end import PATIENCE
+from cantata.speech_input.smart_turn import weights
 from cantata_bench.asr import word_error_rate
 
 from .judges.speech import transcribe

@@ -15,7 +15,7 @@ import av
 import numpy as np
 import pytest
 
-from cantata.plugins import installed_plugins
+from cantata.config.plugins import installed_plugins
 from cantata_bench.asr import word_error_rate
 from cantata_models.solo.speaker_features import Samples, speaker_vector
 from timed import timed

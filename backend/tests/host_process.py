@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import namespaces
-from cantata.cluster.address import Address
-from cantata.cluster.key import KEY_VARIABLE
+from cantata.distributed.address import Address
+from cantata.distributed.key import KEY_VARIABLE
 
 KEY = "a key of thirty-two bytes, about"
 END_S = 30.0

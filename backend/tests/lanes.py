@@ -157,7 +157,7 @@ turnstile = pytest.StashKey[Turnstile]()
 COMPUTING = 3
 """Workers, for two cores. If there are more, the last runs only units of `_SERVERS` and ends with
 them; the others run such a unit only when no other is left."""
-_SERVERS = ("backend/tests/unit/api/", "backend/tests/unit/cluster/")
+_SERVERS = ("backend/tests/unit/api/", "backend/tests/unit/distributed/")
 """Folders of tests of servers without a model, which compute for a third of their time."""
 _WAITING = ("backend/tests/integration/", *_SERVERS)
 """Folders of tests of running servers."""

@@ -17,15 +17,15 @@ import uvloop
 from fastapi import FastAPI
 
 from cantata.api.app import create_app, mount_pages
-from cantata.api.lifecycle import Phase
-from cantata.api.listening import get_url, listen
-from cantata.api.serve import make_server
-from cantata.api.server_config import ServerOptions, build_settings
+from cantata.api.server.lifecycle import Phase
+from cantata.api.server.listening import get_url, listen
+from cantata.api.server.serve import make_server
+from cantata.api.server.server_config import ServerOptions, build_settings
 from cantata.config import load_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.model.plugin import ModelPlugin
 from cantata.pipeline.plan import ServicePlan, plan_services, preload_stages
 from cantata.pipeline.service import create_service
-from cantata.plugins import LocatedModel
 
 START_DEADLINE_S = 240.0
 

@@ -22,11 +22,11 @@ import httpx
 import psutil
 
 from cantata.config import load_deployment
+from cantata.config.plugins import locate
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.conversation import ChatBuilder
-from cantata.plugins import locate
 from cantata_bench.answers import QUESTION, ROUNDS, TIMEOUT_S, Answered, ask
 from cantata_bench.baseline import BarePipeline, Step, load_stages
 from cantata_bench.first_packet import serving

@@ -16,13 +16,13 @@ from statistics import median
 import numpy as np
 
 from cantata.config import Deployment, load_deployment
+from cantata.config.plugins import LocatedModel, locate
 from cantata.contract.data.chunks import Chunk, Codes, Image, Payload, Pcm, Progress
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.model.pipeline import CLIENT, CODES, PipelineSpec
 from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.process.stage import Stage
-from cantata.plugins import LocatedModel, locate
 from cantata.stages.process.exchange import UNLIMITED_CREDIT
 from cantata.stages.process.launch import build_stage, settle_threads
 from cantata.stages.process.measuring import frames_in

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 import yaml
 
-from cantata.plugins import locate
+from cantata.config.plugins import locate
 from cantata_bench.server import RunningServer, running_server
 from cantata_bench.tables import table
 

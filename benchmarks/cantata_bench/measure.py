@@ -11,9 +11,9 @@ import httpx
 import yaml
 
 from cantata.config import CodecDeployment, Deployment, load_deployment
+from cantata.config.plugins import locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plugin import ModelPlugin
-from cantata.plugins import locate
 from cantata_bench.baseline import measure_floor
 from cantata_bench.client import Target
 from cantata_bench.interleave import Patience, in_turns

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from pydantic import Field
 
+from cantata.config.plugins import locate
 from cantata.contract.data.errors import ConfigError
-from cantata.plugins import locate
 from cantata_bench.first_packet import ROUNDS, TEXT, Heard, hear_rounds, serving
 from cantata_bench.machine import describe_machine
 from cantata_bench.results import Frozen

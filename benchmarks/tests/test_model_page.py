@@ -13,8 +13,8 @@ from fake_picture import DRAWING
 from fake_service import eventually
 from live_server import Server
 
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.request import PipelineRequest
-from cantata.plugins import LocatedModel
 from cantata_bench.baseline import BarePipeline
 from cantata_bench.model_page.bare import run_round
 from cantata_bench.model_page.measure import Figures, Row, Settings, ask_rounds, measure

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from live_server import Server
 
+from cantata.config.plugins import installed_plugins
 from cantata.contract.data.errors import ConfigError
-from cantata.plugins import installed_plugins
 from cantata_bench.first_packet import ROUNDS, Heard, hear_rounds
 from cantata_bench.reference_compare import (
     SCRIPT,

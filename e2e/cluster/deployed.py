@@ -16,7 +16,7 @@ import httpx
 import psutil
 import yaml
 
-from cantata.plugins import locate
+from cantata.config.plugins import locate
 from e2e.cluster.listeners import Audience
 from e2e.cluster.ray_cluster import RayCluster, comes_true
 

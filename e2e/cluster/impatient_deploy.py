@@ -6,8 +6,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cantata.cluster.ray import serve_api
 from cantata.deploying.deploy import DeployOptions, deploy
+from cantata.distributed.ray import serve_api
 
 DOWN_AFTER_S = 5.0
 

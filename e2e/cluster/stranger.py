@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, field
 import grpc
 import httpx
 
-from cantata.cluster.address import Address
-from cantata.cluster.key import LinkKey
-from cantata.cluster.link.connecting import connect
-from cantata.cluster.link.errors import LinkLost
+from cantata.distributed.address import Address
+from cantata.distributed.key import LinkKey
+from cantata.distributed.link.connecting import connect
+from cantata.distributed.link.errors import LinkLost
 
 LIMIT_S = 10.0
 PATHS = ("/", "/health", "/metrics", "/api/version", "/api/v0/nodes", "/api/local_raylet_healthz")

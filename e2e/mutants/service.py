@@ -70,7 +70,7 @@ SERVICE = (
     Mutant(
         "key-not-checked",
         "any API key is accepted",
-        "backend/cantata/api/security.py",
+        "backend/cantata/api/access/security.py",
         "if is_trusted(scope) or self._is_open(scope):",
         "if labels or True:",
         ("backend/tests/unit/api/test_security.py",),

@@ -11,15 +11,14 @@ from importlib.metadata import EntryPoint, entry_points
 from fastapi import FastAPI
 
 from cantata import __version__
-from cantata.api import errors, security
+from cantata.api import errors
+from cantata.api.access import security
 from cantata.api.adapters.mount import mount_adapters
-from cantata.api.bodies import EncodingMiddleware, UnreadBodyMiddleware
 from cantata.api.context import ApiContext
-from cantata.api.drain import DrainMiddleware
-from cantata.api.lifecycle import ServiceLifecycle
-from cantata.api.overload import OverloadMiddleware
-from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
-from cantata.api.request_line import RequestLineMiddleware
+from cantata.api.http.bodies import EncodingMiddleware, UnreadBodyMiddleware
+from cantata.api.http.overload import OverloadMiddleware
+from cantata.api.http.request_id import BodyLimitMiddleware, RequestIdMiddleware
+from cantata.api.http.request_line import RequestLineMiddleware
 from cantata.api.routes import (
     chat,
     health,
@@ -32,17 +31,19 @@ from cantata.api.routes import (
     voices,
 )
 from cantata.api.routing import add_routes
+from cantata.api.server.drain import DrainMiddleware
+from cantata.api.server.lifecycle import ServiceLifecycle
 from cantata.api.settings import ReferenceSettings, ServerSettings
 from cantata.contract.image_service import ImageService
 from cantata.media.fetching import Fetcher
 from cantata.media.loading import MediaLoader
 from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
-from cantata.realtime.cascade import Cascade
 from cantata.references.reader import ReferenceReader
 from cantata.references.shared import SharedVoiceStore
 from cantata.references.store import VoiceStore
 from cantata.references.stored import Voices
+from cantata.speech_input.cascade import Cascade
 
 logger = logging.getLogger(__name__)
 

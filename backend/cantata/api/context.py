@@ -10,8 +10,8 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from cantata.api.chat.transcripts import Transcripts
-from cantata.api.drain import Drain
-from cantata.api.lifecycle import ServiceLifecycle
+from cantata.api.server.drain import Drain
+from cantata.api.server.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
 from cantata.contract.catalogue import IMAGE_MODEL_ALIASES
 from cantata.contract.chat_service import ChatModel
@@ -20,9 +20,9 @@ from cantata.contract.image_service import ImageModel, ImageService
 from cantata.contract.service import ServedModel
 from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
-from cantata.realtime.cascade import Cascade
 from cantata.references.reader import ReferenceReader
 from cantata.references.stored import Voices
+from cantata.speech_input.cascade import Cascade
 
 
 @dataclass(frozen=True, slots=True)

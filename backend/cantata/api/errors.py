@@ -21,9 +21,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from cantata.api.field_paths import get_field, place_in
-from cantata.api.lifecycle import NotReady
-from cantata.api.request_id import REQUEST_ID_HEADER, get_request_id
+from cantata.api.http.request_id import REQUEST_ID_HEADER, get_request_id
 from cantata.api.schemas import ErrorBody, ErrorDetail
+from cantata.api.server.lifecycle import NotReady
 from cantata.contract.data.errors import (
     CantataError,
     Forbidden,

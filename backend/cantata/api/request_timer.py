@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, TypeVar
 
+from cantata.api.http.streamed_response import ClientStalled
 from cantata.api.playback import SimulatedPlayback
-from cantata.api.streamed_response import ClientStalled
 from cantata.api.timeline import build_timeline
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.errors import (

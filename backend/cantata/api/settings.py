@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cantata.api.api_keys import ApiKeys
+from cantata.api.access.api_keys import ApiKeys
 from cantata.media.fetching import FetchLimits
 from cantata.media.request_media import MediaLimits
-from cantata.realtime.settings import RealtimeSettings
 from cantata.references.stored import StoreLimits
+from cantata.speech_input.settings import RealtimeSettings
 
 ANY_ORIGIN = "*"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpokenWord
-from cantata.markup import spoken_text
+from cantata.text import spoken_text
 
 FORMATS = (".json", ".srt", ".vtt")
 MAX_CAPTION_CHARACTERS = 84

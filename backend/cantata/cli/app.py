@@ -223,7 +223,7 @@ def serve(
     from rich.console import Console
 
     _configure_logging(log_level, log_format)
-    from cantata.api import server_config
+    from cantata.api.server import server_config
     from cantata.serving import server
 
     options = server_config.ServerOptions(

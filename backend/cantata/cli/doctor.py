@@ -154,7 +154,7 @@ def check_numa(found: bool) -> Check:
 
 def check_weights() -> list[Check]:
     """Every plug-in loads, and what ships with it is there."""
-    from cantata.plugins import installed_plugins
+    from cantata.config.plugins import installed_plugins
 
     try:
         plugins = installed_plugins()

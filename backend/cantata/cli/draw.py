@@ -170,7 +170,7 @@ def embedded_painter() -> str:
     Raises:
         ConfigError: there is none.
     """
-    from cantata.plugins import installed_plugins
+    from cantata.config.plugins import installed_plugins
 
     for name, plugin in sorted(installed_plugins().items()):
         if plugin.embedded_checkpoint and plugin.load_image_builder:

@@ -216,7 +216,7 @@ class ServedModel(Protocol):
         more_text: AsyncIterator[str] | None = None,
     ) -> AbstractAsyncContextManager[Utterance]:
         """Speak one text; `request.voice` is one of `voices`' ids. `[pause 1.5s]` in the text is
-        that much silence (see `cantata.markup`), unless the text is still arriving or the model
+        that much silence (see `cantata.text`), unless the text is still arriving or the model
         makes pauses itself.
 
         Leaving the context, at the end as well as on an error or a cancellation, returns only

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cantata.cluster.directory import ReplicaDirectory
-from cantata.cluster.edge.service import RemoteService
-from cantata.cluster.key import LinkKey
-from cantata.cluster.ray.authentication import link_secret
+from cantata.distributed.directory import ReplicaDirectory
+from cantata.distributed.edge.service import RemoteService
+from cantata.distributed.key import LinkKey
+from cantata.distributed.ray.authentication import link_secret
 from cantata.utils.logs import LogFormat
 
 if TYPE_CHECKING:
-    from cantata.api.server_config import ServerOptions
+    from cantata.api.server.server_config import ServerOptions
     from cantata.contract.image_service import ImageService
 
 

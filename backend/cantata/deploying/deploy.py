@@ -7,12 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cantata.cluster.ray.arguments import DIRECTORY, EDGES, EdgeArguments, ModelArguments, as_plain
-from cantata.cluster.ray.authentication import check_authentication
-from cantata.cluster.ray.manifests import as_yaml, kubernetes, serve_config
 from cantata.config import Dtype
 from cantata.contract.data.errors import NotInstalled
 from cantata.deploying.serve_config import describe_edges, describe_models
+from cantata.distributed.ray.arguments import (
+    DIRECTORY,
+    EDGES,
+    EdgeArguments,
+    ModelArguments,
+    as_plain,
+)
+from cantata.distributed.ray.authentication import check_authentication
+from cantata.distributed.ray.manifests import as_yaml, kubernetes, serve_config
 from cantata.serving.options import Form
 
 
@@ -68,7 +74,7 @@ def deploy(options: DeployOptions, show: Callable[[str], None]) -> None:
     """
     edges, models, address = _described(options)
     join(address)
-    from cantata.cluster.ray import applications, serve_api
+    from cantata.distributed.ray import applications, serve_api
 
     names = ", ".join(model.name for model in models)
     if serve_api.running() & {model.application for model in models}:
@@ -99,7 +105,7 @@ def join(address: str) -> None:
     """
     check_authentication(os.environ, "this command")
     try:
-        from cantata.cluster.ray import serve_api
+        from cantata.distributed.ray import serve_api
     except ImportError as error:
         raise NotInstalled("a cluster needs Ray: pip install 'cantata[ray]'") from error
     serve_api.connect(address)

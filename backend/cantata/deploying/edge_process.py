@@ -14,13 +14,13 @@ from typing import Any
 import uvloop
 from rich.console import Console
 
-from cantata.api import server_config
-from cantata.cluster.address import Address
-from cantata.cluster.ray.arguments import EdgeArguments, read_arguments
-from cantata.cluster.ray.hosting import connect_actor, hosted
+from cantata.api.server import server_config
 from cantata.config import ConversationDeployment
 from cantata.contract.data.errors import CantataError
 from cantata.deploying.cluster_source import ModelsOnCluster
+from cantata.distributed.address import Address
+from cantata.distributed.ray.arguments import EdgeArguments, read_arguments
+from cantata.distributed.ray.hosting import connect_actor, hosted
 from cantata.serving import server
 from cantata.utils.logs import LogFormat, configure_logging
 

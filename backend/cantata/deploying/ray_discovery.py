@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cantata.cluster.address import Address
-from cantata.cluster.ray.arguments import DIRECTORY, as_plain
-from cantata.cluster.ray.membership import ANNOUNCE_EVERY_S, from_plain
 from cantata.config import Dtype
 from cantata.deploying.cluster_source import ModelsOnCluster
 from cantata.deploying.deploy import join
 from cantata.deploying.serve_config import describe_models
+from cantata.distributed.address import Address
+from cantata.distributed.ray.arguments import DIRECTORY, as_plain
+from cantata.distributed.ray.membership import ANNOUNCE_EVERY_S, from_plain
 from cantata.serving.server import with_conversation
 
 if TYPE_CHECKING:
-    from cantata.api.server_config import ServerOptions
+    from cantata.api.server.server_config import ServerOptions
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class PolledDirectory:
 
     async def watch(self) -> AsyncIterator[frozenset[Address]]:
         """As `ReplicaDirectory.watch`."""
-        from cantata.cluster.ray.serve_api import DirectoryGone, DirectoryHandle
+        from cantata.distributed.ray.serve_api import DirectoryGone, DirectoryHandle
 
         directory, known = DirectoryHandle(), frozenset[str]()
         while True:
@@ -75,7 +75,7 @@ class ModelsOnRay(ModelsOnCluster):
         """Submit the models, unless they run there: `cantata deploy` upgrades."""
         models, for_edges = describe_models(*self._named)
         join(self._address)
-        from cantata.cluster.ray import applications, serve_api
+        from cantata.distributed.ray import applications, serve_api
 
         there = serve_api.running()
         built = {

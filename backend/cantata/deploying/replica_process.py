@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 import yaml
 
-from cantata.cluster.address import Address
-from cantata.cluster.key import KEY_VARIABLE
-from cantata.cluster.ray.arguments import ModelArguments, read_arguments
-from cantata.cluster.ray.authentication import link_secret
-from cantata.cluster.ray.hosting import Actor, connect_actor, hosted
 from cantata.contract.data.errors import CantataError
+from cantata.distributed.address import Address
+from cantata.distributed.key import KEY_VARIABLE
+from cantata.distributed.ray.arguments import ModelArguments, read_arguments
+from cantata.distributed.ray.authentication import link_secret
+from cantata.distributed.ray.hosting import Actor, connect_actor, hosted
 from cantata.serving.replica import ReplicaOptions, run_replica
 from cantata.utils.logs import LogFormat, configure_logging
 
 if TYPE_CHECKING:
-    from cantata.cluster.replica.host import ReplicaHost
+    from cantata.distributed.replica.host import ReplicaHost
 
 logger = logging.getLogger(__name__)
 

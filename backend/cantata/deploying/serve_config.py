@@ -8,10 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from cantata.cluster.ray.arguments import EdgeArguments, ModelArguments
 from cantata.config import ConversationDeployment, Dtype
 from cantata.config.cluster import ClusterOptions
 from cantata.contract.data.errors import ConfigError
+from cantata.distributed.ray.arguments import EdgeArguments, ModelArguments
 from cantata.pipeline.plan import ServicePlan, find_services
 
 

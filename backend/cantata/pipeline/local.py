@@ -22,6 +22,7 @@ from cantata.config import (
     StageDeployment,
     load_deployment,
 )
+from cantata.config.plugins import LocatedModel, locate
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.request import SpeechRequest
@@ -29,10 +30,9 @@ from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
 from cantata.contract.voices import find_voice, with_aliases
-from cantata.markup import Pause
 from cantata.pipeline.devices import check_devices
 from cantata.pipeline.utterance import TextSegment, check_length, plan_utterance, spoken_words
-from cantata.plugins import LocatedModel, locate
+from cantata.text import Pause
 from cantata.utils.logs import new_work_id
 
 

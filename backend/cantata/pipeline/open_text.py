@@ -12,10 +12,10 @@ from cantata.contract.data.errors import CantataError, ChunkTimeout
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.model.plugin import TextFeed
 from cantata.contract.service import SpeechChunk
-from cantata.markup import ArrivingMarkup, is_silent
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.output_stream import OpenRequest
 from cantata.pipeline.time_stretch import time_stretch
+from cantata.text import ArrivingMarkup, is_silent
 
 
 class OpenText:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cantata.config import Deployment, Dtype, StageDeployment, load_deployment
+from cantata.config.plugins import LocatedModel, embedded_models, locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageSpec
 from cantata.pipeline.devices import check_devices
 from cantata.pipeline.spawning import preload
-from cantata.plugins import LocatedModel, embedded_models, locate
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
 from cantata.contract.voices import find_voice, with_aliases
-from cantata.markup import Pause
 from cantata.pipeline.continuation_history import ContinuationHistory
 from cantata.pipeline.open_text import OpenText, speak_open_text
 from cantata.pipeline.orchestrator import Orchestrator
@@ -31,6 +30,7 @@ from cantata.pipeline.utterance import (
     spoken_words,
 )
 from cantata.scheduling.admission import AdmissionPermit
+from cantata.text import Pause
 from cantata.utils.logs import new_work_id
 
 WARM_UP_CHUNKS = 3

@@ -10,7 +10,7 @@ from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.service import SpokenWord
-from cantata.markup import Passage, Pause, read_markup, with_pauses_inside
+from cantata.text import Passage, Pause, read_markup, with_pauses_inside
 
 WORDLESS_S = 0.2
 """The silence that a text without words is."""

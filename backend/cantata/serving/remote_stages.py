@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cantata.cluster.key import read_key
+from cantata.distributed.key import read_key
 
 if TYPE_CHECKING:
     from cantata.pipeline.plan import ServicePlan
@@ -28,6 +28,6 @@ def remote_stages_factory(
     """
     if not any(plan.deployment.hosts for plan in plans):
         return None
-    from cantata.cluster.stages.pipeline import StagesOnHosts
+    from cantata.distributed.stages.pipeline import StagesOnHosts
 
     return partial(StagesOnHosts, key=read_key(key_file))

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cantata.cluster.address import Address
-from cantata.cluster.key import check_key, read_key
-from cantata.cluster.link.connecting import get_address, listen
+from cantata.distributed.address import Address
+from cantata.distributed.key import check_key, read_key
+from cantata.distributed.link.connecting import get_address, listen
 from cantata.serving.shutdown import run_until, stop_on_signals
 from cantata.utils.garbage_collection import configure_gc
 from cantata.utils.logs import LogFormat
 
 if TYPE_CHECKING:
-    from cantata.cluster.replica.host import ReplicaHost
     from cantata.config import Dtype
+    from cantata.distributed.replica.host import ReplicaHost
     from cantata.pipeline.plan import ServicePlan
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def make_host(
 
     Args:
         plans: of `cantata.pipeline.plan.plan_services`.
-        listener: of `cantata.cluster.link.connecting.listen`.
+        listener: of `cantata.distributed.link.connecting.listen`.
         key_file: of the key that edges must have, and stage hosts; None: it is in the environment.
         log_format: of the stage processes.
 
@@ -57,8 +57,8 @@ def make_host(
         ConfigError: a checkpoint is not valid, two models have the same name, or the address of a
             stage's host is none.
     """
-    from cantata.cluster.identity import hash_identity
-    from cantata.cluster.replica.host import ReplicaHost
+    from cantata.distributed.identity import hash_identity
+    from cantata.distributed.replica.host import ReplicaHost
     from cantata.pipeline.service import create_service
     from cantata.serving.remote_stages import remote_stages_factory
 

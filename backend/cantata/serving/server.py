@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from rich.console import Console
 
-    from cantata.api.server_config import ServerOptions
-    from cantata.cluster.address import Address
+    from cantata.api.server.server_config import ServerOptions
     from cantata.config import ConversationDeployment, Dtype
     from cantata.contract.image_service import ImageService
+    from cantata.distributed.address import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ class ModelsOnReplicas:
 
     def prepare(self, options: ServerOptions) -> ServerOptions:
         """Read the addresses and the key."""
-        from cantata.cluster.address import Address
-        from cantata.cluster.key import check_key, read_key
+        from cantata.distributed.address import Address
+        from cantata.distributed.key import check_key, read_key
 
         self._addresses = [Address.parse(name) for name in self._named]
         self._key = read_key(self._key_file)
@@ -141,8 +141,8 @@ class ModelsOnReplicas:
 
     def service(self, log_format: LogFormat) -> ImageService:
         """Over links."""
-        from cantata.cluster.directory import StaticDirectory
-        from cantata.cluster.edge.service import RemoteService
+        from cantata.distributed.directory import StaticDirectory
+        from cantata.distributed.edge.service import RemoteService
 
         return RemoteService(StaticDirectory(self._addresses), self._key)
 
@@ -175,8 +175,8 @@ async def serve(
     """
     from rich.panel import Panel
 
-    from cantata.api.listening import get_url
-    from cantata.api.server_config import build_settings
+    from cantata.api.server.listening import get_url
+    from cantata.api.server.server_config import build_settings
 
     listener = _listen(listening.host, listening.port, shared=listening.shared)
     with listener:
@@ -189,7 +189,7 @@ async def serve(
             wyoming = _listen_wyoming(wyoming_host, listening.wyoming_port)
         # What was prepared takes seconds; so do these imports.
         from cantata.api.app import create_app, mount_pages
-        from cantata.api.serve import serve as serve_app
+        from cantata.api.server.serve import serve as serve_app
 
         web_app = create_app(source.service(log_format), settings, wyoming=wyoming)
         console.print(source.status, highlight=False)
@@ -212,7 +212,7 @@ def _why_not(web_app: FastAPI) -> str:
 
 
 def _listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    from cantata.api.listening import bound, listen
+    from cantata.api.server.listening import bound, listen
 
     try:
         return bound(host, port, shared=True) if shared else listen(host, port)

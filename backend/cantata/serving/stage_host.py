@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cantata.cluster.address import Address
-from cantata.cluster.key import check_key, read_key
-from cantata.cluster.link.connecting import listen
+from cantata.distributed.address import Address
+from cantata.distributed.key import check_key, read_key
+from cantata.distributed.link.connecting import listen
 from cantata.serving.shutdown import run_until, stop_on_signals
 from cantata.utils.logs import LogFormat
 
@@ -50,9 +50,9 @@ async def run_stage_host(
         from cantata.ipc import fork_server
 
         fork_server.begin()  # it imports torch while this process waits for its first server
-        from cantata.cluster.stages.host.host import StageHost
-        from cantata.cluster.stages.host.pipeline import StageLogs
-        from cantata.plugins import installed_plugins
+        from cantata.config.plugins import installed_plugins
+        from cantata.distributed.stages.host.host import StageHost
+        from cantata.distributed.stages.host.pipeline import StageLogs
 
         logs = StageLogs(logging.getLogger().getEffectiveLevel(), options.log_format)
         host = StageHost(installed_plugins() if plugins is None else plugins, listener, key, logs)

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cantata.api.listening import listen
+from cantata.api.server.listening import listen
 from tiny_talker.checkpoint import save_tiny_checkpoint
 
 pytestmark = pytest.mark.integration

@@ -20,7 +20,7 @@ import pytest
 import pytest_asyncio
 
 from callers import TRANSPORTS, Caller
-from cantata.api import encoder
+from cantata.api.speech import encoder
 from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.request import PipelineRequest, SpeechRequest

@@ -15,12 +15,12 @@ import pytest
 import pytest_asyncio
 
 from cantata.api.app import create_app
-from cantata.api.listening import get_url, listen
-from cantata.api.serve import make_server
+from cantata.api.server.listening import get_url, listen
+from cantata.api.server.serve import make_server
 from cantata.config import load_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import LocatedModel
 from sounds import wav
 from talking import speech, talker
 from tiny_talker.checkpoint import save_tiny_checkpoint

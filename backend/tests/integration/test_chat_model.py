@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from cantata.config import load_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.chat_service import AnswerEvent, FinishReason, TextDelta, TextEnd
 from cantata.contract.data.chat import AudioPart, CallStarted, ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
@@ -19,7 +20,6 @@ from cantata.contract.service import SpeechChunk
 from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import LocatedModel
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.omni import PLUGIN, SPEAKERS
 

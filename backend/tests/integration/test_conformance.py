@@ -16,17 +16,17 @@ import pytest_asyncio
 import yaml
 from numpy.typing import NDArray
 
-from cantata.cluster.key import LinkKey
-from cantata.cluster.stages.pipeline import StagesOnHosts
 from cantata.config import load_deployment
+from cantata.config.plugins import LocatedModel, installed_plugins
 from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk, SpokenWord
+from cantata.distributed.key import LinkKey
+from cantata.distributed.stages.pipeline import StagesOnHosts
 from cantata.pipeline.local import local_model
 from cantata.pipeline.plan import ServicePlan, plan_service
 from cantata.pipeline.served_model import PipelineModel
 from cantata.pipeline.service import PipelineService, create_service
-from cantata.plugins import LocatedModel, installed_plugins
 from host_process import KEY
 from stage_hosts import spread_over, stage_host
 from tiers import LONG

@@ -12,13 +12,13 @@ import pytest
 import pytest_asyncio
 
 from cantata.config import parse_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.pictures import ImageRequest
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import LocatedModel
 from tiny_painter.plugin import PLUGIN, save_tiny_painter
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

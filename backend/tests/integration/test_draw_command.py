@@ -12,7 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from cantata.cli.app import app
-from cantata.plugins import LocatedModel
+from cantata.config.plugins import LocatedModel
 from images_and_videos import image_file, quarters
 from tiny_painter.plugin import PLUGIN, save_tiny_painter
 

@@ -13,12 +13,12 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.config import load_deployment
+from cantata.config.plugins import LocatedModel, installed_plugins
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.pictures import ImageRequest
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import LocatedModel, installed_plugins
 from tiny_painter.idle import assert_idle
 from tiny_painter.plugin import PLUGIN as TINY_PAINTER
 

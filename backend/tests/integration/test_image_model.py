@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from cantata.config import load_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import (
     CantataError,
@@ -23,7 +24,6 @@ from cantata.contract.data.pictures import ImageRequest
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import LocatedModel
 from tiny_painter.idle import assert_idle, until_free
 from tiny_painter.plugin import PLUGIN, SLOW_S, save_tiny_painter
 

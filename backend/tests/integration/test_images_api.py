@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cantata.api.app import create_app
-from cantata.api.listening import get_url, listen
-from cantata.api.serve import make_server
+from cantata.api.server.listening import get_url, listen
+from cantata.api.server.serve import make_server
 from cantata.config import load_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data import chunks
 from cantata.contract.data.pictures import ImageRequest
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import LocatedModel
 from images_and_videos import image_file, quarters
 from tiny_painter.plugin import PLUGIN, save_tiny_painter
 

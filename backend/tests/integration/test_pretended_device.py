@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from cantata.config.plugins import installed_plugins, locate, resolve
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.model.codec import BlockDecoder, CodeDecoder, ConditionedDecoder
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
-from cantata.plugins import installed_plugins, locate, resolve
 from pretended_device import Move, device, pretended
 from threads import threads
 

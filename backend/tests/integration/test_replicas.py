@@ -19,13 +19,13 @@ import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 import namespaces
-from cantata.cluster.directory import StaticDirectory
-from cantata.cluster.edge.load_balancer import affinity_match, affinity_target
-from cantata.cluster.edge.service import RemoteService
-from cantata.cluster.edge.waiting import MAX_WAIT_S
-from cantata.cluster.key import LinkKey
 from cantata.contract.data.errors import ReplicaLost, StageDied
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
+from cantata.distributed.directory import StaticDirectory
+from cantata.distributed.edge.load_balancer import affinity_match, affinity_target
+from cantata.distributed.edge.service import RemoteService
+from cantata.distributed.edge.waiting import MAX_WAIT_S
+from cantata.distributed.key import LinkKey
 from cantata.metrics import Metrics
 from host_process import KEY, HostProcess, process_on_host
 from stall_free_clock import a_clock_that_leaves_out_stalls

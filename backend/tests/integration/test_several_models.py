@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from cantata.config import load_deployment, parse_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import ConfigError, ModelNotFound, StageDied, StartFailed
 from cantata.contract.data.pictures import ImageRequest
@@ -19,7 +20,6 @@ from cantata.contract.data.request import SpeechRequest
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import PipelineService, create_service
-from cantata.plugins import LocatedModel
 from tiny_painter.plugin import PLUGIN as PAINTER
 from tiny_painter.plugin import save_tiny_painter
 from tiny_talker.checkpoint import save_tiny_checkpoint

@@ -14,14 +14,14 @@ import pytest
 import pytest_asyncio
 from numpy.typing import NDArray
 
-from cantata.cluster.key import LinkKey
-from cantata.cluster.stages.pipeline import StagesOnHosts
 from cantata.config import parse_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.errors import StageDied
 from cantata.contract.data.request import PipelineRequest
+from cantata.distributed.key import LinkKey
+from cantata.distributed.stages.pipeline import StagesOnHosts
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.plan import ServicePlan
-from cantata.plugins import LocatedModel
 from host_process import KEY, HostProcess
 from stage_hosts import placed, stage_host
 from tiny_talker.checkpoint import save_tiny_checkpoint

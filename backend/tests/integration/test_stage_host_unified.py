@@ -12,16 +12,16 @@ import pytest
 import pytest_asyncio
 from numpy.typing import NDArray
 
-from cantata.cluster.key import LinkKey
-from cantata.cluster.stages.pipeline import StagesOnHosts
 from cantata.config import load_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.chat_service import TextDelta
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
+from cantata.distributed.key import LinkKey
+from cantata.distributed.stages.pipeline import StagesOnHosts
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import PipelineService, create_service
-from cantata.plugins import LocatedModel
 from host_process import KEY, HostProcess
 from stage_hosts import placed, stage_host
 from tiny_painter.idle import assert_idle

@@ -20,15 +20,15 @@ import pytest
 import pytest_asyncio
 
 import namespaces
-from cantata.cluster.key import LinkKey
-from cantata.cluster.stages import pipeline as pipeline_module
-from cantata.cluster.stages.pipeline import StagesOnHosts
 from cantata.config import parse_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.errors import StageDied
 from cantata.contract.data.request import SpeechRequest
+from cantata.distributed.key import LinkKey
+from cantata.distributed.stages import pipeline as pipeline_module
+from cantata.distributed.stages.pipeline import StagesOnHosts
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import PipelineService, create_service
-from cantata.plugins import LocatedModel
 from host_process import KEY, HostProcess
 from stage_hosts import placed, stage_host
 from stall_free_clock import a_clock_that_leaves_out_stalls

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cantata import plugins
-from cantata.config import load_deployment
+from cantata.config import load_deployment, plugins
+from cantata.config.plugins import LocatedModel, embedded_models, installed_plugins, locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import SpeechRequest
 from cantata.pipeline import spawning
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import LocatedModel, embedded_models, installed_plugins, locate
 from tiny_voice.onnx_file import write_voice
 from tiny_voice.plugin import PLUGIN
 

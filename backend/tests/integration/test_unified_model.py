@@ -12,6 +12,7 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.config import load_deployment
+from cantata.config.plugins import LocatedModel
 from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.chunks import Image
@@ -21,7 +22,6 @@ from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import PipelineService, create_service
-from cantata.plugins import LocatedModel
 from tiny_painter.idle import assert_idle, until_free
 from tiny_painter.plugin import save_tiny_painter
 from tiny_painter.scribe import MAX_TOKENS, PLUGIN

@@ -10,7 +10,7 @@ import logging
 import sys
 from pathlib import Path
 
-from cantata.api.listening import listen
+from cantata.api.server.listening import listen
 from cantata.config import parse_deployment
 from cantata.pipeline.orchestrator import Orchestrator
 from tiny_talker.plugin import PIPELINE

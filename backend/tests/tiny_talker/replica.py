@@ -12,12 +12,12 @@ import signal
 import sys
 from pathlib import Path
 
-from cantata.cluster.address import Address
-from cantata.cluster.identity import hash_identity
-from cantata.cluster.key import read_key
-from cantata.cluster.link.connecting import listen
-from cantata.cluster.replica.host import ReplicaHost
 from cantata.config import parse_deployment
+from cantata.distributed.address import Address
+from cantata.distributed.identity import hash_identity
+from cantata.distributed.key import read_key
+from cantata.distributed.link.connecting import listen
+from cantata.distributed.replica.host import ReplicaHost
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.served_model import PipelineModel
 from cantata.pipeline.service import PipelineService

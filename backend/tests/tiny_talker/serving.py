@@ -13,8 +13,8 @@ from socket import SO_SNDBUF, SOL_SOCKET
 from fastapi import FastAPI
 
 from cantata.api.app import create_app
-from cantata.api.listening import get_url, listen
-from cantata.api.serve import make_server
+from cantata.api.server.listening import get_url, listen
+from cantata.api.server.serve import make_server
 from cantata.config import parse_deployment
 from cantata.contract.model.pipeline import PipelineSpec
 from cantata.pipeline.orchestrator import Orchestrator

@@ -11,7 +11,7 @@ import logging
 import sys
 from dataclasses import replace
 
-from cantata.plugins import installed_plugins
+from cantata.config.plugins import installed_plugins
 from cantata.serving.stage_host import StageHostOptions, run_stage_host
 from cantata.utils.logs import LogFormat, configure_logging
 from tiny_painter import scribe

@@ -10,21 +10,21 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cantata.api.server_config import build_settings
+from cantata.api.server.server_config import build_settings
 from cantata.cli.app import app
-from cantata.cluster.ray.arguments import (
+from cantata.config import Deployment, parse_deployment
+from cantata.config.cluster import ClusterOptions
+from cantata.config.plugins import locate
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.deploying.edge_process import operator_options
+from cantata.distributed.ray.arguments import (
     EdgeArguments,
     ModelArguments,
     as_plain,
     read_arguments,
 )
-from cantata.config import Deployment, parse_deployment
-from cantata.config.cluster import ClusterOptions
-from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
-from cantata.deploying.edge_process import operator_options
-from cantata.plugins import locate
-from cantata.realtime.settings import Endpoint
+from cantata.speech_input.settings import Endpoint
 
 PIPELINE = PipelineSpec(
     stages=(
@@ -185,8 +185,8 @@ def test_ray_without_a_token_is_refused_before_anything_else(
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     # As in a process that has not imported Ray before.
-    monkeypatch.setitem(sys.modules, "cantata.cluster.ray.serve_api", None)
-    monkeypatch.delattr("cantata.cluster.ray.serve_api", raising=False)
+    monkeypatch.setitem(sys.modules, "cantata.distributed.ray.serve_api", None)
+    monkeypatch.delattr("cantata.distributed.ray.serve_api", raising=False)
     file = str(deployment_file(tmp_path, {}))
     code, output = deploy(file, "--model", SHIPPED.name)
     assert code == 1

@@ -9,7 +9,7 @@ import torch
 
 from cantata.cli import doctor_model
 from cantata.cli.doctor import Verdict
-from cantata.plugins import embedded_models, locate
+from cantata.config.plugins import embedded_models, locate
 from cantata.stages.codec import room
 from running_sum import RunningSumDecoder
 

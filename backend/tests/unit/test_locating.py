@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from cantata.config.plugins import ENTRY_POINT_GROUP, LocatedModel, installed_plugins, locate
 from cantata.contract.data.errors import ConfigError
-from cantata.plugins import ENTRY_POINT_GROUP, LocatedModel, installed_plugins, locate
 from tiny_painter.scribe import PLUGIN as SCRIBE
 
 
@@ -98,7 +98,7 @@ def offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., No
         (tmp_path / package / "no_model").mkdir()
         (tmp_path / package / "no_model" / "__init__.py").touch()
         points = [EntryPoint("any", value, ENTRY_POINT_GROUP) for value in (package, *more)]
-        monkeypatch.setattr("cantata.plugins.entry_points", lambda group: points)
+        monkeypatch.setattr("cantata.config.plugins.entry_points", lambda group: points)
 
     return offer
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import TextSpan
-from cantata.markup import (
+from cantata.text import (
     ArrivingMarkup,
     Passage,
     markup_spans,

@@ -10,9 +10,9 @@ import torch
 from torch.nn import functional
 
 from cantata.cli import doctor
+from cantata.config.plugins import installed_plugins
 from cantata.contract.model.numerics import NumericsReport, differing_counts
 from cantata.contract.model.row_products import RowLinear, is_packed
-from cantata.plugins import installed_plugins
 from fewer_instructions import run_again, with_fewer_instructions
 
 

@@ -12,8 +12,8 @@ from cantata.contract.data.chunks import WordTiming
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata.contract.service import SpokenWord
-from cantata.markup import Passage, Pause
 from cantata.pipeline.utterance import WORDLESS_S, TextSegment, plan_utterance, spoken_words
+from cantata.text import Passage, Pause
 
 
 class SentenceBuilder:

@@ -20,18 +20,18 @@ from typing import Any, cast
 import numpy as np
 import uvloop
 
-from cantata.cluster.address import Address
-from cantata.cluster.key import NO_KEY
-from cantata.cluster.link.connecting import connect, get_address, listen, shake_hands
-from cantata.cluster.link.heartbeat import Heartbeat
-from cantata.cluster.link.hello import Side
-from cantata.cluster.link.link import Link
-from cantata.cluster.link.stream import Stream
-from cantata.cluster.messages import FrameKind, Sound
-from cantata.cluster.serialization import decode, encode
 from cantata.contract.data.chunks import Chunk, Pcm, WordTiming
 from cantata.contract.process.messages import Output
 from cantata.contract.service import SpokenWord
+from cantata.distributed.address import Address
+from cantata.distributed.key import NO_KEY
+from cantata.distributed.link.connecting import connect, get_address, listen, shake_hands
+from cantata.distributed.link.heartbeat import Heartbeat
+from cantata.distributed.link.hello import Side
+from cantata.distributed.link.link import Link
+from cantata.distributed.link.stream import Stream
+from cantata.distributed.messages import FrameKind, Sound
+from cantata.distributed.serialization import decode, encode
 from cantata.ipc.wire import AsyncChannel
 
 PERIOD_S = 0.08

@@ -16,7 +16,7 @@ from statistics import median
 
 import psutil
 
-from cantata.plugins import locate
+from cantata.config.plugins import locate
 from cantata_bench.client import Target
 from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process

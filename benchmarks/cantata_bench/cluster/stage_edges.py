@@ -22,18 +22,18 @@ from typing import Any, cast
 import numpy as np
 import uvloop
 
-from cantata.cluster.address import Address
-from cantata.cluster.key import NO_KEY
-from cantata.cluster.link.connecting import connect, get_address, listen, shake_hands
-from cantata.cluster.link.heartbeat import Heartbeat
-from cantata.cluster.link.hello import Side
-from cantata.cluster.link.link import Link
-from cantata.cluster.link.stream import Stream
-from cantata.cluster.stages.early_chunks import EarlyChunkBuffer
-from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
-from cantata.cluster.stages.local_ends import UnixEdgeWriter, relay_from
-from cantata.cluster.stages.messages import StageFrameKind
 from cantata.contract.data.chunks import Chunk, Codes, WordTiming
+from cantata.distributed.address import Address
+from cantata.distributed.key import NO_KEY
+from cantata.distributed.link.connecting import connect, get_address, listen, shake_hands
+from cantata.distributed.link.heartbeat import Heartbeat
+from cantata.distributed.link.hello import Side
+from cantata.distributed.link.link import Link
+from cantata.distributed.link.stream import Stream
+from cantata.distributed.stages.early_chunks import EarlyChunkBuffer
+from cantata.distributed.stages.forwarding import forward_chunks, send_chunks
+from cantata.distributed.stages.local_ends import UnixEdgeWriter, relay_from
+from cantata.distributed.stages.messages import StageFrameKind
 from cantata.ipc import socket as local
 from cantata_bench.cluster.connectors import PERIOD_S, Pace
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import numpy as np
 
+from cantata.config.plugins import embedded_models, locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.pictures import ImageLimits
-from cantata.plugins import embedded_models, locate
 from cantata_bench.client import Target
 from cantata_bench.images.client import (
     TIMEOUT_S,

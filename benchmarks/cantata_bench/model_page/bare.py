@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cantata.config import Dtype
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.errors import ConfigError
 from cantata.pipeline.plan import plan_service
-from cantata.plugins import LocatedModel
 from cantata_bench.baseline import BarePipeline, load_stages
 from cantata_bench.model_page.work import Rounds, Taken, Work, collect_rounds
 

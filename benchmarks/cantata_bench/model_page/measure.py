@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 
 from cantata.config import Dtype
+from cantata.config.plugins import installed_plugins, locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plugin import ModelPlugin
-from cantata.plugins import installed_plugins, locate
 from cantata_bench.first_packet import TIMEOUT_S, deployment_file, serving
 from cantata_bench.machine import in_own_process
 from cantata_bench.model_page.bare import Served, bare_rounds

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import httpx
 
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.chunks import Chunk, Image, Payload, Progress
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.data.request import PipelineRequest
-from cantata.plugins import LocatedModel
 from cantata_bench.images.client import draw_watched
 from cantata_bench.images.reference import ReferenceJob
 from cantata_bench.model_page.work import Taken

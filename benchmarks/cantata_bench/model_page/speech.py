@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
-from cantata.plugins import LocatedModel
 from cantata_bench.first_packet import TEXT, hear
 from cantata_bench.model_page.work import Taken
 

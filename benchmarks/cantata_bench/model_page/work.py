@@ -9,9 +9,9 @@ from typing import Protocol
 
 import httpx
 
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.request import PipelineRequest
-from cantata.plugins import LocatedModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from cantata.cluster.edge.load_balancer import least_loaded
-from cantata.cluster.edge.waiting import MAX_WAIT_S
-from cantata.cluster.link.heartbeat_monitor import BEAT_S
 from cantata.contract.data.errors import Overloaded
+from cantata.distributed.edge.load_balancer import least_loaded
+from cantata.distributed.edge.waiting import MAX_WAIT_S
+from cantata.distributed.link.heartbeat_monitor import BEAT_S
 from cantata_bench.listener import Arrival
 from cantata_bench.simulator.server import SimulatedServer
 

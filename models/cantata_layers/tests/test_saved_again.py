@@ -18,11 +18,11 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from cantata.config.plugins import installed_plugins
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.model.plugin import ModelPlugin
-from cantata.plugins import installed_plugins
 from cantata_layers.chat_template import load_chat_template
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.omni.tools import ToolTemplate

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from cantata.api.bodies import CheckedRoute
 from cantata.api.chat.body import ChatBody
 from cantata.api.context import ApiContext, Context
+from cantata.api.http.bodies import CheckedRoute
 from cantata.api.images.body import GenerationBody
 from cantata.api.openapi import ERRORS
 from cantata.api.routes import chat, images, speech

@@ -30,23 +30,29 @@ from cantata.api.adapters.formats import ALL_FORMATS, sound_output
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.sound import SoundStream
 from cantata.api.adapters.voices import ModelVoice, resolve_model_voice
-from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError, describe, respond
-from cantata.api.framing import AudioFraming
-from cantata.api.messages import AudioDone, AudioStart, ErrorMessage, InputSpoken, parse_message
+from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import errors_as, sound
-from cantata.api.outbox import AudioFrame, Item
 from cantata.api.sessions.connection import Channel
 from cantata.api.sessions.socket import (
     SocketConnection,
     close_code,
     parse_query,
 )
-from cantata.api.speech_response import SpeechResponse
-from cantata.api.utterance_queue import Mark
-from cantata.api.utterance_queue import Speak as SpeakJob
-from cantata.api.validated_request import ValidatedRequest, check_text
+from cantata.api.speech.framing import AudioFraming
+from cantata.api.speech.messages import (
+    AudioDone,
+    AudioStart,
+    ErrorMessage,
+    InputSpoken,
+    parse_message,
+)
+from cantata.api.speech.outbox import AudioFrame, Item
+from cantata.api.speech.response import SpeechResponse
+from cantata.api.speech.utterance_queue import Mark
+from cantata.api.speech.utterance_queue import Speak as SpeakJob
+from cantata.api.speech.validated_request import ValidatedRequest, check_text
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.contract.service import ServedModel

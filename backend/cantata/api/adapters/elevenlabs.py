@@ -23,13 +23,13 @@ from cantata.api.adapters.elevenlabs_messages import (
 )
 from cantata.api.adapters.formats import ALL_FORMATS
 from cantata.api.adapters.voices import ModelVoice, resolve_model, resolve_model_voice
-from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError
-from cantata.api.framing import AudioFraming, Framing
+from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import answers, errors_as, sound
-from cantata.api.speech_response import SpeechResponse
-from cantata.api.validated_request import ValidatedRequest, check_text
+from cantata.api.speech.framing import AudioFraming, Framing
+from cantata.api.speech.response import SpeechResponse
+from cantata.api.speech.validated_request import ValidatedRequest, check_text
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import Voice
 from cantata.contract.service import SpokenWord

@@ -14,8 +14,8 @@ from pydantic.alias_generators import to_camel
 
 from cantata.api.adapters.alignment import TimedCharacter
 from cantata.api.adapters.formats import sound_output
-from cantata.api.messages import ContextId
 from cantata.api.schemas import Name, Seed, Speed, Text, WireModel
+from cantata.api.speech.messages import ContextId
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.service import ServedModel

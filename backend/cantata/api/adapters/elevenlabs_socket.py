@@ -24,17 +24,17 @@ from cantata.api.adapters.sound import SoundStream
 from cantata.api.adapters.voices import ModelVoice
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, explain_validation, respond
-from cantata.api.messages import (
+from cantata.api.sessions.connection import Channel
+from cantata.api.sessions.socket import SocketConnection, close_code, parse_query
+from cantata.api.speech.messages import (
     AudioDone,
     AudioStart,
     AudioTimestamps,
     ErrorMessage,
     InputSpoken,
 )
-from cantata.api.outbox import AudioFrame, Item
-from cantata.api.sessions.connection import Channel
-from cantata.api.sessions.socket import SocketConnection, close_code, parse_query
-from cantata.api.utterance_queue import Mark, Speak
+from cantata.api.speech.outbox import AudioFrame, Item
+from cantata.api.speech.utterance_queue import Mark, Speak
 from cantata.contract.data.errors import (
     CantataError,
     InvalidRequest,

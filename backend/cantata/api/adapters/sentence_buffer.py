@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from cantata.api.sentences import is_inside, line_starts, split_sentences, trimmed
 from cantata.api.sessions.connection import Channel
-from cantata.api.utterance_queue import Mark, Speak
+from cantata.api.speech.sentences import is_inside, line_starts, split_sentences, trimmed
+from cantata.api.speech.utterance_queue import Mark, Speak
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import TextSpan
-from cantata.markup import Pause, markup_spans, read_markup
+from cantata.text import Pause, markup_spans, read_markup
 
 _LONG_SENTENCE = 160
 """A longer sentence is cut at its last clause instead of being waited for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cantata.api.outbox import AudioFrame
+from cantata.api.speech.outbox import AudioFrame
 from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
-from cantata.api.voice_choice import ChosenVoice, choose_voice
+from cantata.api.speech.voice_choice import ChosenVoice, choose_voice
 from cantata.contract.data.errors import ModelNotFound, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ServedModel

@@ -26,7 +26,6 @@ from wyoming.tts import (
 )
 
 from cantata import __version__
-from cantata.api import messages
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.voices import resolve_model_voice
 from cantata.api.connections.acceptor import Acceptor, ConnectionGate
@@ -34,9 +33,10 @@ from cantata.api.connections.dead_peers import DeadPeers
 from cantata.api.connections.descriptors import connection_limit
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
-from cantata.api.outbox import AudioFrame, Item
 from cantata.api.sessions.connection import Channel, Connection
-from cantata.api.utterance_queue import Mark, Speak
+from cantata.api.speech import messages
+from cantata.api.speech.outbox import AudioFrame, Item
+from cantata.api.speech.utterance_queue import Mark, Speak
 from cantata.audio.pcm import BYTES_PER_SAMPLE, encode_s16le
 from cantata.contract.data.errors import CantataError, ProtocolViolation
 from cantata.metrics import EndReason

@@ -9,7 +9,7 @@ from cantata.api.chat.answers import (
     Delta,
     FinishReason,
 )
-from cantata.api.framing import sse_event
+from cantata.api.speech.framing import sse_event
 
 DONE = b"data: [DONE]\n\n"
 

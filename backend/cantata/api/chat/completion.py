@@ -10,9 +10,9 @@ from collections.abc import Awaitable
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
-from cantata.api.framing import sse_event
+from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.schemas import ErrorBody
-from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
+from cantata.api.speech.framing import sse_event
 from cantata.contract.data.errors import CantataError
 
 logger = logging.getLogger(__name__)

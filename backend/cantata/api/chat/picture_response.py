@@ -18,8 +18,8 @@ from cantata.api.chat.completion import Completion
 from cantata.api.chat.conversation import read_messages
 from cantata.api.chat.picture_order import PictureOrder, told_in_conversation
 from cantata.api.context import ApiContext
+from cantata.api.http.streamed_response import Body
 from cantata.api.images.measured_drawing import MeasuredDrawing, open_drawing
-from cantata.api.streamed_response import Body
 from cantata.contract.data.errors import InvalidRequest, Overloaded
 from cantata.media.images import Pixels
 

@@ -16,9 +16,9 @@ from cantata.api.chat.completion import as_events
 from cantata.api.chat.picture_order import PictureOrder
 from cantata.api.chat.picture_response import PictureResponse, build_usage
 from cantata.api.context import ApiContext
-from cantata.api.framing import SSE_MEDIA_TYPE
+from cantata.api.http.streamed_response import Body
 from cantata.api.images.measured_drawing import MeasuredDrawing
-from cantata.api.streamed_response import Body
+from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 

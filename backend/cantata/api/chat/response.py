@@ -10,7 +10,7 @@ from cantata.api.chat.conversation import read_messages
 from cantata.api.chat.measured_answer import MeasuredAnswer, open_answer
 from cantata.api.chat.order import ChatOrder
 from cantata.api.context import ApiContext
-from cantata.api.encoder import ResponseEncoder, encoding
+from cantata.api.speech.encoder import ResponseEncoder, encoding
 
 
 class ChatResponse(Completion):

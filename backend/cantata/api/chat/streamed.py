@@ -18,8 +18,8 @@ from cantata.api.chat.order import ChatOrder
 from cantata.api.chat.response import ChatResponse
 from cantata.api.chat.transcripts import new_audio_id
 from cantata.api.context import ApiContext
-from cantata.api.framing import SSE_MEDIA_TYPE
-from cantata.api.streamed_response import Body
+from cantata.api.http.streamed_response import Body
+from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.contract.data.chat import Thought
 
 

@@ -11,7 +11,7 @@ from cantata.api.chat.order import ChatOrder
 from cantata.api.chat.response import ChatResponse
 from cantata.api.chat.transcripts import new_audio_id
 from cantata.api.context import ApiContext
-from cantata.api.streamed_response import Body
+from cantata.api.http.streamed_response import Body
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.errors import InvalidRequest
 

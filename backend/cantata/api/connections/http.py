@@ -16,12 +16,12 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES
 from uvicorn.server import ServerState
 
 from cantata.api.connections.acceptor import ConnectionGate
-from cantata.api.drain import GoingAway
 from cantata.api.errors import INVALID_REQUEST, SERVER_ERROR, build_detail
-from cantata.api.handshake import PlainHandshake
+from cantata.api.http.handshake import PlainHandshake
+from cantata.api.http.streamed_response import CUT
 from cantata.api.schemas import ErrorBody
+from cantata.api.server.drain import GoingAway
 from cantata.api.settings import ConnectionSettings
-from cantata.api.streamed_response import CUT
 from cantata.contract.data.errors import CantataError, InvalidRequest
 
 

@@ -18,7 +18,7 @@ from cantata.api.connections.dead_peers import DeadPeers
 from cantata.api.connections.descriptors import connection_limit
 from cantata.api.connections.http import TimedHttp
 from cantata.api.connections.shared_port import SharedPort
-from cantata.api.drain import Drain
+from cantata.api.server.drain import Drain
 from cantata.api.settings import ConnectionSettings
 from cantata.utils.intervals import seconds_to_next_interval
 

@@ -17,7 +17,7 @@ import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cantata.api.listening import BACKLOG
+from cantata.api.server.listening import BACKLOG
 from cantata.utils.peer_credentials import require_same_uid
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 
 from cantata.api.context import ApiContext
-from cantata.api.request_line import normalize_path
+from cantata.api.http.request_line import normalize_path
 
 REALTIME_PATH = "/v1/realtime"
 

@@ -9,8 +9,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from cantata.api.context import ApiContext
+from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.images.order import ImageOrder
-from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
 from cantata.media.images import Pixels

@@ -11,7 +11,7 @@ from typing import Any
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
-from cantata.api.framing import SSE_MEDIA_TYPE, sse_event
+from cantata.api.http.streamed_response import Body
 from cantata.api.images.answers import (
     COMPLETED,
     PARTIAL,
@@ -27,7 +27,7 @@ from cantata.api.images.measured_drawing import MeasuredDrawing
 from cantata.api.images.order import ImageOrder
 from cantata.api.images.response import ImagesResponse, unix_time
 from cantata.api.schemas import ErrorBody
-from cantata.api.streamed_response import Body
+from cantata.api.speech.framing import SSE_MEDIA_TYPE, sse_event
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import CantataError

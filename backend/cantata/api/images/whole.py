@@ -7,12 +7,12 @@ import base64
 from collections.abc import Sequence
 
 from cantata.api.context import ApiContext
+from cantata.api.http.streamed_response import Body
 from cantata.api.images.answers import DrawnPicture, ImagesAnswer, PictureUsage
 from cantata.api.images.drawing import Drawings
 from cantata.api.images.measured_drawing import MeasuredDrawing
 from cantata.api.images.order import ImageOrder
 from cantata.api.images.response import ImagesResponse, unix_time
-from cantata.api.streamed_response import Body
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.image_service import DrawingEvent

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from cantata.api.context import ApiContext
-from cantata.api.messages import InputText, SessionConfig
 from cantata.api.realtime.conversation import Item
 from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.session import SessionSettings
 from cantata.api.schemas import VoiceName
-from cantata.api.text_input import TextInput
-from cantata.api.voice_choice import choose_voice
+from cantata.api.speech.messages import InputText, SessionConfig
+from cantata.api.speech.text_input import TextInput
+from cantata.api.speech.voice_choice import choose_voice
 from cantata.contract.service import ServedModel
-from cantata.realtime.chat import ChatMessage
-from cantata.realtime.transcription import TranscriptionFailed
+from cantata.speech_input.chat import ChatMessage
+from cantata.speech_input.transcription import TranscriptionFailed
 
 _PIECE = 64
 """Characters passed to the mouth at a time; at most half as many sentences."""

@@ -13,7 +13,6 @@ from starlette.websockets import WebSocket
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
-from cantata.api.messages import parse_message
 from cantata.api.realtime.answering import CLIENT_CANCELLED, SessionContext
 from cantata.api.realtime.beta import to_beta
 from cantata.api.realtime.choice import ModelChoice
@@ -50,6 +49,7 @@ from cantata.api.realtime.server_events import (
 from cantata.api.schemas import ErrorDetail
 from cantata.api.sessions.connection import IdleTimeout
 from cantata.api.sessions.socket import NORMAL, SocketConnection, close_code
+from cantata.api.speech.messages import parse_message
 from cantata.contract.data.errors import CantataError
 from cantata.metrics import EndReason
 

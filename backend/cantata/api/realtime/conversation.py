@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from cantata.api.realtime.refusals import ItemExists, NoSuchItem
 from cantata.api.realtime.server_events import ContentObject, ItemObject
-from cantata.realtime.chat import UNINTELLIGIBLE, ChatMessage, Role
-from cantata.realtime.sound import HEARD_RATE, Heard
+from cantata.speech_input.chat import UNINTELLIGIBLE, ChatMessage, Role
+from cantata.speech_input.sound import HEARD_RATE, Heard
 
 CHARACTERS_PER_S = 15.0
 """Rough length of speech, in characters with spaces per second."""

@@ -43,7 +43,7 @@ from cantata.api.realtime.server_events import (
 )
 from cantata.api.realtime.session import SemanticVad, ServerVad, SessionSettings, updated
 from cantata.contract.data.errors import CantataError, InvalidRequest, NotInstalled
-from cantata.realtime.chat import SILENT
+from cantata.speech_input.chat import SILENT
 
 
 class Dialogue:

@@ -12,9 +12,9 @@ from cantata.api.realtime.session import AudioInput, PcmFormat, ServerVad, Sound
 from cantata.api.realtime.transcription_feed import Spawn, TranscriptionFeed
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
-from cantata.realtime.sound import HEARD_RATE, Encoding, Heard, SoundInput
-from cantata.realtime.turns import FixedSilence, SpeechStarted, TurnDetector
-from cantata.realtime.vad import WINDOW
+from cantata.speech_input.sound import HEARD_RATE, Encoding, Heard, SoundInput
+from cantata.speech_input.turns import FixedSilence, SpeechStarted, TurnDetector
+from cantata.speech_input.vad import WINDOW
 
 _MIN_MS = 100
 """Shortest sound of a commit; anything shorter holds no word."""

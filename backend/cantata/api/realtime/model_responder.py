@@ -16,7 +16,7 @@ from cantata.contract.data.chat import ChatRequest, Message, Part, Role, TextPar
 from cantata.contract.data.errors import ContextFull, InvalidRequest
 from cantata.media.request_media import RequestMedia
 from cantata.metrics import EndReason
-from cantata.realtime.sound import HEARD_RATE
+from cantata.speech_input.sound import HEARD_RATE
 
 _PARTS_LEFT_OUT = 4
 """How many parts a conversation is divided into when it is too long: the oldest part is left out

@@ -10,8 +10,6 @@ from typing import Protocol
 
 from cantata.api.adapters.formats import sound_output
 from cantata.api.adapters.sound import SoundStream
-from cantata.api.messages import AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
-from cantata.api.outbox import AudioFrame, Item, make_frames
 from cantata.api.realtime.conversation import PlayoutTimes
 from cantata.api.realtime.input_audio import wire_encoding
 from cantata.api.realtime.server_events import AudioDeltaEvent, ServerEvent
@@ -19,6 +17,8 @@ from cantata.api.realtime.session import SoundFormat
 from cantata.api.schemas import ErrorDetail
 from cantata.api.sessions.connection import Channel
 from cantata.api.sessions.socket import SocketConnection
+from cantata.api.speech.messages import AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
+from cantata.api.speech.outbox import AudioFrame, Item, make_frames
 from cantata.contract.service import Samples
 
 

@@ -11,7 +11,7 @@ from cantata.api.realtime.server_events import new_id
 from cantata.api.realtime.transcription_feed import TranscriptionFeed
 from cantata.contract.data.errors import InvalidRequest, PayloadTooLarge
 from cantata.media.base64_data import Base64Error, decode_base64, split_data_url
-from cantata.realtime.settings import RealtimeSettings
+from cantata.speech_input.settings import RealtimeSettings
 
 _TODAY = {"text": "output_text", "audio": "output_audio"}
 """Today's names of an assistant's parts, by the beta's."""

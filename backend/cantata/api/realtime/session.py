@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cantata.api.schemas import Text, VoiceName
 from cantata.contract.data.errors import InvalidRequest
-from cantata.realtime.semantic_end import Eagerness
+from cantata.speech_input.semantic_end import Eagerness
 
 
 class Part(BaseModel):

@@ -11,7 +11,7 @@ import numpy as np
 from cantata.api.context import ApiContext
 from cantata.api.realtime.server_events import new_id
 from cantata.contract.data.errors import CantataError
-from cantata.realtime.sound import Heard
+from cantata.speech_input.sound import Heard
 
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 """Starts a task of the connection."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from cantata.api.bodies import CheckedRoute
 from cantata.api.chat.answers import ChatCompletion
 from cantata.api.chat.body import ChatBody
 from cantata.api.chat.order import chat_order
@@ -14,8 +13,9 @@ from cantata.api.chat.pictures import StreamedPicture, WholePicture
 from cantata.api.chat.streamed import StreamedAnswer
 from cantata.api.chat.whole import WholeAnswer
 from cantata.api.context import Context
-from cantata.api.framing import SSE_MEDIA_TYPE
+from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS, answers
+from cantata.api.speech.framing import SSE_MEDIA_TYPE
 
 router = APIRouter(prefix="/v1/chat", tags=["chat"], route_class=CheckedRoute, responses=ERRORS)
 

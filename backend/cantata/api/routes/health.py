@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from cantata import __version__
 from cantata.api.context import ApiContext, Context
-from cantata.api.drain import GoingAway
 from cantata.api.health_schemas import Health, Readiness, ReplicaHealth, StageHealth
-from cantata.api.lifecycle import NotReady, Phase
 from cantata.api.openapi import ERRORS, answers
+from cantata.api.server.drain import GoingAway
+from cantata.api.server.lifecycle import NotReady, Phase
 from cantata.contract.service import ReplicaReport, StageReport
 from cantata.metrics import CONTENT_TYPE
 

@@ -8,9 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
-from cantata.api.framing import SSE_MEDIA_TYPE
+from cantata.api.http.bodies import CheckedRoute
 from cantata.api.images.answers import COMPLETED, PARTIAL, PROGRESS, THOUGHT, ImagesAnswer, Kind
 from cantata.api.images.body import EditBody, GenerationBody
 from cantata.api.images.edits import JsonEditBody, read_edit
@@ -19,6 +18,7 @@ from cantata.api.images.response import ImagesResponse
 from cantata.api.images.streamed import StreamedImages
 from cantata.api.images.whole import WholeImages
 from cantata.api.openapi import ERRORS, Responses, events
+from cantata.api.speech.framing import SSE_MEDIA_TYPE
 
 router = APIRouter(prefix="/v1/images", tags=["images"], route_class=CheckedRoute, responses=ERRORS)
 

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
+from cantata.api.access.security import is_trusted
 from cantata.api.context import ApiContext, Context
 from cantata.api.openapi import ERRORS
 from cantata.api.routes.voices import uploaded_voices
@@ -22,7 +23,6 @@ from cantata.api.schemas import (
     VoiceList,
     VoiceObject,
 )
-from cantata.api.security import is_trusted
 from cantata.audio.formats import FORMATS
 from cantata.contract.data.capabilities import OptionSchemas
 from cantata.contract.data.chat import Modality

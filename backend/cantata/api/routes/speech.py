@@ -5,13 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from cantata.api.bodies import CheckedRoute
 from cantata.api.context import Context
-from cantata.api.framing import EVENT_TYPES, SSE_MEDIA_TYPE, choose_framing
+from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS, either, events, sound
 from cantata.api.schemas import SpeechBody
-from cantata.api.speech_response import SpeechResponse
-from cantata.api.validated_request import validate_request
+from cantata.api.speech.framing import EVENT_TYPES, SSE_MEDIA_TYPE, choose_framing
+from cantata.api.speech.response import SpeechResponse
+from cantata.api.speech.validated_request import validate_request
 from cantata.audio.formats import FORMATS
 
 router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute, responses=ERRORS)

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
-from cantata.api.encoder import encoding
 from cantata.api.errors import describe
-from cantata.api.framing import build_usage
+from cantata.api.http.bodies import CheckedRoute
+from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.openapi import ERRORS, answers
 from cantata.api.schemas import BatchBody, BatchFailure, BatchItem, BatchResult, ErrorDetail
-from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
-from cantata.api.utterance import open_utterance
-from cantata.api.validated_request import ValidatedRequest, validate_request
+from cantata.api.speech.encoder import encoding
+from cantata.api.speech.framing import build_usage
+from cantata.api.speech.utterance import open_utterance
+from cantata.api.speech.validated_request import ValidatedRequest, validate_request
 from cantata.contract.data.errors import CantataError, InvalidRequest
 
 logger = logging.getLogger(__name__)

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Header, Request, UploadFile
 
-from cantata.api.bodies import CheckedRoute
-from cantata.api.callers import is_local_program
+from cantata.api.access.callers import is_local_program
+from cantata.api.access.security import has_key
 from cantata.api.context import ApiContext, Context
+from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
 from cantata.api.schemas import DeletedVoice, UploadedVoice, VoiceObject
-from cantata.api.security import has_key
 from cantata.contract.data.errors import (
     Forbidden,
     PayloadTooLarge,

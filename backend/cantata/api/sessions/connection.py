@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from cantata.api.context import ApiContext
-from cantata.api.drain import GoingAway
-from cantata.api.outbox import Item, Outbox, OutboxFull
-from cantata.api.utterance_queue import Job, UtteranceQueue
+from cantata.api.server.drain import GoingAway
+from cantata.api.speech.outbox import Item, Outbox, OutboxFull
+from cantata.api.speech.utterance_queue import Job, UtteranceQueue
 from cantata.contract.data.errors import (
     CantataError,
     Overloaded,

@@ -8,7 +8,9 @@ from starlette.websockets import WebSocket
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
-from cantata.api.messages import (
+from cantata.api.sessions.connection import Channel, IdleTimeout
+from cantata.api.sessions.socket import NORMAL, SocketConnection, close_code
+from cantata.api.speech.messages import (
     ClientMessage,
     ErrorMessage,
     InputCancel,
@@ -22,10 +24,8 @@ from cantata.api.messages import (
     SessionGoingAway,
     parse_client_message,
 )
-from cantata.api.outbox import AudioFrame, Item, OutboxFull
-from cantata.api.sessions.connection import Channel, IdleTimeout
-from cantata.api.sessions.socket import NORMAL, SocketConnection, close_code
-from cantata.api.text_input import TextInput
+from cantata.api.speech.outbox import AudioFrame, Item, OutboxFull
+from cantata.api.speech.text_input import TextInput
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.errors import CantataError, ProtocolViolation
 

@@ -12,8 +12,8 @@ from starlette.datastructures import QueryParams
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from cantata.api.context import ApiContext
-from cantata.api.drain import GoingAway
 from cantata.api.errors import describe, explain_validation
+from cantata.api.server.drain import GoingAway
 from cantata.api.sessions.connection import Connection
 from cantata.contract.data.errors import CantataError, ProtocolViolation
 from cantata.metrics import EndReason

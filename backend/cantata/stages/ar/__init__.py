@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from cantata.config import ArDeployment
+from cantata.config.plugins import resolve
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS, StageSpec
 from cantata.contract.model.plain_talker import BackboneKernels, PlainTalker
 from cantata.contract.model.talker import LatentTalker, RowExporter
 from cantata.contract.process.stage import Stage
-from cantata.plugins import resolve
 from cantata.stages.ar.environment import (
     imports_exempt_from_collection,
     limit_kernel_cache,

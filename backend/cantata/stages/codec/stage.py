@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import CodecDeployment
+from cantata.config.plugins import resolve
 from cantata.contract.data.chunks import Chunk, Payload, Pcm, WordTiming
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.request import StageInput
@@ -28,7 +29,6 @@ from cantata.contract.model.codec import (
 from cantata.contract.model.pipeline import PCM, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
-from cantata.plugins import resolve
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 from cantata.scheduling.jitter import JitterEstimator
 from cantata.stages.codec.decoding import Decoded, Queued, choose_decoding

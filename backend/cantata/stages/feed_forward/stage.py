@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from cantata.config import FeedForwardDeployment
+from cantata.config.plugins import resolve
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import (
     CantataError,
@@ -25,7 +26,6 @@ from cantata.contract.model.tiling import Tiling
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.contract.process.steps import ReuseReport
-from cantata.plugins import resolve
 from cantata.stages.common.arrivals import InputCollector
 from cantata.stages.common.plugin_call import plugin_call
 from cantata.stages.common.slots import check_slot

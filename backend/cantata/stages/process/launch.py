@@ -14,6 +14,7 @@ from pathlib import Path
 from setproctitle import setproctitle
 
 from cantata.config import KINDS, StageDeployment
+from cantata.config.plugins import resolve
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import CannotStart, Ready
@@ -21,7 +22,6 @@ from cantata.contract.process.stage import Stage
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, receive_memory
 from cantata.ipc.socket import SocketSender
 from cantata.ipc.wire import BlockingChannel
-from cantata.plugins import resolve
 from cantata.stages.common.lifeline import exit_when_closed
 from cantata.stages.process.exchange import Exchange
 from cantata.stages.process.loop import StageLoop

@@ -17,8 +17,8 @@ from typing import Any
 from fake_service import FakeService
 
 from cantata.api.app import create_app
-from cantata.api.listening import bound, get_url, listen
-from cantata.api.serve import serve
+from cantata.api.server.listening import bound, get_url, listen
+from cantata.api.server.serve import serve
 from cantata.api.settings import ConnectionSettings, ReferenceSettings, ServerSettings
 
 

@@ -12,8 +12,8 @@ from fake_service import FakeModel, FakeService, eventually
 from fastapi import FastAPI
 
 from cantata.api.app import create_app
-from cantata.api.listening import get_url, listen
-from cantata.api.serve import make_server
+from cantata.api.server.listening import get_url, listen
+from cantata.api.server.serve import make_server
 from cantata.api.settings import ServerSettings
 
 

@@ -22,7 +22,7 @@ from fake_service import FakeService, expected_pcm
 from live_server import running
 from typer.testing import CliRunner, Result
 
-from cantata.api.api_keys import ApiKeys
+from cantata.api.access.api_keys import ApiKeys
 from cantata.api.settings import SecuritySettings, ServerSettings
 from cantata.audio import sinks
 from cantata.audio.pcm import to_s16

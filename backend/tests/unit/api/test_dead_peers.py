@@ -17,7 +17,7 @@ import pytest
 from fake_service import FakeService, eventually, expected_pcm
 from live_server import running
 
-from cantata.api.listening import BACKLOG, bind
+from cantata.api.server.listening import BACKLOG, bind
 from cantata.api.settings import ConnectionSettings, ServerSettings
 from cantata.audio.pcm import encode_s16le
 

@@ -12,7 +12,7 @@ from live_server import Server
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from cantata.api.api_keys import ApiKeys
+from cantata.api.access.api_keys import ApiKeys
 from cantata.api.settings import SecuritySettings, ServerSettings
 from cantata.cli.app import app
 from cantata.contract.data.errors import RequestFailed

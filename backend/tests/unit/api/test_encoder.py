@@ -10,7 +10,7 @@ import psutil
 import pytest
 from fake_service import eventually
 
-from cantata.api.encoder import ResponseEncoder, encoding
+from cantata.api.speech.encoder import ResponseEncoder, encoding
 from cantata.audio.encoding import Samples, open_encoder
 from cantata.audio.formats import output_format
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cantata.api.api_keys import ApiKeys, read_keys
-from cantata.api.server_config import EndpointOptions, ServerOptions, build_settings
+from cantata.api.access.api_keys import ApiKeys, read_keys
+from cantata.api.server.server_config import EndpointOptions, ServerOptions, build_settings
 from cantata.contract.data.errors import ConfigError
-from cantata.realtime.settings import Endpoint
+from cantata.speech_input.settings import Endpoint
 
 KEY, OTHER = "first-key-0123456789", "second-key-9876543210"
 

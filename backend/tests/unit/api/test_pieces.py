@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cantata.api.messages import AudioDone, AudioStart, AudioTimestamps, InputSpoken
-from cantata.api.outbox import AudioFrame, Outbox, OutboxFull
-from cantata.api.sentences import line_starts, split_clauses, split_sentences
+from cantata.api.speech.messages import AudioDone, AudioStart, AudioTimestamps, InputSpoken
+from cantata.api.speech.outbox import AudioFrame, Outbox, OutboxFull
+from cantata.api.speech.sentences import line_starts, split_clauses, split_sentences
 from cantata.audio.pcm import encode_s16le, to_s16
 from cantata.audio.wav import streaming_header
 

@@ -23,7 +23,7 @@ from wyoming.tts import (
     SynthesizeStopped,
 )
 
-from cantata.api import health_schemas, messages, schemas
+from cantata.api import health_schemas, schemas
 from cantata.api.adapters import deepgram_messages, elevenlabs_messages
 from cantata.api.app import create_app
 from cantata.api.chat import answers, body, conversation, whole
@@ -33,6 +33,7 @@ from cantata.api.images import body as image_body
 from cantata.api.routes import speech_batch
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
+from cantata.api.speech import messages
 from cantata.audio.formats import FORMATS
 from cantata.media import images, video
 

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from cantata.api.api_keys import ApiKeys
-from cantata.api.request_line import normalize_path, openai_path
+from cantata.api.access.api_keys import ApiKeys
+from cantata.api.http.request_line import normalize_path, openai_path
 from cantata.api.settings import SecuritySettings, ServerSettings
 
 

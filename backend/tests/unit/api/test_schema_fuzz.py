@@ -35,8 +35,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from cantata.api.app import create_app
-from cantata.api.messages import SERVER_MESSAGES
 from cantata.api.settings import ReferenceSettings, SecuritySettings, ServerSettings
+from cantata.api.speech.messages import SERVER_MESSAGES
 from cantata.audio.pcm import encode_s16le
 from tiers import scaled
 

@@ -17,7 +17,7 @@ from live_server import Server, running
 from socket_client import client
 from websockets.exceptions import InvalidStatus
 
-from cantata.api.api_keys import ApiKeys
+from cantata.api.access.api_keys import ApiKeys
 from cantata.api.settings import ReferenceSettings, SecuritySettings, ServerSettings
 from sounds import wav
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from socket import IPPROTO_TCP, TCP_NODELAY
 
-from cantata.api.listening import listen
+from cantata.api.server.listening import listen
 
 
 async def test_a_packet_does_not_wait_for_the_one_before_it_to_be_acknowledged() -> None:

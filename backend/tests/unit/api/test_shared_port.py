@@ -19,8 +19,8 @@ from socket_client import client
 
 from cantata.api.app import create_app
 from cantata.api.connections import shared_port
-from cantata.api.listening import bound, listen
-from cantata.api.serve import make_server
+from cantata.api.server.listening import bound, listen
+from cantata.api.server.serve import make_server
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 

@@ -6,9 +6,9 @@ import asyncio
 
 from fake_service import FakeModel
 
-from cantata.api.messages import AudioDone, AudioStart
-from cantata.api.outbox import Outbox
-from cantata.api.utterance_queue import Mark, Speak, UtteranceQueue
+from cantata.api.speech.messages import AudioDone, AudioStart
+from cantata.api.speech.outbox import Outbox
+from cantata.api.speech.utterance_queue import Mark, Speak, UtteranceQueue
 from cantata.contract.data.request import SpeechRequest
 from cantata.metrics import Metrics
 

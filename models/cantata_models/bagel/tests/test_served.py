@@ -14,6 +14,7 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.config import load_deployment
+from cantata.config.plugins import locate
 from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
 from cantata.contract.data.chat import ChatRequest, Thought
 from cantata.contract.data.chunks import Image
@@ -23,7 +24,6 @@ from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import PipelineService, create_service
-from cantata.plugins import locate
 from cantata_models.bagel.builder import PictureBuilder
 from cantata_models.bagel.chat_builder import ChatBuilder
 from cantata_models.bagel.plugin import PLUGIN

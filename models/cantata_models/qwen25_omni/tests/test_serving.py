@@ -12,12 +12,12 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.config import load_deployment
+from cantata.config.plugins import locate
 from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
 from cantata.contract.service import SpeechChunk
 from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import locate
 from cantata_models.qwen25_omni.codec_stage import load_decoder
 from cantata_models.qwen25_omni.inputs import Token2WavInput
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY

@@ -14,15 +14,15 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.api.app import create_app
-from cantata.api.listening import get_url, listen
-from cantata.api.serve import make_server
+from cantata.api.server.listening import get_url, listen
+from cantata.api.server.serve import make_server
 from cantata.config import load_deployment
+from cantata.config.plugins import locate
 from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
 from cantata.contract.service import SpeechChunk
 from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import locate
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Scenario

@@ -13,13 +13,13 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.config import load_deployment
+from cantata.config.plugins import locate
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata.plugins import locate
 from cantata_models.qwen_image.tests.checks import check_pixels, goldens
 from cantata_models.qwen_image.tests.parity.scenarios import SERVED, checkpoint_for, kept_pixels
 

@@ -8,7 +8,7 @@ from json_socket import json_socket
 from live_server import Server
 from websockets.exceptions import InvalidStatus
 
-from cantata.api.api_keys import ApiKeys
+from cantata.api.access.api_keys import ApiKeys
 from cantata.api.settings import SecuritySettings, ServerSettings
 
 KEY = "a-key-of-some-length"

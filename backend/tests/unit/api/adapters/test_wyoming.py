@@ -24,7 +24,7 @@ from wyoming.tts import (
 )
 
 from cantata.api.app import create_app
-from cantata.api.listening import listen
+from cantata.api.server.listening import listen
 from cantata.api.settings import ConnectionSettings, ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.errors import RequestFailed

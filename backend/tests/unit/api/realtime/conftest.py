@@ -16,7 +16,7 @@ from fake_service import FakeService, eventually
 from live_server import Server, running
 
 from cantata.api.settings import ServerSettings
-from cantata.realtime.settings import RealtimeSettings
+from cantata.speech_input.settings import RealtimeSettings
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from cantata.api.listening import get_url, listen
-from cantata.realtime.settings import Endpoint
+from cantata.api.server.listening import get_url, listen
+from cantata.speech_input.settings import Endpoint
 
 
 class Endpoints:

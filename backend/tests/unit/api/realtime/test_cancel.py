@@ -11,7 +11,7 @@ from live_server import Server
 from websockets.asyncio.client import connect
 
 from cantata.api.realtime.conversation import PlayoutTimes
-from cantata.realtime.settings import RealtimeSettings
+from cantata.speech_input.settings import RealtimeSettings
 from talking import SPOKEN, WIRE_RATE, Talker, assert_idle, cancelled, speech, talker
 
 LONG = "A long answer of many words that nobody hears to its end."

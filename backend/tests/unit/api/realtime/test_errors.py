@@ -15,7 +15,7 @@ from live_server import Server
 from websockets.exceptions import ConnectionClosed
 
 from cantata.api.realtime.client_events import CLIENT_TYPES
-from cantata.realtime.settings import RealtimeSettings
+from cantata.speech_input.settings import RealtimeSettings
 from talking import Talker, speech, talker
 
 INVALID = "invalid_request_error"

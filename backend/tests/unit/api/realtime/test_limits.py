@@ -14,10 +14,10 @@ from fake_service import FakeService, eventually
 from live_server import Server, running
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from cantata.api.api_keys import ApiKeys
+from cantata.api.access.api_keys import ApiKeys
 from cantata.api.settings import SecuritySettings, ServerSettings
-from cantata.realtime import cascade
-from cantata.realtime.settings import RealtimeSettings
+from cantata.speech_input import cascade
+from cantata.speech_input.settings import RealtimeSettings
 from talking import Talker, speech, talker
 
 KEY = "a-key-that-is-long-enough"

@@ -18,8 +18,8 @@ from cantata.api.realtime.conversation import Content, Conversation, Item
 from cantata.api.settings import ServerSettings
 from cantata.contract.data.chat import AudioPart, Message, Modality, Part, Role, TextPart
 from cantata.contract.data.errors import RequestFailed
-from cantata.realtime.settings import RealtimeSettings
-from cantata.realtime.sound import HEARD_RATE
+from cantata.speech_input.settings import RealtimeSettings
+from cantata.speech_input.sound import HEARD_RATE
 from cantata_bench.asr import word_error_rate
 from talking import (
     ANSWER,

@@ -8,8 +8,8 @@ import pytest
 from endpoints import Endpoints
 from live_server import Server
 
-from cantata.realtime import cascade
-from cantata.realtime.smart_turn import weights
+from cantata.speech_input import cascade
+from cantata.speech_input.smart_turn import weights
 from talking import HEARD, speech, talker
 
 needs_smart_turn = pytest.mark.skipif(weights() is None, reason="smart-turn is not installed")

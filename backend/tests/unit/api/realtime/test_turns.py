@@ -15,7 +15,7 @@ from live_server import Server, running
 
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
-from cantata.realtime.settings import RealtimeSettings
+from cantata.speech_input.settings import RealtimeSettings
 from cantata_bench.asr import word_error_rate
 from talking import (
     ANSWER,

@@ -1,0 +1,1 @@
+"""Who may use the server: API keys, origins, hosts, limits per key."""

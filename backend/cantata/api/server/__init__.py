@@ -1,0 +1,1 @@
+"""The server itself: its sockets, its settings, its start and its end."""

@@ -1,0 +1,171 @@
+"""The operator's command-line options -> settings, with safe defaults."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import platformdirs
+
+from cantata.api.access.api_keys import ApiKeys, read_keys
+from cantata.api.settings import (
+    ANY_ORIGIN,
+    ConnectionSettings,
+    ReferenceSettings,
+    SecuritySettings,
+    ServerSettings,
+)
+from cantata.contract.data.errors import ConfigError
+from cantata.media.fetching import FetchLimits
+from cantata.speech_input.settings import Endpoint, RealtimeSettings
+
+KEYS_VARIABLE = "CANTATA_API_KEYS"
+CHAT_KEY_VARIABLE = "CANTATA_CHAT_API_KEY"
+TRANSCRIPTION_KEY_VARIABLE = "CANTATA_TRANSCRIPTION_API_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointOptions:
+    """A server with OpenAI's HTTP protocol, as far as it was named."""
+
+    url: str | None = None
+    model: str | None = None
+    key: str | None = None
+
+    def otherwise(self, url: str | None, model: str | None) -> EndpointOptions:
+        """These options, with `url` and `model` where they have none."""
+        return EndpointOptions(self.url or url, self.model or model, self.key)
+
+
+def chat_endpoint(url: str | None, model: str | None) -> EndpointOptions:
+    """The endpoint that answers, with its key from the environment."""
+    return EndpointOptions(url, model, os.environ.get(CHAT_KEY_VARIABLE))
+
+
+def transcription_endpoint(url: str | None, model: str | None) -> EndpointOptions:
+    """The endpoint that transcribes, with its key from the environment."""
+    return EndpointOptions(url, model, os.environ.get(TRANSCRIPTION_KEY_VARIABLE))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Options of `cantata serve` that control access, and what else a server uses."""
+
+    api_keys: str = ""
+    """Separated by commas; from the environment."""
+    api_key_file: Path | None = None
+    no_auth: bool = False
+    private_lists: bool = False
+    allow_origins: tuple[str, ...] = ()
+    allow_hosts: tuple[str, ...] = ()
+    max_concurrent_per_key: int | None = None
+    voices_dir: Path | None = None
+    """None: a folder in the user's data folder."""
+    voices_url: str | None = None
+    """URL of a store that several servers share, instead of a folder."""
+    allow_ref_urls: bool = False
+    ref_url_ports: tuple[int, ...] = ()
+    drain_timeout_s: float = ConnectionSettings().drain_timeout_s
+    chat: EndpointOptions = field(default_factory=EndpointOptions)
+    """The endpoint that answers in spoken conversations."""
+    transcription: EndpointOptions = field(default_factory=EndpointOptions)
+    """The endpoint that transcribes in spoken conversations."""
+
+
+def build_settings(options: ServerOptions, address: str) -> ServerSettings:
+    """The settings of a server that listens on this address.
+
+    Raises:
+        ConfigError: options that exclude each other or are not valid, or a server that
+            others could reach without a key although `no_auth` is not set.
+    """
+    fetch = FetchLimits()
+    fetch = FetchLimits(ports=fetch.ports | set(options.ref_url_ports))
+    return ServerSettings(
+        connections=ConnectionSettings(drain_timeout_s=options.drain_timeout_s),
+        security=SecuritySettings(
+            api_keys=_keys(options, address),
+            public_lists=not options.private_lists,
+            allowed_origins=tuple(map(_check_origin, options.allow_origins)),
+            allowed_hosts=tuple(map(_check_host, options.allow_hosts)),
+            max_concurrent_per_key=options.max_concurrent_per_key,
+        ),
+        references=_references(options),
+        fetch=fetch if options.allow_ref_urls else None,
+        realtime=RealtimeSettings(
+            chat=_endpoint(options.chat, "chat"),
+            transcription=_endpoint(options.transcription, "transcription"),
+        ),
+    )
+
+
+def _endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
+    if options.url is None and options.model is None:
+        return None
+    if options.url is None or options.model is None:
+        raise ConfigError(
+            f"--{name}-url and --{name}-model (or {name}_url and {name}_model in a "
+            "deployment's realtime) belong together"
+        )
+    parts = urlsplit(options.url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ConfigError(
+            f"--{name}-url {options.url!r}: write the base URL of an OpenAI-compatible API, such "
+            "as http://localhost:11434/v1"
+        )
+    return Endpoint(options.url.rstrip("/"), options.model, options.key)
+
+
+def _references(options: ServerOptions) -> ReferenceSettings:
+    if options.voices_url is None:
+        return ReferenceSettings(voices_dir=_voices_dir(options))
+    if options.voices_dir is not None:
+        raise ConfigError("--voices-dir and --voices-url exclude each other")
+    return ReferenceSettings(voices_url=options.voices_url)
+
+
+def _voices_dir(options: ServerOptions) -> Path:
+    """Where uploaded voices go; a folder given by name must be writable."""
+    named = options.voices_dir
+    if named is None:
+        return platformdirs.user_data_path("cantata") / "voices"
+    existing = next(path for path in (named, *named.absolute().parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ConfigError(f"--voices-dir {named}: {existing} cannot be written to")
+    return named
+
+
+def _keys(options: ServerOptions, address: str) -> ApiKeys:
+    keys = read_keys(options.api_keys, options.api_key_file)
+    if options.no_auth and keys:
+        raise ConfigError(
+            f"--no-auth and API keys ({KEYS_VARIABLE}, --api-key-file) exclude each other"
+        )
+    if not keys and not options.no_auth and not ip_address(address).is_loopback:
+        raise ConfigError(
+            f"listening on {address} needs API keys ({KEYS_VARIABLE}, comma-separated, or "
+            "--api-key-file), since every machine that reaches it could speak and upload voices; "
+            "--no-auth allows it without keys"
+        )
+    return keys
+
+
+def _check_origin(origin: str) -> str:
+    parts = urlsplit(origin)
+    plain = parts.scheme in ("http", "https") and origin == f"{parts.scheme}://{parts.netloc}"
+    if origin != ANY_ORIGIN and not (plain and parts.netloc):
+        raise ConfigError(
+            f"--allow-origin {origin!r}: write it as https://example.org, without a path, or '*'"
+        )
+    return origin
+
+
+def _check_host(host: str) -> str:
+    if host != ANY_ORIGIN and urlsplit(f"//{host}").netloc != urlsplit(f"//{host}").hostname:
+        raise ConfigError(
+            f"--allow-host {host!r}: write a name such as cantata.lan, without a port, or '*'"
+        )
+    return host

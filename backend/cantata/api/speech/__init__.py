@@ -1,0 +1,1 @@
+"""A speech request from its text to the bytes that a client gets."""

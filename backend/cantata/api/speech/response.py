@@ -1,0 +1,74 @@
+"""The response that streams one utterance."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
+from cantata.api.speech.encoder import encoding
+from cantata.api.speech.framing import Framing
+from cantata.api.speech.utterance import MeasuredUtterance, open_utterance
+from cantata.api.speech.validated_request import ValidatedRequest
+from cantata.api.timeline import SERVER_TIMING_HEADER, server_timing
+from cantata.contract.data.errors import CantataError
+from cantata.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+
+class SpeechResponse(StreamedResponse):
+    """Streams one utterance. The head is sent with the first samples."""
+
+    def __init__(
+        self, order: ValidatedRequest, framing: Framing, metrics: Metrics, stall_timeout_s: float
+    ) -> None:
+        headers = {
+            "x-sample-rate": str(order.output.sample_rate),
+            "x-channels": str(order.output.channels),
+        }
+        if order.ignored:
+            headers["x-ignored"] = ", ".join(order.ignored)
+        super().__init__(framing.media_type, headers, stall_timeout_s)
+        self._order = order
+        self._framing = framing
+        self._metrics = metrics
+
+    async def stream(self, request_id: str, body: Body) -> None:
+        """Write the sound as it is made.
+
+        Raises:
+            CantataError: it failed before its first sound.
+        """
+        try:
+            await self._speak(request_id, body)
+        except ClientStalled:
+            logger.info("the client stopped reading; its utterance is aborted")
+        except CantataError as error:
+            if not body.started:
+                raise
+            logger.warning("failed after its first sound: %s", error)
+            # If the framing cannot express it, the body stays incomplete.
+            closing = self._framing.error(error)
+            if closing is not None:
+                await body.end(closing)
+
+    async def _speak(self, request_id: str, body: Body) -> None:
+        order, framing = self._order, self._framing
+        async with encoding(order.output) as encoder:
+            async with open_utterance(order.model, order.request, self._metrics) as spoken:
+                async for chunk in spoken:
+                    sound = framing.audio(await encoder.feed(chunk.samples))
+                    if not body.started:
+                        _add_timeline(spoken, body)
+                    await body.write(framing.words(chunk.words) + sound)
+            rest = framing.audio(await encoder.finish())
+        await body.end(rest + framing.end(spoken.duration_s))
+
+
+def _add_timeline(spoken: MeasuredUtterance, body: Body) -> None:
+    """Add the timing header; the first sound has just been encoded."""
+    order_s = spoken.asked_at - body.asked_at
+    encode_s = time.monotonic() - spoken.asked_at - sum(spoken.timeline.values())
+    timeline = {"order": order_s, **spoken.timeline, "encode": encode_s}
+    body.add_header(SERVER_TIMING_HEADER, server_timing(timeline))

@@ -1,0 +1,254 @@
+"""Turns one connection's text into utterances."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from cantata.api.context import ApiContext
+from cantata.api.speech.messages import InputText, SessionConfig, SessionConfigured
+from cantata.api.speech.sentences import line_starts, split_clauses, split_sentences, trimmed
+from cantata.api.speech.utterance_queue import Job, Mark, Speak, UtteranceQueue
+from cantata.api.speech.voice_choice import ChosenVoice, choose_voice
+from cantata.contract.data.errors import InvalidRequest, Overloaded, ProtocolViolation
+from cantata.contract.data.request import SpeechRequest, TextSpan
+from cantata.contract.service import ServedModel
+
+MAX_SENTENCE_CHARACTERS = 4096
+"""An unfinished sentence is read again with every message."""
+_SPLIT = {"sentence": split_sentences, "clause": split_clauses}
+"""How text is cut while it arrives, by `split_granularity`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Configuration:
+    model: ServedModel
+    voice: ChosenVoice
+    options: SessionConfig
+
+    def job(
+        self,
+        text: str,
+        text_offset: int,
+        context_id: str | None,
+        *,
+        continued: bool = False,
+        line_start: bool = True,
+        more_text: ArrivingText | None = None,
+    ) -> Speak:
+        options = self.options
+        request = SpeechRequest(
+            text=text,
+            voice=self.voice.voice,
+            speed=options.speed,
+            seed=options.seed,
+            temperature=options.temperature,
+            instructions=options.instructions,
+            reference=self.voice.reference,
+            continued=continued,
+            line_start=line_start,
+            options=options.own_options(self.model.capabilities.options),
+        )
+        timestamps = options.timestamps
+        return Speak(self.model, request, context_id, text_offset, timestamps, more_text)
+
+
+class ArrivingText:
+    """The text of one utterance while it arrives, in pieces."""
+
+    def __init__(self) -> None:
+        # Bounded by what an utterance may have.
+        self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        self._characters = 0
+
+    def push(self, text: str, limit: int) -> None:
+        """Add a piece.
+
+        Raises:
+            InvalidRequest: the text has more than `limit` characters now; the piece is dropped.
+        """
+        if self._characters + len(text) > limit:
+            raise _too_long(self._characters + len(text), limit)
+        if text:
+            self._characters += len(text)
+            self._pieces.put_nowait(text)
+
+    def close(self) -> None:
+        """The text is complete."""
+        self._pieces.put_nowait(None)
+
+    def __aiter__(self) -> ArrivingText:
+        return self
+
+    async def __anext__(self) -> str:
+        piece = await self._pieces.get()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+
+class TextInput:
+    """The current configuration and the buffered text."""
+
+    def __init__(self, context: ApiContext, utterances: UtteranceQueue) -> None:
+        self._context = context
+        self._utterances = utterances
+        self._configuration: _Configuration | None = None
+        self._text = ""
+        self._text_offset = 0
+        """Offset of `_text` in what was sent since the last commit."""
+        self._line_start = True
+        """`_text` begins a line."""
+        self._uncommitted = False
+        """Something was queued since the last commit."""
+        self._has_text = False
+        """Something was sent since the last commit, if only spaces."""
+        self._arriving: ArrivingText | None = None
+        """The text supply of the utterance that takes text as it arrives."""
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is a configuration."""
+        return self._configuration is not None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether text was sent whose `input.done` is still to come."""
+        return bool(self._text) or self._uncommitted
+
+    async def configure(self, message: SessionConfig) -> SessionConfigured:
+        """Take a new configuration; if it is rejected, the previous one stays.
+
+        Raises:
+            InvalidRequest: no such model or voice, or not a voice for this model.
+            NotReady: no model is served.
+        """
+        model = self._context.model(message.model)
+        if message.split_granularity == "word" and not model.capabilities.open_text:
+            raise InvalidRequest(
+                f"{model.name} speaks complete texts only; valid: none, sentence, clause",
+                "split_granularity",
+            )
+        voice = await choose_voice(self._context, model, message.voice)
+        self._close_arriving()
+        self._configuration = _Configuration(model, voice, message)
+        return SessionConfigured(
+            context_id=message.context_id,
+            model=model.name,
+            voice=voice.id,
+            sample_rate=model.sample_rate,
+            channels=model.channels,
+        )
+
+    def append(self, message: InputText) -> None:
+        """Buffer text and queue its complete sentences. A message is taken whole or not at all.
+
+        Raises:
+            ProtocolViolation: there is no configuration yet.
+            InvalidRequest: more text than one utterance may have.
+            Overloaded: too many sentences are waiting.
+        """
+        configuration = self._require()
+        self._has_text = self._has_text or bool(message.text)
+        if configuration.options.split_granularity == "word":
+            self._pass_on(configuration, message)
+            return
+        sentences: list[TextSpan] = []
+        text, rest = self._text + message.text, 0
+        limit = configuration.model.max_input_characters
+        split = _SPLIT.get(configuration.options.split_granularity)
+        if split is not None:
+            sentences, rest = split(text)
+            limit = min(limit, MAX_SENTENCE_CHARACTERS)
+        longest = max([len(text) - rest, *(span.end - span.start for span in sentences)])
+        if longest > limit:
+            raise _too_long(longest, limit)
+        starts = list(line_starts(text, sentences, rest, line_start=self._line_start))
+        jobs: list[Job] = [
+            configuration.job(
+                text[span.start : span.end],
+                self._text_offset + span.start,
+                message.context_id,
+                line_start=line_start,
+            )
+            for span, line_start in zip(sentences, starts, strict=False)
+        ]
+        self._queue(jobs)
+        self._line_start = starts[-1]
+        self._text = text[rest:]
+        self._text_offset += rest
+        self._uncommitted = self._uncommitted or bool(sentences)
+
+    def commit(self, context_id: str | None) -> None:
+        """Queue what is buffered and a mark behind it.
+
+        Raises:
+            ProtocolViolation: nothing was sent since the last commit.
+            Overloaded: too much is waiting; the text stays buffered.
+        """
+        configuration = self._require()
+        span = trimmed(self._text, TextSpan(0, len(self._text)))
+        text = self._text[span.start : span.end]
+        if not text and not self._uncommitted:
+            if not self._has_text:
+                raise ProtocolViolation("input.done without any text before it")
+            text = " "  # a text without words, as "..." is one
+        jobs: list[Job] = [Mark(context_id)]
+        if text:
+            offset = self._text_offset + span.start
+            last = configuration.job(
+                text,
+                offset,
+                context_id,
+                continued=self._uncommitted,
+                line_start=self._line_start or "\n" in self._text[: span.start],
+            )
+            jobs.insert(0, last)
+        self._queue(jobs)
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop the buffered text."""
+        self._close_arriving()
+        self._text = ""
+        self._text_offset = 0
+        self._line_start = True
+        self._uncommitted = False
+        self._has_text = False
+
+    def _pass_on(self, configuration: _Configuration, message: InputText) -> None:
+        """Pass text to the open utterance, or begin one."""
+        limit = configuration.model.max_input_characters
+        if self._arriving is not None:
+            self._arriving.push(message.text, limit)
+        elif message.text.strip():
+            arriving = ArrivingText()
+            arriving.push(message.text, limit)
+            job = configuration.job("", 0, message.context_id, more_text=arriving)
+            self._queue([job])
+            self._arriving, self._uncommitted = arriving, True
+
+    def _close_arriving(self) -> None:
+        if self._arriving is not None:
+            self._arriving.close()
+            self._arriving = None
+
+    def _require(self) -> _Configuration:
+        if self._configuration is None:
+            raise ProtocolViolation("session.config must come first")
+        return self._configuration
+
+    def _queue(self, jobs: list[Job]) -> None:
+        if not jobs:
+            return
+        if not self._utterances.has_room(len(jobs)):
+            raise Overloaded("too much text of this connection is waiting; send it later")
+        self._utterances.add(jobs)
+
+
+def _too_long(characters: int, limit: int) -> InvalidRequest:
+    return InvalidRequest(
+        f"text makes an utterance of {characters} characters; at most {limit} are accepted. The "
+        "message was dropped",
+        "text",
+    )

@@ -1,0 +1,73 @@
+"""A client's speech request, checked against the model that is to speak it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cantata.api.context import ApiContext
+from cantata.api.schemas import SpeechOptions
+from cantata.api.speech.voice_choice import choose_voice
+from cantata.audio.formats import OutputFormat, output_format
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import SpeechRequest
+from cantata.contract.service import ServedModel
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedRequest:
+    """A validated request, its model and its output format."""
+
+    model: ServedModel
+    request: SpeechRequest
+    output: OutputFormat
+    ignored: tuple[str, ...] = ()
+    """Fields that this model does not support."""
+
+
+async def validate_request(
+    context: ApiContext, model: ServedModel, options: SpeechOptions
+) -> ValidatedRequest:
+    """Validate a request for one model.
+
+    OpenAI's clients send `instructions` routinely, so models without support ignore them: an
+    error would break every such client, and the response names what was ignored.
+
+    Raises:
+        InvalidRequest: no text, too much of it, no such voice, a recording that cannot be
+            followed, or a sample rate or number of channels that the format does not take.
+    """
+    output = output_format(
+        options.response_format, model.sample_rate, model.channels, options.sample_rate
+    )
+    check_text(model, options.input)
+    voice = await choose_voice(context, model, options.voice, options.ref_audio, options.ref_text)
+    follows = model.capabilities.instructions
+    request = SpeechRequest(
+        text=options.input,
+        voice=voice.voice,
+        speed=options.speed,
+        seed=options.seed,
+        temperature=options.temperature,
+        instructions=options.instructions if follows else None,
+        reference=voice.reference,
+        more_references=voice.more_references,
+        options=options.own_options(model.capabilities.options),
+    )
+    ignored = ("instructions",) if options.instructions and not follows else ()
+    return ValidatedRequest(model, request, output, ignored)
+
+
+def check_text(model: ServedModel, text: str) -> None:
+    """Reject text that is empty or too long for one utterance.
+
+    Raises:
+        InvalidRequest: says which, and the limit.
+    """
+    if not text:
+        raise InvalidRequest("input is empty; send at least one character to speak", param="input")
+    if len(text) > model.max_input_characters:
+        raise InvalidRequest(
+            f"input has {len(text)} characters; {model.name} speaks at most "
+            f"{model.max_input_characters} at a time",
+            param="input",
+        )

@@ -1,0 +1,70 @@
+"""A model on the replicas that answers messages, as the API sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from cantata.contract.chat_service import Answer, AnswerEvent
+from cantata.contract.data.chat import ChatRequest, Modality
+from cantata.distributed.chat_messages import EVENTS, Answering, AnswerOrder
+from cantata.distributed.edge.answer_replay import AnswerReplay
+from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
+from cantata.distributed.edge.served import RemoteVoiced
+from cantata.distributed.messages import FrameKind, Sound, to_milestones
+from cantata.distributed.model_advertisement import AnsweringModel
+from cantata.utils.logs import new_work_id
+
+
+class RemoteChatModel(RemoteVoiced[AnsweringModel]):
+    """Implements `contract.chat_service.ChatModel`."""
+
+    @property
+    def takes(self) -> frozenset[Modality]:
+        """What a message's parts may be."""
+        return self.card.takes
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether requests may include tools."""
+        return self.card.calls_tools
+
+    @property
+    def thinks(self) -> bool:
+        """Whether requests may ask it to think before it answers."""
+        return self.card.thinks
+
+    @asynccontextmanager
+    async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
+        """Continue a conversation on a replica; leaving the block frees it there.
+
+        Raises:
+            InvalidRequest: a part or an option cannot be served.
+            Overloaded: no place or queue room now.
+            Quarantined: the request has killed a replica's stage process, or replicas, twice.
+            StageDied: no replica serves the model.
+        """
+        order = AnswerOrder.of(new_work_id(), self.name, request)
+        work: RemoteWork[Answering, AnswerEvent] = self._remote(
+            RemoteCall(
+                FrameKind.ANSWER,
+                lambda: order,
+                self.name,
+                AnsweringModel,
+                queued=True,
+                live=True,
+                opened=(FrameKind.ANSWERING, Answering),
+                events=EVENTS,
+                read=_to_event,
+            ),
+            request,
+            AnswerReplay(self.sample_rate),
+        )
+        async with self._doing(work) as (started, events):
+            milestones = (work.route, *to_milestones(started.milestones))
+            yield Answer(started.request_id, started.prompt_tokens, milestones, events)
+
+
+def _to_event(message: Any) -> AnswerEvent:
+    return message.chunk if isinstance(message, Sound) else message

@@ -1,0 +1,127 @@
+"""All replicas of an edge, and which of them has a place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+
+from cantata.distributed.address import Address
+from cantata.distributed.directory import ReplicaDirectory
+from cantata.distributed.edge.crash_tracker import ReplicaCrashTracker
+from cantata.distributed.edge.load_balancer import affinity_match, least_loaded
+from cantata.distributed.edge.peer import Peer
+from cantata.distributed.key import LinkKey
+from cantata.distributed.link.heartbeat import Heartbeat
+
+logger = logging.getLogger(__name__)
+
+_ASK_S = 1.0
+"""Wait before a directory that failed is queried again."""
+
+Fits = Callable[[Peer], bool]
+"""Whether a replica may take a certain order."""
+
+
+class Replicas:
+    """Links to all replicas in a directory.
+
+    Args:
+        on_change: called when what is known about a replica has changed.
+    """
+
+    def __init__(
+        self, directory: ReplicaDirectory, key: LinkKey, on_change: Callable[[], None]
+    ) -> None:
+        self._directory, self._key, self._on_change = directory, key, on_change
+        self._heartbeat = Heartbeat()
+        self.crash_tracker = ReplicaCrashTracker()
+        """Requests that killed any of these replicas."""
+        self._peers: dict[Address, Peer] = {}
+        self._tasks: dict[Address | None, asyncio.Task[None]] = {}
+        self._next_change = asyncio.Event()
+        self._turn = 0
+
+    @property
+    def peers(self) -> list[Peer]:
+        """All replicas, connected or not, by address."""
+        return [self._peers[address] for address in sorted(self._peers)]
+
+    def start(self) -> None:
+        """Watch the directory and connect."""
+        self._tasks[None] = asyncio.create_task(self._watch(), name="cantata:watch-replicas")
+
+    async def stop(self) -> None:
+        """Close every link."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._heartbeat.close()
+
+    def serving(self, model: str, fits: Fits = lambda peer: True) -> list[Peer]:
+        """Replicas that take orders for a model."""
+        return [peer for peer in self.peers if peer.serves(model) and fits(peer)]
+
+    def best(
+        self, model: str, fits: Fits = lambda peer: True, home: bytes | None = None
+    ) -> Peer | None:
+        """The replica to serve a request; None: none has a free place.
+
+        Args:
+            fits: which replicas may.
+            home: of `load_balancer.affinity_target`, if something must be encoded first. None: the
+                one with most free places, in turn if several have.
+        """
+        free = {peer: peer.free(model) for peer in self.serving(model, fits)}
+        if home is not None:
+            return affinity_match(free, home)
+        best = least_loaded(free, self._turn)
+        self._turn += best is not None
+        return best
+
+    async def changed(self) -> None:
+        """Return when something has changed."""
+        await self._next_change.wait()
+
+    def look_again(self) -> None:
+        """Wake those who wait: something may have changed."""
+        self._next_change.set()
+        self._next_change = asyncio.Event()
+
+    async def _watch(self) -> None:
+        """A fault of the directory leaves the replicas as they were."""
+        while True:
+            try:
+                async for addresses in self._directory.watch():
+                    self._are(addresses)
+                return
+            except Exception:
+                logger.exception("the directory of replicas failed; next query in %g s", _ASK_S)
+                await asyncio.sleep(_ASK_S)
+
+    def _are(self, addresses: frozenset[Address]) -> None:
+        for address in addresses - self._peers.keys():
+            peer = self._peers[address] = Peer(
+                address,
+                self._key,
+                self._heartbeat,
+                self._noticed,
+                self.look_again,
+                self.crash_tracker.lost,
+            )
+            self._run(address, peer.keep())
+        for address, peer in self._peers.items():
+            peer.leaving = address not in addresses
+        self._noticed()
+
+    def _run(self, address: Address, work: Coroutine[None, None, None]) -> None:
+        self._tasks[address] = asyncio.create_task(work, name=f"cantata:replica:{address}")
+
+    def _noticed(self) -> None:
+        for address in [address for address, peer in self._peers.items() if peer.is_done]:
+            del self._peers[address]
+            self._tasks.pop(address).cancel()
+        self._on_change()
+        self.look_again()

@@ -1,0 +1,93 @@
+"""A model on the replicas that speaks, as the API sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.request import SpeechRequest
+from cantata.contract.service import SpeechChunk, Utterance
+from cantata.distributed.edge.load_balancer import affinity_target
+from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
+from cantata.distributed.edge.replay import ReplayDeduplicator
+from cantata.distributed.edge.replayable_text import ReplayableText
+from cantata.distributed.edge.served import RemoteVoiced
+from cantata.distributed.messages import (
+    FrameKind,
+    Opened,
+    Sound,
+    SpeakOrder,
+    to_milestones,
+)
+from cantata.distributed.model_advertisement import SpeakingModel
+from cantata.utils.logs import new_work_id
+
+
+class RemoteModel(RemoteVoiced[SpeakingModel]):
+    """Implements `contract.service.ServedModel`."""
+
+    @property
+    def max_input_characters(self) -> int:
+        """The longest text that one utterance may have."""
+        return self.card.max_input_characters
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the seed matters."""
+        return self.card.sampled
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Beside voices."""
+        return self.card.capabilities
+
+    @asynccontextmanager
+    async def speak(
+        self,
+        request: SpeechRequest,
+        *,
+        batch: bool = False,
+        more_text: AsyncIterator[str] | None = None,
+    ) -> AsyncIterator[Utterance]:
+        """Speak a text on a replica; leaving the block frees it there.
+
+        Raises:
+            ChunkTimeout: the beginning of a text that arrives in pieces came too late.
+            InvalidRequest: the text or an option cannot be served.
+            Overloaded: no place or queue room now.
+            Quarantined: the request has killed a replica's stage process, or replicas, twice.
+            StageDied: no replica serves the model.
+        """
+        text = None if more_text is None else ReplayableText(more_text)
+        work = self._work(request, text, batch=batch)
+        try:
+            if text is not None:
+                await text.wait_for_text(request.text)
+            async with self._doing(work) as (opened, chunks):
+                milestones = (work.route, *to_milestones(opened.milestones))
+                yield Utterance(opened.request_id, milestones, chunks)
+        finally:
+            if text is not None:
+                await text.close()
+
+    def _work(
+        self, request: SpeechRequest, text: ReplayableText | None, *, batch: bool
+    ) -> RemoteWork[Opened, SpeechChunk]:
+        order = SpeakOrder(new_work_id(), self.name, request, batch, text is not None)
+        ordered = RemoteCall(
+            FrameKind.SPEAK,
+            lambda: order,
+            self.name,
+            SpeakingModel,
+            queued=not batch,
+            live=not batch,
+            opened=(FrameKind.OPENED, Opened),
+            events={FrameKind.SOUND: Sound},
+            read=lambda sound: cast(Sound, sound).chunk,
+            home=None if request.reference is None else affinity_target(request.reference),
+        )
+        if text is None:
+            return self._remote(ordered, request, ReplayDeduplicator(self.sample_rate))
+        return self._remote(ordered, None, ReplayDeduplicator(self.sample_rate), text.send_on)

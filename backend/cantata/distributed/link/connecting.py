@@ -1,0 +1,118 @@
+"""Sockets that become links: listening, connecting, and the hello."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from cantata.contract.data.errors import ConfigError
+from cantata.distributed.address import Address
+from cantata.distributed.key import LinkKey
+from cantata.distributed.link.errors import LinkLost, Refused
+from cantata.distributed.link.frames import HEADER, HELLO, LINK, MAX_HELLO_BYTES, PROOF, pack_header
+from cantata.distributed.link.hello import Hello, Side
+
+HELLO_S = 2.0
+"""Limit for connecting and for the hello."""
+_BACKLOG = 64
+
+
+def listen(address: Address) -> socket.socket:
+    """A listening socket; port 0 takes a free port.
+
+    Raises:
+        ConfigError: the address is taken, unknown or not this machine's.
+    """
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        family, _, _, _, where = found[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(where)
+            listener.listen(_BACKLOG)
+            listener.setblocking(False)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {address}: {error.strerror}") from error
+    return listener
+
+
+def get_address(listener: socket.socket) -> Address:
+    """The address on which it listens."""
+    host, port = listener.getsockname()[:2]
+    return Address(host, port)
+
+
+async def connect(address: Address, key: LinkKey) -> socket.socket:
+    """A socket whose other end has shown that it has the key.
+
+    Raises:
+        LinkLost: nobody answers, or not in time.
+        Refused: the other end has another key or version.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(HELLO_S):
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            family, _, _, _, where = found[0]
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock.setblocking(False)
+            try:
+                await loop.sock_connect(sock, where)
+                await shake_hands(sock, Side.CONNECTED, key)
+            except BaseException:
+                sock.close()
+                raise
+            return sock
+    except TimeoutError:
+        raise LinkLost(f"{address} did not answer within {HELLO_S:g} s") from None
+    except LinkLost as error:
+        raise type(error)(f"{address}: {error.reason}") from error
+    except OSError as error:
+        raise LinkLost(f"{address} cannot be reached: {error.strerror or error}") from error
+
+
+async def shake_hands(sock: socket.socket, side: Side, key: LinkKey) -> None:
+    """Exchange hellos; the caller limits the time, and closes the socket after an error. The end
+    that accepted proves itself last: an end without the key learns nothing from it.
+
+    Raises:
+        Refused: the other end has another key or version, or is no end of a link.
+        OSError: the connection broke.
+    """
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    hello = Hello(side, key)
+    await _send(sock, HELLO, hello.hello)
+    proof = hello.prove(await _receive(sock, HELLO))
+    if side is Side.CONNECTED:
+        await _send(sock, PROOF, proof)
+        hello.check(await _receive(sock, PROOF))
+    else:
+        hello.check(await _receive(sock, PROOF))
+        await _send(sock, PROOF, proof)
+
+
+async def _send(sock: socket.socket, kind: int, body: bytes) -> None:
+    frame = pack_header(kind, LINK, len(body)) + body
+    await asyncio.get_running_loop().sock_sendall(sock, frame)
+
+
+async def _receive(sock: socket.socket, kind: int) -> bytes:
+    """The body of the next frame, and not a byte of what follows it."""
+    length, found, stream = HEADER.unpack(await _read(sock, HEADER.size))
+    if (found, stream) != (kind, LINK) or length > MAX_HELLO_BYTES:
+        raise Refused("the other end does not speak the protocol of links")
+    return await _read(sock, length)
+
+
+async def _read(sock: socket.socket, size: int) -> bytes:
+    loop, data = asyncio.get_running_loop(), b""
+    while len(data) < size:
+        part = await loop.sock_recv(sock, size - len(data))
+        if not part:
+            raise Refused("the other end ended the hello; does it have the same key?")
+        data += part
+    return data

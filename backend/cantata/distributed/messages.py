@@ -1,0 +1,158 @@
+"""The messages of edges and replicas.
+
+An edge opens a stream with an order. The replica answers `OPENED` when the work is admitted, then
+sends what is made. Once it holds nothing of the work any more, it ends the stream, with a `Fault`
+if there was one. The edge ends its side to cancel. Times are ages: the machines' clocks differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from cantata.contract.data.chunks import Milestone
+from cantata.contract.data.request import SpeechRequest
+from cantata.contract.service import AdmissionReport, Samples, SpeechChunk, SpokenWord, StageReport
+from cantata.distributed.link.frames import FIRST_OF_USER
+
+
+class FrameKind(IntEnum):
+    """The kind of a frame; its body is of the class that is named below it."""
+
+    ANNOUNCE = FIRST_OF_USER
+    """`Advertisement`, on no stream: what a replica serves, once it is ready."""
+    ASK_REPORTS = FIRST_OF_USER + 1
+    """Empty: an edge asks for `REPORTS`, the only answer on this stream."""
+    REPORTS = FIRST_OF_USER + 2
+    """`Reports`"""
+    SPEAK = FIRST_OF_USER + 3
+    """`SpeakOrder`"""
+    TEXT = FIRST_OF_USER + 4
+    """`MoreText`: of an open text."""
+    OPENED = FIRST_OF_USER + 5
+    """`Opened`"""
+    SOUND = FIRST_OF_USER + 6
+    """`Sound`"""
+    ANSWER = FIRST_OF_USER + 7
+    """`AnswerOrder`"""
+    ANSWERING = FIRST_OF_USER + 8
+    """`Answering`"""
+    TEXT_DELTA = FIRST_OF_USER + 9
+    """`contract.chat_service.TextDelta`"""
+    TEXT_END = FIRST_OF_USER + 10
+    """`contract.chat_service.TextEnd`"""
+    DRAW = FIRST_OF_USER + 11
+    """`DrawOrder`"""
+    DRAWING = FIRST_OF_USER + 12
+    """`DrawingBegun`"""
+    PROGRESS = FIRST_OF_USER + 13
+    """`contract.data.chunks.Progress`"""
+    IMAGE = FIRST_OF_USER + 14
+    """`contract.data.chunks.Image`"""
+    CALL_STARTED = FIRST_OF_USER + 15
+    """`contract.data.chat.CallStarted`"""
+    CALL_ARGUMENTS = FIRST_OF_USER + 16
+    """`contract.data.chat.CallArguments`"""
+    THOUGHT = FIRST_OF_USER + 17
+    """`contract.data.chat.Thought`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """A milestone, by its age at the moment of sending."""
+
+    step: str
+    age_s: float
+
+
+def to_ages(milestones: tuple[Milestone, ...]) -> tuple[Age, ...]:
+    """As they are sent now."""
+    now = time.monotonic()
+    return tuple(Age(milestone.step, now - milestone.at_s) for milestone in milestones)
+
+
+def to_milestones(ages: tuple[Age, ...]) -> tuple[Milestone, ...]:
+    """As they have just arrived; the time of the journey counts for the step after them."""
+    now = time.monotonic()
+    return tuple(Milestone(age.step, now - age.age_s) for age in ages)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakOrder:
+    """A text to be spoken."""
+
+    work_id: str
+    """Begins the id of the work at the replica, so that logs of both belong together."""
+    model: str
+    request: SpeechRequest
+    batch: bool = False
+    open_text: bool = False
+    """The text continues in `MoreText`, until one is final."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoreText:
+    """A piece of an open text."""
+
+    text: str
+    final: bool = False
+    """No text follows, nor is there any in this message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The work has a place."""
+
+    request_id: str
+    """At the replica."""
+    milestones: tuple[Age, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """`SpeechChunk`, with ages."""
+
+    samples: Samples
+    words: tuple[SpokenWord, ...] = ()
+    milestones: tuple[Age, ...] = ()
+
+    @classmethod
+    def of(cls, chunk: SpeechChunk) -> Sound:
+        """As it is sent now."""
+        return cls(chunk.samples, chunk.words, to_ages(chunk.milestones))
+
+    @property
+    def chunk(self) -> SpeechChunk:
+        """As it has just arrived."""
+        return SpeechChunk(self.samples, self.words, to_milestones(self.milestones))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """One model's places at one replica."""
+
+    admission: AdmissionReport
+    free: int
+    """Orders that would be admitted now."""
+    ordered: int
+    """Live orders of this edge that the replica has seen, since the link began."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """What a replica reports with each heartbeat."""
+
+    ready: bool = False
+    """Every model accepts orders."""
+    draining: bool = False
+    """It finishes what it speaks and takes nothing new."""
+    models: Mapping[str, ModelState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """One for each stage process of a replica."""
+
+    stages: tuple[StageReport, ...]

@@ -1,0 +1,24 @@
+"""One conversation that an edge has ordered: the answer is made, and sent while it is made."""
+
+from __future__ import annotations
+
+from cantata.contract.chat_service import ChatModel
+from cantata.distributed.chat_messages import Answering, AnswerOrder, sent
+from cantata.distributed.link.stream import Stream
+from cantata.distributed.messages import FrameKind, to_ages
+from cantata.distributed.replica.messaging import send
+
+
+async def answer(stream: Stream, order: AnswerOrder, model: ChatModel) -> None:
+    """Answer it; returns when no stage holds any part of it.
+
+    Raises:
+        CantataError: as of `ChatModel.answer` and its answers.
+        Garbage: the order is none.
+    """
+    async with model.answer(order.request) as output:
+        started = Answering(output.request_id, output.prompt_tokens, to_ages(output.milestones))
+        await send(stream, FrameKind.ANSWERING, started)
+        async for event in output:
+            kind, message = sent(event)
+            await send(stream, kind, message)

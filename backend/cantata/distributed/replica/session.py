@@ -1,0 +1,189 @@
+"""One edge at a replica: its link, and the orders that arrive over it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from cantata.contract.data.errors import CantataError, RequestFailed
+from cantata.contract.image_service import ImageService
+from cantata.distributed.chat_messages import AnswerOrder
+from cantata.distributed.faults import Fault, to_fault
+from cantata.distributed.link.errors import LinkLost, ProtocolError
+from cantata.distributed.link.frames import Frame
+from cantata.distributed.link.heartbeat import Heartbeat
+from cantata.distributed.link.hello import Side
+from cantata.distributed.link.link import Link
+from cantata.distributed.link.stream import Stream
+from cantata.distributed.messages import (
+    FrameKind,
+    ModelState,
+    ReplicaState,
+    Reports,
+    SpeakOrder,
+)
+from cantata.distributed.model_advertisement import Advertisement
+from cantata.distributed.picture_messages import DrawOrder
+from cantata.distributed.replica.answering import answer
+from cantata.distributed.replica.drawing import draw
+from cantata.distributed.replica.in_flight import InFlightLimiter
+from cantata.distributed.replica.speaking import speak
+from cantata.distributed.serialization import decode, encode
+from cantata.utils.logs import of_request
+
+logger = logging.getLogger(__name__)
+
+_FINISH_S = 1.0
+"""Limit for an edge to read what it was sent."""
+
+
+class EdgeSession:
+    """Serves one link until it is lost.
+
+    Args:
+        sock: whose other end has shown that it has the key.
+        peer: names it.
+        service: what speaks.
+        ledger: of the replica's places.
+        on_change: called when an order has begun or ended.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        peer: str,
+        heartbeat: Heartbeat,
+        service: ImageService,
+        limiter: InFlightLimiter,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._service, self._limiter, self._on_change = service, limiter, on_change
+        self._tasks: set[asyncio.Task[None]] = set()
+        """One task for each order; it ends by itself, once its work does."""
+        self._working: set[asyncio.Task[Fault | None]] = set()
+        self._ordered: Counter[str] = Counter()
+        self.link = Link(sock, Side.ACCEPTED, heartbeat, peer, on_stream=self._opened)
+
+    async def run(self) -> None:
+        """Serve; returns once everything that came over the link is freed."""
+        self.link.begin()
+        try:
+            error = await self.link.lost()
+            logger.info("edge %s: %s", self.link.peer, error.reason)
+        finally:
+            self.link.close()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+
+    async def finish(self) -> None:
+        """Cut off unfinished orders, and close the link once the edge has read everything else."""
+        for work in list(self._working):
+            self._cut_off(work)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self.link.finish(_FINISH_S)
+
+    def announce(self, announcement: Advertisement) -> None:
+        """Announce what is served."""
+        self.link.message(FrameKind.ANNOUNCE, *encode(announcement))
+
+    def report_state(self, *, ready: bool, now: bool) -> None:
+        """What the heartbeats carry from now on; `now`: send one at once."""
+        state = ReplicaState(ready, self._limiter.draining, self._states() if ready else {})
+        self.link.set_state(b"".join(bytes(part) for part in encode(state)), now=now)
+
+    def _states(self) -> Mapping[str, ModelState]:
+        names = self._limiter.names
+        return {name: self._limiter.state(name, self._ordered[name]) for name in names}
+
+    def _opened(self, stream: Stream) -> None:
+        task = asyncio.create_task(self._serve(stream), name=f"order:{stream.number}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, stream: Stream) -> None:
+        """Serve one stream until it is done, or until the edge ends it."""
+        working = asyncio.create_task(self._work(stream), name=f"work:{stream.number}")
+        leaving = asyncio.create_task(stream.ended(), name=f"leave:{stream.number}")
+        self._working.add(working)
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        has_left = leaving.done()
+        leaving.cancel()
+        self._cut_off(working)
+        await asyncio.wait({working, leaving})
+        if not working.cancelled():
+            fault = working.result()
+            stream.end(*(encode(fault) if fault else ()))
+        elif has_left:
+            stream.end()
+        # Otherwise it is cut off, which the edge must not take for the work's end.
+        self._on_change()
+
+    def _cut_off(self, work: asyncio.Task[Fault | None]) -> None:
+        """Once: a second cancellation would interrupt what the first one frees."""
+        if work in self._working:
+            self._working.discard(work)
+            work.cancel()
+
+    async def _work(self, stream: Stream) -> Fault | None:
+        try:
+            frame = await stream.receive()
+            if frame is not None:
+                await self._do(stream, frame)
+        except ProtocolError as error:
+            self.link.close(error.reason)
+        except LinkLost:
+            pass  # nobody is left to report to
+        except CantataError as error:
+            return to_fault(error)
+        except Exception:
+            # The boundary of an order: its unforeseen fault must not end the others.
+            logger.exception("an order failed")
+            return to_fault(RequestFailed("the replica failed in an unforeseen way; see its log"))
+        return None
+
+    async def _do(self, stream: Stream, frame: Frame) -> None:
+        match frame.kind:
+            case FrameKind.SPEAK:
+                order = decode(frame.body, SpeakOrder)
+                with of_request(order.work_id):
+                    await self._speak(stream, order)
+            case FrameKind.ANSWER:
+                wanted = decode(frame.body, AnswerOrder)
+                with of_request(wanted.work_id):
+                    await self._answer(stream, wanted)
+            case FrameKind.DRAW:
+                picture = decode(frame.body, DrawOrder)
+                with of_request(picture.work_id):
+                    await self._draw(stream, picture)
+            case FrameKind.ASK_REPORTS:
+                reports = Reports(tuple(await self._service.stage_reports()))
+                await stream.send(FrameKind.REPORTS, *encode(reports))
+            case kind:
+                raise ProtocolError(f"a stream began with a frame of kind {kind}")
+
+    async def _speak(self, stream: Stream, order: SpeakOrder) -> None:
+        self._ordered[order.model] += not order.batch
+        model = self._service.model(order.model)
+        # A file render waits in the model's admission.
+        with self._limiter.order(model.name, gated=not order.batch, live=not order.batch):
+            self._on_change()
+            await speak(stream, order, model)
+
+    async def _answer(self, stream: Stream, order: AnswerOrder) -> None:
+        self._ordered[order.model] += 1
+        model = self._service.chat_model(order.model)
+        with self._limiter.order(model.name):
+            self._on_change()
+            await answer(stream, order, model)
+
+    async def _draw(self, stream: Stream, order: DrawOrder) -> None:
+        self._ordered[order.model] += 1
+        model = self._service.image_model(order.model)
+        # Its own admission forecasts when it would be done.
+        with self._limiter.order(model.name, gated=False):
+            self._on_change()
+            await draw(stream, order, model)

@@ -1,0 +1,33 @@
+"""One text that an edge has ordered: it is spoken, and the sound is sent while it is made."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from cantata.contract.service import ServedModel
+from cantata.distributed.link.stream import Stream
+from cantata.distributed.messages import FrameKind, MoreText, Opened, Sound, SpeakOrder, to_ages
+from cantata.distributed.replica.messaging import receive, send
+
+
+async def speak(stream: Stream, order: SpeakOrder, model: ServedModel) -> None:
+    """Speak it; returns when no stage holds any part of it.
+
+    Raises:
+        CantataError: as of `ServedModel.speak` and its utterances.
+    """
+    more_text = _read_text(stream) if order.open_text else None
+    speaking = model.speak(order.request, batch=order.batch, more_text=more_text)
+    async with speaking as utterance:
+        opened = Opened(utterance.request_id, to_ages(utterance.milestones))
+        await send(stream, FrameKind.OPENED, opened)
+        async for chunk in utterance:
+            await send(stream, FrameKind.SOUND, Sound.of(chunk))
+
+
+async def _read_text(stream: Stream) -> AsyncGenerator[str, None]:
+    """The rest of an open text; the edge keeps what the model does not take yet."""
+    while (
+        piece := await receive(stream, FrameKind.TEXT, MoreText)
+    ) is not None and not piece.final:
+        yield piece.text

@@ -1,0 +1,173 @@
+"""One stage process on this machine, for a server elsewhere that orders it over a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from cantata.contract.data.errors import CantataError, StageDied
+from cantata.contract.process.messages import (
+    Ping,
+    Pong,
+    Register,
+)
+from cantata.distributed.faults import to_fault
+from cantata.distributed.link.errors import LinkLost, ProtocolError
+from cantata.distributed.link.frames import Frame
+from cantata.distributed.link.stream import Stream
+from cantata.distributed.serialization import decode, encode
+from cantata.distributed.stages.host.pipeline import HostedPipeline
+from cantata.distributed.stages.messages import (
+    DrainOrder,
+    LaunchOrder,
+    PongEvent,
+    StageDeath,
+    StageFrameKind,
+    StageReady,
+)
+from cantata.distributed.stages.translation import EncodedMessage, encode_event, to_message
+from cantata.ipc.wire import Buffer
+from cantata.pipeline.stage_handle import StageHandle
+from cantata.pipeline.stage_process import Death, Report
+
+logger = logging.getLogger(__name__)
+
+
+class HostedStage:
+    """Stands in for the server at one stage process, and for the process at the server.
+
+    Args:
+        stream: the server's, opened with the order.
+        pipeline: of the stage.
+        order: to start it.
+
+    Raises:
+        ConfigError: the stage does not run here.
+    """
+
+    def __init__(self, stream: Stream, pipeline: HostedPipeline, order: LaunchOrder) -> None:
+        self._stream, self._pipeline, self._order = stream, pipeline, order
+        launch = pipeline.launch(order.stage)
+        self._handle = StageHandle(launch, pipeline.silence_s, self._on_report, self._on_death)
+        self._outgoing: asyncio.Queue[EncodedMessage | None] = asyncio.Queue()
+        """For the server. The client's credit bounds what stages make for it."""
+        self._finished = asyncio.Event()
+        """The process has died, or is drained."""
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """From the order to the end of the process; ends the stream."""
+        sending = asyncio.create_task(self._send_loop())
+        serving = asyncio.create_task(self._serve())
+        fault: tuple[Buffer, ...] = ()
+        try:
+            await self._first(serving, self._stream.ended(), self._finished.wait())
+            if serving.done():
+                serving.result()
+        except ProtocolError as error:
+            self._stream.reject(error)
+        except (CantataError, OSError) as error:
+            known = error if isinstance(error, CantataError) else StageDied(str(error))
+            fault = encode(to_fault(known))
+        finally:
+            await _to_its_end(self._end(serving, sending, fault))
+
+    async def _end(
+        self,
+        serving: asyncio.Task[None],
+        sending: asyncio.Task[None],
+        fault: tuple[Buffer, ...],
+    ) -> None:
+        """End the process, say what is left to be said, then end the stream."""
+        await _cancelled(serving, *self._background)
+        await self._handle.stop(0)
+        self._outgoing.put_nowait(None)
+        await self._first(sending, self._stream.ended())
+        await _cancelled(sending)
+        self._stream.end(*fault)
+
+    @staticmethod
+    async def _first(*works: Coroutine[Any, Any, object] | asyncio.Task[None]) -> None:
+        """Wait for the first of these to end; then cancel the coroutines among them."""
+        tasks = {asyncio.ensure_future(work) for work in works}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks - set(works):
+                task.cancel()
+
+    async def _serve(self) -> None:
+        """Start the process, then follow the server's messages, until it ends its side."""
+        capacity = await self._handle.start(self._order.deadline_s)
+        assert self._handle.pid is not None
+        self._enqueue(StageFrameKind.READY, StageReady(capacity, self._handle.pid))
+        while (frame := await self._stream.receive()) is not None:
+            with suppress(StageDied):  # its death is on its way
+                await self._handle_frame(frame)
+
+    async def _handle_frame(self, frame: Frame) -> None:
+        message = to_message(frame, self._pipeline.packages)
+        if message is not None:
+            await self._handle.send(message)
+            if isinstance(message, Register):
+                self._pipeline.registered(self._order.stage, message.request_id)
+            return
+        match frame.kind:
+            case StageFrameKind.PING:
+                self._spawn(self._answer(decode(frame.body, Ping)))
+            case StageFrameKind.DRAIN:
+                self._spawn(self._drain(decode(frame.body, DrainOrder)))
+            case kind:
+                raise ProtocolError(f"a stage takes no frame of kind {kind}")
+
+    async def _answer(self, ping: Ping) -> None:
+        with suppress(StageDied, TimeoutError):
+            await self._handle.ask()  # the answer is passed on like any other
+            self._enqueue(StageFrameKind.ANSWERED, ping)
+
+    async def _drain(self, order: DrainOrder) -> None:
+        await self._handle.stop(order.deadline_s)
+        self._finished.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _on_report(self, _: str, message: Report) -> None:
+        if isinstance(message, Pong):
+            self._enqueue(StageFrameKind.PONG, PongEvent(message, self._handle.rss_bytes))
+        else:
+            self._outgoing.put_nowait(encode_event(message))
+
+    def _on_death(self, _: str, death: Death) -> None:
+        self._enqueue(StageFrameKind.DIED, StageDeath.of(death))
+        self._finished.set()
+
+    def _enqueue(self, kind: StageFrameKind, message: object) -> None:
+        self._outgoing.put_nowait((kind, encode(message)))
+
+    async def _send_loop(self) -> None:
+        with suppress(LinkLost):
+            while (event := await self._outgoing.get()) is not None:
+                kind, parts = event
+                await self._stream.send(kind, *parts)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """A cancellation waits for it: else a link that is lost meanwhile would leave the process."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,162 @@
+"""A pipeline's link to one stage host, and the edges on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
+
+from cantata.contract.data.errors import StageDied
+from cantata.contract.model.pipeline import EdgeSpec
+from cantata.distributed.address import Address
+from cantata.distributed.key import LinkKey
+from cantata.distributed.link.connecting import connect
+from cantata.distributed.link.errors import LinkLost, ProtocolError, Refused
+from cantata.distributed.link.heartbeat import Heartbeat
+from cantata.distributed.link.hello import Side
+from cantata.distributed.link.link import Link
+from cantata.distributed.link.reconnecting import reconnect_forever
+from cantata.distributed.link.stream import Stream
+from cantata.distributed.serialization import encode
+from cantata.distributed.stages.forwarding import forward_chunks, send_chunks
+from cantata.distributed.stages.local_ends import Take
+from cantata.distributed.stages.messages import EdgeName, PipelineOrder, StageFrameKind
+from cantata.ipc.encoded import EncodedChunks
+from cantata.ipc.wire import Buffer
+
+logger = logging.getLogger(__name__)
+
+
+class HostLink:
+    """Keeps a link to a host.
+
+    Args:
+        address: of the host.
+        key: that both have.
+        heart: sends the link's heartbeats.
+        there: edges that end at a stage of the host.
+        back: edges that start at one.
+        take: of an edge from there: passes its chunks on.
+        on_leaving: called when the host says that it is about to stop.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        key: LinkKey,
+        heartbeat: Heartbeat,
+        there: Collection[EdgeSpec],
+        back: Collection[EdgeSpec],
+        take: Callable[[EdgeSpec], Take],
+        on_leaving: Callable[[], None],
+    ) -> None:
+        self.address = address
+        self._key, self._heartbeat = key, heartbeat
+        self._edges_there, self._edges_back, self._take = there, back, take
+        self._on_leaving = on_leaving
+        self.is_leaving = False
+        """The host has said that it is about to stop."""
+        self._link: Link | None = None
+        self._there: dict[EdgeSpec, Stream] = {}
+        self._news = asyncio.Event()
+        self._refused: Refused | None = None
+        self.trouble = "not connected yet"
+        """Why there is no link."""
+
+    async def linked(self) -> None:
+        """Return once there is a link."""
+        while self._link is None:
+            self._news.clear()
+            await self._news.wait()
+
+    async def link(self) -> Link:
+        """The link, once there is one.
+
+        Raises:
+            StageDied: the host refuses this server until an operator changes something.
+        """
+        while self._link is None or self._link.is_lost:
+            if self._refused is not None:
+                raise StageDied(f"stage host {self._refused.reason}")
+            self._news.clear()
+            await self._news.wait()
+        return self._link
+
+    def disconnect_draining(self) -> None:
+        """End the link if the host is about to stop."""
+        if self.is_leaving and self._link is not None:
+            self._link.close("the host is about to stop")
+
+    def _hear(self, kind: int, _: bytearray) -> None:
+        if kind != StageFrameKind.LEAVING:
+            raise ProtocolError(f"a frame of kind {kind} arrived on no stream")
+        logger.info("stage host %s is about to stop", self.address)
+        self.is_leaving = True
+        self._on_leaving()
+
+    async def put(self, edge: EdgeSpec, encoded: EncodedChunks) -> None:
+        """Send chunks to a stage there, once there is credit for them. Without a link they are
+        dropped: their requests have failed with it."""
+        stream = self._there.get(edge)
+        if stream is not None:
+            with suppress(LinkLost):
+                await send_chunks(stream, encoded)
+
+    async def keep(self, order: PipelineOrder) -> None:
+        """Connect, and reconnect whenever the link is lost, until cancelled.
+
+        Args:
+            order: names the pipeline.
+        """
+        await reconnect_forever(partial(self._connected, encode(order)), self._on_loss)
+
+    def _on_loss(self, error: LinkLost) -> None:
+        if error.reason != self.trouble:
+            logger.warning("stage host %s", error.reason)
+        self.trouble = error.reason
+        self._refused = error if isinstance(error, Refused) else None
+        self._news.set()
+
+    async def _connected(self, order: tuple[Buffer, ...]) -> LinkLost:
+        """Connect once; return why the link was lost, once it is.
+
+        Raises:
+            LinkLost: there is no link.
+        """
+        sock = await connect(self.address, self._key)
+        address = str(self.address)
+        link = Link(sock, Side.CONNECTED, self._heartbeat, address, on_message=self._hear)
+        self.is_leaving = False
+        link.begin()
+        pouring: list[asyncio.Task[None]] = []
+        try:
+            link.message(StageFrameKind.PIPELINE, *order)
+            for edge in self._edges_there:
+                self._there[edge] = _opened(link, StageFrameKind.EDGE_THERE, edge)
+            for edge in self._edges_back:
+                stream = _opened(link, StageFrameKind.EDGE_BACK, edge)
+                pouring.append(asyncio.create_task(_poured(stream, self._take(edge))))
+            self._link, self._refused = link, None
+            self._news.set()
+            logger.info("stage host %s: connected", self.address)
+            return await link.lost()
+        finally:
+            link.close()
+            self._link = None
+            self._there.clear()
+            for task in pouring:
+                task.cancel()
+            await asyncio.gather(*pouring, return_exceptions=True)
+
+
+def _opened(link: Link, kind: StageFrameKind, edge: EdgeSpec) -> Stream:
+    stream = link.open()
+    stream.first(kind, *encode(EdgeName(edge.source, edge.target)))
+    return stream
+
+
+async def _poured(stream: Stream, take: Take) -> None:
+    with suppress(LinkLost):  # whoever has a stage there gets the error
+        await forward_chunks(stream, take)

@@ -1,0 +1,30 @@
+"""Markup in a client's text: what is dropped, what is read instead, and where the text pauses.
+
+Texts come from language models, web pages and terminals, with Markdown, HTML, SSML and ANSI escape
+sequences in them. Listeners should hear none of that, whichever model speaks. docs/protocol.md has
+the rules.
+
+A text that arrives in pieces is read by the same rules. Each rule looks only at the mark, the
+characters beside it and the beginning of its line, so plain words never wait for later text.
+"""
+
+from cantata.text.arriving import ArrivingMarkup, markup_spans
+from cantata.text.reading import (
+    Passage,
+    Pause,
+    is_silent,
+    read_markup,
+    spoken_text,
+    with_pauses_inside,
+)
+
+__all__ = [
+    "ArrivingMarkup",
+    "Passage",
+    "Pause",
+    "is_silent",
+    "markup_spans",
+    "read_markup",
+    "spoken_text",
+    "with_pauses_inside",
+]

@@ -1,0 +1,316 @@
+"""Turns a text into what is spoken: passages without markup, in which each character's position in
+the client's text is kept, and the pauses between them."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cantata.contract.data.request import TextSpan
+from cantata.text.patterns import PHONES_TARGET, POWER, TAG_IN_CODE, TOKENS, TOKENS_INSIDE
+from cantata.text.pauses import break_s, pause_s
+from cantata.text.tags import is_tag, replacement
+
+_LONGEST_MARK = 3
+_CALCULATES = re.compile(r"[\\^_=+{}]")
+_LINE_LEAD = 12
+"""Spaces before the first cell of a table's row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of text to be spoken."""
+
+    text: str
+    starts: Sequence[int]
+    """For each character of `text`, where it begins in the client's text."""
+    ends: Sequence[int]
+    """For each character of `text`, where it ends in the client's text."""
+
+    def source(self, span: TextSpan) -> TextSpan:
+        """The span in the client's text for one or more characters of `text`."""
+        return TextSpan(self.starts[span.start], self.ends[span.end - 1])
+
+    @property
+    def has_words(self) -> bool:
+        """Whether it contains a letter or a digit."""
+        return any(character.isalnum() for character in self.text)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has only spaces, punctuation and emoji, which no voice should speak."""
+        return is_silent(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Silence between two passages."""
+
+    duration_s: float
+
+    @property
+    def mark(self) -> str:
+        """The pause as written in a text, in seconds with a decimal."""
+        return f"[pause {round(self.duration_s, 3)}s]"
+
+
+def read_markup(
+    text: str, *, line_start: bool = True, phones: bool = False
+) -> list[Passage | Pause]:
+    """Read a complete text; passages of nothing but spaces are left out.
+
+    Args:
+        text: the caller's.
+        line_start: it begins a line, which may be a quotation, a heading, a fence.
+        phones: the model reads phones in `[[...]]`, so `[word](/phones/)` becomes that.
+
+    Raises:
+        InvalidRequest: a pause that is not written as one, or is too long; says which and where.
+    """
+    reader = MarkupReader(phones=phones)
+    reader.read(text, 0, len(text), line_start=line_start)
+    return reader.parts
+
+
+def with_pauses_inside(parts: Sequence[Passage | Pause]) -> list[Passage | Pause]:
+    """Join passages across the pauses between them, which are written into the text.
+
+    Pauses at either end of what has words stay as they are.
+    """
+    spoken = [n for n, part in enumerate(parts) if isinstance(part, Passage) and part.has_words]
+    if len(spoken) < 2:
+        return list(parts)
+    first, last = spoken[0], spoken[-1]
+    return [*parts[:first], _joined(parts[first : last + 1]), *parts[last + 1 :]]
+
+
+def _joined(parts: Sequence[Passage | Pause]) -> Passage:
+    """One passage of several, the first of which is one; a pause stands where the text before it
+    ends."""
+    texts, starts, ends = list[str](), list[int](), list[int]()
+    for part in parts:
+        if isinstance(part, Passage):
+            texts.append(part.text)
+            starts.extend(part.starts)
+            ends.extend(part.ends)
+        else:
+            place = [ends[-1]] * len(part.mark)
+            texts.append(part.mark)
+            starts.extend(place)
+            ends.extend(place)
+    return Passage("".join(texts), tuple(starts), tuple(ends))
+
+
+def spoken_text(text: str) -> str:
+    """The text without its markup, with a space for each pause, even a wrong one."""
+    reader = MarkupReader(pauses=False)
+    reader.read(text, 0, len(text))
+    return reader.text
+
+
+class MarkupReader:
+    """Collects the spoken part of a text.
+
+    Args:
+        pauses: cut the text at its pauses; else each is a space, whatever is in it.
+        phones: as `read_markup`.
+    """
+
+    def __init__(self, *, pauses: bool = True, phones: bool = False) -> None:
+        self._pauses, self._phones = pauses, phones
+        self._parts: list[Passage | Pause] = []
+        self._text: list[str] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    @property
+    def text(self) -> str:
+        """The text read since the last pause."""
+        return "".join(self._text)
+
+    @property
+    def parts(self) -> list[Passage | Pause]:
+        """Everything read so far, without passages of nothing but spaces."""
+        self._close()
+        return self._parts
+
+    def read(self, text: str, start: int, end: int, *, line_start: bool = True) -> int:
+        """Read the characters [start, end); those around them are context.
+
+        Args:
+            line_start: the text begins a line.
+
+        Returns:
+            Where reading continues: `end`, or after the mark there.
+
+        Raises:
+            InvalidRequest: as `read_markup`.
+        """
+        tokens = TOKENS if line_start else TOKENS_INSIDE
+        found = tokens.search(text, start)
+        while found is not None and found.start() < end:
+            self._copy(text, start, found.start())
+            start = self._token(found)
+            found = tokens.search(text, start)
+        self._copy(text, start, end)
+        return max(start, end)
+
+    def _token(self, found: re.Match[str]) -> int:
+        """Read one mark; returns where reading continues. Unnamed kinds have no words."""
+        text = found.string
+        match found.lastgroup:
+            case "pause":
+                self._pause(found, pause_s)
+            case "break":
+                self._pause(found, break_s)
+            case "tag":
+                return self._tag(found)
+            case "placeholder":
+                return self._placeholder(found)
+            case "link" if self._phones and (phones := PHONES_TARGET.search(found[0])):
+                self._put(f"[[{phones['phones']}]]", *found.span("label"))
+            case "link":
+                self.read(text, *found.span("label"), line_start=False)
+            case "code":
+                self._code(text, *found.span("words"))
+            case "autolink":
+                self._copy(text, *found.span("address"))
+            case "literal":
+                self._copy(text, *found.span("data"))
+            case "substitute":
+                self._put(found["alias"], *found.span("replaced" if found["replaced"] else 0))
+            case "formula":
+                return self._formula(found)
+            case "entity":
+                self._put(_shown(found, html.unescape(found[0])), *found.span())
+            case "escaped":
+                self._put(_shown(found, found["character"]), *found.span())
+            case "mark" if _stands_alone(found):
+                self._copy(text, *found.span())
+            case "cell":
+                self._put(_cell(found), *found.span())
+            case "kept":
+                self._copy(text, *found.span())
+        return found.end()
+
+    def _pause(
+        self, found: re.Match[str], measure_seconds: Callable[[re.Match[str]], float]
+    ) -> None:
+        if not self._pauses:
+            self._put(" ", *found.span())
+            return
+        duration_s = measure_seconds(found)
+        if duration_s:
+            self._close()
+            self._parts.append(Pause(duration_s))
+        else:
+            self._put(" ", *found.span())
+
+    def _tag(self, found: re.Match[str]) -> int:
+        name, closes, empty = found["name"], bool(found["slash"]), bool(found["empty"])
+        if not is_tag(name, found["more"], closes=closes, empty=empty):
+            return self._placeholder(found)
+        self._put(replacement(name), *found.span())
+        return found.end()
+
+    def _placeholder(self, found: re.Match[str]) -> int:
+        """Read the words of `<your name>`, `List<String>`; `a<b and c>d` is no such thing."""
+        start, end = found.span()
+        before, after = _around(found)
+        inner = found[0][1:-1]
+        if inner.startswith("/") or (before.isalnum() and " " in inner and "," not in inner):
+            self._copy(found.string, start, start + 1)
+            return start + 1
+        self._put(" " if before.isalnum() else "", start, start + 1)
+        self._copy(found.string, start + 1, end - 1)
+        self._put(" " if after.isalnum() else "", end - 1, end)
+        return end
+
+    def _code(self, text: str, start: int, end: int) -> None:
+        """Read code within a line as it is; for a tag in it, read the tag's words."""
+        for tag in TAG_IN_CODE.finditer(text, start, end):
+            self._copy(text, start, tag.start())
+            self._put(" ", tag.start(), tag.start("inner"))
+            self._copy(text, *tag.span("inner"))
+            self._put(" ", tag.end("inner"), tag.end())
+            start = tag.end()
+        self._copy(text, start, end)
+
+    def _formula(self, found: re.Match[str]) -> int:
+        """Read what is between the dollar signs, unless they are money."""
+        math = found["math"]
+        if math[0].isdigit() and not _CALCULATES.search(math):
+            self._copy(found.string, found.start(), found.start() + 1)
+            return found.start() + 1
+        self._copy(found.string, *found.span("math"))
+        return found.end()
+
+    def _copy(self, text: str, start: int, end: int) -> None:
+        if start < end:
+            self._text.append(text[start:end])
+            self._starts.extend(range(start, end))
+            self._ends.extend(range(start + 1, end + 1))
+
+    def _put(self, text: str, start: int, end: int) -> None:
+        """Add text that stands for characters [start, end) of the client's text."""
+        self._text.append(text)
+        self._starts.extend([start] * len(text))
+        self._ends.extend([end] * len(text))
+
+    def _close(self) -> None:
+        text = self.text
+        if text.strip():
+            self._parts.append(Passage(text, tuple(self._starts), tuple(self._ends)))
+        self._text, self._starts, self._ends = [], [], []
+
+
+def is_silent(text: str) -> bool:
+    """Whether a text has only spaces, punctuation and emoji."""
+    return all(map(_is_silent, text))
+
+
+def _is_silent(character: str) -> bool:
+    kind = unicodedata.category(character)
+    if kind == "So":
+        return character >= "\u2190"  # arrows, dingbats, emoji; not "\u00a9"
+    return kind[0] in "ZCM" or kind == "Sk" or (kind[0] == "P" and character not in "%&@#")
+
+
+def _around(found: re.Match[str]) -> tuple[str, str]:
+    """The characters before and after a mark; empty at the ends of the text."""
+    start, end = found.span()
+    return found.string[max(0, start - 1) : start], found.string[end : end + 1]
+
+
+def _stands_alone(found: re.Match[str]) -> bool:
+    """Whether a run of `*`, `_` and the like is text and not markup, as in `2*3`, `5 * 3`,
+    `snake_case`, `10**-3`, `(a+b)**2`."""
+    before, after = _around(found)
+    inside = all(side.isascii() and side.isalnum() for side in (before, after))
+    if found[0] == "**" and POWER.match(found.string, max(0, found.start() - 1)):
+        return True
+    return inside or not (before.strip() or after.strip()) or len(found[0]) > _LONGEST_MARK
+
+
+def _cell(found: re.Match[str]) -> str:
+    """A table's cells are read like a list; the bars around a row are not read."""
+    before, after = _around(found)
+    if len(found[0]) > 1 or before.strip() or after.strip():
+        lead = found.string[max(0, found.start() - _LINE_LEAD) : found.start()].rstrip(" \t")
+        outer = len(found[0]) == 1 and (lead[-1:] in ("", "\n") or after in ("", "\n"))
+        return "" if outer else found[0]
+    return "," if before and after not in ("", "\n") and before != "\n" else ""
+
+
+def _shown(found: re.Match[str], character: str) -> str:
+    """The text that an entity or an escape stands for. A bracket must not form a tag for the
+    model's own normaliser, and control characters have no sound."""
+    before, after = _around(found)
+    if character == "<" and not before.isalnum() and (after.isalpha() or after == "/"):
+        return ""
+    if character.isspace():
+        return " "
+    return "".join(filter(str.isprintable, character))
