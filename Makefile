@@ -2,6 +2,7 @@ VENV ?= .venv
 CLIENTS_VENV ?= .venv-clients
 REFERENCE_VENV ?= .venv-reference
 VOXCPM2_VENV ?= .venv-reference-voxcpm2
+DOCS_VENV ?= .venv-docs
 # Tests side by side; timed ones run alone all the same. For two cores: three workers, since the
 # tests of the page mostly wait for sound that is played, and one for tests that wait even more.
 WORKERS ?= 4
@@ -20,7 +21,7 @@ export TORCH_INDEX
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid mutants test-clients test-cluster screenshots parity lint check format bench bench-models bench-gate soak train-voice eval-voice train-picture eval-picture doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid mutants test-clients test-cluster screenshots parity lint check format bench bench-models bench-gate soak train-voice eval-voice train-picture eval-picture doctor docs lock lock-cuda prove-images clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -189,6 +190,18 @@ eval-picture: $(VENV)/.dev ## Measure the picture model against its goals (PUBLI
 
 doctor: install ## Check this machine and this installation.
 	$(BIN)/cantata doctor
+
+docs: $(VENV)/.dev $(DOCS_VENV)/.installed ## Build the documentation site (artifacts/site); a broken link fails.
+	$(BIN)/python scripts/stage_docs.py artifacts/docs
+	cp $(DOCS_VENV)/mermaid.min.js artifacts/docs/
+	$(DOCS_VENV)/bin/zensical build --strict --clean
+
+$(DOCS_VENV)/.installed: requirements/docs.txt
+	python3 -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
+	cd $(DOCS_VENV) && npm pack --silent mermaid@12.3.0 >/dev/null && \
+	  tar -xzf mermaid-*.tgz --strip-components=2 package/dist/mermaid.min.js && rm mermaid-*.tgz
+	@touch $@
 
 lock: $(VENV)/.dev ## Pin what is installed in requirements/*.txt.
 	$(BIN)/python requirements/lock.py

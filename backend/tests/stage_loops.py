@@ -18,12 +18,12 @@ from cantata.contract.model.pipeline import PCM, StageKind, StageSpec
 from cantata.contract.process.messages import (
     Drained,
     DrainStage,
-    Measured,
     Output,
     Ping,
     Pong,
     Register,
     StageCapacity,
+    StepMeasured,
 )
 from cantata.contract.process.stage import StepResult, Working
 from cantata.ipc.base import ChunkSender
@@ -141,7 +141,7 @@ class Harness:
 
     def output(self) -> Output:
         """The next message; reports of the steps' cost may come before it."""
-        while isinstance(message := self.control.receive(), Measured):
+        while isinstance(message := self.control.receive(), StepMeasured):
             pass
         assert isinstance(message, Output)
         return message

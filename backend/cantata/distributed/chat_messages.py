@@ -67,7 +67,7 @@ class SentPart:
         """As it has arrived.
 
         Raises:
-            Garbage: it is no part.
+            ProtocolError: it is no part.
         """
         if self.text is not None:
             return TextPart(self.text)
@@ -134,7 +134,7 @@ class AnswerOrder:
         """As it has arrived.
 
         Raises:
-            Garbage: a part of it is none.
+            ProtocolError: a part of it is none.
         """
         messages = (
             Message(message.role, tuple(part.part for part in message.parts), message.calls)

@@ -18,7 +18,7 @@ def decode(body: bytearray, kind: type[T]) -> T:
     """What `encode` made; its arrays lie in `body`.
 
     Raises:
-        Garbage: the body is no such message.
+        ProtocolError: the body is no such message.
     """
     try:
         return serialization.decode(body, kind)

@@ -23,11 +23,11 @@ from cantata.contract.process.messages import (
     Credit,
     Extend,
     Failed,
-    Measured,
     Output,
     Pong,
     Register,
     StageCapacity,
+    StepMeasured,
 )
 from cantata.contract.process.steps import ForwardCost, StepCost
 from cantata.pipeline.aborts import Aborts
@@ -307,9 +307,9 @@ class Orchestrator:
                 if forgotten:
                     reclaiming = self._aborts.reclaim(self.stages[stage], forgotten)
                     self._in_background(reclaiming, f"reclaim:{stage}")
-            case Measured(ForwardCost() as cost):
+            case StepMeasured(ForwardCost() as cost):
                 self.forward_cost = cost
-            case Measured(StepCost() as cost):
+            case StepMeasured(StepCost() as cost):
                 self._costs[stage] = cost
                 if self._on_places is not None:
                     self._on_places(self.places)

@@ -21,13 +21,13 @@ from cantata.contract.process.messages import (
     DrainStage,
     Extend,
     Failed,
-    Measured,
     Output,
     Ping,
     Pong,
     Ready,
     Register,
     StageCapacity,
+    StepMeasured,
 )
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory, send_memory
 from cantata.ipc.wire import AsyncChannel
@@ -245,7 +245,7 @@ class StageHandle:
                 if answer is not None and not answer.done():
                     answer.set_result(message)
                 self._on_message(self.name, message)
-            case Output() | Failed() | Aborted() | Measured():
+            case Output() | Failed() | Aborted() | StepMeasured():
                 self._on_message(self.name, message)
             case Ready(capacity):
                 if not self._ready.done():

@@ -14,15 +14,15 @@ from cantata.contract.process.messages import (
     Credit,
     Extend,
     Failed,
-    Measured,
     Output,
     Pong,
     Register,
     StageCapacity,
+    StepMeasured,
 )
 from cantata.pipeline.watchdog import Hang
 
-Report = Output | Failed | Aborted | Measured | Pong
+Report = Output | Failed | Aborted | StepMeasured | Pong
 """Messages of a running stage."""
 
 

@@ -76,7 +76,7 @@ class Admission:
         limits: of the live queue.
         clock: monotonic seconds.
         slots: requests that can run at all, at least `places`; None: no bound.
-        is_calm: whether running streams can spare the time that another takes to start.
+        has_headroom: whether running streams can spare the time that another takes to start.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Admission:
         self._limits = limits
         self._clock = clock
         self._slots = slots
-        self._is_calm = has_headroom
+        self._has_headroom = has_headroom
         self._beginning = 0
         self._live: deque[_Turn] = deque()
         self._batch: deque[_Turn] = deque()
@@ -224,7 +224,7 @@ class Admission:
 
     def _can_begin(self) -> bool:
         at_once = max(BEGINNING_AT_ONCE, self._places // _BEGINNING_SHARE)
-        return self._beginning < at_once and self._is_calm()
+        return self._beginning < at_once and self._has_headroom()
 
     def _started(self) -> None:
         self._beginning -= 1

@@ -20,8 +20,8 @@ from cantata.contract.process.messages import (
     Aborted,
     Extend,
     Failed,
-    Measured,
     Output,
+    StepMeasured,
 )
 from cantata.contract.process.stage import StepResult
 from cantata.ipc.memory import MemoryConnector
@@ -194,7 +194,7 @@ def test_step_times_are_reported_only_when_they_change() -> None:
             while not isinstance(message := harness.control.receive(), Output):
                 received.append(message)
         [told] = received
-        assert isinstance(told, Measured)
+        assert isinstance(told, StepMeasured)
         # The clock is read three times until a step ends: what comes before it counts too.
         assert told.cost.seconds(1) == pytest.approx(3 * 0.6)
 

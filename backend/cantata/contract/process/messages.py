@@ -1,7 +1,7 @@
 """Messages between the orchestrator and a stage process.
 
-Downwards: Register, Extend, Abort, Credit, Ping, Drain. Upwards: Ready or CannotStart, Measured,
-Output, Failed, Aborted, Pong, Drained. Between stages only chunks flow.
+Downwards: Register, Extend, Abort, Credit, Ping, DrainStage. Upwards: Ready or CannotStart,
+StepMeasured, Output, Failed, Aborted, Pong, Drained. Between stages only chunks flow.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class CannotStart:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class StepMeasured:
     """The current cost of the stage's steps. Sent when it changes."""
 
     cost: StepCost | ForwardCost
@@ -159,4 +159,4 @@ class Drained:
     """The stage is empty; its process exits now."""
 
 
-FromStage = Ready | CannotStart | Measured | Output | Failed | Aborted | Pong | Drained
+FromStage = Ready | CannotStart | StepMeasured | Output | Failed | Aborted | Pong | Drained

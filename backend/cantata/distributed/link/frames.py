@@ -57,7 +57,7 @@ class FrameParser:
         """The frames that these bytes complete.
 
         Raises:
-            Garbage: a body is larger than allowed.
+            ProtocolError: a body is larger than allowed.
         """
         if self._held:
             self._held += data

@@ -36,7 +36,7 @@ class HeartbeatMonitor:
         """Look at the clock.
 
         Raises:
-            Silent: nothing arrived for too long.
+            HeartbeatTimeout: nothing arrived for too long.
         """
         self._silent_s += min(now - self._ticked, 1.5 * TICK_S)
         self._ticked = now
@@ -45,6 +45,6 @@ class HeartbeatMonitor:
 
 
 def check_loop(late_s: float) -> None:
-    """Raises Hung if a heartbeat says that its sender's loop hangs."""
+    """Raises PeerHung if a heartbeat says that its sender's loop hangs."""
     if late_s >= HUNG_S:
         raise PeerHung(f"the other end's event loop has not run for {late_s:.1f} s")

@@ -146,7 +146,7 @@ class Stream:
         """A frame of the other end; called by the link.
 
         Raises:
-            Garbage: the other end had no credit for it, or has ended, or it is no such frame.
+            ProtocolError: the other end had no credit for it, or has ended, or it is no such frame.
         """
         if self._other_ended:
             raise ProtocolError(f"a frame of kind {frame.kind} arrived after its stream's end")

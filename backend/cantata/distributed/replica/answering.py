@@ -14,7 +14,7 @@ async def answer(stream: Stream, order: AnswerOrder, model: ChatModel) -> None:
 
     Raises:
         CantataError: as of `ChatModel.answer` and its answers.
-        Garbage: the order is none.
+        ProtocolError: the order is none.
     """
     async with model.answer(order.request) as output:
         started = Answering(output.request_id, output.prompt_tokens, to_ages(output.milestones))

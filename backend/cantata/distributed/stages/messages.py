@@ -59,7 +59,7 @@ class StageFrameKind(IntEnum):
     MEASURED_FORWARDS = _FIRST + 13
     """`contract.process.steps.ForwardCost`"""
     FAILED = _FIRST + 14
-    """`FailedNews`"""
+    """`StageFailure`"""
     ABORTED = _FIRST + 15
     """`contract.process.messages.Aborted`"""
     PONG = _FIRST + 16
@@ -151,7 +151,7 @@ class StageReady:
 
 
 @dataclass(frozen=True, slots=True)
-class FailedNews:
+class StageFailure:
     """A request cannot be finished; the stage has freed it."""
 
     request_id: str

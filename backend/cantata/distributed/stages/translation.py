@@ -10,9 +10,9 @@ from cantata.contract.process.messages import (
     Credit,
     Extend,
     Failed,
-    Measured,
     Output,
     Register,
+    StepMeasured,
 )
 from cantata.contract.process.steps import ForwardCost, StepCost
 from cantata.distributed.faults import to_error, to_fault
@@ -21,8 +21,8 @@ from cantata.distributed.link.frames import Frame
 from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.messages import (
     ExtendOrder,
-    FailedNews,
     RegisterOrder,
+    StageFailure,
     StageFrameKind,
     to_age,
     to_time,
@@ -35,7 +35,7 @@ EncodedMessage = tuple[StageFrameKind, tuple[Buffer, ...]]
 """A frame to be sent: its kind, and the parts of its body."""
 Message = Register | Extend | Abort | Credit
 """For a stage, about requests."""
-News = Output | Failed | Aborted | Measured
+StageEvent = Output | Failed | Aborted | StepMeasured
 """Of a stage, about requests and its steps."""
 
 
@@ -68,7 +68,7 @@ def to_message(frame: Frame, packages: Collection[str]) -> Message | None:
         packages: as `values.unflatten`'s.
 
     Raises:
-        Garbage: it is none.
+        ProtocolError: it is none.
     """
     match frame.kind:
         case StageFrameKind.REGISTER:
@@ -87,26 +87,26 @@ def to_message(frame: Frame, packages: Collection[str]) -> Message | None:
     return None
 
 
-def encode_event(news: News) -> EncodedMessage:
-    """News of a stage, as it is sent."""
-    match news:
+def encode_event(event: StageEvent) -> EncodedMessage:
+    """A stage's event, as it is sent."""
+    match event:
         case Output(chunks):
             return StageFrameKind.CHUNKS, EncodedChunks.of(chunks).parts_for_elsewhere
         case Failed(request_id, error):
-            return StageFrameKind.FAILED, encode(FailedNews(request_id, to_fault(error)))
+            return StageFrameKind.FAILED, encode(StageFailure(request_id, to_fault(error)))
         case Aborted():
-            return StageFrameKind.ABORTED, encode(news)
-        case Measured(StepCost() as cost):
+            return StageFrameKind.ABORTED, encode(event)
+        case StepMeasured(StepCost() as cost):
             return StageFrameKind.MEASURED_STEPS, encode(cost)
-        case Measured(cost):
+        case StepMeasured(cost):
             return StageFrameKind.MEASURED_FORWARDS, encode(cost)
 
 
-def decode_event(frame: Frame) -> News | None:
-    """The news that has arrived; None if it is of another kind.
+def decode_event(frame: Frame) -> StageEvent | None:
+    """The event that has arrived; None if the frame is of another kind.
 
     Raises:
-        Garbage: it is not news of a stage.
+        ProtocolError: it is not an event of a stage.
     """
     match frame.kind:
         case StageFrameKind.CHUNKS:
@@ -115,12 +115,12 @@ def decode_event(frame: Frame) -> News | None:
             except BrokenChannel as error:
                 raise ProtocolError(str(error)) from error
         case StageFrameKind.FAILED:
-            failed = decode(frame.body, FailedNews)
+            failed = decode(frame.body, StageFailure)
             return Failed(failed.request_id, to_error(failed.fault))
         case StageFrameKind.ABORTED:
             return decode(frame.body, Aborted)
         case StageFrameKind.MEASURED_STEPS:
-            return Measured(decode(frame.body, StepCost))
+            return StepMeasured(decode(frame.body, StepCost))
         case StageFrameKind.MEASURED_FORWARDS:
-            return Measured(decode(frame.body, ForwardCost))
+            return StepMeasured(decode(frame.body, ForwardCost))
     return None

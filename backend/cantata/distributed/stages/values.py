@@ -68,7 +68,7 @@ def unflatten(tree: object, arrays: Sequence[NDArray[Any]], packages: Collection
         packages: whose dataclasses and enums it may name, beside the contract's.
 
     Raises:
-        Garbage: it is no such tree.
+        ProtocolError: it is no such tree.
     """
     try:
         return _Reader(arrays, packages).read(tree, 0)

@@ -23,10 +23,10 @@ from cantata.contract.process.messages import (
     DrainStage,
     Extend,
     Failed,
-    Measured,
     Ping,
     Pong,
     Register,
+    StepMeasured,
     ToStage,
 )
 from cantata.contract.process.stage import Stage
@@ -105,7 +105,7 @@ class StageLoop:
         ended_s = self._clock()
         cost = self._watch.measure(result.chunks, began_s, ended_s) or result.cost
         if cost is not None:
-            self._exchange.send(Measured(cost))
+            self._exchange.send(StepMeasured(cost))
         for request_id, error in result.failures:
             self._fail(request_id, error)
         chunks = self._without_undeclared(result.chunks)

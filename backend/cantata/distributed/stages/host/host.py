@@ -46,12 +46,12 @@ class StageHost:
         self._sessions: set[HostSession] = set()
         self._left = asyncio.Event()
         self._leaving = False
-        self._door = LinkAcceptor(listener, key, "a server", MAX_PIPELINES, self._serve)
+        self._acceptor = LinkAcceptor(listener, key, "a server", MAX_PIPELINES, self._serve)
         self._accepting: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Accept servers from now on."""
-        self._accepting = asyncio.create_task(self._door.run(), name="cantata:accept-servers")
+        self._accepting = asyncio.create_task(self._acceptor.run(), name="cantata:accept-servers")
 
     async def drain(self, timeout_s: float) -> bool:
         """Accept no more servers, tell those that are here, and return when all have left.

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     connection.send(Loaded(None))
     jobs: dict[int, Any] = {}
     while True:
-        _obey(model, jobs, connection.recv())
+        _handle(model, jobs, connection.recv())
 
 
 def _loaded(load: LoadModel) -> Denoiser:
@@ -61,7 +61,7 @@ def _loaded(load: LoadModel) -> Denoiser:
 
 
 @torch.inference_mode()
-def _obey(model: Denoiser, jobs: dict[int, Any], message: Message) -> None:
+def _handle(model: Denoiser, jobs: dict[int, Any], message: Message) -> None:
     """A `CantataError` is raised by all ranks alike, and rank 0 reports it. Anything else ends this
     process, and the stage with it: the ranks no longer hold the same."""
     with suppress(CantataError):
