@@ -25,7 +25,6 @@ class Goal:
 
     @property
     def met(self) -> bool:
-        """Whether the goal is met."""
         return self.met_within(0.0)
 
     def met_within(self, margin: float) -> bool:

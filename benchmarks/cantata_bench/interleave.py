@@ -67,7 +67,6 @@ def in_turns(
 
 
 def merged(spec: LoadSpec, parts: Sequence[LoadResult]) -> LoadResult:
-    """Parts of one load as one result."""
     requests = tuple(request for part in parts for request in part.requests)
     throughput_x = fmean(part.summary.throughput_x if part.summary else 0.0 for part in parts)
     return LoadResult(

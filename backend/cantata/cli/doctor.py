@@ -74,7 +74,6 @@ def run_checks() -> list[Check]:
 
 
 def render(checks: Sequence[Check]) -> Table:
-    """The checks as a table."""
     table = Table(title="cantata doctor", title_justify="left")
     for column in ("check", "result", "found", "what to do"):
         table.add_column(column, overflow="fold")
@@ -108,7 +107,6 @@ def has_shared_library(name: str) -> bool:
 
 
 def check_python(found: tuple[int, ...]) -> Check:
-    """3.11 or 3.12."""
     right = (3, 11) <= found < (3, 13)
     return _check("Python", right, platform.python_version(), "install Python 3.11 or 3.12")
 

@@ -30,8 +30,6 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class PictureFile:
-    """The picture."""
-
     data: bytes
     """The file."""
     size: str

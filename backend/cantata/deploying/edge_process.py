@@ -38,7 +38,6 @@ class HeardDirectory:
         self._sets.put_nowait(frozenset(map(Address.parse, message["addresses"])))
 
     async def watch(self) -> AsyncIterator[frozenset[Address]]:
-        """As `ReplicaDirectory.watch`."""
         while True:
             yield await self._sets.get()
 

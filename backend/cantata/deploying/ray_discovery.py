@@ -37,7 +37,6 @@ class PolledDirectory:
         self._id = uuid.uuid4().hex
 
     async def watch(self) -> AsyncIterator[frozenset[Address]]:
-        """As `ReplicaDirectory.watch`."""
         from cantata.distributed.ray.serve_api import DirectoryGone, DirectoryHandle
 
         directory, known = DirectoryHandle(), frozenset[str]()

@@ -46,7 +46,6 @@ class SentPart:
 
     @classmethod
     def of(cls, part: Part) -> SentPart:
-        """As it is sent."""
         match part:
             case TextPart(text):
                 return cls(text=text)

@@ -48,8 +48,6 @@ class AnsweringModel:
 
 @dataclass(frozen=True, slots=True)
 class DrawingModel:
-    """One model that draws."""
-
     name: str
     identity: str
     """As a `SpeakingModel`'s."""

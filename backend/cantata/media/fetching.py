@@ -73,8 +73,6 @@ class Fetcher:
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """One fetch."""
-
     limits: FetchLimits
     resolver: Resolver
     kind: MediaKind

@@ -105,7 +105,6 @@ class ChatSlotAdmission:
 
     @property
     def report(self) -> AdmissionReport:
-        """As `ChatAdmission`."""
         return self._served.report
 
     async def until_ready(self) -> None:
@@ -139,7 +138,6 @@ class ChatStepAdmission:
         return self._pipeline.report
 
     async def until_ready(self) -> None:
-        """As `SteppedPipeline.until_ready`."""
         await self._pipeline.until_ready()
 
     @asynccontextmanager

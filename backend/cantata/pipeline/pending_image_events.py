@@ -21,7 +21,6 @@ class PendingImageEvents:
 
     @classmethod
     def of(cls, event: DrawingEvent) -> PendingImageEvents:
-        """Of one event."""
         match event:
             case Thought():
                 return cls(thought=event)

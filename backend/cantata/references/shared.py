@@ -115,22 +115,18 @@ class SharedVoiceStore:
             raise ConfigError(f"{self._url}: voices cannot be read from it ({error})") from error
 
     async def refresh(self, name: str | None = None, *, now: bool = False) -> None:
-        """As `Voices.refresh`."""
         missed = name is not None and self.find(name) is None
         await self._run(self._read, 0.0 if now else _MISSED_S if missed else _FRESH_S)
 
     async def add(
         self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
     ) -> StoredVoice:
-        """As `Voices.add`."""
         return await self._run(self._add, upload, reference, deletion_digest)
 
     async def remove(self, name: str) -> StoredVoice:
-        """As `Voices.remove`."""
         return await self._run(self._remove, name)
 
     async def reference(self, voice: StoredVoice) -> ReferenceAudio:
-        """As `Voices.reference`."""
         return await self._run(self._reference, voice)
 
     async def _run(self, work: Callable[..., R], *args: object) -> R:

@@ -118,7 +118,6 @@ class VoiceStore:
         return await loop.run_in_executor(self._writing, self._remove, name)
 
     async def reference(self, voice: StoredVoice) -> ReferenceAudio:
-        """As `Voices.reference`."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reading, self._read_reference, voice)
 

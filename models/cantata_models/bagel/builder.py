@@ -110,7 +110,6 @@ class PictureBuilder:
         )
 
     def reader(self) -> ThoughtReader:
-        """For one thought."""
         return ThoughtReader(self._texts.tokenizer)
 
     def build(self, request_id: str, request: ImageRequest) -> PlannedImage:

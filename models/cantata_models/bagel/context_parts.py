@@ -54,7 +54,6 @@ def positions(parts: Sequence[ContextPart]) -> int:
 
 
 def text_tokens(parts: Sequence[ContextPart]) -> int:
-    """Of the texts."""
     return sum(len(part) for part in parts if not isinstance(part, ReferenceGrids))
 
 

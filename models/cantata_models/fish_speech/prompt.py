@@ -63,7 +63,6 @@ class S2Prompts:
         self._reply = (start, *encode("assistant\n"), special.get_id(VOICE))
 
     def build(self, text: str, transcripts: Sequence[str]) -> Prompt:
-        """Return the prompt of a text."""
         system: tuple[int, ...] = self._system
         recordings_at: tuple[int, ...] = ()
         if not transcripts:
@@ -97,7 +96,6 @@ class S1Prompts:
         self._speaker = tokenizer.encode(first) if known is None else (known,)
 
     def build(self, text: str, transcripts: Sequence[str]) -> Prompt:
-        """Return the prompt of a text."""
         tokens: tuple[int, ...] = self._begin
         recordings_at = []
         for transcript in transcripts:

@@ -30,8 +30,6 @@ class S1Options(SharedOptions):
 
 
 class S2Options(SharedOptions):
-    """S2's."""
-
     chunk_length: Annotated[int, Field(ge=1)] = DEFAULT_BYTES
     """The most bytes of a group of turns, in UTF-8."""
 

@@ -208,8 +208,6 @@ class FishTalker(nn.Module):
 
 
 class S2Talker(FishTalker):
-    """S2's."""
-
     layout = Layout.S2
     law_draws, history_frames = 1, RAS_FRAMES + 1
 
@@ -227,8 +225,6 @@ class S2Talker(FishTalker):
 
 
 class S1Talker(FishTalker):
-    """S1's."""
-
     layout = Layout.S1
     law_draws, history_frames = 0, PENALTY_FRAMES + 1
 

@@ -48,8 +48,6 @@ class TextIds:
 
 @dataclass(frozen=True, slots=True)
 class TalkerConfig:
-    """The talker."""
-
     stack: Qwen3Stack
     """Sizes of its Qwen2 layers; the fields are those of Qwen3's."""
     embedding_size: int

@@ -163,7 +163,6 @@ class Qwen25OmniTalker(nn.Module):
 
     @property
     def _special_tokens(self) -> list[int]:
-        """The tokens of `self.tokens`."""
         text = self._config.talker.text
         return [text.end, text.pad, *(speaker.bos_token for speaker in self._speakers.values())]
 

@@ -102,7 +102,6 @@ class Qwen25OmniThinker(nn.Module):
         return scores
 
     def open(self, inputs: ThinkerInput) -> EmbeddingSource:
-        """As `ThinkerRows.open`."""
         embedding = self.embed_tokens.weight
         return ThinkerRows(embedding, self.row_width, self._max_positions, _marked).open(inputs)
 

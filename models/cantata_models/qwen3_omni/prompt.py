@@ -67,7 +67,6 @@ class PromptBuilder:
         """The tokens that begin an answer."""
 
     def build(self, messages: Sequence[Message]) -> Prompt:
-        """As `PromptLayout.build`."""
         return self._layout.build(messages)
 
     def select_user_turns(self, prompt: Prompt) -> HeardPrompt:

@@ -112,7 +112,6 @@ class OmniThinker(nn.Module):
         return scores
 
     def open(self, inputs: ThinkerInput) -> EmbeddingSource:
-        """As `ThinkerRows.open`."""
         rows = ThinkerRows(self.embed_tokens.weight, self.row_width, self._max_positions)
         return rows.open(inputs)
 

@@ -20,7 +20,6 @@ class ModelVoice:
     voice: ChosenVoice
 
     def request(self, text: str, speed: float = 1.0, seed: int | None = None) -> SpeechRequest:
-        """The request for one text."""
         return SpeechRequest(
             text=text,
             voice=self.voice.voice,

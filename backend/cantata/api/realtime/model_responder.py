@@ -36,7 +36,6 @@ class ModelResponder:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return self._model.name
 
     @property

@@ -179,7 +179,6 @@ class ErrorMessage(_Message):
     def of(
         cls, error: CantataError, context_id: str | None, utterance_id: str | None = None
     ) -> Self:
-        """The message for an error."""
         described = describe(error)
         return cls(
             error=described.detail,

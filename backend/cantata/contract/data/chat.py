@@ -33,8 +33,6 @@ class Modality(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A part that is text."""
-
     text: str
 
 

@@ -109,8 +109,6 @@ class ConditionedDecoder(Protocol):
 
 @runtime_checkable
 class CodeDecoder(Decoder, Protocol):
-    """A decoder of codes."""
-
     num_codebooks: int
     """Q, the number of codebooks."""
     codebook_size: int
@@ -118,8 +116,6 @@ class CodeDecoder(Decoder, Protocol):
 
 @runtime_checkable
 class LatentDecoder(Decoder, Protocol):
-    """A decoder of latents."""
-
     latent_size: int
     """E, the size of a latent."""
 

@@ -39,7 +39,6 @@ class AnswerReplay:
 
     @property
     def playout_deadline_s(self) -> float:
-        """As `ReplayDeduplicator.playout_deadline_s`."""
         return self._sound.playout_deadline_s
 
     def restart(self) -> None:

@@ -41,11 +41,9 @@ class Directory:
         self._table = MembershipTable(time.monotonic)
 
     async def announce(self, id: str, address: str, model: str, serving: bool) -> QueueDepth:
-        """As `MembershipTable.announce`."""
         return self._table.announce(id, address, model, serving=serving)
 
     async def read(self, edge: str, waiting: Mapping[str, int]) -> dict[str, Any]:
-        """As `MembershipTable.read`."""
         return as_plain(self._table.read(edge, waiting))
 
 

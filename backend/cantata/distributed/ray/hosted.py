@@ -88,7 +88,6 @@ class ActorProcess:
         return code
 
     def kill(self) -> None:
-        """Kill it."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 

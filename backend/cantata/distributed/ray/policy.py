@@ -17,8 +17,6 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLoad:
-    """The load of one replica."""
-
     places: float
     """Requests that it serves at the same time; 0 while that is not known."""
     in_use: float

@@ -87,7 +87,6 @@ class StagesOnHosts:
         return stage
 
     def disconnect_draining(self) -> None:
-        """As `RemoteStages.disconnect_draining`."""
         for link in self._links.values():
             link.disconnect_draining()
 

@@ -69,7 +69,6 @@ class TalkerEngine:
             self.talker.talker_step.record()
 
     def add(self, request: FrameRequest) -> None:
-        """As `FrameEngine.add`."""
         end_code = self.talker.end_code
         params = SamplingParams(
             temperature=0.0,

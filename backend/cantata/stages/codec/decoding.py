@@ -47,9 +47,7 @@ class Decoding(Protocol):
     unit_frames: int
 
     @property
-    def decoder(self) -> Decoder:
-        """The decoder."""
-        ...
+    def decoder(self) -> Decoder: ...
 
     def ready_units(self, queued: Queued) -> int:
         """How many units of a stream could be decoded now."""

@@ -55,16 +55,10 @@ class Phase(Protocol):
 
 
 class PicturePhase(Phase, Protocol):
-    """One of a picture."""
-
     @property
-    def drawing(self) -> Drawing:
-        """The picture as it is."""
-        ...
+    def drawing(self) -> Drawing: ...
 
-    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> PicturePhase:
-        """As of `Phase`."""
-        ...
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> PicturePhase: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +81,6 @@ class Drawing:
 
     @property
     def drawing(self) -> Drawing:
-        """This."""
         return self
 
     @property
@@ -97,7 +90,6 @@ class Drawing:
 
     @property
     def steps_left(self) -> int:
-        """Of drawing."""
         return len(self.times) - 1 - self.step
 
     def size(self) -> ForwardSize:
@@ -162,7 +154,6 @@ class Remembering:
         return [self._piece.span(reader, self.drawing.contexts[Branch.FULL])]
 
     def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Drawing:
-        """Draw with it."""
         full = self._piece.read(self.drawing.contexts[Branch.FULL], passed[0])
         contexts = {**self.drawing.contexts, Branch.FULL: full}
         return replace(self.drawing, contexts=contexts)

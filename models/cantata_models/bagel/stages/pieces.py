@@ -53,12 +53,10 @@ class Words:
 
     @property
     def is_text(self) -> bool:
-        """It is."""
         return True
 
     @property
     def length(self) -> int:
-        """As of `Piece`."""
         return len(self.tokens)
 
     def span(self, reader: Reader, context: Context) -> Span:
@@ -66,7 +64,6 @@ class Words:
         return reader.text_span(context, self.tokens)
 
     def read(self, context: Context, passed: ForwardOutput) -> Context:
-        """As of `Piece`."""
         return context.and_(passed.block, len(self.tokens))
 
 
@@ -84,7 +81,6 @@ class SeenPicture:
 
     @property
     def length(self) -> int:
-        """As of `Piece`."""
         return len(self.rows) + MARKS
 
     def span(self, reader: Reader, context: Context) -> Span:
@@ -92,7 +88,6 @@ class SeenPicture:
         return reader.seen_span(context, self.rows)
 
     def read(self, context: Context, passed: ForwardOutput) -> Context:
-        """As of `Piece`."""
         return context.and_(passed.block, 1)
 
 
@@ -111,7 +106,6 @@ class KeptPicture:
 
     @property
     def length(self) -> int:
-        """As of `Piece`."""
         return len(self.latents) + MARKS
 
     def span(self, reader: Reader, context: Context) -> Span:
@@ -119,7 +113,6 @@ class KeptPicture:
         return reader.kept_span(context, self.latents, self.grid)
 
     def read(self, context: Context, passed: ForwardOutput) -> Context:
-        """As of `Piece`."""
         return context.and_(passed.block, 1)
 
 

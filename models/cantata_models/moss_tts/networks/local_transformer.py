@@ -106,7 +106,6 @@ class Attention(nn.Module):
         keys: torch.Tensor,
         values: torch.Tensor,
     ) -> torch.Tensor:
-        """As `Block.forward`."""
         requests, new, size = rows.shape
         heads = self.c_attn(rows).view(requests, new, 3, self._heads, self._head_dim)
         query, key, value = heads.permute(2, 0, 3, 1, 4)

@@ -22,5 +22,4 @@ class LocalTokenizer:
         return self.encode(text)
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """As `TextTokenizer.encode`."""
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)

@@ -31,7 +31,6 @@ class NanoTokenizer:
         return tuple(self._template.encode(text))
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """As `TextTokenizer.encode`."""
         return tuple(self._plain.encode(text))
 
 

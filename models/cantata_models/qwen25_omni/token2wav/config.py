@@ -55,7 +55,6 @@ class DitConfig:
 
     @property
     def block_codes(self) -> int:
-        """Codes of one block."""
         return self.block_size // self.repeats
 
 

@@ -52,7 +52,6 @@ class NounVerb:
     other: _Phones
 
     def choose(self, words: Sequence[str], index: int) -> _Phones:
-        """Returns the phones of words[index]."""
         return self.other if is_verb(words, index, markers=_VERB_MARKERS) else self.usual
 
 
@@ -71,7 +70,6 @@ class Neighbours:
     """Words that call for `other` from up to four words before."""
 
     def choose(self, words: Sequence[str], index: int) -> _Phones:
-        """Returns the phones of words[index]."""
         before = words[index - 1].lower() if index else ""
         after = words[index + 1] if index + 1 < len(words) else ""
         asked = before in _PRONOUNS and index > 1 and words[index - 2] in _AUXILIARIES

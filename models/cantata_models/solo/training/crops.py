@@ -55,7 +55,6 @@ class CropMaker:
         self._rng = np.random.default_rng(seed)
 
     def draw(self, batch: int = BATCH) -> Crops:
-        """Returns `batch` crops."""
         rng, last = self._rng, int(self._end[-1]) - CROP_FRAMES
         begin = rng.integers(LEAD_FRAMES, last + 1, batch)
         clip = rng.integers(len(self._first), size=batch)

@@ -65,7 +65,6 @@ def choose(wanted: Sequence[str], offered: Sequence[str], what: str) -> tuple[st
 
 
 def first_sentences(group: str, count: int) -> list[HeldOut]:
-    """Returns the first held-out sentences of a group."""
     return [item for item in read_heldout() if item.group == group][:count]
 
 
