@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cantata.distributed.directory import ReplicaDirectory
 from cantata.distributed.edge.service import RemoteService
 from cantata.distributed.key import LinkKey
+from cantata.distributed.link.tls import read_tls
 from cantata.distributed.ray.authentication import link_secret
 from cantata.utils.logs import LogFormat
 
@@ -41,7 +42,8 @@ class ModelsOnCluster:
     def service(self, log_format: LogFormat) -> ImageService:
         """Over links, with the secret that follows from Ray's token."""
         # As text, since that is what the environment of a replica carries.
-        key = LinkKey(link_secret(os.environ, Path.home()).hex().encode())
+        secret = link_secret(os.environ, Path.home()).hex().encode()
+        key = LinkKey(secret, read_tls())
         self._service = RemoteService(self._directory, key)
         return self._service
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cantata.contract.data.errors import ConfigError
 from cantata.distributed.address import Address
+from cantata.distributed.link.tls import LinkTls, read_tls
 
 KEY_VARIABLE = "CANTATA_CLUSTER_KEY"
 MIN_KEY_BYTES = 16
@@ -19,6 +20,8 @@ class LinkKey:
 
     secret: bytes = field(repr=False)
     """Empty: anyone who reaches the socket may connect."""
+    tls: LinkTls | None = None
+    """None: what follows the hello is not encrypted."""
 
     def __bool__(self) -> bool:
         return bool(self.secret)
@@ -28,15 +31,16 @@ NO_KEY = LinkKey(b"")
 
 
 def read_key(file: Path | None) -> LinkKey:
-    """The key in a file, or else in the environment; white space around it is ignored.
+    """The key in a file, or else in the environment; white space around it is ignored. With TLS, if
+    the environment names a folder for it.
 
     Raises:
-        ConfigError: the file cannot be read, or the key is too short to be one.
+        ConfigError: a file cannot be read, or the key is too short to be one.
     """
     if file is None:
         where, secret = KEY_VARIABLE, os.environ.get(KEY_VARIABLE, "").strip().encode()
         if not secret:
-            return NO_KEY
+            return LinkKey(b"", read_tls())
     else:
         try:
             where, secret = str(file), file.read_bytes().strip()
@@ -47,7 +51,7 @@ def read_key(file: Path | None) -> LinkKey:
             f"{where}: a cluster's key has at least {MIN_KEY_BYTES} bytes; "
             "`openssl rand -hex 32` writes one"
         )
-    return LinkKey(secret)
+    return LinkKey(secret, read_tls())
 
 
 def check_key(key: LinkKey, address: Address) -> None:

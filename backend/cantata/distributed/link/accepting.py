@@ -9,10 +9,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from cantata.contract.data.errors import ConfigError
 from cantata.distributed.address import Address
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.connecting import HELLO_S, shake_hands
 from cantata.distributed.link.hello import Side
+from cantata.distributed.link.tls import LinkSocket
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ class LinkAcceptor:
         key: LinkKey,
         what: str,
         most: int,
-        serve: Callable[[socket.socket, str], Awaitable[None]],
+        serve: Callable[[LinkSocket, str], Awaitable[None]],
     ) -> None:
         self._listener, self._key, self._what, self._most = listener, key, what, most
         self._serve = serve
@@ -72,29 +74,32 @@ class LinkAcceptor:
         sock.close()
 
     async def _welcome(self, sock: socket.socket, peer: str) -> None:
-        if not await self._is_known(sock, peer):
+        carrier = await self._greet(sock, peer)
+        if carrier is None:
             return
         self._open += 1
         try:
-            await self._serve(sock, peer)
+            await self._serve(carrier, peer)
         except Exception:  # the boundary of a connection: the others continue
             logger.exception("%s at %s failed", self._what, peer)
         finally:
             self._open -= 1
+            carrier.close()
 
-    async def _is_known(self, sock: socket.socket, peer: str) -> bool:
-        """Whether the other end has the key, and there is room for it."""
+    async def _greet(self, sock: socket.socket, peer: str) -> LinkSocket | None:
+        """The connection; None: the other end does not have the key, or there is no room for it."""
         try:
             async with asyncio.timeout(HELLO_S):
-                await shake_hands(sock, Side.ACCEPTED, self._key)
-        except (OSError, TimeoutError) as error:
+                carrier = await shake_hands(sock, Side.ACCEPTED, self._key)
+        except (OSError, TimeoutError, ConfigError) as error:
             why = error or "no hello in time"
             logger.warning("%s did not become %s: %s", peer, self._what, why)
-            return False
+            return None
         this = asyncio.current_task()
         assert this is not None, "it runs in a task of its own"
         self._strangers.pop(this, None)  # it may have been told to make room in this moment
         if self._open >= self._most:
             logger.warning("%s at %s is one too many", self._what, peer)
-            return False
-        return True
+            carrier.close()
+            return None
+        return carrier

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 
 from cantata.contract.data.errors import ConfigError
 from cantata.distributed.address import Address
@@ -11,6 +12,7 @@ from cantata.distributed.key import LinkKey
 from cantata.distributed.link.errors import LinkLost, Refused
 from cantata.distributed.link.frames import HEADER, HELLO, LINK, MAX_HELLO_BYTES, PROOF, pack_header
 from cantata.distributed.link.hello import Hello, Side
+from cantata.distributed.link.tls import LinkSocket, start_tls, wait_until_ready
 
 HELLO_S = 2.0
 """Limit for connecting and for the hello."""
@@ -46,12 +48,12 @@ def get_address(listener: socket.socket) -> Address:
     return Address(host, port)
 
 
-async def connect(address: Address, key: LinkKey) -> socket.socket:
+async def connect(address: Address, key: LinkKey) -> LinkSocket:
     """A socket whose other end has shown that it has the key.
 
     Raises:
         LinkLost: nobody answers, or not in time.
-        Refused: the other end has another key or version.
+        Refused: the other end has another key, version or authority.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -62,28 +64,45 @@ async def connect(address: Address, key: LinkKey) -> socket.socket:
             sock.setblocking(False)
             try:
                 await loop.sock_connect(sock, where)
-                await shake_hands(sock, Side.CONNECTED, key)
             except BaseException:
                 sock.close()
                 raise
-            return sock
+            return await shake_hands(sock, Side.CONNECTED, key)
     except TimeoutError:
         raise LinkLost(f"{address} did not answer within {HELLO_S:g} s") from None
     except LinkLost as error:
         raise type(error)(f"{address}: {error.reason}") from error
+    except ssl.SSLError as error:
+        raise Refused(f"{address}: TLS failed: {error.reason or error}") from error
     except OSError as error:
         raise LinkLost(f"{address} cannot be reached: {error.strerror or error}") from error
 
 
-async def shake_hands(sock: socket.socket, side: Side, key: LinkKey) -> None:
-    """Exchange hellos; the caller limits the time, and closes the socket after an error. The end
-    that accepted proves itself last: an end without the key learns nothing from it.
+async def shake_hands(sock: socket.socket, side: Side, key: LinkKey) -> LinkSocket:
+    """Exchange hellos, after TLS's if there is any; the caller limits the time. The end that
+    accepted proves itself last: an end without the key learns nothing from it.
+
+    Returns:
+        The socket, or what encrypts it; after an error it is closed.
 
     Raises:
+        ConfigError: the files for TLS cannot be read any more.
         Refused: the other end has another key or version, or is no end of a link.
-        OSError: the connection broke.
+        OSError: the connection broke, or the other end has no certificate (`ssl.SSLError`).
     """
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    carrier: LinkSocket = sock
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if key.tls is not None:
+            carrier = await start_tls(sock, key.tls, accepts=side is Side.ACCEPTED)
+        await _exchange_hellos(carrier, side, key)
+    except BaseException:
+        carrier.close()
+        raise
+    return carrier
+
+
+async def _exchange_hellos(sock: LinkSocket, side: Side, key: LinkKey) -> None:
     hello = Hello(side, key)
     await _send(sock, HELLO, hello.hello)
     proof = hello.prove(await _receive(sock, HELLO))
@@ -95,12 +114,16 @@ async def shake_hands(sock: socket.socket, side: Side, key: LinkKey) -> None:
         await _send(sock, PROOF, proof)
 
 
-async def _send(sock: socket.socket, kind: int, body: bytes) -> None:
-    frame = pack_header(kind, LINK, len(body)) + body
-    await asyncio.get_running_loop().sock_sendall(sock, frame)
+async def _send(sock: LinkSocket, kind: int, body: bytes) -> None:
+    loop, frame = asyncio.get_running_loop(), pack_header(kind, LINK, len(body)) + body
+    while frame:
+        try:
+            frame = frame[sock.sendmsg([frame]) :]
+        except BlockingIOError:
+            await wait_until_ready(sock, loop.add_writer, loop.remove_writer)
 
 
-async def _receive(sock: socket.socket, kind: int) -> bytes:
+async def _receive(sock: LinkSocket, kind: int) -> bytes:
     """The body of the next frame, and not a byte of what follows it."""
     length, found, stream = HEADER.unpack(await _read(sock, HEADER.size))
     if (found, stream) != (kind, LINK) or length > MAX_HELLO_BYTES:
@@ -108,11 +131,18 @@ async def _receive(sock: socket.socket, kind: int) -> bytes:
     return await _read(sock, length)
 
 
-async def _read(sock: socket.socket, size: int) -> bytes:
-    loop, data = asyncio.get_running_loop(), b""
-    while len(data) < size:
-        part = await loop.sock_recv(sock, size - len(data))
-        if not part:
-            raise Refused("the other end ended the hello; does it have the same key?")
-        data += part
-    return data
+async def _read(sock: LinkSocket, size: int) -> bytes:
+    loop, data = asyncio.get_running_loop(), bytearray(size)
+    view = memoryview(data)
+    while view:
+        try:
+            count = sock.recv_into(view)
+        except BlockingIOError:
+            await wait_until_ready(sock, loop.add_reader, loop.remove_reader)
+            continue
+        except ConnectionResetError:  # it has not read all that this end has sent
+            count = 0
+        if not count:
+            raise Refused("the other end ended the hello; does it have the same key, and TLS?")
+        view = view[count:]
+    return bytes(data)

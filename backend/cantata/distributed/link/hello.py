@@ -3,7 +3,7 @@
 Each end sends a random challenge, then the HMAC-SHA-256 (RFC 2104) of both challenges under the
 key. What an end says about itself is part of the HMAC, so that neither's proof serves as the
 other's. The key protects the hello, not the bytes that follow: a network that others can write to
-needs a tunnel.
+needs TLS (`link.tls`) or a tunnel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from enum import Enum
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.errors import Refused
 
-VERSION = 2
+VERSION = 3
 """Of frames, messages and their fields; ends of different versions do not connect."""
 _MAGIC = b"CnTaLink"
 _CHALLENGE_BYTES = 32

@@ -23,6 +23,7 @@ from cantata.distributed.link.heartbeat_monitor import TICK_S, HeartbeatMonitor,
 from cantata.distributed.link.hello import Side
 from cantata.distributed.link.outbox import LinkOutbox
 from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.tls import LinkSocket
 from cantata.ipc.wire import Buffer
 
 MAX_STREAMS = 4096
@@ -50,7 +51,7 @@ class Link:
 
     def __init__(
         self,
-        sock: socket.socket,
+        sock: LinkSocket,
         side: Side,
         heartbeat: Heartbeat,
         peer: str,

@@ -3,11 +3,11 @@ that sends heartbeats."""
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections import deque
 from itertools import islice
 
+from cantata.distributed.link.tls import LinkSocket
 from cantata.ipc.wire import Buffer
 
 _AT_ONCE = 512
@@ -21,7 +21,7 @@ class LinkOutbox:
         sock: connected and non-blocking; its owner closes it.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: LinkSocket) -> None:
         self._socket = sock
         self._lock = threading.Lock()
         self._waiting: deque[bytes | memoryview] = deque()

@@ -13,6 +13,7 @@ from cantata.distributed.link.accepting import LinkAcceptor
 from cantata.distributed.link.connecting import get_address
 from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.link.heartbeat_monitor import BEAT_S
+from cantata.distributed.link.tls import LinkSocket
 from cantata.distributed.model_advertisement import build_advertisement
 from cantata.distributed.replica.in_flight import InFlightLimiter
 from cantata.distributed.replica.session import EdgeSession
@@ -137,7 +138,7 @@ class ReplicaHost:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, sock: socket.socket, peer: str) -> None:
+    async def _serve(self, sock: LinkSocket, peer: str) -> None:
         session = EdgeSession(
             sock, peer, self._heartbeat, self._service, self._limiter, self._changed
         )

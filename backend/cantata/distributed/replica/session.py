@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -18,6 +17,7 @@ from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.link.hello import Side
 from cantata.distributed.link.link import Link
 from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.tls import LinkSocket
 from cantata.distributed.messages import (
     FrameKind,
     ModelState,
@@ -53,7 +53,7 @@ class EdgeSession:
 
     def __init__(
         self,
-        sock: socket.socket,
+        sock: LinkSocket,
         peer: str,
         heartbeat: Heartbeat,
         service: ImageService,

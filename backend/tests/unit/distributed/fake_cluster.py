@@ -57,6 +57,7 @@ class FakeCluster:
 
     edge: RemoteService
     directory: Listed
+    key: LinkKey
     replicas: list[Replica] = field(default_factory=list)
 
     async def add(
@@ -72,7 +73,7 @@ class FakeCluster:
             setattr(service.solo.behaviour, name, value)
         names = (*service.models, *service.chat_models, *service.image_models)
         identities = dict.fromkeys(names, identity)
-        host = ReplicaHost(service, identities, listen(Address("127.0.0.1", 0)), KEY)
+        host = ReplicaHost(service, identities, listen(Address("127.0.0.1", 0)), self.key)
         await host.start()
         replica = Replica(service, host)
         self.replicas.append(replica)
@@ -95,15 +96,18 @@ class FakeCluster:
 
 
 @asynccontextmanager
-async def fake_cluster(count: int = 2, **behaviour: object) -> AsyncIterator[FakeCluster]:
+async def fake_cluster(
+    count: int = 2, key: LinkKey = KEY, **behaviour: object
+) -> AsyncIterator[FakeCluster]:
     """An edge and so many replicas, whose models behave like this.
 
     Args:
         count: at least one.
+        key: of all ends.
         behaviour: fields of `Behaviour`.
     """
     directory = Listed(set())
-    cluster = FakeCluster(RemoteService(directory, KEY), directory)
+    cluster = FakeCluster(RemoteService(directory, key), directory, key)
     try:
         for _ in range(count):
             await cluster.add(**behaviour)

@@ -242,9 +242,9 @@ async def test_stages_and_replicas_are_reported() -> None:
 
 async def test_another_key_is_no_replica() -> None:
     async with fake_cluster(1) as cluster:
-        stranger = FakeCluster(
-            type(cluster.edge)(cluster.directory, LinkKey(bytes(32))), cluster.directory
-        )
+        key = LinkKey(bytes(32))
+        edge = type(cluster.edge)(cluster.directory, key)
+        stranger = FakeCluster(edge, cluster.directory, key)
         starting = asyncio.create_task(stranger.edge.start())
         await eventually(
             lambda: any(

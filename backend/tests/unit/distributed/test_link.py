@@ -400,8 +400,8 @@ async def test_ends_find_each_other_over_tcp(key: LinkKey) -> None:
         loop = asyncio.get_running_loop()
         connecting = asyncio.create_task(connect(get_address(listener), key))
         sock, _ = await loop.sock_accept(listener)
-        await shake_hands(sock, Side.ACCEPTED, key)
-        with sock, await connecting as near:
+        assert await shake_hands(sock, Side.ACCEPTED, key) is sock
+        with sock, await connecting as near:  # type: ignore[attr-defined]
             assert near.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 

@@ -12,6 +12,7 @@ from cantata.distributed.key import LinkKey
 from cantata.distributed.link.accepting import LinkAcceptor
 from cantata.distributed.link.connecting import get_address
 from cantata.distributed.link.heartbeat import Heartbeat
+from cantata.distributed.link.tls import LinkSocket
 from cantata.distributed.stages.host.pipeline import StageLogs
 from cantata.distributed.stages.host.session import HostSession
 
@@ -81,7 +82,7 @@ class StageHost:
         self._listener.close()
         self._heartbeat.close()
 
-    async def _serve(self, sock: socket.socket, peer: str) -> None:
+    async def _serve(self, sock: LinkSocket, peer: str) -> None:
         if self._leaving:
             sock.close()
             return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
@@ -18,6 +17,7 @@ from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.link.hello import Side
 from cantata.distributed.link.link import Link
 from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.tls import LinkSocket
 from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.forwarding import forward_chunks, send_chunks
 from cantata.distributed.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
@@ -41,7 +41,7 @@ class HostSession:
 
     def __init__(
         self,
-        sock: socket.socket,
+        sock: LinkSocket,
         peer: str,
         heartbeat: Heartbeat,
         plugins: Mapping[str, ModelPlugin],
