@@ -108,7 +108,7 @@ def compare_one_after_the_other(
     speech_page.press("Play A, then B")
     speech_page.wait_for_state("playing")
     switch = page.get_by_role("button", name="Switch to A")
-    expect(switch).to_be_visible(timeout=20_000)  # B is playing
+    expect(switch).to_be_visible(timeout=60_000)  # B is playing
     speech_page.wait_for_state("done")
     np.testing.assert_array_equal(speech_page.played(), spoken["ben"])
 
@@ -180,7 +180,7 @@ def test_a_voice_is_heard_before_it_is_chosen(browser_page: Page, server: Server
     for _ in range(2):
         hear.click()
         expect(page.get_by_role("button", name="Stop Ruby")).to_be_visible()
-        expect(hear).to_be_visible(timeout=20_000)  # it has played to its end
+        expect(hear).to_be_visible(timeout=60_000)  # it has played to its end
     (request,) = asked
     body = request.post_data_json
     assert isinstance(body, dict)

@@ -161,7 +161,7 @@ async def assert_idle(url: str) -> None:
 
     async with (
         httpx.AsyncClient(base_url=url, verify=False, timeout=60) as http,
-        asyncio.timeout(20),
+        asyncio.timeout(60),
     ):
         while True:
             found = counts((await http.get("/metrics")).text)

@@ -90,7 +90,7 @@ async def raw_end(
 
 
 async def until(condition: object) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # type: ignore[operator]  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -223,7 +223,7 @@ async def test_a_sender_goes_on_once_the_kernel_has_taken_everything(
     monkeypatch.setattr(link_module, "ROOM_BYTES", 1000)
     async with two_ends(heartbeat) as (near, far):
         stream, _ = await opened(near, far)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             for _ in range(3):
                 await stream.send(DATA, bytes(2000))
 
@@ -239,7 +239,7 @@ async def test_who_waits_for_credit_is_let_go_when_its_own_end_ends(heartbeat: H
         other.end()
         await stream.ended()
         stream.end()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await waiting
         first = await other.receive()
         assert first is not None

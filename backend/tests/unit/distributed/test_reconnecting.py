@@ -31,7 +31,7 @@ async def measure_seconds(attempts: int, *, is_connected: bool) -> float:
 
     began_s = time.monotonic()
     keeping_it = asyncio.create_task(reconnecting.reconnect_forever(once, on_loss))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await enough.wait()
     keeping_it.cancel()
     await asyncio.wait({keeping_it})
