@@ -118,8 +118,8 @@ async def speak_open_text(
         )
         try:
             async with (
-                aclosing(orchestrator.sound(opened)) as result,
-                aclosing(time_stretch(result, stretch, output)) as chunks,
+                aclosing(orchestrator.sound(opened)) as sound,
+                aclosing(time_stretch(sound, stretch, output)) as chunks,
             ):
                 async for chunk in chunks:
                     yield SpeechChunk(chunk.payload.samples, milestones=chunk.milestones)

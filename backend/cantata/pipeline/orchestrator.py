@@ -212,8 +212,8 @@ class Orchestrator:
         """
         part = self._pipeline.taking_part(request.inputs, request.without)
         stages = [spec.name for spec in part]
-        received = [e.source for e in self._pipeline.client_edges if e.stage in stages]
-        outputs = [source for source in received if source not in request.without]
+        sources = [e.source for e in self._pipeline.client_edges if e.stage in stages]
+        outputs = [source for source in sources if source not in request.without]
         opened = OpenRequest(request, stages, outputs, self._deployment.chunk_timeout_s)
         async with self._crash_tracker.admit(opened):
             self._open[request.request_id] = opened
@@ -266,9 +266,9 @@ class Orchestrator:
         """The non-empty chunks of what the client hears."""
         async with aclosing(self.output(opened, self._pipeline.sound)) as chunks:
             async for chunk in chunks:
-                received = cast(Chunk[Pcm], chunk)
-                if received.payload.units or received.payload.words:
-                    yield received
+                sound = cast(Chunk[Pcm], chunk)
+                if sound.payload.units or sound.payload.words:
+                    yield sound
 
     async def _register(self, request: PipelineRequest, stages: Sequence[str]) -> None:
         # The last stage first: a chunk must find its request wherever it arrives.

@@ -211,8 +211,8 @@ class PipelineModel:
             )
             async with (
                 self.orchestrator.open(request) as opened,
-                aclosing(self.orchestrator.sound(opened)) as result,
-                aclosing(time_stretch(result, request.stretch, output)) as paced,
+                aclosing(self.orchestrator.sound(opened)) as unpaced,
+                aclosing(time_stretch(unpaced, request.stretch, output)) as paced,
                 aclosing(self._watched(request, paced, playback)) as chunks,
             ):
                 async for chunk in chunks:
@@ -221,8 +221,8 @@ class PipelineModel:
                     words = spoken_words(part, sound.words, began_s)
                     yield SpeechChunk(sound.samples, words, chunk.milestones)
                 if (edge := history.find_edge(request)) is not None:
-                    async with aclosing(self.orchestrator.output(opened, edge)) as stated:
-                        await history.keep(request, stated)
+                    async with aclosing(self.orchestrator.output(opened, edge)) as earlier:
+                        await history.keep(request, earlier)
 
     async def _watched(
         self, request: PipelineRequest, chunks: AsyncIterator[Chunk[Pcm]], playback: Playback

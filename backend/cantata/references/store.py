@@ -137,8 +137,8 @@ class VoiceStore:
     def _check_room(self, upload: VoiceUpload, size: int) -> None:
         if self.find(upload.name) is not None:
             raise name_taken(upload.name)
-        consumed = sum(_measure_size(self._folder / id) for id in self._voices)
-        self._limits.check(len(self._voices), consumed + size)
+        used = sum(_measure_size(self._folder / id) for id in self._voices)
+        self._limits.check(len(self._voices), used + size)
 
     def _write(self, voice: StoredVoice, sound: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

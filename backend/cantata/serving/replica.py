@@ -16,6 +16,7 @@ from cantata.distributed.link.connecting import get_address, listen
 from cantata.serving.shutdown import run_until, stop_on_signals
 from cantata.utils.garbage_collection import configure_gc
 from cantata.utils.logs import LogFormat
+from cantata.utils.time_slice import shorten_time_slice
 
 if TYPE_CHECKING:
     from cantata.config import Dtype
@@ -101,6 +102,7 @@ async def run_replica(
             if hint := _build_hint(plan):
                 show(hint)
         configure_gc()
+        shorten_time_slice()
         try:
             if await run_until(stop_event, host.start()):
                 show(f"replica ready on {get_address(listener)}")

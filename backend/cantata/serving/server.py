@@ -190,7 +190,9 @@ async def serve(
         # What was prepared takes seconds; so do these imports.
         from cantata.api.app import create_app, mount_pages
         from cantata.api.server.serve import serve as serve_app
+        from cantata.utils.time_slice import shorten_time_slice
 
+        shorten_time_slice()
         web_app = create_app(source.service(log_format), settings, wyoming=wyoming)
         console.print(source.status, highlight=False)
         # The models load elsewhere while this process imports the pages.

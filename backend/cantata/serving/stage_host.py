@@ -13,6 +13,7 @@ from cantata.distributed.key import check_key, read_key
 from cantata.distributed.link.connecting import listen
 from cantata.serving.shutdown import run_until, stop_on_signals
 from cantata.utils.logs import LogFormat
+from cantata.utils.time_slice import shorten_time_slice
 
 if TYPE_CHECKING:
     from cantata.contract.model.plugin import ModelPlugin
@@ -56,6 +57,7 @@ async def run_stage_host(
 
         logs = StageLogs(logging.getLogger().getEffectiveLevel(), options.log_format)
         host = StageHost(installed_plugins() if plugins is None else plugins, listener, key, logs)
+        shorten_time_slice()
         host.start()
         show(f"stage host ready on {host.address}")
         try:

@@ -198,12 +198,12 @@ def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
 async def _read(
     body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
 ) -> tuple[Part, ...]:
-    spoken = await _message_parts(body, where, media, transcripts, films)
-    output = [
+    parts = await _message_parts(body, where, media, transcripts, films)
+    pictures = [
         await _read_part(part, f"{where}.images[{j}].{part.type}", media, films)
         for j, part in enumerate(_made_pictures(body))
     ]
-    return *spoken, *output
+    return *parts, *pictures
 
 
 async def _message_parts(
@@ -221,8 +221,8 @@ async def _message_parts(
                     for j, part in enumerate(parts)
                 ]
             )
-    spoken = _transcript(body, where, transcripts)
-    return (TextPart(spoken),) if spoken else ()
+    words = _transcript(body, where, transcripts)
+    return (TextPart(words),) if words else ()
 
 
 async def _read_part(part: InputPart, param: str, media: RequestMedia, films: bool) -> Part:

@@ -164,10 +164,10 @@ class PipelineSpec:
         Raises:
             ConfigError: there is none, or more than one.
         """
-        received = [edge for edge in self.client_edges if self._get_payload_type(edge) is Pcm]
-        if len(received) != 1:
-            raise ConfigError(f"speech needs one edge of sound to {CLIENT!r}, not {len(received)}")
-        return received[0]
+        edges = [edge for edge in self.client_edges if self._get_payload_type(edge) is Pcm]
+        if len(edges) != 1:
+            raise ConfigError(f"speech needs one edge of sound to {CLIENT!r}, not {len(edges)}")
+        return edges[0]
 
     def stage(self, name: str) -> StageSpec:
         """A stage by its name.
@@ -197,8 +197,8 @@ class PipelineSpec:
         """
         part = set(inputs).difference(without)
         for stage in self.stages:
-            received = (edge for edge in self.get_inputs(stage.name) if edge.source not in without)
-            if stage.name not in without and any(edge.stage in part for edge in received):
+            fed_by = (edge for edge in self.get_inputs(stage.name) if edge.source not in without)
+            if stage.name not in without and any(edge.stage in part for edge in fed_by):
                 part.add(stage.name)
         return tuple(stage for stage in self.stages if stage.name in part)
 

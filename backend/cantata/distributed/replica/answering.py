@@ -16,9 +16,9 @@ async def answer(stream: Stream, order: AnswerOrder, model: ChatModel) -> None:
         CantataError: as of `ChatModel.answer` and its answers.
         ProtocolError: the order is none.
     """
-    async with model.answer(order.request) as output:
-        started = Answering(output.request_id, output.prompt_tokens, to_ages(output.milestones))
+    async with model.answer(order.request) as reply:
+        started = Answering(reply.request_id, reply.prompt_tokens, to_ages(reply.milestones))
         await send(stream, FrameKind.ANSWERING, started)
-        async for event in output:
+        async for event in reply:
             kind, message = sent(event)
             await send(stream, kind, message)

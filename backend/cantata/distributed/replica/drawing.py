@@ -15,15 +15,15 @@ async def draw(stream: Stream, order: DrawOrder, model: ImageModel) -> None:
     Raises:
         CantataError: as of `ImageModel.draw` and its drawings.
     """
-    async with model.draw(order.request) as output:
+    async with model.draw(order.request) as drawing:
         started = DrawingBegun(
-            output.request_id,
-            output.width,
-            output.height,
-            output.steps,
-            output.prompt_tokens,
-            output.reference_tokens,
+            drawing.request_id,
+            drawing.width,
+            drawing.height,
+            drawing.steps,
+            drawing.prompt_tokens,
+            drawing.reference_tokens,
         )
         await send(stream, FrameKind.DRAWING, started)
-        async for event in output:
+        async for event in drawing:
             await send(stream, get_kind(event), event)

@@ -203,9 +203,9 @@ class CodecStage:
 
     def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Queue frames for decoding; a malformed chunk fails its own request only."""
-        received = [stream for stream in self._streams.values() if not stream.batch]
-        beginning = sum(stream.started_s is None for stream in received)
-        self._jitter.delivered(self._clock(), beginning=beginning, listeners=len(received))
+        live = [stream for stream in self._streams.values() if not stream.batch]
+        beginning = sum(stream.started_s is None for stream in live)
+        self._jitter.delivered(self._clock(), beginning=beginning, listeners=len(live))
         for chunk in chunks:
             stream = self._streams.get(chunk.request_id)
             if stream is None:
