@@ -32,7 +32,7 @@ class Other:
         self.jobs: dict[int, Any] = {}
 
     def send(self, message: Message) -> None:
-        main._obey(self.model, self.jobs, message)
+        main._handle(self.model, self.jobs, message)
 
     def end(self) -> None:
         """Its own process would be gone."""

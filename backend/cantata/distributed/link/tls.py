@@ -50,7 +50,11 @@ class LinkTls:
     folder: Path
 
     def make_context(self, *, accepts: bool) -> ssl.SSLContext:
-        """
+        """For one end of a connection.
+
+        Args:
+            accepts: it is the end that accepts.
+
         Raises:
             ConfigError: a file is missing or does not fit the others.
         """
