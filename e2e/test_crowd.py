@@ -131,7 +131,8 @@ def test_the_words_of_each_are_heard(server: Server, alone: Mapping[Asked, Pcm])
     wrong = {
         asked.text: heard
         for asked, pcm in alone.items()
-        if (heard := transcribe(pcm.astype(np.float32) / 32768, rate)) != list(asked.digits)
+        if (heard := transcribe(pcm.astype(np.float32) / np.float32(32768), rate))
+        != list(asked.digits)
     }
     assert len(wrong) <= len(alone) // 20, wrong
 

@@ -13,8 +13,8 @@ import av
 import httpx
 import numpy as np
 import pytest
-from gradio_client import Client
-from gradio_client.exceptions import AppError
+from gradio_client import Client  # type: ignore[import-untyped]
+from gradio_client.exceptions import AppError  # type: ignore[import-untyped]
 from playwright.sync_api import Locator, Page, expect
 
 from cantata_bench.server import end

@@ -181,7 +181,7 @@ def test_with_a_key_voices_of_other_clients_can_be_deleted(
     speech = locked_server.speech(input=SENTENCE, response_format="wav").content
     voice = {"data": {"name": "Ada", "consent": "true"}, "files": {"audio_sample": speech}}
     voices = f"{locked_server.url}/v1/audio/voices"
-    uploaded = httpx.post(voices, headers=AUTHORIZATION, timeout=60, **voice)
+    uploaded = httpx.post(voices, headers=AUTHORIZATION, timeout=60, **voice)  # type: ignore[arg-type]
     assert uploaded.status_code == httpx.codes.OK, uploaded.text
     browser_page.goto(page_apart.allowed)
     enter_key(browser_page, KEY)

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Dialog, Locator, Page, expect
 
 from .server import Server
 from .speech_page import SpeechPage
@@ -119,7 +119,12 @@ def test_a_copied_link_fills_another_browsers_page(browser_page: Page, server: S
 def test_a_link_cannot_set_what_is_not_offered(browser_page: Page, server: Server) -> None:
     page = browser_page
     dialogs: list[str] = []
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+
+    def dismiss(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
     markup = "<img src=x onerror=alert(1)>"
     speech_page = SpeechPage(page)
     speech_page.open(server.url)

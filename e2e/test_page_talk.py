@@ -155,7 +155,7 @@ def test_a_spoken_question_is_answered_aloud(
     expect(log.get_by_role("listitem").nth(0)).to_contain_text(f"You{user['text']}")
     expect(log.get_by_role("listitem").nth(1)).to_contain_text(f"Server{answer['text']}")
     heard_wer = word_error_rate([QUESTION], [user["text"]])
-    sound = played(page).astype(np.float32) / 32768
+    sound = played(page).astype(np.float32) / np.float32(32768)
     answer_wer = word_error_rate([answer["text"]], [transcribe(sound, RATE)])
     latencies = page.evaluate("({...window.cantata.talk.latencies})")
     shown = {name: f"{1000 * seconds:.0f} ms" for name, seconds in latencies.items()}

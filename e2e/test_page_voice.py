@@ -33,7 +33,7 @@ def speech(server: Server) -> Sound:
     pause = np.random.default_rng(1).normal(0, 1e-4, RATE // 2)
     sound = np.concatenate([pause, spoken / np.abs(spoken).max() / 2, pause])
     assert 4 * RATE < len(sound) < 14 * RATE
-    return sound
+    return sound  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")

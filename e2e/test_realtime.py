@@ -99,7 +99,7 @@ def test_a_spoken_question_is_heard_and_its_answer_understood(
         return heard, said, c.sound()
 
     heard, said, sound = talk(server, turn)
-    samples = np.frombuffer(sound, "<i2").astype(np.float32) / 32768
+    samples = np.frombuffer(sound, "<i2").astype(np.float32) / np.float32(32768)
     understood = transcribe(samples, RATE)
     heard_wer = word_error_rate([QUESTION], [heard])
     answer_wer = word_error_rate([said], [understood])

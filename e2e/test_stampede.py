@@ -9,7 +9,8 @@ import pytest
 
 from cantata_bench.client import Target
 from cantata_bench.load import measured_load
-from cantata_bench.measure import in_own_process, stampede
+from cantata_bench.machine import in_own_process
+from cantata_bench.measure import stampede
 from cantata_bench.results import LoadSpec
 from cantata_bench.summary import summarise
 from tiers import scaled

@@ -95,8 +95,9 @@ def read(server: Server, sentence: str, voice: str, sound_format: str = "wav") -
 
 def decoded(data: bytes, sound_format: str) -> tuple[Samples, int]:
     if sound_format == "pcm":
-        return np.frombuffer(data, dtype="<i2").astype(np.float32) / 32768, FORMATS["pcm"]
-    with av.open(io.BytesIO(data)) as file:
+        samples = np.frombuffer(data, dtype="<i2").astype(np.float32)
+        return samples / np.float32(32768), FORMATS["pcm"]
+    with av.open(io.BytesIO(data), "r") as file:
         frames = list(file.decode(audio=0))
     # WAV and FLAC are decoded to integers of 16 bits, the others to floats.
     rows = [np.atleast_2d(frame.to_ndarray())[0] for frame in frames]
@@ -199,7 +200,7 @@ def test_a_reference_recording_is_followed(server: Server, model: str) -> None:
     def spoken(**fields: object) -> Samples:
         answer = server.speech(input=text, response_format="pcm", **fields)
         assert answer.status_code == 200, answer.text
-        return np.frombuffer(answer.content, dtype="<i2").astype(np.float32) / 32768
+        return np.frombuffer(answer.content, dtype="<i2").astype(np.float32) / np.float32(32768)
 
     faster = round(24_000 * 7 / 6)
     reference = server.speech(input=text, voice="clara", response_format="wav").content

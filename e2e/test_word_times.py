@@ -49,7 +49,7 @@ def speak(server: Server, voice: str) -> Spoken:
     async def run() -> Spoken:
         async with connect(server.url, voice=voice, timestamps=True) as session:
             pcm = [samples async for samples in session.speak(TEXT)]
-            sound = np.concatenate(pcm)[:, 0].astype(np.float32) / 32768
+            sound = np.concatenate(pcm)[:, 0].astype(np.float32) / np.float32(32768)
             return Spoken(sound, session.sample_rate, session.words)
 
     return asyncio.run(run())

@@ -29,7 +29,7 @@ class Durations:
         slowest = {test: round(seconds, 3) for test, seconds in self.seconds.most_common()}
         ARTIFACT.parent.mkdir(exist_ok=True)
         ARTIFACT.write_text(json.dumps(slowest, indent=1) + "\n", encoding="utf-8")
-        for model, seconds in by_model(slowest).items():
+        for model, seconds in by_model(slowest).items():  # type: ignore[arg-type]
             more = " (more than the minute that a new model may add)"
             terminalreporter.write_line(
                 f"tests of {model}: {seconds:.0f} s{more if seconds > MODEL_LIMIT_S else ''}"

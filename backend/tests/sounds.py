@@ -49,6 +49,7 @@ def muxed(container: str, codec: str, seconds: float = 2.0) -> bytes:
     file = io.BytesIO()
     with av.open(file, "w", format=container) as output:
         stream = output.add_stream(codec, rate=rate, layout="mono")
+        assert isinstance(stream, av.AudioStream)
         fitting = av.AudioResampler(
             stream.format, stream.layout, rate, frame_size=stream.frame_size or None
         )

@@ -71,7 +71,7 @@ def speech(lead_s: float = 0.5, tail_s: float = 1.0) -> bytes:
     wide = soxr.resample(sound, rate, WIRE_RATE)
     silences = [np.zeros(int(seconds * WIRE_RATE)) for seconds in (lead_s, tail_s)]
     whole = np.concatenate([silences[0], wide, silences[1]])
-    return (whole * 32767).astype("<i2").tobytes()
+    return bytes((whole * 32767).astype("<i2").tobytes())
 
 
 class Talker:

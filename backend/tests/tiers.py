@@ -36,7 +36,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("short"):
         return
     seen: Counter[str] = Counter()
-    kept, left_out = [], []
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         marker = item.get_closest_marker("thorough")
         test = item.nodeid.partition("[")[0]

@@ -11,7 +11,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import pytest
 
@@ -23,9 +23,14 @@ from cantata_bench.noise_guard import (
     wait_for_calm,
 )
 
+F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 
+@overload
+def timed(test: F) -> F: ...
+@overload
+def timed(*, one_sided: bool) -> Callable[[F], F]: ...
 def timed(test: Callable[..., Any] | None = None, *, one_sided: bool = False) -> Any:
     """Mark a test, sync or async, as one that asserts times.
 

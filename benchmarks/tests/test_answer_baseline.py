@@ -30,12 +30,12 @@ class Builder:
 
     def build(self, request_id: str, request: ChatRequest) -> PlannedAnswer:
         self.asked.append(request)
-        return PlannedAnswer(PipelineRequest(request_id, {"first": {"frames": 6}}), 3)
+        return PlannedAnswer(PipelineRequest(request_id, {"first": {"frames": 6}}), 3)  # type: ignore[dict-item]
 
 
 def test_the_bare_loop_answers_as_many_at_a_time_as_it_is_told() -> None:
     talker, decoder, builder = CountingTalker(), CountingDecoder(), Builder()
-    bare = BarePipeline(PIPELINE, {"first": talker, "last": decoder})
+    bare = BarePipeline(PIPELINE, {"first": talker, "last": decoder})  # type: ignore[dict-item]
     found = answer_all(bare, builder, (1, 4), tokens=48)  # type: ignore[arg-type]
     assert talker.most == 4
     assert set(found.rates) == {1, 4}
@@ -63,7 +63,7 @@ def test_steps_that_serve_fewer_requests_are_left_out() -> None:
         Step("b", 2, 2, 0.7, begins=False),
     ]
     assert get_steps(steps, 2) == [
-        StageSteps("a", 2, 0.5, pytest.approx(0.2), 2),
+        StageSteps("a", 2, 0.5, pytest.approx(0.2), 2),  # type: ignore[arg-type]
         StageSteps("b", 2, None, 0.7, 1),
     ]
 

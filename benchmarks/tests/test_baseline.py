@@ -16,12 +16,12 @@ class Builder:
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
         self.spoken.append(request)
-        return (PipelineRequest(request_id, {"first": {"frames": 6}}),)
+        return (PipelineRequest(request_id, {"first": {"frames": 6}}),)  # type: ignore[dict-item]
 
 
 def test_the_bare_loop_measures_every_stage_at_every_batch() -> None:
     talker, decoder, builder = CountingTalker(), CountingDecoder(), Builder()
-    bare = BarePipeline(PIPELINE, {"first": talker, "last": decoder})
+    bare = BarePipeline(PIPELINE, {"first": talker, "last": decoder})  # type: ignore[dict-item]
     floor = measure_bare(bare, builder, (1, 2, 4, 32), seed=0)  # type: ignore[arg-type]
     assert (floor.talker, floor.decoder, floor.frame_period_s) == ("first", "last", 0.08)
     assert [batch.streams for batch in floor.batches] == [1, 2, 4]  # not beyond the slots

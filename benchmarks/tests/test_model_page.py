@@ -36,7 +36,7 @@ class Counted(Speech):
 
 def test_a_bare_round_ends_with_its_last_request() -> None:
     talker, decoder = CountingTalker(), CountingDecoder()
-    stages = BarePipeline(PIPELINE, {"first": talker, "last": decoder})
+    stages = BarePipeline(PIPELINE, {"first": talker, "last": decoder})  # type: ignore[dict-item]
     taken = run_round(stages, None, Counted(FRAMES), 3)  # type: ignore[arg-type]
     assert talker.most == 3
     for one in taken:
@@ -84,11 +84,11 @@ def test_a_round_takes_as_long_as_its_slowest() -> None:
         [Taken(0.4, 2.0, 2.0), None],
         [Taken(0.3, 2.0, 2.0), Taken(0.3, 2.0, 2.0)],
     ]
-    found = collect_rounds(rounds)
+    found = collect_rounds(rounds)  # type: ignore[arg-type]
     assert (found.first_p50_s, found.first_max_s, found.whole_p50_s) == (0.3, 0.4, 2.0)
     assert (found.rtf_p50, found.per_second, found.refused) == (1.0, 1.0, 1)
     with pytest.raises(RuntimeError, match="no room for any"):
-        collect_rounds([*rounds, [None]])
+        collect_rounds([*rounds, [None]])  # type: ignore[list-item]
 
 
 def figures(*rows: Row, draws: bool = False) -> Figures:

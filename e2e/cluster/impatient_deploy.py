@@ -12,5 +12,5 @@ from cantata.distributed.ray import serve_api
 DOWN_AFTER_S = 5.0
 
 if __name__ == "__main__":
-    serve_api.DOWN_AFTER_S = DOWN_AFTER_S
+    serve_api.DOWN_AFTER_S = DOWN_AFTER_S  # type: ignore[attr-defined]
     deploy(DeployOptions(files=[Path(sys.argv[1])], models=sys.argv[2:], no_auth=True), print)

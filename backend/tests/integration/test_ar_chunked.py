@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stage, St
     plain = ArDeployment(slots=8, max_model_len=128, max_num_batched_tokens=512)
     chunked = plain.model_copy(update={"max_num_batched_tokens": 16, "prefix_caching": True})
     pair = tuple(build_stage(TALKER, folder, deployment) for deployment in (plain, chunked))
-    yield pair
+    yield pair  # type: ignore[misc]
     for stage in pair:
         assert set(stage.counts().values()) == {0}
         stage.close()
@@ -105,7 +106,7 @@ def test_a_long_prompt_does_not_delay_running_streams(stages: tuple[Stage, Stage
     while not stage.step().chunks:
         pass
     stage.add("new", TinyInput(text=[7] * 70, max_frames=4), batch=False)
-    spoken = []
+    spoken: list[Any] = []
     while "new" not in (spoken[-1] if spoken else ()):
         spoken.append({chunk.request_id for chunk in stage.step().chunks})
     assert len(spoken) >= 4  # its prompt took several steps

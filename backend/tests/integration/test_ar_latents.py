@@ -102,7 +102,7 @@ def test_each_frame_is_fed_back(stage: Stage) -> None:
 
 def test_a_context_of_latents_primes_the_decoder(stage: Stage) -> None:
     context = np.linspace(-1, 1, 2 * LATENT_SIZE, dtype=np.float32).reshape(2, LATENT_SIZE)
-    listener = listen(stage, {"r": replace(TEN, context=context.tolist())})
+    listener = listen(stage, {"r": replace(TEN, context=context.tolist())})  # type: ignore[arg-type]
     first, *rest = listener.chunks["r"]
     assert isinstance(first.payload, Rows)
     assert (first.payload.context_frames, first.payload.units) == (2, 1)

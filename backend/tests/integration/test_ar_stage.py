@@ -92,11 +92,11 @@ def test_hidden_states_and_scores_in_company_are_those_alone_to_the_bit(
     def recording(method: Any) -> Any:
         def record(rows: torch.Tensor, *rest: Any) -> torch.Tensor:
             seen.update(row.numpy().tobytes() for row in rows)
-            return method(rows, *rest)
+            return method(rows, *rest)  # type: ignore[no-any-return]
 
         return record
 
-    talker = stage._engine.talker
+    talker = stage._engine.talker  # type: ignore[attr-defined]
     for owner, name in ((talker, "complete_frames"), (talker.talker_step, "sample")):
         monkeypatch.setattr(owner, name, recording(getattr(owner, name)))
     speak_alone(stage, REQUESTS)
@@ -246,7 +246,7 @@ def test_a_bad_payload_is_rejected_alone(stage: Stage, alone: dict[str, np.ndarr
     with pytest.raises(RequestFailed, match="TypeError"):
         stage.add(
             "seed",
-            TinyInput(text=[1], max_frames=3, sampling=SamplingOptions(seed="x")),
+            TinyInput(text=[1], max_frames=3, sampling=SamplingOptions(seed="x")),  # type: ignore[arg-type]
             batch=False,
         )
     with pytest.raises(RequestFailed, match="1 positions, 1 rows and 0 frames"):

@@ -34,7 +34,7 @@ def picture(text: int, height: int, width: int) -> list[list[int]]:
     after = np.arange(text) + text + max(height, width)
     before = np.arange(text)
     ones = np.ones((3, 1), dtype=int)
-    return np.concatenate([ones * before, grid, ones * after], axis=1).tolist()
+    return np.concatenate([ones * before, grid, ones * after], axis=1).tolist()  # type: ignore[no-any-return]
 
 
 def conversation(number: int) -> TinyConversation:

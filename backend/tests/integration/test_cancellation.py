@@ -103,7 +103,7 @@ class GatedEncoder:
 
 
 def open_gated(output: OutputFormat) -> Encoder:
-    return GatedEncoder(open_encoder(output))
+    return GatedEncoder(open_encoder(output))  # type: ignore[return-value]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

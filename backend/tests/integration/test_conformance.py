@@ -251,7 +251,7 @@ async def test_an_abort_changes_no_other_request_s_samples(
         leave_early(), *(speak(model, request(model, n)) for n in range(7))
     )
     for number, (usual, got) in enumerate(zip(expected, others, strict=True)):
-        assert np.array_equal(usual, got), number
+        assert np.array_equal(usual, got), number  # type: ignore[arg-type]
     assert await held(model) == {}
 
 

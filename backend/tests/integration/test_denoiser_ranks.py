@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from typing import Any
 
 import numpy as np
 import psutil
@@ -31,7 +32,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
     folder = tmp_path_factory.mktemp("checkpoint")
     save_tiny_painter(folder)
     located = LocatedModel(PLUGIN, folder)
-    stages = {stage.name: {} for stage in located.pipeline.stages}
+    stages: dict[str, Any] = {stage.name: {} for stage in located.pipeline.stages}
     stages["denoiser"] = {"parallel": {"kind": "branches"}}
     deployment = parse_deployment({"stages": stages}, located.pipeline)
     service = create_service(ServicePlan(located, located.pipeline, deployment))

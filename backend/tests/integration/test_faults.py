@@ -24,6 +24,7 @@ import pytest_asyncio
 
 from cantata.contract.data.errors import CantataError, Quarantined, StageDied
 from cantata.contract.data.request import SpeechRequest
+from cantata.contract.process.messages import Abort
 from cantata.pipeline import aborts, restarts, stage_handle, watchdog
 from cantata.pipeline.stage_handle import StageHandle
 from stall_free_clock import a_clock_that_leaves_out_stalls
@@ -104,7 +105,7 @@ async def recovered(server: TinyServer) -> None:
 
 
 def stage(server: TinyServer, name: str) -> StageHandle:
-    return server.model.orchestrator.stages[name]
+    return server.model.orchestrator.stages[name]  # type: ignore[return-value]
 
 
 def get_pid(server: TinyServer, name: str) -> int:
@@ -301,7 +302,7 @@ async def test_a_slot_whose_abort_was_lost_is_reclaimed(
     send = decoder.send
 
     async def lose_aborts(message: object) -> None:
-        if not isinstance(message, aborts.Abort):
+        if not isinstance(message, Abort):
             await send(message)  # type: ignore[arg-type]
 
     monkeypatch.setattr(aborts, "DEADLINE_S", 0.1)
@@ -323,7 +324,7 @@ async def test_a_restart_that_fails_is_tried_again(
     server: TinyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = iter([OSError(24, "Too many open files"), RuntimeError("can't start new thread")])
-    spawn = stage_handle.spawn
+    spawn = stage_handle.spawn  # type: ignore[attr-defined]
 
     def fail_at_first(*args: object) -> object:
         error = next(failures, None)

@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import psutil
@@ -57,7 +58,8 @@ async def gauges(server: TinyServer) -> dict[str, float]:
 async def until_held_back(server: TinyServer) -> dict[str, float]:
     """The gauges, once they are constant: the talker has made its sentence, the listener's credit
     and every buffer between are used up."""
-    before, now = {}, await gauges(server)
+    before: dict[Any, Any] = {}
+    now = await gauges(server)
     async with asyncio.timeout(60):
         while before != now or not any("queued_frames" in n and v for n, v in now.items()):
             await asyncio.sleep(0.5)

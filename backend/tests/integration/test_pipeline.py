@@ -131,7 +131,7 @@ async def test_an_abort_changes_no_other_request_s_samples(pipeline: Orchestrato
         leave_early(), *(speak(pipeline, request(n, "x")) for n in range(7))
     )
     for expected, got in zip(alone, others, strict=True):
-        assert np.array_equal(expected, got)
+        assert np.array_equal(expected, got)  # type: ignore[arg-type]
     assert await held(pipeline) == {}
 
 
@@ -161,7 +161,7 @@ async def test_a_rejected_payload_fails_its_own_request_only(pipeline: Orchestra
     )
     assert isinstance(failure, InvalidRequest)
     assert failure.param == "text"
-    assert np.array_equal(good, expected)
+    assert np.array_equal(good, expected)  # type: ignore[arg-type]
     assert await held(pipeline) == {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -55,7 +55,7 @@ def _weights(seed: int) -> dict[str, torch.Tensor]:
     return weights
 
 
-def _layer_weights(normal: object) -> Mapping[str, torch.Tensor]:
+def _layer_weights(normal: Callable[..., torch.Tensor]) -> Mapping[str, torch.Tensor]:
     draw = normal
     scale = HIDDEN**-0.5 * 1.5
     return {

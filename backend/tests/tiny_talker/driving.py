@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ class Listener:
             port, made = chunk.port, chunk.payload
             kind, dtype, columns = MADE[port]
             assert isinstance(made, kind)
+            assert isinstance(made, Codes | Rows)
             assert made.values.dtype == dtype
             assert made.values.shape[1] in (columns, 1)  # a thinker makes tokens
             assert port == ROWS or len(made.values) - made.context_frames in (0, 1)
@@ -55,7 +56,7 @@ class Listener:
             assert chunk.index == len(earlier)
             assert not (earlier and earlier[-1].final)
             assert chunk.final or len(made.values)
-            earlier.append(chunk)
+            earlier.append(cast(Chunk[Codes | Rows], chunk))
 
     def rows(self, request_id: str) -> NDArray[np.float32]:
         """[T, E] in all."""

@@ -48,7 +48,7 @@ class ThinkingRequestBuilder(TinyRequestBuilder):
         self, request_id: str, sentence: re.Match[str], request: SpeechRequest
     ) -> PipelineRequest:
         piece = super()._piece(request_id, sentence, request)
-        thinker: Any = replace(piece.inputs["talker"], words=0)  # type: ignore[type-var]
+        thinker: Any = replace(piece.inputs["talker"], words=0)
         talker = TinyInput(max_frames=thinker.max_frames, sampling=thinker.sampling)
         return PipelineRequest(request_id, {"thinker": thinker, "talker": talker})
 

@@ -142,9 +142,9 @@ class TinyChatBuilder:
             ),
         }
         if sounds:
-            inputs["encoder"] = TinySound(np.concatenate(sounds))
+            inputs["encoder"] = TinySound(np.concatenate(sounds))  # type: ignore[assignment]
         if request.voice is not None:
-            inputs["talker"] = TinyInput(max_frames=HEARD_FIRST + 1, sampling=sampling)
+            inputs["talker"] = TinyInput(max_frames=HEARD_FIRST + 1, sampling=sampling)  # type: ignore[assignment]
         without = frozenset() if request.voice is not None else SPEAKERS
         return PlannedAnswer(
             PipelineRequest(request_id, inputs, without=without), heard + len(tokens)

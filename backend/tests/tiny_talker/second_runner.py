@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from triton.backends import Backend, backends
-from triton.backends.compiler import BaseBackend
-from triton.backends.driver import DriverBase
+from triton.backends import Backend, backends  # type: ignore[import-untyped]
+from triton.backends.compiler import BaseBackend  # type: ignore[import-untyped]
+from triton.backends.driver import DriverBase  # type: ignore[import-untyped]
 
 
-class InterpreterDriver(DriverBase):
+class InterpreterDriver(DriverBase):  # type: ignore[misc]
     """Stands in for a device; the interpreter only checks that it exists."""
 
     @classmethod
@@ -54,7 +54,7 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
         slots=4, max_model_len=64, max_num_batched_tokens=16, prefix_caching=True
     )
     stage = build_stage(EXPORTING, checkpoint, deployment)
-    assert type(stage._engine._runner).__module__ == "vllm.v1.worker.cpu.model_runner"
+    assert type(stage._engine._runner).__module__ == "vllm.v1.worker.cpu.model_runner"  # type: ignore[attr-defined]
     asked, conversations = pickle.loads(requests.read_bytes())
     listener = listen(stage, asked, every=2)
     assert set(stage.counts().values()) == {0}, stage.counts()
@@ -68,7 +68,7 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     spoken = {f"{name}/frames": listener.frames(name) for name in asked}
     spoken |= {f"{name}/latents": latent_listener.frames(name) for name in asked}
     spoken |= {f"{name}/tokens": thoughts.frames(name) for name in conversations}
-    np.savez(frames, **spoken, **{f"{name}/rows": listener.rows(name) for name in asked})
+    np.savez(frames, **spoken, **{f"{name}/rows": listener.rows(name) for name in asked})  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -97,7 +97,9 @@ class TinyTalker(nn.Module):
         inputs_embeds: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """[N] positions and [N, D] rows -> [N, D]."""
-        hidden, residual = inputs_embeds, None
+        assert inputs_embeds is not None
+        hidden: torch.Tensor = inputs_embeds
+        residual = None
         for layer in self.layers:
             hidden, residual = layer(positions, hidden, residual)
         hidden, _ = self.norm(hidden, residual)
@@ -105,7 +107,8 @@ class TinyTalker(nn.Module):
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """[R, D] -> [R, C + 1]."""
-        return self.code0_head(hidden_states)
+        scores: torch.Tensor = self.code0_head(hidden_states)
+        return scores
 
     def open(self, inputs: TinyInput) -> EmbeddingSource:
         text = torch.tensor(inputs.text)
@@ -140,11 +143,16 @@ class TinyTalker(nn.Module):
         )
 
     def _later_rows(self, more: TinyText) -> torch.Tensor:
-        return self.text_embedding(torch.tensor(more.text, dtype=torch.int64))
+        rows: torch.Tensor = self.text_embedding(torch.tensor(more.text, dtype=torch.int64))
+        return rows
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, Q] -> [N, D]."""
-        return sum(self.code_embeddings[book][frames[:, book]] for book in range(NUM_CODEBOOKS))
+        rows: torch.Tensor = sum(
+            (self.code_embeddings[book][frames[:, book]] for book in range(1, NUM_CODEBOOKS)),
+            self.code_embeddings[0][frames[:, 0]],
+        )
+        return rows
 
     def complete_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws

@@ -58,23 +58,25 @@ class TinyThinker(ExportingTalker):
     ) -> torch.Tensor:
         """[A, N] positions and [N, W] rows -> [N, D]; the first layer adds the other columns."""
         assert inputs_embeds is not None
-        hidden, added = inputs_embeds.split(HIDDEN, dim=1)
+        hidden, added = inputs_embeds[:, :HIDDEN], inputs_embeds[:, HIDDEN:]
         residual = None
         for number, layer in enumerate(self.layers):
             hidden, residual = layer(positions.long(), hidden, residual)
             if number == 0:
                 hidden = hidden + added
         hidden, _ = self.norm(hidden, residual)
-        return hidden
+        return hidden  # type: ignore[no-any-return]
 
-    def open(self, inputs: TinyConversation) -> EmbeddingSource:
+    def open(self, inputs: TinyConversation) -> EmbeddingSource:  # type: ignore[override]
         if not inputs.heard:
             return self._begin(inputs, torch.zeros(0, HIDDEN))
         return DeferredRows(
             (Rows,), lambda encoded: self._begin(inputs, torch.from_numpy(to_array(encoded[0])))
         )
 
-    def _begin(self, inputs: TinyConversation, heard: torch.Tensor) -> EmbeddingSource:
+    def _begin(  # type: ignore[override]
+        self, inputs: TinyConversation, heard: torch.Tensor
+    ) -> EmbeddingSource:
         """[M, D] rows of an encoder come before the tokens."""
         ids = torch.tensor(inputs.tokens)
         length = len(heard) + len(ids)
@@ -100,7 +102,8 @@ class TinyThinker(ExportingTalker):
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, 1] -> [N, D]: of the same tokens as the prompt's."""
-        return self.text_embedding(frames[:, 0])
+        rows: torch.Tensor = self.text_embedding(frames[:, 0])
+        return rows
 
     def complete_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws

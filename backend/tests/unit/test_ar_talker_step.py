@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -51,12 +51,12 @@ def states() -> RequestStates:
 
 @pytest.fixture
 def step(states: RequestStates) -> TalkerStep:
-    return TalkerStep(AddingTalker(), states)
+    return TalkerStep(cast(Any, AddingTalker()), states)
 
 
-def prompt(rows: int = 3, prompt_len: int = 2, **options: int) -> TalkerPrompt:
+def prompt(rows: int = 3, prompt_len: int = 2, **options: Any) -> TalkerPrompt:
     values = 100.0 * torch.arange(1, rows + 1)[:, None].expand(-1, HIDDEN)
-    return TalkerPrompt(values, prompt_len, **{"max_frames": 8, **options})
+    return TalkerPrompt(values, prompt_len, **({"max_frames": 8} | options))
 
 
 def schedule(step: TalkerStep, requests: Mapping[str, tuple[int, int]]) -> None:
@@ -165,7 +165,7 @@ class PromptedTalker(AddingTalker):
 
 
 def test_repetition_penalty_counts_a_prompt_s_codes(states: RequestStates) -> None:
-    step = TalkerStep(PromptedTalker(), states)
+    step = TalkerStep(cast(Any, PromptedTalker()), states)
     states.add("a", prompt(), replace(GREEDY, repetition_penalty=(3.0, 1.0)))
     states.add("b", prompt(), GREEDY)
     favourite = scores(5, 5) + 0.9 * scores(6, 6) + 0.5 * scores(2, 2)
@@ -185,7 +185,7 @@ class TwiceEndingTalker(AddingTalker):
 
 
 def test_a_talker_may_have_several_codes_that_end_it(states: RequestStates) -> None:
-    step = TalkerStep(TwiceEndingTalker(), states)
+    step = TalkerStep(cast(Any, TwiceEndingTalker()), states)
     for name in "abc":
         states.add(name, prompt(), GREEDY)
     schedule(step, dict.fromkeys("abc", (0, 2)))
@@ -204,7 +204,7 @@ def test_repetition_penalty_sees_only_spoken_codes(states: RequestStates, step: 
 
 
 def test_use_penalties_count_what_was_drawn_and_not_the_prompt(states: RequestStates) -> None:
-    step = TalkerStep(PromptedTalker(), states)
+    step = TalkerStep(cast(Any, PromptedTalker()), states)
     # 5 is 0.6 ahead: used twice, it has lost 0.8. A prompt's codes are not counted.
     states.add("frequent", prompt(rows=5), replace(GREEDY, use_penalty=(0.0, 0.4)))
     states.add("present", prompt(rows=5), replace(GREEDY, use_penalty=(0.7, 0.0)))
@@ -231,7 +231,7 @@ class ChoosingTalker(AddingTalker):
 
 
 def test_each_codebook_has_a_penalty_by_its_own_history(states: RequestStates) -> None:
-    step = TalkerStep(ChoosingTalker(), states)
+    step = TalkerStep(cast(Any, ChoosingTalker()), states)
     states.add("a", prompt(), replace(GREEDY, repetition_penalty=(1.0, 3.0)))
     states.add("b", prompt(), GREEDY)
     found = []
@@ -256,7 +256,7 @@ class StoppingTalker(AddingTalker):
 
 
 def test_the_decision_to_stop_is_drawn_apart_from_code_0(states: RequestStates) -> None:
-    talker = StoppingTalker()
+    talker: Any = StoppingTalker()
     step = TalkerStep(talker, states)
     assert get_layout(talker).num_draws == CODEBOOKS + 1
     sampled = replace(GREEDY, seed=7, stop=LevelSampling(temperature=1.0))
@@ -274,7 +274,7 @@ def test_the_decision_to_stop_is_drawn_apart_from_code_0(states: RequestStates) 
 
 
 def test_a_stop_waits_for_the_least_frames_and_is_greedy_on_demand(states: RequestStates) -> None:
-    talker = StoppingTalker()
+    talker: Any = StoppingTalker()
     step = TalkerStep(talker, states)
     talker.odds = 0.9
     states.add("a", prompt(min_frames=1), GREEDY)
@@ -306,7 +306,7 @@ class LawfulTalker(AddingTalker):
 
 
 def test_a_talker_s_own_law_sees_the_last_frames_and_draws_of_its_own() -> None:
-    talker = LawfulTalker()
+    talker: Any = LawfulTalker()
     assert get_layout(talker).num_draws == CODEBOOKS + 2
     states = RequestStates(3, 16, get_layout(talker), HIDDEN, torch.float32, torch.device("cpu"))
     step = TalkerStep(talker, states)
@@ -332,7 +332,7 @@ def test_a_talker_s_own_law_sees_the_last_frames_and_draws_of_its_own() -> None:
 
 
 def test_a_law_waits_for_the_least_frames_and_serves_requests_at_different_depths() -> None:
-    talker = LawfulTalker()
+    talker: Any = LawfulTalker()
     states = RequestStates(3, 16, get_layout(talker), HIDDEN, torch.float32, torch.device("cpu"))
     step = TalkerStep(talker, states)
     states.add("a", prompt(min_frames=9), GREEDY)

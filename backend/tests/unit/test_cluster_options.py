@@ -54,7 +54,7 @@ def test_stages_share_what_ray_gives_a_replica() -> None:
     stages = {"talker": {"gpus": 0.6, "node": node}, "decoder": {"gpus": 0.4}}
     cluster = parsed({"stages": stages}, ON_GPU).cluster
     assert cluster is not None
-    assert (cluster.gpus, cluster.nodes) == (1.0, {node})
+    assert (cluster.gpus, cluster.nodes) == (1.0, frozenset({node}))
     assert cluster.only(["talker"]).gpus == 0.6
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def pcm(chunks: list[Chunk[Payload]], request_id: str) -> np.ndarray:
     own = [c for c in chunks if isinstance(c.payload, Pcm) and c.request_id == request_id]
     assert [c.index for c in own] == list(range(len(own)))
     assert [c.final for c in own] == [False] * (len(own) - 1) + [True]
-    return np.concatenate([c.payload.samples for c in own])
+    return np.concatenate([cast(Pcm, c.payload).samples for c in own])
 
 
 def test_streams_share_batches_and_keep_their_own_samples() -> None:

@@ -170,11 +170,11 @@ def test_chunks_of_any_mixture_are_packed_without_loss() -> None:
     ]
     ours, theirs = socket.socketpair()
     left, right = BlockingChannel(ours), BlockingChannel(theirs)
-    left.send(Output(tuple(chunks)))
+    left.send(Output(tuple(chunks)))  # type: ignore[arg-type]
     received = right.receive()
     assert isinstance(received, Output)
     for one, other in zip(received.chunks, chunks, strict=True):
-        assert replace(one, payload=other.payload) == other
+        assert replace(one, payload=other.payload) == other  # type: ignore[attr-defined]
         (array, *rest), (expected, *more) = map(astuple, (one.payload, other.payload))
         assert (type(one.payload), array.dtype, rest) == (type(other.payload), expected.dtype, more)
         np.testing.assert_array_equal(array, expected)

@@ -18,7 +18,7 @@ SOURCE = "talker.codes"
 def behind(*earlier: str) -> Continuation:
     def inputs(said: Sequence[Any]) -> Mapping[str, StageInput]:
         found: Any = {"talker": [codes.values[:, 0].tolist() for codes in said]}
-        return found
+        return found  # type: ignore[no-any-return]
 
     return Continuation(earlier, SOURCE, inputs)
 
@@ -41,7 +41,7 @@ async def test_a_piece_takes_up_the_pieces_that_it_names() -> None:
         assert earlier.with_history(request) is request
         await earlier.keep(request, chunks(request.request_id, *said))
     taken = earlier.with_history(third)
-    assert taken.inputs == {"talker": [[], [0, 1, 2]]}
+    assert taken.inputs == {"talker": [[], [0, 1, 2]]}  # type: ignore[comparison-overlap]
     assert (taken.request_id, taken.continuation) == ("c", None)
 
 

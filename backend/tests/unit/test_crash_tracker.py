@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +24,8 @@ KILLED = -signal.SIGKILL
 
 
 def stream(text: str, request_id: str = "") -> OpenRequest:
-    return OpenRequest(
-        PipelineRequest(request_id or text, {"talker": {"text": text}}), ["talker"], [SOUND], 10.0
-    )
+    inputs: Any = {"talker": {"text": text}}
+    return OpenRequest(PipelineRequest(request_id or text, inputs), ["talker"], [SOUND], 10.0)
 
 
 def death(

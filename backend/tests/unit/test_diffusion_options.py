@@ -36,7 +36,7 @@ def told(**keys: Any) -> DenoiserOptions:
 
 
 def deployment(**keys: Any) -> DiffusionDeployment:
-    raw = {"stages": {stage.name: {} for stage in PAINTER.stages}}
+    raw: dict[str, Any] = {"stages": {stage.name: {} for stage in PAINTER.stages}}
     raw["stages"]["denoiser"] = keys
     made = parse_deployment(raw, PAINTER).stages["denoiser"]
     assert isinstance(made, DiffusionDeployment)

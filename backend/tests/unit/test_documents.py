@@ -86,7 +86,7 @@ def command_line() -> TyperGroup:
     everything.add_typer(app)
     for command in entry_points(group=COMMANDS_GROUP):
         everything.add_typer(command.load(), name=command.name)
-    command = get_command(everything)
+    command = get_command(everything)  # type: ignore[assignment]
     assert isinstance(command, TyperGroup)
     return command
 

@@ -23,7 +23,6 @@ from cantata.contract.data.chunks import (
     WordTiming,
     to_array,
 )
-from cantata.ipc import encoded as encoded_module
 from cantata.ipc.chunk_message import ChunkMessage, find_problem
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.serialization import decode, encode
@@ -84,7 +83,7 @@ def test_milestones_keep_their_time_on_one_machine() -> None:
 def test_milestones_keep_their_age_between_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three machines, whose clocks differ; the second one only relays."""
     clocks, here = {"first": 100.0, "second": 5_000.0, "third": 3.0}, ["first"]
-    monkeypatch.setattr(encoded_module.time, "monotonic", lambda: clocks[here[0]])
+    monkeypatch.setattr(time, "monotonic", lambda: clocks[here[0]])
     chunk = dataclasses.replace(CHUNKS[0], milestones=(Milestone("talker", 95.0),))
     encoded = EncodedChunks.of([chunk])
     for machine in ("second", "third"):
@@ -154,7 +153,7 @@ def test_numbers_of_another_size_are_sent_as_the_contract_has_them(payload: Payl
 @pytest.mark.parametrize(
     ("payload", "problem"),
     [
-        (Codes(np.ones((2, 16), np.float32)), "float32, shape (2, 16), instead of int32, 2 axes"),  # type: ignore[arg-type]
+        (Codes(np.ones((2, 16), np.float32)), "float32, shape (2, 16), instead of int32, 2 axes"),
         (Rows(np.ones(16, np.float32)), "float32, shape (16,), instead of float32, 2 axes"),
         (Image(np.ones((2, 3), np.uint8)), "uint8, shape (2, 3), instead of uint8, 3 axes"),
     ],

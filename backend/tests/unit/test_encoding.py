@@ -50,8 +50,10 @@ def encode(
 def decode(name: str, data: bytes, sample_rate: int, channels: int = 1) -> Samples:
     """[N, C] at the rate that was encoded; Opus decodes at 48 kHz whatever was put in."""
     if name == "pcm":
-        return np.frombuffer(data, "<i2").reshape(-1, channels).astype(np.float32) / 32767
-    with av.open(io.BytesIO(data)) as file:
+        return np.frombuffer(data, "<i2").reshape(-1, channels).astype(np.float32) / np.float32(
+            32767
+        )
+    with av.open(io.BytesIO(data), "r") as file:
         stream = file.streams.audio[0]
         to_float = av.AudioResampler(format="fltp", layout=stream.layout, rate=stream.rate)
         frames = [f.to_ndarray() for frame in file.decode(stream) for f in to_float.resample(frame)]

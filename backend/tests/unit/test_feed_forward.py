@@ -80,7 +80,7 @@ Build = Callable[..., FeedForwardStage]
 @pytest.fixture
 def build(model: Doubling) -> Build:
     def make(**deployment: int) -> FeedForwardStage:
-        return FeedForwardStage(model, PORTS, FeedForwardDeployment(**{"slots": 32} | deployment))
+        return FeedForwardStage(model, PORTS, FeedForwardDeployment(**{"slots": 32} | deployment))  # type: ignore[arg-type]
 
     return make
 

@@ -78,7 +78,7 @@ def test_text_that_comes_meanwhile_follows_the_prompt_in_order() -> None:
     assert source.open
     source.feed(Text(7.0), final=True)
     assert not source.open
-    assert [float(source.more()) for _ in range(3)] == [5, 6, 7]  # type: ignore[arg-type]
+    assert [float(source.more()) for _ in range(3)] == [5, 6, 7]
     assert source.more() is None
 
 

@@ -32,7 +32,7 @@ def test_the_server_sees_which_call_it_is_and_whom_it_is_about() -> None:
             False,
         )
     loop.record_frames("a", 1)
-    assert loop.step_phase is HeartbeatPhase.STEADY
+    assert loop.step_phase is HeartbeatPhase.STEADY  # type: ignore[comparison-overlap]
     with loop.during(HeartbeatPhase.BEGINNING, "c"):
         assert server.read().at_work_on == {"c": 0}
         assert server.read().alone

@@ -196,7 +196,7 @@ def test_step_times_are_reported_only_when_they_change() -> None:
         [told] = received
         assert isinstance(told, StepMeasured)
         # The clock is read three times until a step ends: what comes before it counts too.
-        assert told.cost.seconds(1) == pytest.approx(3 * 0.6)
+        assert told.cost.seconds(1) == pytest.approx(3 * 0.6)  # type: ignore[arg-type]
 
 
 def test_a_requests_first_chunk_tells_when_it_left_each_stage() -> None:

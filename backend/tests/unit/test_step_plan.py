@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +22,10 @@ MAX_TOKENS = 65_536
 
 
 def job(
-    name: str, side: int = 512, steps: int = 50, arrived_s: float = 0.0, **more: object
+    name: str, side: int = 512, steps: int = 50, arrived_s: float = 0.0, **more: Any
 ) -> JobView:
     values = {"steps_left": steps} | more
-    return JobView(name, get_size(side), steps=steps, arrived_s=arrived_s, **values)  # type: ignore[arg-type]
+    return JobView(name, get_size(side), steps=steps, arrived_s=arrived_s, **values)
 
 
 def names(chosen: Sequence[JobView]) -> list[str]:
@@ -49,7 +50,7 @@ def test_nothing_to_do() -> None:
     assert plan([], H200, MAX_TOKENS, 0.0) == ()
 
 
-def text(name: str, reads: int, steps: int = 256, **more: object) -> JobView:
+def text(name: str, reads: int, steps: int = 256, **more: Any) -> JobView:
     """That reads so many tokens in its next step and writes then, or has read them."""
     size = ForwardSize(reads, reads**2) if "later" in more else ForwardSize(1, reads)
     return replace(job(name, steps=steps, **more), size=size, writes=True)

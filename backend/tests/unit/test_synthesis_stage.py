@@ -38,6 +38,11 @@ class Parts:
             self.log.append(f"{name} ended")
 
 
+def saying(name: str, parts: int) -> Any:
+    """The input of `Parts`."""
+    return name, parts
+
+
 def build_stage(model: Any, *, slots: int = 4, credit_s: float = 30.0) -> SynthesisStage:
     deployment = FeedForwardDeployment(slots=slots, credit_s=credit_s)
     return SynthesisStage(model, "sound", deployment, clock=lambda: 100.0)
@@ -56,7 +61,7 @@ def steps(stage: SynthesisStage) -> list[tuple[str, int, int, bool]]:
 def test_parts_leave_one_by_one_and_the_end_follows() -> None:
     model = Parts()
     stage = build_stage(model)
-    stage.add("a", ("a", 3), batch=False)
+    stage.add("a", saying("a", 3), batch=False)
     assert model.log == [], "nothing is computed before its turn"
     first = stage.step()
     assert model.log == ["a0"], "the second part is not made before the first has left"
@@ -70,9 +75,9 @@ def test_parts_leave_one_by_one_and_the_end_follows() -> None:
 def test_who_runs_dry_first_has_the_next_turn_and_batches_the_last() -> None:
     model = Parts()
     stage = build_stage(model)
-    stage.add("batch", ("batch", 1), batch=True)
-    stage.add("later", ("later", 1), batch=False, playout_deadline_s=105.0)
-    stage.add("new", ("new", 2), batch=False)
+    stage.add("batch", saying("batch", 1), batch=True)
+    stage.add("later", saying("later", 1), batch=False, playout_deadline_s=105.0)
+    stage.add("new", saying("new", 2), batch=False)
     order = [request_id for request_id, *_ in steps(stage)]
     # The new one has half a second after each part, so it is first until it ends.
     assert order == ["new", "new", "new", "later", "later", "batch", "batch"]
@@ -81,7 +86,7 @@ def test_who_runs_dry_first_has_the_next_turn_and_batches_the_last() -> None:
 def test_a_listener_who_does_not_read_is_not_spoken_to_further() -> None:
     model = Parts()
     stage = build_stage(model, credit_s=1.0)
-    stage.add("a", ("a", 5), batch=False)
+    stage.add("a", saying("a", 5), batch=False)
     assert len(steps(stage)) == 2, "a second of sound"
     assert not stage.has_work()
     stage.credit("a", 500)
@@ -92,22 +97,22 @@ def test_a_listener_who_does_not_read_is_not_spoken_to_further() -> None:
 def test_an_abort_ends_the_generator_and_frees_the_place() -> None:
     model = Parts()
     stage = build_stage(model, slots=1)
-    stage.add("a", ("a", 5), batch=False)
+    stage.add("a", saying("a", 5), batch=False)
     stage.step()
     with pytest.raises(Overloaded):
-        stage.add("b", ("b", 1), batch=False)
+        stage.add("b", saying("b", 1), batch=False)
     stage.abort("a")
     stage.abort("a")
     assert model.log == ["a0", "a ended"]
-    stage.add("b", ("b", 1), batch=False)
+    stage.add("b", saying("b", 1), batch=False)
     assert steps(stage)[-1] == ("b", 1, 0, True)
 
 
 def test_a_fault_ends_its_own_request_only() -> None:
     model = Parts()
     stage = build_stage(model)
-    stage.add("bad", ("bad", 3), batch=False)
-    stage.add("good", ("good", 2), batch=False)
+    stage.add("bad", saying("bad", 3), batch=False)
+    stage.add("good", saying("good", 2), batch=False)
     made = steps(stage)
     assert ("bad", -1, 0, True) in made
     assert [step for step in made if step[0] == "good"][-1] == ("good", 2, 0, True)
@@ -119,7 +124,7 @@ def test_a_fault_ends_its_own_request_only() -> None:
         Rows(np.zeros((3, 1), np.float32)),
         Pcm(np.zeros((3, 2), np.float32)),
         Pcm(np.zeros(3, np.float32)),
-        Pcm(np.zeros((3, 1), np.float64)),  # type: ignore[arg-type]
+        Pcm(np.zeros((3, 1), np.float64)),
     ],
     ids=["no sound", "channels", "shape", "dtype"],
 )
@@ -127,7 +132,7 @@ def test_a_part_of_another_form_is_a_fault(part: Any) -> None:
     model = Parts()
     model.synthesize = lambda inputs: iter([part])  # type: ignore[method-assign]
     stage = build_stage(model)
-    stage.add("a", ("a", 1), batch=False)
+    stage.add("a", saying("a", 1), batch=False)
     ((_, error),) = stage.step().failures
     assert isinstance(error, RequestFailed)
     assert "the model made" in str(error)
@@ -135,10 +140,10 @@ def test_a_part_of_another_form_is_a_fault(part: Any) -> None:
 
 def test_a_request_needs_an_input_and_an_id_of_its_own() -> None:
     stage = build_stage(Parts())
-    stage.add("a", ("a", 1), batch=False)
+    stage.add("a", saying("a", 1), batch=False)
     for payload in (("a", 1), None):
         with pytest.raises(ProtocolViolation):
-            stage.add("a" if payload else "b", payload, batch=False)
+            stage.add("a" if payload else "b", payload, batch=False)  # type: ignore[arg-type]
 
 
 def test_a_stage_that_makes_sound_makes_nothing_else() -> None:

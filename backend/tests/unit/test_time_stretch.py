@@ -100,7 +100,7 @@ def test_the_last_samples_are_heard() -> None:
 @pytest.mark.parametrize("factor", [0.3, 0.7, 2.5])
 def test_channels_stay_together(channels: int, factor: float) -> None:
     gains = np.arange(1, channels + 1, dtype=np.float32) / channels
-    heard = stretch(noise(RATE) * gains, factor)
+    heard = stretch((noise(RATE) * gains).astype(np.float32), factor)
     assert heard.shape == (round(RATE / factor), channels)
     np.testing.assert_allclose(heard, heard[:, -1:] * gains, atol=1e-5)
 

@@ -41,7 +41,7 @@ class SentenceBuilder:
         return tuple(
             PipelineRequest(
                 f"{request_id}-{index}",
-                {"talker": {"pace": request.speed, "stretch": request.stretch}},
+                {"talker": {"pace": request.speed, "stretch": request.stretch}},  # type: ignore[dict-item]
                 silence_before_s=self.silence_s if index else 0.0,
                 words=words,
             )
@@ -107,8 +107,8 @@ def test_a_speed_beyond_the_models_own_is_reached_by_stretching(
         part.request for part in plan("One. Two.", speed=speed) if isinstance(part, TextSegment)
     ]
     assert len(pieces) == 2
-    assert {piece.inputs["talker"]["pace"] for piece in pieces} == {pace}
-    assert {piece.inputs["talker"]["stretch"] for piece in pieces} == {stretch}
+    assert {piece.inputs["talker"]["pace"] for piece in pieces} == {pace}  # type: ignore[index]
+    assert {piece.inputs["talker"]["stretch"] for piece in pieces} == {stretch}  # type: ignore[index]
     assert {piece.stretch for piece in pieces} == {stretch}
 
 
@@ -164,7 +164,7 @@ def test_a_text_without_words_is_a_short_silence(text: str) -> None:
 def test_a_model_that_would_make_up_a_sound_is_not_asked_to_speak_punctuation() -> None:
     class Talkative(SentenceBuilder):
         def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
-            return (PipelineRequest(request_id, {"talker": {}}),)
+            return (PipelineRequest(request_id, {"talker": {}}),)  # type: ignore[dict-item]
 
     (silence,) = plan_utterance(Talkative(), "r", SpeechRequest("...", "v"), batch=False)
     assert silence == Pause(WORDLESS_S)

@@ -43,7 +43,7 @@ def test_windows_do_not_depend_on_how_frames_arrive(
     state, slot = decoder.init_state(3), torch.tensor([1])
     decoder.reset(state, slot)
     rows = torch.from_numpy(codes).long()[None]
-    parts = [decoder.decode(state, slot, part) for part in rows.split(list(arrival), dim=1)]
+    parts = [decoder.decode(state, slot, part) for part in rows.split(list(arrival), dim=1)]  # type: ignore[no-untyped-call]
     assert [part.shape[1] for part in parts] == [n * SAMPLES for n in arrival]
     np.testing.assert_array_equal(torch.cat(parts, dim=1)[0], expected(codes, chunk, context))
 

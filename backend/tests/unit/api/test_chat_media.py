@@ -131,7 +131,7 @@ async def test_the_sound_of_a_video_arrives_if_it_is_asked_for(
         assert len(film.sound.samples) / 48_000 == pytest.approx(2.5, abs=0.1)
         # AAC's decoder begins a little early, so the spectra are compared.
         spectra = [abs(np.fft.rfft(s[:100_000, 0])) for s in (film.sound.samples, hum)]
-        assert np.corrcoef(*spectra)[0, 1] > 0.9
+        assert np.corrcoef(*spectra)[0, 1] > 0.9  # type: ignore[call-overload]
     assert held(server) == 0
 
 

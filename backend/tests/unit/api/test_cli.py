@@ -45,9 +45,9 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
         return SimpleNamespace()
 
     plan = SimpleNamespace(plan_service=plan_service)
-    monkeypatch.setitem(sys.modules, "cantata.pipeline.plan", plan)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "cantata.pipeline.plan", plan)
     engine = SimpleNamespace(create_service=lambda *given: fake)
-    monkeypatch.setitem(sys.modules, "cantata.pipeline.service", engine)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "cantata.pipeline.service", engine)
     # As a model that cannot speak without its stages.
     monkeypatch.setattr("cantata.pipeline.local.local_model", lambda model: None)
     return fake
@@ -120,11 +120,11 @@ def test_say_without_a_device_points_to_files(
         raise NoPortAudioError
 
     device = SimpleNamespace(PortAudioError=NoPortAudioError, query_devices=query_devices)
-    monkeypatch.setitem(sys.modules, "sounddevice", device)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "sounddevice", device)
     result = run("say", "hello")
     assert result.exit_code == 1
     assert "-o out.wav" in result.stderr
-    monkeypatch.setitem(sys.modules, "sounddevice", None)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
     assert "cantata[play]" in run("say", "hello").stderr
     assert service.stops == 0
 
@@ -136,7 +136,7 @@ def test_say_plays_on_a_device(service: FakeService, monkeypatch: pytest.MonkeyP
         def __init__(self, **options: object) -> None:
             events.append(options)
 
-        def write(self, samples: np.ndarray) -> None:  # type: ignore[type-arg]
+        def write(self, samples: np.ndarray) -> None:
             events.append(samples)
 
         def __getattr__(self, name: str) -> object:
@@ -149,7 +149,7 @@ def test_say_plays_on_a_device(service: FakeService, monkeypatch: pytest.MonkeyP
     assert options == {"samplerate": 24000, "channels": 1, "dtype": "int16"}
     assert (start, stop, close) == ("start", "stop", "close")
     expected = to_s16(expected_pcm("hello", service.solo.behaviour))
-    np.testing.assert_array_equal(np.concatenate(pieces), expected)
+    np.testing.assert_array_equal(np.concatenate(pieces), expected)  # type: ignore[arg-type]
 
 
 async def test_say_asks_a_server(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def serving(*arguments: str, broken: bool = False) -> Iterator[subprocess.Popen[
 def test_serve_says_where_it_is_and_ends_with_a_signal() -> None:
     with serving("--port", "0") as process:
         assert process.stdout is not None
-        lines = []
+        lines: list[str] = []
         while not (
             found := re.search(r"http://127\.0\.0\.1:\d+(?= )", line := process.stdout.readline())
         ):

@@ -49,7 +49,7 @@ class HeldEncoder:
 async def test_short_pieces_stay_in_the_loop_and_long_ones_leave_it() -> None:
     held = HeldEncoder()
     held.may_go_on.set()
-    encoder = ResponseEncoder(held, OUTPUT)
+    encoder = ResponseEncoder(held, OUTPUT)  # type: ignore[arg-type]
     await encoder.feed(SHORT)
     await encoder.feed(LONG)
     encoder.close()
@@ -59,7 +59,7 @@ async def test_short_pieces_stay_in_the_loop_and_long_ones_leave_it() -> None:
 
 async def test_a_cancelled_encoder_is_freed_once_its_thread_is_done() -> None:
     held = HeldEncoder()
-    encoder = ResponseEncoder(held, OUTPUT)
+    encoder = ResponseEncoder(held, OUTPUT)  # type: ignore[arg-type]
     feeding = asyncio.create_task(encoder.feed(LONG))
     await asyncio.to_thread(held.entered.wait, 60)
     feeding.cancel()

@@ -61,7 +61,7 @@ async def test_an_edit_may_be_json(server: Server, http: httpx.AsyncClient, shap
     picture = quarters(40, 60)
     encoded = base64.b64encode(image_file(picture)).decode()
     url = f"data:image/png;base64,{encoded}"
-    sent: dict[str, Any] = {
+    sent: dict[str, Any] = {  # type: ignore[assignment]
         "url": {"image": url},
         "base64": {"image": encoded},
         "object": {"image": {"type": "image_url", "url": url}},

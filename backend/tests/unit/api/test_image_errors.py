@@ -94,7 +94,7 @@ async def test_no_body_and_other_bodies(asgi: httpx.AsyncClient) -> None:
     assert to_error(await asgi.post(GENERATIONS, json={}))["param"] == "prompt"
     assert "JSON" in to_error(await asgi.post(GENERATIONS, content=b"{"))["message"]
     for sent in ({"data": {"prompt": PROMPT}}, {"content": b""}):
-        response = await asgi.post(EDITS, **sent)  # type: ignore[arg-type]
+        response = await asgi.post(EDITS, **sent)
         assert response.status_code == 400
         assert "multipart/form-data" in to_error(response)["message"]
     broken = await asgi.post(

@@ -117,7 +117,7 @@ async def asked(app: Callable[..., Any], body: bytes) -> int:
             statuses.append(message["status"])
 
     await app(scope, messages.__anext__, send)
-    await messages.aclose()
+    await messages.aclose()  # type: ignore[attr-defined]
     return statuses[0]
 
 

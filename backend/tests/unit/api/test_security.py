@@ -198,7 +198,7 @@ async def test_no_key_is_ever_logged(caplog: pytest.LogCaptureFixture) -> None:
 )
 async def test_pages_of_other_sites(origin: str | None, status: int) -> None:
     options = {"api_keys": ApiKeys(), "allowed_origins": ("https://friend.example",)}
-    async with guarded(**options) as (server, http):
+    async with guarded(**options) as (server, http):  # type: ignore[arg-type]
         headers = {} if origin is None else {"origin": origin.format(own=server.url)}
         answer = await http.post(SPEECH, json=BODY, headers=headers)
         assert answer.status_code == status

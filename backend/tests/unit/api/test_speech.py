@@ -28,7 +28,7 @@ from cantata.contract.data.errors import RequestFailed
 
 def decoded(content: bytes) -> tuple[str, int, int]:
     """Codec, Hz and channels of a file, all of which can be decoded."""
-    with av.open(io.BytesIO(content)) as file:
+    with av.open(io.BytesIO(content), "r") as file:
         stream = file.streams.audio[0]
         assert sum(frame.samples for frame in file.decode(stream)) > 0
         return stream.codec_context.name, stream.rate, stream.channels

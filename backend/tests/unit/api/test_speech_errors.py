@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -141,12 +142,14 @@ async def test_huge_bodies_are_rejected(http: httpx.AsyncClient) -> None:
     assert announced.status_code == 413
     assert to_error(announced)["code"] == "body_too_large"
 
-    async def pieces():  # type: ignore[no-untyped-def]
+    async def pieces() -> AsyncIterator[bytes]:
         for _ in range(64):
             yield b" " * (64 << 10)
 
     chunked = await http.post(
-        "/v1/audio/speech/batch", content=pieces(), headers={"content-type": "application/json"}
+        "/v1/audio/speech/batch",
+        content=pieces(),
+        headers={"content-type": "application/json"},
     )
     assert chunked.status_code == 413
 

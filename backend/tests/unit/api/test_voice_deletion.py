@@ -162,7 +162,11 @@ async def test_a_page_of_an_allowed_site_may_send_the_token(tmp_path: Path) -> N
     ],
 )
 def test_which_addresses_are_this_machine(host: str | None, local: bool) -> None:
-    scope = {"type": "http", "headers": [], "client": None if host is None else (host, 5)}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "headers": [],
+        "client": None if host is None else (host, 5),
+    }
     assert is_local_program(scope) is local
     scope["headers"] = [(b"origin", b"http://127.0.0.1:8000")]
     assert not is_local_program(scope)

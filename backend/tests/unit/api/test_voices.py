@@ -248,7 +248,14 @@ CASES: list[tuple[str, Form, bytes | None, int, str, str | None]] = [
     ("nine channels", {}, wav(2, 8_000, 9), 400, "invalid_audio", "audio_sample"),
     ("silence", {}, wav(3, peak=0), 400, "invalid_audio", "audio_sample"),
     ("quiet", {}, quiet(), 400, "invalid_audio", "audio_sample"),
-    ("a click", {}, sound_file(np.eye(48_000, 1)), 400, "invalid_audio", "audio_sample"),
+    (
+        "a click",
+        {},
+        sound_file(np.eye(48_000, 1, dtype=np.float32)),
+        400,
+        "invalid_audio",
+        "audio_sample",
+    ),
     ("not numbers", {}, not_numbers(), 400, "invalid_audio", "audio_sample"),
     ("odd codec", {}, sound_file(humming(2), subtype="IMA_ADPCM"), 400, "invalid_audio", None),
     (

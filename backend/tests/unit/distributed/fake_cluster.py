@@ -110,7 +110,7 @@ async def fake_cluster(
     cluster = FakeCluster(RemoteService(directory, key), directory, key)
     try:
         for _ in range(count):
-            await cluster.add(**behaviour)
+            await cluster.add(**behaviour)  # type: ignore[arg-type]
         cluster.report_state()
         await cluster.edge.start()
         await cluster.known(count)

@@ -294,11 +294,11 @@ def test_a_spliced_thought_is_told_once() -> None:
 def test_a_spliced_answer_has_each_call_once() -> None:
     replay = AnswerReplay(24_000)
     first = [CallStarted("a"), CallArguments("{}"), CallStarted("a"), CallArguments('{"x"')]
-    assert [replay.take(event) for event in first] == first
+    assert [replay.take(event) for event in first] == first  # type: ignore[arg-type]
     replay.restart()
     again = [CallStarted("a"), CallArguments("{}"), CallStarted("a"), CallArguments('{"x": 1}')]
     again += [CallStarted("b"), CallArguments("{}")]
-    new = [replay.take(event) for event in again]
+    new = [replay.take(event) for event in again]  # type: ignore[arg-type]
     assert new == [None, None, None, CallArguments(": 1}"), CallStarted("b"), CallArguments("{}")]
     replay.check_end()
     replay.restart()

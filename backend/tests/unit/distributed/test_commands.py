@@ -80,7 +80,7 @@ def command(*words: str) -> Iterator[subprocess.Popen[str]]:
 def shown(process: subprocess.Popen[str], pattern: str) -> str:
     """The first group of what a process prints, once it does."""
     assert process.stdout is not None
-    lines = []
+    lines: list[str] = []
     while not (found := re.search(pattern, line := process.stdout.readline())):
         assert line, lines
         lines.append(line)

@@ -93,7 +93,7 @@ async def test_who_waits_too_long_is_told_when_to_come_again(
 
 
 async def test_a_full_queue_rejects_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = FakeModel.admission.fget
+    original = FakeModel.admission.fget  # type: ignore[attr-defined]
     assert original is not None
     few = property(lambda self: replace(original(self), slots=1, retry_after_s=4.0 + self.rate))
     monkeypatch.setattr(FakeModel, "admission", few)

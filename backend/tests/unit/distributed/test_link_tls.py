@@ -66,7 +66,7 @@ async def meet(near: LinkKey, far: LinkKey) -> tuple[LinkSocket, LinkSocket]:
         accepted, connected = await asyncio.gather(
             shake_hands(sock, Side.ACCEPTED, far), connecting, return_exceptions=True
         )
-    problems = [one for one in (connected, accepted) if isinstance(one, BaseException)]
+    problems = [one for one in (connected, accepted) if isinstance(one, Exception)]
     for one in (connected, accepted):
         if problems and not isinstance(one, BaseException):
             one.close()

@@ -115,7 +115,7 @@ async def test_a_stage_that_dies_as_soon_as_it_is_ready_has_not_started() -> Non
 async def test_an_order_that_waits_for_credit_ends_with_its_stage() -> None:
     async with host() as there:
         stream = await there.ready()
-        large = Register("first", np.zeros(WINDOW_BYTES, np.uint8), batch=False)
+        large = Register("first", np.zeros(WINDOW_BYTES, np.uint8), batch=False)  # type: ignore[arg-type]
         await there.stage.send(large)
         waiting = asyncio.create_task(there.stage.send(Abort(("first",))))
         await asyncio.sleep(0)

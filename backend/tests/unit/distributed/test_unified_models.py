@@ -142,4 +142,4 @@ async def test_both_kinds_see_one_queue(cluster: FakeCluster) -> None:
     assert edge.chat_models[BOTH].admission == edge.image_models[BOTH].admission
     assert edge.image_models[BOTH].admission.waiting == 1
     chat.behaviour.may_continue.set()
-    assert await asyncio.gather(first, second) == ["What was said."] * 2
+    assert list(await asyncio.gather(first, second)) == ["What was said."] * 2

@@ -20,7 +20,7 @@ async def test_a_turn_lasts_until_its_thread_is_done_even_if_its_client_has_left
         raise ValueError("nobody asks for this")
 
     try:
-        leaving = [asyncio.create_task(loader.decode(lambda n=n: slow(n))) for n in (0, 1)]
+        leaving = [asyncio.create_task(loader.decode(lambda n=n: slow(n))) for n in (0, 1)]  # type: ignore[misc]
         for one in begun:
             assert await asyncio.to_thread(one.wait, 60)
         for task in leaving:

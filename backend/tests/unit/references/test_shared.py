@@ -134,7 +134,7 @@ async def test_names_that_do_not_exist_do_not_load_the_store(
     store = opened(url, clock)
     asked = []
     files = store._files
-    monkeypatch.setattr(files, "ls", lambda *given, **named: asked.append(given) or [])
+    monkeypatch.setattr(files, "ls", lambda *given, **named: asked.append(given) or [])  # type: ignore[func-returns-value]
     for _ in range(100):
         clock.now_s += 0.009
         await store.refresh("nobody")

@@ -15,7 +15,7 @@ def test_features_are_whispers() -> None:
     time_s = np.arange(seconds * HEARD_RATE) / HEARD_RATE
     sweep = np.sin(2 * np.pi * (100 + 1900 * time_s) * time_s) + rng.normal(0, 0.01, len(time_s))
     sound = np.concatenate([np.zeros(HEARD_RATE), 0.2 * sweep]).astype(np.float32)
-    theirs = WhisperFeatureExtractor(feature_size=MEL_BINS, chunk_length=3)(
+    theirs = WhisperFeatureExtractor(feature_size=MEL_BINS, chunk_length=3)(  # type: ignore[no-untyped-call]
         sound, sampling_rate=HEARD_RATE, do_normalize=True, return_tensors="np"
     ).input_features[0]
     ours = log_mel(sound)

@@ -27,7 +27,7 @@ def recording(voice: str) -> bytes:
     sound, rate = soundfile.read(VOICES / f"{voice}.mp3", dtype="float32")
     narrow = soxr.resample(sound, rate, HEARD_RATE)
     padded = np.concatenate([np.zeros(4000), narrow, np.zeros(6000)])
-    return (padded * 32767).astype("<i2").tobytes()
+    return bytes((padded * 32767).astype("<i2").tobytes())
 
 
 async def pieces(sound: bytes, size: int = 3200) -> AsyncIterator[bytes]:

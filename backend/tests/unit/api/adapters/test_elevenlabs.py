@@ -54,7 +54,7 @@ async def test_formats(
     path = f"/v1/text-to-speech/{CLOUD_VOICE}"
     answer = await http.post(path, params=query, json={"text": "hello there"})
     assert answer.headers["content-type"] == media_type
-    with av.open(io.BytesIO(answer.content)) as file:
+    with av.open(io.BytesIO(answer.content), "r") as file:
         stream = file.streams.audio[0]
         assert (stream.codec_context.name, stream.codec_context.sample_rate) == (codec, rate)
         assert sum(frame.samples for frame in file.decode(stream)) > 0.2 * rate

@@ -52,7 +52,7 @@ async def test_models_that_are_not_served_and_a_full_queue_are_refused(server: S
 
 
 async def test_a_missing_package_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = cascade.find_spec
+    found = cascade.find_spec  # type: ignore[attr-defined]
 
     def find(name: str) -> ModuleSpec | None:
         return None if name == "silero_vad" else found(name)
@@ -177,7 +177,7 @@ async def test_a_session_is_held_with_any_model_that_can(others: Endpoints) -> N
 async def test_a_model_that_hears_needs_no_recogniser(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = cascade.find_spec
+    found = cascade.find_spec  # type: ignore[attr-defined]
     monkeypatch.setattr(
         cascade, "find_spec", lambda name: None if name == "pocketsphinx" else found(name)
     )

@@ -141,7 +141,7 @@ async def test_openais_own_client_talks_with_it(server: Server, omni: FakeChatMo
                 case "error":
                     raise AssertionError(event.error)
                 case "session.updated":
-                    assert event.session.model == "omni"
+                    assert event.session.model == "omni"  # type: ignore[union-attr]
                 case "response.output_audio.delta":
                     sound += base64.b64decode(event.delta)
                 case "response.output_audio_transcript.delta":
