@@ -195,19 +195,19 @@ async def _made_ahead(
     chunks: AsyncIterator[SpeechChunk],
 ) -> AsyncGenerator[SpeechChunk, None]:
     """The same chunks, made while the listener still plays the ones before."""
-    made: asyncio.Queue[SpeechChunk | Exception | None] = asyncio.Queue(CHUNKS_AHEAD)
+    queue: asyncio.Queue[SpeechChunk | Exception | None] = asyncio.Queue(CHUNKS_AHEAD)
 
     async def make() -> None:
         try:
             async for chunk in chunks:
-                await made.put(chunk)
-            await made.put(None)
+                await queue.put(chunk)
+            await queue.put(None)
         except Exception as error:  # raised where the sound is waited for
-            await made.put(error)
+            await queue.put(error)
 
     making = asyncio.create_task(make(), name="say:make")
     try:
-        while (item := await made.get()) is not None:
+        while (item := await queue.get()) is not None:
             if isinstance(item, Exception):
                 raise item
             yield item

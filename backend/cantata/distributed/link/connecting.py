@@ -52,7 +52,7 @@ async def connect(address: Address, key: LinkKey) -> LinkSocket:
     """A socket whose other end has shown that it has the key.
 
     Raises:
-        LinkLost: nobody answers, or not in time.
+        LinkLost: nobody answers, or not in time, or the files for TLS cannot be read now.
         Refused: the other end has another key, version or authority.
     """
     loop = asyncio.get_running_loop()
@@ -72,6 +72,8 @@ async def connect(address: Address, key: LinkKey) -> LinkSocket:
         raise LinkLost(f"{address} did not answer within {HELLO_S:g} s") from None
     except LinkLost as error:
         raise type(error)(f"{address}: {error.reason}") from error
+    except ConfigError as error:  # the files for TLS are just being renewed, say
+        raise LinkLost(f"{address}: {error.message}") from error
     except ssl.SSLError as error:
         raise Refused(f"{address}: TLS failed: {error.reason or error}") from error
     except OSError as error:

@@ -17,7 +17,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata.distributed.address import Address
 from cantata.distributed.key import LinkKey, read_key
 from cantata.distributed.link.connecting import connect, get_address, listen, shake_hands
-from cantata.distributed.link.errors import Refused
+from cantata.distributed.link.errors import LinkLost, Refused
 from cantata.distributed.link.frames import FIRST_OF_USER
 from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.link.hello import Side
@@ -200,6 +200,19 @@ async def test_renewed_files_take_effect_by_themselves(key: LinkKey, tmp_path: P
     assert key.tls is not None
     for file in (tmp_path / "renewed").iterdir():
         (key.tls.folder / file.name).write_bytes(file.read_bytes())
+    for end in await meet(key, key):
+        end.close()
+
+
+async def test_files_that_are_being_renewed_are_tried_again(key: LinkKey) -> None:
+    """Whoever keeps an edge connected takes a lost link for a reason to try again."""
+    assert key.tls is not None
+    certificate = key.tls.folder / "tls.crt"
+    whole = certificate.read_bytes()
+    certificate.write_bytes(b"half of it")
+    with listen(Address("127.0.0.1", 0)) as listener, pytest.raises(LinkLost, match=r"tls\.crt"):
+        await connect(get_address(listener), key)
+    certificate.write_bytes(whole)
     for end in await meet(key, key):
         end.close()
 
