@@ -17,9 +17,9 @@ MODEL ?=
 
 BIN := $(VENV)/bin
 API_TESTS := backend/tests/unit/api
-# Tests that are no package import helpers from their own folders. What has an environment of its own,
-# and `conftest.py`, whose name is everywhere the same, are left out.
-OF_TESTS := --exclude '(conftest\.py$$|e2e/clients/|e2e/plugins/)'
+# mypy skips tests that run in environments of their own, and the `conftest.py` files, which all have
+# one name.
+TEST_EXCLUDES := --exclude '(conftest\.py$$|e2e/clients/|e2e/plugins/)'
 export TORCH_INDEX
 # Where it is set, every process compiles the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -151,8 +151,8 @@ lint: $(VENV)/.dev ## Check style, types, shell scripts and Dockerfiles.
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	MYPYPATH=$(API_TESTS):$(API_TESTS)/realtime:$(API_TESTS)/adapters:backend/tests/unit/distributed:. \
-	  $(BIN)/mypy $(OF_TESTS) backend/tests e2e frontend/tests docker scripts
-	MYPYPATH=benchmarks/tests:$(API_TESTS) $(BIN)/mypy $(OF_TESTS) benchmarks/tests
+	  $(BIN)/mypy $(TEST_EXCLUDES) backend/tests e2e frontend/tests docker scripts
+	MYPYPATH=benchmarks/tests:$(API_TESTS) $(BIN)/mypy $(TEST_EXCLUDES) benchmarks/tests
 	$(BIN)/hadolint docker/Dockerfile.*
 	$(BIN)/shellcheck scripts/*.sh docker/*.sh
 
