@@ -10,7 +10,7 @@ PORT ?= 8000
 HOST ?= 127.0.0.1
 # Address of PyTorch's index of CPU wheels; needed only where pip finds no CPU build by itself.
 TORCH_INDEX ?=
-# Leaves out what shows only that tests are effective, and the like; empty: runs it, as CI does.
+# Leaves out what shows only that tests are effective, and the like; empty: runs it, as .ci/nightly does.
 SHORT ?= --short
 # What to serve: a model's name or a checkpoint folder; empty is the embedded voice.
 MODEL ?=
@@ -49,7 +49,7 @@ serve: install ## Start the server (MODEL=name-or-folder, HOST=, PORT=).
 say: install ## Speak TEXT="..." into speech.wav.
 	$(BIN)/cantata say "$(TEXT)" -o speech.wav
 
-test: $(VENV)/.dev ## Test units, stage processes on vLLM, all levels of the pyramid; SHORT= adds what else CI runs.
+test: $(VENV)/.dev ## Test units, stage processes on vLLM, all levels of the pyramid; SHORT= adds what else runs at night.
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m pytest -n $(WORKERS) $(SHORT) --junitxml=artifacts/tests.xml
 
@@ -186,8 +186,13 @@ soak: $(VENV)/.dev ## Load the server for an hour, with a fault every minute (SO
 train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers (hours; resumes; TRAIN="options").
 	$(BIN)/python -m cantata_models.solo.training all $(TRAIN)
 
-eval-voice: $(VENV)/.dev ## Compare the voice with its teachers (PUBLISH=1 updates the model card and docs).
+eval-voice: $(VENV)/.judges ## Compare the voice with its teachers and with hibari (PUBLISH=1 updates the model card and docs).
+	$(BIN)/cantata bench voices solo hibari $(if $(PUBLISH),--page models/cantata_models/solo/MODEL_CARD.md)
 	$(BIN)/python -m cantata_models.solo.training evaluate $(if $(PUBLISH),--publish)
+
+$(VENV)/.judges: $(VENV)/.dev requirements/judges.txt
+	$(BIN)/pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r requirements/judges.txt
+	@touch $@
 
 train-picture: $(VENV)/.dev ## Train the embedded picture model further (hours; resumes; TRAIN="options").
 	$(BIN)/python -m cantata_models.sketch.training all $(TRAIN)

@@ -1,8 +1,9 @@
 """Which tests run, and in which form.
 
-`pytest --short`, which `make test` runs, leaves out what shows only that other tests are effective,
-repeats them under other conditions, or tests what maintainers alone use: trainings, measurements on
-GPUs. `.ci/run` runs all of it. `make test-long` runs the full form of long tests.
+`pytest --short`, which `make test` runs and so `.ci/run`, leaves out what shows only that other
+tests are effective, repeats them under other conditions, or tests what maintainers alone use:
+trainings, measurements on GPUs. `.ci/nightly` runs all of it. `make test-long` runs the full form
+of long tests.
 """
 
 from __future__ import annotations
