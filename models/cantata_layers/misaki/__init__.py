@@ -1,0 +1,1 @@
+"""English text to misaki's phones, which Kokoro and its descendants read."""

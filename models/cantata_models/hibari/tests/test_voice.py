@@ -1,0 +1,128 @@
+"""The stage: the package's samples, word times, bad files."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hibari import Hibari
+from hibari.voices import VOICES
+
+from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
+from cantata.contract.data.request import SpeechRequest
+from cantata_models.hibari.inputs import VoiceInput
+from cantata_models.hibari.request_builder import HibariRequestBuilder, load_builder
+from cantata_models.hibari.voice import HibariVoices, load_voices
+from cantata_models.hibari.voices import find_package_files, list_voices
+
+CPU = torch.device("cpu")
+HEART = "hibari.onnx"
+
+
+@pytest.fixture(scope="module")
+def package() -> Path:
+    folder = find_package_files()
+    assert folder is not None
+    return folder
+
+
+@pytest.fixture(scope="module")
+def builder(package: Path) -> HibariRequestBuilder:
+    return load_builder(package)
+
+
+@pytest.fixture(scope="module")
+def voices(package: Path) -> HibariVoices:
+    return load_voices(package, CPU)
+
+
+def inputs_of(builder: HibariRequestBuilder, request: SpeechRequest) -> VoiceInput:
+    (piece,) = builder.build("r", request)
+    found = piece.inputs["voice"]
+    assert isinstance(found, VoiceInput)
+    return found
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.0, 2.0])
+def test_the_sound_is_the_packages(
+    speed: float, builder: HibariRequestBuilder, voices: HibariVoices
+) -> None:
+    text = "She sells sea shells by the sea shore."
+    parts = list(voices.synthesize(inputs_of(builder, SpeechRequest(text, "heart", speed, seed=3))))
+    ours = np.concatenate([part.samples[:, 0] for part in parts])
+    theirs = Hibari()(text, speed, seed=3)
+    assert len(ours) == len(theirs)
+    assert np.square(ours - theirs).sum() < 1e-8 * np.square(theirs).sum()
+    assert len(parts) > 2
+
+
+def test_words_are_where_they_sound(builder: HibariRequestBuilder, voices: HibariVoices) -> None:
+    """There is sound in the words, and next to none while the lips are closed between them."""
+    inputs = inputs_of(builder, SpeechRequest("Mama, papa.", "heart", seed=1))
+    first, *rest = voices.synthesize(inputs)
+    samples = np.concatenate([part.samples[:, 0] for part in (first, *rest)])
+    assert not any(part.words for part in rest)
+    mama, papa = first.words
+    assert 0 < mama.start_s < mama.end_s <= papa.start_s < papa.end_s
+    assert papa.end_s <= len(samples) / voices.sample_rate
+
+    def level(start_s: float, end_s: float) -> float:
+        part = samples[int(start_s * 24_000) : int(end_s * 24_000)]
+        return float(np.sqrt(np.mean(np.square(part))))
+
+    pause = level(mama.end_s + 0.02, papa.start_s - 0.02)
+    assert min(level(mama.start_s, mama.end_s), level(papa.start_s, papa.end_s)) > 2 * pause
+
+
+def test_each_sentence_is_a_piece(builder: HibariRequestBuilder) -> None:
+    text = "One. Two three."
+    pieces = builder.build("r", SpeechRequest(text, "heart"))
+    assert [piece.request_id for piece in pieces] == ["r-0", "r-1"]
+    spans = [text[word.start : word.end] for piece in pieces for word in piece.words]
+    assert spans == ["One", "Two", "three"]
+
+
+def test_other_scripts_are_refused_and_marks_are_silence(builder: HibariRequestBuilder) -> None:
+    assert builder.build("r", SpeechRequest("...", "heart")) == ()
+    with pytest.raises(InvalidRequest, match="English"):
+        builder.build("r", SpeechRequest("猫が好き", "heart"))
+
+
+def test_a_folder_with_published_files(package: Path, tmp_path: Path) -> None:
+    """Any voice's network serves here: they have one shape."""
+    (tmp_path / "voices").mkdir()
+    shutil.copy(package / HEART, tmp_path / "voices" / VOICES["emma"]["file"])
+    shutil.copy(package / HEART, tmp_path / VOICES["fenrir"]["file"])
+    assert [voice.name for voice in list_voices(tmp_path)] == ["emma", "fenrir"]
+    builder = load_builder(tmp_path)
+    ids = {voice.id: voice for voice in builder.voices}
+    assert ids["emma"].description == "British English, female"
+    assert ids["fenrir"].gender == "male"
+    british, american = (
+        inputs_of(builder, SpeechRequest("Hello there.", name)) for name in ("emma", "fenrir")
+    )
+    assert list(british.phones) != list(american.phones)
+    assert list(load_voices(tmp_path, CPU).synthesize(british))
+
+
+def test_bad_checkpoints(package: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"bf_emma\.int8\.onnx"):
+        list_voices(tmp_path)
+    (tmp_path / HEART).write_bytes(b"no network")
+    with pytest.raises(ConfigError, match=HEART):
+        load_voices(tmp_path, CPU)
+    shutil.copy(package / "oov.onnx", tmp_path / HEART)
+    with pytest.raises(ConfigError, match=HEART):
+        load_voices(tmp_path, CPU)
+    with pytest.raises(ConfigError, match="CPU"):
+        load_voices(package, torch.device("cuda"))
+
+
+def test_an_unknown_voice(builder: HibariRequestBuilder, voices: HibariVoices) -> None:
+    inputs = inputs_of(builder, SpeechRequest("Hello.", "heart"))
+    other = VoiceInput("emma", inputs.phones, inputs.words, inputs.speed, inputs.seed)
+    with pytest.raises(RequestFailed, match="emma"):
+        list(voices.synthesize(other))

@@ -1,0 +1,103 @@
+"""The voice's stage: one network for a whole sentence, then its sound part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Pcm
+from cantata.contract.data.errors import ConfigError, RequestFailed
+from cantata_layers.misaki.timing import time_words
+from cantata_models.hibari.inputs import VoiceInput
+from cantata_models.hibari.voices import VoiceFile, list_voices
+from cantata_models.hibari.waveform import SAMPLE_RATE, Spectra, synthesize
+
+FRAME_S = 0.025
+"""By which the network counts the durations of phones."""
+BLOCK = 40
+"""Frames of 12.5 ms in one part of the sound."""
+DURATIONS = b"/Clip_output_0"
+"""The value inside the network that holds them, in all published voices."""
+_FLOAT = 1
+
+
+class Network:
+    """One voice's network in ONNX Runtime, with the durations of phones as one more output.
+
+    Raises:
+        ConfigError: the file is not a voice of hibari's.
+    """
+
+    def __init__(self, file: Path) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        try:
+            self._session = onnxruntime.InferenceSession(
+                add_output(file.read_bytes(), DURATIONS), options, ["CPUExecutionProvider"]
+            )
+        except Exception as error:  # ONNX Runtime's errors have no common type
+            raise ConfigError(f"{file}: not a voice of hibari's ({error})") from error
+
+    def predict(self, inputs: VoiceInput) -> tuple[Spectra, NDArray[np.float32]]:
+        """The spectra of a sentence, and [T] durations of its phones in frames of `FRAME_S`."""
+        feed = {"ids": inputs.phones[None], "speed": np.array([inputs.speed], np.float32)}
+        *parts, durations = self._session.run(None, feed)
+        return Spectra.of(parts), durations.ravel()
+
+
+@dataclass(frozen=True, slots=True)
+class HibariVoices:
+    """Implements `contract.model.feed_forward.Synthesizer`: all voices of a checkpoint."""
+
+    networks: dict[str, Network]
+    sample_rate: int = SAMPLE_RATE
+    channels: int = 1
+
+    @classmethod
+    def load(cls, voices: Sequence[VoiceFile]) -> HibariVoices:
+        """Open every voice's network."""
+        return cls({voice.name: Network(voice.file) for voice in voices})
+
+    def synthesize(self, inputs: VoiceInput) -> Iterator[Pcm]:
+        """Half a second at a time; the times of all words come with the first part."""
+        if inputs.voice not in self.networks:
+            raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
+        spectra, durations = self.networks[inputs.voice].predict(inputs)
+        words = time_words(inputs.words, durations, FRAME_S)
+        for samples in synthesize(spectra, inputs.seed, BLOCK):
+            yield Pcm(np.clip(samples, -1.0, 1.0)[:, None], words)
+            words = ()  # sent once
+
+
+def add_output(model: bytes, name: bytes) -> bytes:
+    """An ONNX model that also returns a float32 value from inside.
+
+    Protocol buffers that follow each other are merged, so nothing has to be parsed: what follows is
+    `ModelProto { graph { output { name, type { tensor_type { elem_type } } } } }` (onnx.proto).
+    """
+    tensor = bytes([1 << 3, _FLOAT])
+    output = _field(1, name) + _field(2, _field(1, tensor))
+    return model + _field(7, _field(12, output))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A protocol buffer's field of bytes, shorter than 128."""
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def load_voices(checkpoint: Path, device: torch.device) -> HibariVoices:
+    """The stage's factory.
+
+    Raises:
+        ConfigError: no voice is there, or the device is not the CPU.
+    """
+    if device.type != "cpu":
+        raise ConfigError(f"hibari runs on the CPU; its deployment says {device}")
+    return HibariVoices.load(list_voices(checkpoint))

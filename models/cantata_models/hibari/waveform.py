@@ -1,0 +1,164 @@
+"""From hibari's spectra to sound, a few frames at a time.
+
+The network predicts, for each frame of 12.5 ms, five parts of a spectrum and a pitch. A pulse train
+at that pitch is filtered by the first two, noise is shaped by the third, and the last two are added
+as they are; an inverse STFT makes the sound (`hibari.dsp` in the package hibari-tts 0.2, whose
+samples these are). The package does so for a whole sentence. Here each block of frames leaves as
+soon as it is made; on the size of the blocks, samples depend by no more than rounding.
+
+Letters: F frames, B bins, N samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.errors import RequestFailed
+
+Floats = NDArray[np.float32]
+
+SAMPLE_RATE = 24_000
+HOP = 300
+SIZE = 1200
+OVERLAP = SIZE // HOP
+BINS = SIZE // 2 + 1
+_HALF = SIZE // 2
+_LEAST_PITCH_HZ = 40.0
+"""Below, a frame is unvoiced."""
+_TOP_HZ = 11_000.0
+"""No harmonic is higher."""
+_MAX_LOG = 7.0
+_NEAR_PEAK = 2e-3
+_WINDOW: Floats = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(SIZE) / SIZE)).astype(np.float32)
+_SOURCE_WINDOW: Floats = _WINDOW / (SIZE / 4)
+"""A cosine of amplitude 1 has a peak of 1, so that the filter's magnitude is the harmonic's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spectra:
+    """One sentence as the network predicts it; each [B, F] but the pitch."""
+
+    harmonic: Floats
+    """Log magnitude of what filters the pulses."""
+    rotation: Floats
+    """Its phase: pi times the hyperbolic tangent of this."""
+    noise: Floats
+    """Log magnitude of the noise."""
+    free: Floats
+    """Log magnitude of what is added as it is."""
+    phase: Floats
+    """Its phase in radians."""
+    pitch: Floats
+    """[F] Hz."""
+
+    @classmethod
+    def of(cls, outputs: Sequence[Floats]) -> Spectra:
+        """Of the network's outputs in their order, a batch of one.
+
+        Raises:
+            RequestFailed: other shapes than a voice of hibari's makes.
+        """
+        made = cls(*(output[0] for output in outputs))
+        frames = made.pitch.shape[-1]
+        parts = (made.harmonic, made.rotation, made.noise, made.free, made.phase)
+        if any(part.shape != (BINS, frames) for part in parts):
+            raise RequestFailed("the network's outputs are not spectra of a voice of hibari's")
+        return made
+
+    @property
+    def frames(self) -> int:
+        """F."""
+        return len(self.pitch)
+
+
+def synthesize(spectra: Spectra, seed: int, block: int) -> Iterator[Floats]:
+    """The sound of a sentence, F * HOP samples in all.
+
+    Args:
+        spectra: of at least one frame.
+        seed: of the noise.
+        block: frames that are made at once; the last part has less sound.
+
+    Yields:
+        [N] samples, each part as soon as it is final.
+    """
+    frames = spectra.frames
+    pulses = np.pad(make_pulses(spectra.pitch), _HALF, mode="reflect")
+    # One array for the whole sentence, as the package draws it.
+    drawn = np.random.default_rng(seed).standard_normal((BINS, 2 * frames), dtype=np.float32)
+    noise = drawn.view(np.complex64)
+    scale = np.reciprocal(np.maximum(_sum_windows(frames), np.float32(1e-11)))
+    tail = np.zeros((OVERLAP - 1, HOP), np.float32)
+    left_out = _HALF  # samples before the first frame's middle
+    for begin in range(0, frames, block):
+        end = min(begin + block, frames)
+        rows = _make_frames(spectra, pulses, noise, begin, end)
+        total = np.zeros((end - begin + OVERLAP - 1, HOP), np.float32)
+        total[: OVERLAP - 1] = tail
+        for hop in reversed(range(OVERLAP)):  # earlier frames first, whatever the block
+            total[hop : hop + end - begin] += rows[:, hop]
+        final = len(total) if end == frames else end - begin
+        tail = total[end - begin :]
+        sound = (total[:final] * scale[begin : begin + final]).reshape(-1)[left_out:]
+        left_out = max(left_out - final * HOP, 0)
+        yield sound[: len(sound) - _HALF + HOP] if end == frames else sound
+
+
+def make_pulses(pitch: Floats) -> Floats:
+    """[F] Hz -> [F * HOP]: all harmonics up to `_TOP_HZ`, each of amplitude 1; 0 where unvoiced.
+
+    The sum of cos(h t) for h = 1..H is sin((H + 1/2) t) / (2 sin(t / 2)) - 1/2.
+    """
+    places = (np.arange(len(pitch) * HOP) + 0.5) / HOP - 0.5
+    hertz = np.interp(places, np.arange(len(pitch)), pitch).astype(np.float32)
+    voiced = hertz > _LEAST_PITCH_HZ
+    hertz = np.maximum(hertz, np.float32(_LEAST_PITCH_HZ))
+    turns = np.cumsum(hertz, dtype=np.float64) / SAMPLE_RATE
+    angle = (2 * np.pi * (turns % 1.0)).astype(np.float32)
+    harmonics = np.floor(np.float32(_TOP_HZ) / hertz) + np.float32(0.5)
+    below = 2 * np.sin(angle / 2)
+    near_peak = np.abs(below) <= _NEAR_PEAK
+    below[near_peak] = 1
+    train = np.where(near_peak, harmonics, np.sin(harmonics * angle) / below) - np.float32(0.5)
+    return np.where(voiced, train, np.float32(0))
+
+
+def _make_frames(
+    spectra: Spectra, pulses: Floats, noise: NDArray[np.complex64], begin: int, end: int
+) -> Floats:
+    """[frames, OVERLAP, HOP]: windowed sound of some frames, before they are added up."""
+    heard = pulses[begin * HOP : (end - 1) * HOP + SIZE]
+    segments = np.lib.stride_tricks.sliding_window_view(heard, SIZE)[::HOP] * _SOURCE_WINDOW
+    spectrum = np.fft.rfft(segments, axis=1).astype(np.complex64).T
+    here = slice(begin, end)
+    turn = np.float32(np.pi) * np.tanh(spectra.rotation[:, here])
+    spectrum = spectrum * _polar(spectra.harmonic[:, here], turn)
+    spectrum += noise[:, here] * _magnitude(spectra.noise[:, here])
+    spectrum += _polar(spectra.free[:, here], spectra.phase[:, here])
+    frames = np.fft.irfft(spectrum.T, SIZE, axis=1).astype(np.float32) * _WINDOW
+    return frames.reshape(-1, OVERLAP, HOP)
+
+
+def _polar(logs: Floats, angle: Floats) -> NDArray[np.complex64]:
+    made = np.empty(logs.shape, np.complex64)
+    magnitude = _magnitude(logs)
+    made.real, made.imag = magnitude * np.cos(angle), magnitude * np.sin(angle)
+    return made
+
+
+def _magnitude(logs: Floats) -> Floats:
+    magnitude: Floats = np.exp(np.minimum(logs, np.float32(_MAX_LOG)))
+    return magnitude
+
+
+def _sum_windows(frames: int) -> Floats:
+    """[frames + OVERLAP - 1, HOP]: sums of the squared windows; less than inside at both ends."""
+    squares = (_WINDOW * _WINDOW).reshape(OVERLAP, HOP)
+    total = np.zeros((frames + OVERLAP - 1, HOP), np.float32)
+    for hop in range(OVERLAP):
+        total[hop : hop + frames] += squares[hop]
+    return total
