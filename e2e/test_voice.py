@@ -1,4 +1,4 @@
-"""What each model's voices make of sentences: files, judged by the text and the teachers alone."""
+"""What the embedded voices make of sentences: files, judged by the text and the teachers alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import av
 import numpy as np
 import pytest
 
-from cantata.config.plugins import installed_plugins
+from cantata.config.plugins import locate
 from cantata_bench.asr import word_error_rate
 from cantata_models.solo.speaker_features import Samples, speaker_vector
 from timed import timed
@@ -59,14 +59,9 @@ class Reading:
         ]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        name for name, p in installed_plugins().items() if p.load_builder and p.embedded_checkpoint
-    ],
-)
+@pytest.fixture(scope="module", params=[locate(None).plugin.name])
 def model(request: pytest.FixtureRequest) -> str:
-    """Each model that speaks and whose weights ship with it."""
+    """The embedded voice: the only one whose teachers' readings are known."""
     return str(request.param)
 
 

@@ -21,3 +21,5 @@ class VoiceInput:
     """1 is the voice's own pace; 0.5 to 2."""
     seed: int
     """Of the noise in consonants and breath."""
+    begins: bool
+    """It is the first of its text: the silence before it is only a delay."""

@@ -62,6 +62,7 @@ def _make_request(
         words=np.array([(word.start, word.end) for word in sentence.words], np.int64),
         speed=request.speed,
         seed=(request.seed or 0) + index,
+        begins=index == 0 and not request.continued,
     )
     spans = tuple(word.span for word in sentence.words)
     return PipelineRequest(request_id, {"voice": voice}, words=spans)

@@ -11,7 +11,7 @@ import onnxruntime
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Pcm
+from cantata.contract.data.chunks import Pcm, WordTiming
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata_layers.misaki.timing import time_words
 from cantata_models.hibari.inputs import VoiceInput
@@ -20,6 +20,9 @@ from cantata_models.hibari.waveform import SAMPLE_RATE, Spectra, synthesize
 
 FRAME_S = 0.025
 """By which the network counts the durations of phones."""
+LEAD_S = 0.1
+"""At the usual pace or faster, kept of the 0.3 s of silence that the network makes before a text's
+first word. The word's sound begins up to so much before its first phone."""
 BLOCK = 40
 """Frames of 12.5 ms in one part of the sound."""
 DURATIONS = b"/Clip_output_0"
@@ -71,8 +74,16 @@ class HibariVoices:
             raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
         spectra, durations = self.networks[inputs.voice].predict(inputs)
         words = time_words(inputs.words, durations, FRAME_S)
+        kept_s = LEAD_S / min(inputs.speed, 1.0)
+        lead_s = max(words[0].start_s - kept_s, 0.0) if inputs.begins else 0.0
+        words = tuple(
+            WordTiming(word.index, word.start_s - lead_s, word.end_s - lead_s) for word in words
+        )
+        silent = round(lead_s * SAMPLE_RATE)
         for samples in synthesize(spectra, inputs.seed, BLOCK):
-            yield Pcm(np.clip(samples, -1.0, 1.0)[:, None], words)
+            heard = samples[silent:]
+            silent = max(silent - len(samples), 0)
+            yield Pcm(np.clip(heard, -1.0, 1.0)[:, None], words)
             words = ()  # sent once
 
 
