@@ -25,8 +25,9 @@ _LOUD_DB = -30
 """Against the loudest window; quieter ones have no pitch."""
 _WIDEST = 9
 """Semitones."""
-_END_WINDOWS = 8
-"""The last voiced windows of a sentence: 80 ms."""
+_END_WINDOWS, _HIGH_WINDOWS = 30, 8
+"""The last voiced windows of a sentence, 0.3 s, and the highest of them, which count: after a rise
+the voice often falls again."""
 SPELLINGS = {"grey": "gray", "colour": "color", "okay": "ok", "mister": "mr", "doctor": "dr"}
 
 
@@ -55,7 +56,7 @@ class Judged:
     spread: float
     """Standard deviation of the pitch, in semitones."""
     ending: float
-    """Pitch at the end against the median, in semitones."""
+    """The highest pitch of the last 0.3 s of voice against the median, in semitones."""
     seconds: float
 
 
@@ -96,7 +97,7 @@ class Panel:
             errors=errors,
             heard=heard,
             spread=float(pitch.std()) if len(pitch) else 0.0,
-            ending=float(np.median(pitch[-_END_WINDOWS:])) if len(pitch) else 0.0,
+            ending=measure_ending(pitch),
             seconds=len(samples) / rate_hz,
         )
 
@@ -168,6 +169,12 @@ def track_pitch(sound: Sound) -> NDArray[np.float64]:
     semitones = 12 * np.log2(RATE_HZ / best[voiced])
     centred: NDArray[np.float64] = semitones - np.median(semitones)
     return centred[np.abs(centred) < _WIDEST]
+
+
+def measure_ending(pitch: NDArray[np.float64]) -> float:
+    """[W] semitones -> how high they end; 0 if there are none."""
+    highest = np.sort(pitch[-_END_WINDOWS:])[-_HIGH_WINDOWS:]
+    return float(highest.mean()) if len(highest) else 0.0
 
 
 def _autocorrelate(rows: NDArray[np.float64]) -> NDArray[np.float64]:
