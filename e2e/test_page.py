@@ -372,8 +372,13 @@ def test_a_page_without_worklets_plays_the_same(browser_page: Page, server: Serv
 
 
 def test_the_menu_lists_the_servers_voices(speech_page: SpeechPage, server: Server) -> None:
+    """Those of the chosen model, and of another one once that is chosen."""
     voices = server.get("/v1/audio/voices").json()["voices"]
-    assert speech_page.options("Voice") == [voice["id"] for voice in voices]
+    speech_page.open_settings()
+    for model in dict.fromkeys(voice["model"] for voice in voices):
+        speech_page.page.get_by_label("Model", exact=True).select_option(model)
+        offered = [voice["id"] for voice in voices if voice["model"] == model]
+        assert speech_page.options("Voice") == offered
 
 
 def test_an_empty_text_is_answered_with_a_sentence(speech_page: SpeechPage) -> None:

@@ -12,6 +12,7 @@ from cantata.api.schemas import SpeechBody
 from cantata.api.speech.framing import EVENT_TYPES, SSE_MEDIA_TYPE, choose_framing
 from cantata.api.speech.response import SpeechResponse
 from cantata.api.speech.validated_request import validate_request
+from cantata.api.speech.voice_choice import choose_model
 from cantata.audio.formats import FORMATS
 
 router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute, responses=ERRORS)
@@ -25,6 +26,7 @@ router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute
 async def speech(body: SpeechBody, context: Context) -> Response:
     """Speak one text. See docs/protocol.md."""
     body.check_timestamps()
-    order = await validate_request(context, context.model(body.model), body)
+    model = await choose_model(context, body.model, body.voice)
+    order = await validate_request(context, model, body)
     framing = choose_framing(body, order.output.audio_format)
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)

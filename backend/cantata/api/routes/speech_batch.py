@@ -21,6 +21,7 @@ from cantata.api.speech.encoder import encoding
 from cantata.api.speech.framing import build_usage
 from cantata.api.speech.utterance import open_utterance
 from cantata.api.speech.validated_request import ValidatedRequest, validate_request
+from cantata.api.speech.voice_choice import choose_model
 from cantata.contract.data.errors import CantataError, InvalidRequest
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,8 @@ class BatchResponse(StreamedResponse):
 
     async def _outcome(self, item: BatchItem) -> _File | ErrorDetail:
         try:
-            order = await validate_request(self._context, self._context.model(item.model), item)
+            model = await choose_model(self._context, item.model, item.voice)
+            order = await validate_request(self._context, model, item)
             return await self._speak(order)
         except CantataError as error:
             return describe(error).detail

@@ -9,7 +9,7 @@ from cantata.api.context import ApiContext
 from cantata.api.speech.messages import InputText, SessionConfig, SessionConfigured
 from cantata.api.speech.sentences import line_starts, split_clauses, split_sentences, trimmed
 from cantata.api.speech.utterance_queue import Job, Mark, Speak, UtteranceQueue
-from cantata.api.speech.voice_choice import ChosenVoice, choose_voice
+from cantata.api.speech.voice_choice import ChosenVoice, choose_model, choose_voice
 from cantata.contract.data.errors import InvalidRequest, Overloaded, ProtocolViolation
 from cantata.contract.data.request import SpeechRequest, TextSpan
 from cantata.contract.service import ServedModel
@@ -123,7 +123,7 @@ class TextInput:
             InvalidRequest: no such model or voice, or not a voice for this model.
             NotReady: no model is served.
         """
-        model = self._context.model(message.model)
+        model = await choose_model(self._context, message.model, message.voice)
         if message.split_granularity == "word" and not model.capabilities.open_text:
             raise InvalidRequest(
                 f"{model.name} speaks complete texts only; valid: none, sentence, clause",

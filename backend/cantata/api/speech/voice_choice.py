@@ -26,6 +26,36 @@ class ChosenVoice:
     """Recordings of the other speakers."""
 
 
+async def choose_model(
+    context: ApiContext, name: str | None, voice: VoiceName | Sequence[VoiceName] | None
+) -> ServedModel:
+    """The model of this name. If a request names none that is served, the one that has its voice:
+    the default if it does, or if no other does.
+
+    Raises:
+        NotReady: no model is served yet.
+        ModelNotFound: no model, nor any of OpenAI's, has that name.
+    """
+    model = context.model(name)
+    if name in context.service.models or voice is None:
+        return model
+    if isinstance(voice, Sequence) and not isinstance(voice, str):
+        return model
+    wanted = voice_id(voice)
+    if _has(model, wanted) or await _uploaded(context, model, wanted) is not None:
+        return model
+    others = context.service.models.values()
+    return next((other for other in others if _has(other, wanted)), model)
+
+
+def _has(model: ServedModel, voice: str | None) -> bool:
+    try:
+        model.voice(voice)
+    except VoiceNotFound:
+        return False
+    return True
+
+
 async def choose_voice(
     context: ApiContext,
     model: ServedModel,

@@ -24,6 +24,7 @@ from live_server import Server, running, until_still
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.errors import RequestFailed
+from cantata.contract.data.request import Voice
 
 
 def decoded(content: bytes) -> tuple[str, int, int]:
@@ -49,6 +50,25 @@ async def test_pcm_is_every_sample_once(server: Server, http: httpx.AsyncClient)
     assert response.headers["transfer-encoding"] == "chunked"
     assert response.headers["x-request-id"].startswith("req_")
     assert server.solo.counts.finished == 1
+
+
+async def test_a_voice_finds_its_model_where_none_is_named(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    """The default model comes first, then uploaded voices, then other models."""
+    duo = server.service.duo
+    duo.voices = (*duo.voices, Voice("ella", "Ella"))
+
+    async def speak(**fields: str) -> int:
+        answer = await http.post("/v1/audio/speech", json={"input": "hi", **fields})
+        return answer.status_code
+
+    for number, fields in enumerate(({}, {"model": "tts-1"}, {"model": "duo"}), 1):
+        assert await speak(voice="ella", **fields) == 200
+        assert (server.solo.counts.started, duo.counts.started) == (0, number)
+    assert await speak(voice="ella", model="solo") == 400
+    assert await speak(voice="clara") == 200
+    assert (server.solo.counts.started, duo.counts.started) == (1, 3)
 
 
 async def test_options_reach_the_model(server: Server, http: httpx.AsyncClient) -> None:

@@ -12,6 +12,7 @@ from socket_client import client
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.errors import RequestFailed
+from cantata.contract.data.request import Voice
 
 
 def fetch_pcm(server: Server, text: str) -> bytes:
@@ -53,6 +54,14 @@ async def test_a_whole_session(server: Server) -> None:
         await c.socket.wait_closed()
         assert c.socket.close_code == 1000
     assert [r.voice for r in server.solo.counts.requests] == ["ben"]
+
+
+async def test_a_voice_finds_its_model_where_none_is_named(server: Server) -> None:
+    duo = server.service.duo
+    duo.voices = (*duo.voices, Voice("ella", "Ella"))
+    async with client(server.socket_url) as c:
+        configured = await c.configure(voice="ella")
+        assert (configured["model"], configured["channels"]) == ("duo", 2)
 
 
 async def test_the_socket_stays_open_and_can_be_reconfigured(server: Server) -> None:
