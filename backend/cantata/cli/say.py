@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,8 +93,10 @@ async def say(options: SayArguments, console: Console) -> None:
 def _source(options: SayArguments, console: Console) -> AbstractAsyncContextManager[_Sound]:
     if options.server:
         return _from_server(options, options.server)
-    from cantata.pipeline.local import local_model
+    from cantata.pipeline.local import find_model, local_model
 
+    if options.model is None and options.voice is not None:
+        options = replace(options, model=find_model(options.voice))
     local = local_model(options.model)
     return _from_stages(options, console) if local is None else _from_here(options, local, console)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import cast
@@ -22,9 +22,9 @@ from cantata.config import (
     StageDeployment,
     load_deployment,
 )
-from cantata.config.plugins import LocatedModel, locate
+from cantata.config.plugins import LocatedModel, embedded_models, locate
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
-from cantata.contract.data.errors import RequestFailed
+from cantata.contract.data.errors import RequestFailed, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
 from cantata.contract.process.stage import Stage
@@ -34,6 +34,23 @@ from cantata.pipeline.devices import check_devices
 from cantata.pipeline.utterance import TextSegment, check_length, plan_utterance, spoken_words
 from cantata.text import Pause
 from cantata.utils.logs import new_work_id
+
+
+def find_model(voice: str) -> str | None:
+    """The embedded model that has a voice; None means the default, which does or is to refuse it.
+
+    Args:
+        voice: any of its names.
+    """
+    for name in embedded_models():
+        located = locate(name)
+        if located.plugin.load_builder is None:
+            continue
+        builder = located.plugin.speech_builder(located.checkpoint)
+        with suppress(VoiceNotFound):
+            find_voice(builder.voices, voice, name)
+            return None if located.plugin.is_default else name
+    return None
 
 
 class LocalModel:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
-from cantata_layers.misaki.reader import Sentence, load_reader
 from cantata_layers.openai_voices import list_aliases
 from cantata_layers.speakable import can_be_spoken
 from cantata_models.hibari.inputs import VoiceInput
 from cantata_models.hibari.voices import VoiceFile, list_voices
+
+if TYPE_CHECKING:
+    from cantata_layers.misaki.reader import Sentence
 
 PACES = (0.5, 2.0)
 
@@ -25,7 +28,7 @@ class HibariRequestBuilder:
     capabilities = Capabilities(languages=("en",), phones=True, paces=PACES)
 
     def __init__(self, files: Sequence[VoiceFile]) -> None:
-        self._readers = {file.name: load_reader(file.british) for file in files}
+        self._british = {file.name: file.british for file in files}
         self._voices = tuple(_describe(files, index) for index in range(len(files)))
 
     @property
@@ -44,7 +47,10 @@ class HibariRequestBuilder:
         Raises:
             InvalidRequest: only letters of other scripts, or a bad phone override.
         """
-        sentences = self._readers[request.voice].read(request.text)
+        # Not before there is a text: the package imports SciPy where it is installed.
+        from cantata_layers.misaki.reader import load_reader
+
+        sentences = load_reader(self._british[request.voice]).read(request.text)
         if not sentences and can_be_spoken(request.text):
             raise InvalidRequest("nothing in the text can be read: hibari speaks English", "input")
         return tuple(

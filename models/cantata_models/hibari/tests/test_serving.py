@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+import soundfile
 
 from cantata.pipeline.plan import plan_services
 from cantata_bench.asr import transcribe, word_error_rate
@@ -49,6 +53,27 @@ def test_sentences_are_understood_and_sound_like_speech(url: str) -> None:
         assert waveform.faults(sound, 24_000, lossy=True) == []
         heard.append(transcribe((sound * 32767).astype(np.int16), 24_000))
     assert word_error_rate(SENTENCES, heard) <= MAX_WER, heard
+
+
+def test_the_command_finds_the_voice(tmp_path: Path) -> None:
+    """Without the model's name."""
+    file = tmp_path / "hello.wav"
+    command = [
+        sys.executable,
+        "-m",
+        "cantata",
+        "say",
+        "Hello.",
+        "--voice",
+        "heart",
+        "-o",
+        str(file),
+    ]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert said.returncode == 0, said.stderr
+    samples, rate = soundfile.read(file)
+    assert rate == 24_000
+    assert 0.3 < len(samples) / rate < 2
 
 
 def test_an_alias_is_the_voice(url: str) -> None:

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import hibari.voices
 import numpy as np
 import pytest
 import torch
@@ -17,7 +18,7 @@ from cantata.contract.data.request import SpeechRequest
 from cantata_models.hibari.inputs import VoiceInput
 from cantata_models.hibari.request_builder import HibariRequestBuilder, load_builder
 from cantata_models.hibari.voice import HibariVoices, load_voices
-from cantata_models.hibari.voices import find_package_files, list_voices
+from cantata_models.hibari.voices import find_downloads, find_package_files, list_voices
 
 CPU = torch.device("cpu")
 HEART = "hibari.onnx"
@@ -112,6 +113,18 @@ def test_a_folder_with_published_files(package: Path, tmp_path: Path) -> None:
     )
     assert list(british.phones) != list(american.phones)
     assert list(load_voices(tmp_path, CPU).synthesize(british))
+
+
+def test_voices_that_the_package_has_downloaded(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIBARI_HOME", str(tmp_path))
+    assert find_downloads() == Path(hibari.voices.cache_dir())
+    shutil.copy(package / HEART, tmp_path / VOICES["fable"]["file"])
+    assert [voice.name for voice in list_voices(package)] == ["heart", "fable"]
+    assert [voice.name for voice in list_voices(tmp_path)] == ["fable"]
+    monkeypatch.delenv("HIBARI_HOME")
+    assert find_downloads() == Path(hibari.voices.cache_dir())
 
 
 def test_bad_checkpoints(package: Path, tmp_path: Path) -> None:
