@@ -55,17 +55,19 @@ class ApiContext:
             ModelNotFound: none has that name.
         """
         self.lifecycle.check()
+        name = self.real_name(name)
         return self.service.model(self.service.default_model if name is None else name)
 
     def chat_model(self, name: str | None) -> ChatModel:
         """The model of this name that answers messages, None the first; errors as of `model`."""
         self.lifecycle.check()
-        return self.service.chat_model(name)
+        return self.service.chat_model(self.real_name(name))
 
     def image_model(self, name: str | None, *, edits: bool) -> ImageModel:
         """The model of this name that draws; errors as of `model`. None, and OpenAI's names, mean
         the first that does what is asked: edit pictures, or make them from words alone."""
         self.lifecycle.check()
+        name = self.real_name(name)
         model, models = self.service.image_model(name), self.service.image_models
         if name in models:
             return model
@@ -82,6 +84,7 @@ class ApiContext:
             InvalidRequest: the one that has it does not draw there.
         """
         self.lifecycle.check()
+        name = self.real_name(name)
         named = self.service.image_models.get(name or "")
         able = [one for one in self.service.image_models.values() if one.limits.conversations]
         if named is not None and named.limits.conversations:
@@ -96,6 +99,10 @@ class ApiContext:
             return able[0]
         asked = "no model" if name is None else f"no model {name!r}"
         raise ModelNotFound(f"{asked} that draws in conversations; served: {served}", "model")
+
+    def real_name(self, name: str | None) -> str | None:
+        """The model that an operator's own name means (`--alias`); other names are their own."""
+        return self.settings.model_aliases.get(name, name) if name is not None else None
 
 
 def _does(model: ImageModel, *, edits: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,6 +83,8 @@ class ServerSettings:
     """A client that reads nothing for this long is disconnected; its utterance is aborted."""
     connections: ConnectionSettings = ConnectionSettings()
     security: SecuritySettings = SecuritySettings()
+    model_aliases: Mapping[str, str] = field(default_factory=dict)
+    """More names of served models."""
     references: ReferenceSettings = ReferenceSettings()
     realtime: RealtimeSettings = field(default_factory=RealtimeSettings)
     media: MediaLimits = field(default_factory=MediaLimits)

@@ -100,6 +100,14 @@ AllowedHosts = Annotated[
         help="Host name that clients may use for this server if it has no API keys. Repeatable.",
     ),
 ]
+ModelAliases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--alias",
+        metavar="NAME=MODEL",
+        help="Another name of a served model, for clients set up for another server. Repeatable.",
+    ),
+]
 MostPerKey = Annotated[
     int | None, typer.Option(min=1, help="Most requests that one API key may have open.")
 ]

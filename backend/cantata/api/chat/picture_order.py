@@ -78,8 +78,9 @@ def asks_for_picture(context: ApiContext, body: ChatBody) -> bool:
     """Whether a request is for a picture: it says so, or its model makes nothing else."""
     if body.modalities is not None:
         return "image" in body.modalities
-    painter = context.service.image_models.get(body.model or "")
-    answers = body.model in context.service.chat_models
+    name = context.real_name(body.model)
+    painter = context.service.image_models.get(name or "")
+    answers = name in context.service.chat_models
     return painter is not None and painter.limits.conversations and not answers
 
 

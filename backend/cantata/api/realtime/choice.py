@@ -45,7 +45,7 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
         InvalidRequest: it takes no sound.
     """
     context.lifecycle.check()
-    service = context.service
+    name, service = context.real_name(name), context.service
     hearing = {n: m for n, m in service.chat_models.items() if Modality.AUDIO in m.takes}
     if is_default(name):
         if not service.models and hearing:

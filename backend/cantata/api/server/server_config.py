@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -61,6 +62,8 @@ class ServerOptions:
     private_lists: bool = False
     allow_origins: tuple[str, ...] = ()
     allow_hosts: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    """Each `NAME=MODEL`."""
     max_concurrent_per_key: int | None = None
     voices_dir: Path | None = None
     """None: a folder in the user's data folder."""
@@ -93,6 +96,7 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
             allowed_hosts=tuple(map(_check_host, options.allow_hosts)),
             max_concurrent_per_key=options.max_concurrent_per_key,
         ),
+        model_aliases=_aliases(options.aliases),
         references=_references(options),
         fetch=fetch if options.allow_ref_urls else None,
         realtime=RealtimeSettings(
@@ -100,6 +104,22 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
             transcription=_endpoint(options.transcription, "transcription"),
         ),
     )
+
+
+def _aliases(written: Sequence[str]) -> dict[str, str]:
+    """More names of models.
+
+    Raises:
+        ConfigError: one is not written `NAME=MODEL`, or a name means two models.
+    """
+    aliases: dict[str, str] = {}
+    for alias in written:
+        name, equals, model = (part.strip() for part in alias.partition("="))
+        if not (name and equals and model):
+            raise ConfigError(f"--alias {alias!r}: write NAME=MODEL, such as gpt-4o=qwen3-omni")
+        if aliases.setdefault(name, model) != model:
+            raise ConfigError(f"--alias {alias!r}: {name!r} already means {aliases[name]!r}")
+    return aliases
 
 
 def _endpoint(options: EndpointOptions, name: str) -> Endpoint | None:

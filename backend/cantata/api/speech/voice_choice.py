@@ -37,7 +37,7 @@ async def choose_model(
         ModelNotFound: no model, nor any of OpenAI's, has that name.
     """
     model = context.model(name)
-    if name in context.service.models or voice is None:
+    if context.real_name(name) in context.service.models or voice is None:
         return model
     if isinstance(voice, Sequence) and not isinstance(voice, str):
         return model

@@ -51,6 +51,18 @@ def test_options_become_settings(tmp_path: Path) -> None:
     assert not settings.security.public_lists
 
 
+def test_aliases_become_settings() -> None:
+    written = ("kokoro=hibari", " gpt-4o = qwen3-omni", "kokoro=hibari")
+    settings = build_settings(ServerOptions(aliases=written), "127.0.0.1")
+    assert settings.model_aliases == {"kokoro": "hibari", "gpt-4o": "qwen3-omni"}
+
+
+@pytest.mark.parametrize("written", [("kokoro",), ("=solo",), ("kokoro=",), ("a=b", "a=c")])
+def test_wrong_aliases_are_named(written: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match="--alias"):
+        build_settings(ServerOptions(aliases=written), "127.0.0.1")
+
+
 @pytest.mark.parametrize(
     "options",
     [

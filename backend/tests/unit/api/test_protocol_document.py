@@ -24,7 +24,7 @@ from wyoming.tts import (
 )
 
 from cantata.api import health_schemas, schemas
-from cantata.api.adapters import deepgram_messages, elevenlabs_messages
+from cantata.api.adapters import deepgram_messages, elevenlabs_messages, kokoro_fastapi
 from cantata.api.app import create_app
 from cantata.api.chat import answers, body, conversation, whole
 from cantata.api.chat import messages as chat_messages
@@ -54,6 +54,7 @@ def types() -> dict[str, type[BaseModel]]:
             image_answers,
             deepgram_messages,
             elevenlabs_messages,
+            kokoro_fastapi,
         )
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, WireModel)
@@ -108,6 +109,7 @@ def test_every_message_of_the_adapters_has_an_example() -> None:
     sockets = {"StreamText", "ContextText", "ElevenLabsAudio", "SocketError"}
     bodies = {"SynthesisBody", "AudioWithTimestamps", "ElevenLabsVoices", "ElevenLabsErrorBody"}
     assert sockets | bodies <= shown
+    assert {"CaptionedBody", "CaptionedSpeech"} <= shown
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,147 @@
+"""Kokoro-FastAPI's captioned speech: the sound in base64, with the times of its words.
+
+Its other routes that clients call are OpenAI's. What has no meaning here is ignored: `lang_code`,
+`volume_multiplier`, `normalization_options`, download links.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from cantata.api.adapters.voices import ModelVoice, resolve_model, resolve_model_voice
+from cantata.api.context import ApiContext, Context
+from cantata.api.http.bodies import CheckedRoute
+from cantata.api.openapi import ERRORS, answers
+from cantata.api.schemas import Name, ResponseFormat, Seed, Speed, Text, WireModel
+from cantata.api.speech.framing import Framing
+from cantata.api.speech.response import SpeechResponse
+from cantata.api.speech.validated_request import ValidatedRequest, check_text
+from cantata.audio.formats import output_format
+from cantata.contract.data.errors import CantataError, VoiceNotFound
+from cantata.contract.service import SpokenWord
+
+router = APIRouter(tags=["kokoro-fastapi"], route_class=CheckedRoute, responses=ERRORS)
+
+_FOREIGN_MODELS = re.compile(r"kokoro[\w.-]*|tts-1(-hd)?", re.ASCII)
+_FOREIGN_VOICES = re.compile(r"[a-z](?P<gender>[fm])_\w+(\([\d.]+\))?([+-].*)?", re.ASCII)
+"""One of Kokoro's, or a mixture that begins with one."""
+_LINES = "application/x-ndjson"
+_GENDERS = {"f": "female", "m": "male"}
+
+
+class CaptionedBody(WireModel):
+    """POST /dev/captioned_speech."""
+
+    input: Text
+    model: Name | None = None
+    voice: Name | None = None
+    response_format: ResponseFormat = "mp3"
+    speed: Speed = 1.0
+    stream: bool = True
+    """A line of JSON for each piece of sound; false: one object."""
+    return_timestamps: bool = True
+    seed: Seed | None = None
+
+
+class WordTimestamp(WireModel):
+    """When a word of the text is heard, in seconds."""
+
+    word: str
+    start_time: float
+    end_time: float
+
+
+class CaptionedSpeech(WireModel):
+    """A piece of sound, or all of it."""
+
+    audio: str
+    """Base64."""
+    audio_format: str
+    """Media type."""
+    timestamps: list[WordTimestamp] | None
+    """Of words whose sound begins here or later; null where none were asked for."""
+
+
+@router.post(
+    "/dev/captioned_speech",
+    response_class=Response,
+    responses={
+        200: {"model": CaptionedSpeech, "content": answers(_LINES)[200]["content"]},
+    },
+)
+async def captioned_speech(body: CaptionedBody, context: Context) -> Response:
+    """Speak one text, with the times of its words. See docs/protocol.md."""
+    narrator = await find_narrator(context, body.model, body.voice)
+    model = narrator.model
+    check_text(model, body.input)
+    output = output_format(body.response_format, model.sample_rate, model.channels, None)
+    order = ValidatedRequest(model, narrator.request(body.input, body.speed, body.seed), output)
+    framing = _CaptionedFraming(body, output.audio_format.media_type)
+    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
+
+
+async def find_narrator(context: ApiContext, model: str | None, voice: str | None) -> ModelVoice:
+    """Model and voice. One of Kokoro's that is not served is the first voice of its gender.
+
+    Raises:
+        NotReady: no model is served yet.
+        ModelNotFound, VoiceNotFound: neither ours nor Kokoro's.
+    """
+    served = resolve_model(context, model, _FOREIGN_MODELS)
+    try:
+        return await resolve_model_voice(context, served, voice)
+    except VoiceNotFound:
+        foreign = _FOREIGN_VOICES.fullmatch(voice or "")
+        if foreign is None:
+            raise
+    gender = _GENDERS[foreign["gender"]]
+    own = next((one.id for one in served.voices if one.gender == gender), None)
+    return await resolve_model_voice(context, served, own)
+
+
+class _CaptionedFraming(Framing):
+    """Lines of JSON, or one object once the sound is complete."""
+
+    def __init__(self, body: CaptionedBody, audio_format: str) -> None:
+        self.media_type = _LINES if body.stream else "application/json"
+        self._text, self._whole = body.input, not body.stream
+        self._audio_format = audio_format
+        self._sound = bytearray()
+        self._words: list[WordTimestamp] | None = [] if body.return_timestamps else None
+
+    def audio(self, data: bytes) -> bytes:
+        self._sound += data
+        return self._flush() if data and not self._whole else b""
+
+    def words(self, words: Sequence[SpokenWord]) -> bytes:
+        if self._words is not None:
+            self._words += [
+                WordTimestamp(
+                    word=self._text[one.text_start : one.text_end],
+                    start_time=one.start_s,
+                    end_time=one.end_s,
+                )
+                for one in words
+            ]
+        return b""
+
+    def end(self, duration_s: float) -> bytes:
+        return self._flush() if self._whole or self._sound or self._words else b""
+
+    def error(self, error: CantataError) -> bytes | None:
+        return None
+
+    def _flush(self) -> bytes:
+        line = CaptionedSpeech(
+            audio=base64.b64encode(self._sound).decode("ascii"),
+            audio_format=self._audio_format,
+            timestamps=self._words,
+        )
+        self._sound.clear()
+        self._words = None if self._words is None else []
+        return line.model_dump_json().encode() + b"\n"
