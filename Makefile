@@ -2,6 +2,7 @@ VENV ?= .venv
 CLIENTS_VENV ?= .venv-clients
 REFERENCE_VENV ?= .venv-reference
 VOXCPM2_VENV ?= .venv-reference-voxcpm2
+KOKORO_VENV ?= .venv-reference-kokoro
 DOCS_VENV ?= .venv-docs
 # Tests side by side; timed ones run alone all the same. For two cores: three workers, since the
 # tests of the page mostly wait for sound that is played, and one for tests that wait even more.
@@ -95,10 +96,10 @@ screenshots: $(VENV)/.dev ## Take the screenshots in docs/ again (on an idle mac
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m e2e.screenshots
 
-parity: parity-$(MODEL) ## Regenerate the goldens of MODEL=qwen3_tts|moss_tts|omni|qwen_image|voxcpm2|bagel with its reference.
+parity: parity-$(MODEL) ## Regenerate the goldens of MODEL=qwen3_tts|moss_tts|omni|qwen_image|voxcpm2|kokoro|bagel with its reference.
 
 parity-:
-	@echo "write MODEL=, one of qwen3_tts, moss_tts, omni, qwen_image, voxcpm2, bagel"; exit 2
+	@echo "write MODEL=, one of qwen3_tts, moss_tts, omni, qwen_image, voxcpm2, kokoro, bagel"; exit 2
 
 parity-qwen3_tts: $(REFERENCE_VENV)/.installed
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
@@ -133,6 +134,11 @@ parity-voxcpm2: $(VOXCPM2_VENV)/.installed
 	  $(abspath $(VOXCPM2_VENV))/bin/python -W ignore -m \
 	  cantata_models.voxcpm2.tests.parity.write_goldens
 
+parity-kokoro: $(KOKORO_VENV)/.installed
+	cd models && PYTHONPATH=.:../backend HF_HUB_OFFLINE=1 LOGURU_LEVEL=ERROR TRANSFORMERS_VERBOSITY=error \
+	  $(abspath $(KOKORO_VENV))/bin/python -W ignore -m \
+	  cantata_models.kokoro.tests.parity.write_goldens
+
 # BAGEL=: a clone of its code; PYTHON_BAGEL=: a Python with transformers 4.49, see reference.py.
 parity-bagel:
 	cd models && PYTHONPATH=.:../backend HF_HUB_OFFLINE=1 $(PYTHON_BAGEL) -m \
@@ -140,7 +146,8 @@ parity-bagel:
 
 $(REFERENCE_VENV)/.installed: requirements/reference.txt
 $(VOXCPM2_VENV)/.installed: requirements/reference-voxcpm2.txt
-$(REFERENCE_VENV)/.installed $(VOXCPM2_VENV)/.installed:
+$(KOKORO_VENV)/.installed: requirements/reference-kokoro.txt
+$(REFERENCE_VENV)/.installed $(VOXCPM2_VENV)/.installed $(KOKORO_VENV)/.installed:
 	python3 -m venv $(@D)
 	scripts/install-torch.sh $(@D)
 	$(@D)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-EXTRAS = "cuda,omni,realtime,web,wyoming"
+EXTRAS = "cuda,hibari,omni,realtime,web,wyoming"
 CUDA_TORCH = "torch===2.13.0"
 """Arbitrary equality (PEP 440), which a CPU build (2.13.0+cpu) does not match."""
 

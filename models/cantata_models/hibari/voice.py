@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,17 @@ import onnxruntime
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Pcm, WordTiming
+from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
-from cantata_layers.misaki.timing import time_words
+from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
 from cantata_models.hibari.inputs import VoiceInput
 from cantata_models.hibari.voices import VoiceFile, list_voices
-from cantata_models.hibari.waveform import SAMPLE_RATE, Spectra, synthesize
+from cantata_models.hibari.waveform import SAMPLE_RATE, Floats, Spectra, synthesize
 
 FRAME_S = 0.025
 """By which the network counts the durations of phones."""
-LEAD_S = 0.1
-"""At the usual pace or faster, kept of the 0.3 s of silence that the network makes before a text's
-first word. The word's sound begins up to so much before its first phone."""
+HEAD_S = 0.1
+"""Of a sentence, so much of its first word is made before it is decided where it begins."""
 BLOCK = 40
 """Frames of 12.5 ms in one part of the sound."""
 DURATIONS = b"/Clip_output_0"
@@ -74,17 +74,25 @@ class HibariVoices:
             raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
         spectra, durations = self.networks[inputs.voice].predict(inputs)
         words = time_words(inputs.words, durations, FRAME_S)
-        kept_s = LEAD_S / min(inputs.speed, 1.0)
-        lead_s = max(words[0].start_s - kept_s, 0.0) if inputs.begins else 0.0
-        words = tuple(
-            WordTiming(word.index, word.start_s - lead_s, word.end_s - lead_s) for word in words
-        )
-        silent = round(lead_s * SAMPLE_RATE)
-        for samples in synthesize(spectra, inputs.seed, BLOCK):
-            heard = samples[silent:]
-            silent = max(silent - len(samples), 0)
-            yield Pcm(np.clip(heard, -1.0, 1.0)[:, None], words)
+        parts = synthesize(spectra, inputs.seed, BLOCK)
+        head = take_head(parts, words[0].start_s + HEAD_S)
+        onset = find_onset(head)
+        lead = max(onset - round(LEAD_S * SAMPLE_RATE), 0) if inputs.begins else 0
+        words = place_words(words, onset / SAMPLE_RATE, lead / SAMPLE_RATE)
+        for samples in chain([head[lead:]], parts):
+            yield Pcm(np.clip(samples, -1.0, 1.0)[:, None], words)
             words = ()  # sent once
+
+
+def take_head(parts: Iterator[Floats], seconds: float) -> Floats:
+    """The first parts of a sound, together at least so long if there are as many."""
+    taken, length = list[Floats](), 0
+    for part in parts:
+        taken.append(part)
+        length += len(part)
+        if length >= seconds * SAMPLE_RATE:
+            break
+    return np.concatenate(taken)
 
 
 def add_output(model: bytes, name: bytes) -> bytes:

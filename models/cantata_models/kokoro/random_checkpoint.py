@@ -1,0 +1,130 @@
+"""Writes a small checkpoint of random weights in the published format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cantata_layers.random_files import write_json
+from cantata_layers.random_tensors import TensorSpec, draw
+from cantata_models.kokoro.checkpoint import PARTS, PUBLISHED_FILES, Kokoro
+from cantata_models.kokoro.config import CONFIG_FILE, load_config
+from cantata_models.kokoro.voices import FOLDER
+
+VOICES = ("af_heart", "am_adam", "bf_emma")
+WIDTH, SKIPPED = 24, 6
+LETTERS = (
+    ';:,.!?—…"()“” \u0303AIOQSTWYᵊabcdefhijklmnopqrstuvwxyz'
+    "ɑɐɒæβɔɕçɖðʤəɚɛɜɟɡɥɨɪʝɯɰŋɳɲɴøɸθœɹɾɻʁɽʂʃʈʧʊʋʌɣɤχʎʒʔˈˌːʰʲᵻ"
+)
+"""Phones in an order of their own, so that no program can rely on the published ids."""
+_NORMED = re.compile(
+    r"\.(conv1|conv2|conv1x1|pool|convs[12]\.\d+|cnn\.\d+\.0|F0_conv|N_conv|asr_res\.0"
+    r"|ups\.\d+|conv_post)\.weight$"
+)
+"""Weights that are published as a length and a direction."""
+_AFFINE = re.compile(r"\.norm\.(weight|bias)$")
+_BIASES: Mapping[str, tuple[float, float]] = {
+    "predictor.F0_proj.bias": (170.0, 0.0),
+    "predictor.duration_proj.linear_layer.bias": (-1.5, 0.5),
+    "decoder.generator.conv_post.bias": (-3.0, 0.5),
+}
+"""Mean and standard deviation of those that decide pitch, pace and loudness."""
+_GAINS: Mapping[str, float] = {
+    "predictor.F0_proj.weight": 70.0,
+    "predictor.duration_proj.linear_layer.weight": 10.0,
+    "bert_encoder.weight": 4.0,
+    "decoder.generator.conv_post.weight": 0.15,
+}
+
+TINY: dict[str, Any] = {
+    "model_type": "kokoro",
+    "istftnet": {
+        "upsample_kernel_sizes": [20, 12],
+        "upsample_rates": [10, 6],
+        "gen_istft_hop_size": 5,
+        "gen_istft_n_fft": 20,
+        "resblock_dilation_sizes": [[1, 3, 5], [1, 3, 5]],
+        "resblock_kernel_sizes": [3, 7],
+        "upsample_initial_channel": 32,
+    },
+    "dim_in": 64,
+    "dropout": 0.2,
+    "hidden_dim": 32,
+    "max_conv_dim": 512,
+    "max_dur": 10,
+    "multispeaker": True,
+    "n_layer": 2,
+    "n_mels": 80,
+    "n_token": 178,
+    "style_dim": 128,
+    "text_encoder_kernel_size": 5,
+    "plbert": {
+        "hidden_size": 48,
+        "num_attention_heads": 3,
+        "intermediate_size": 64,
+        "max_position_embeddings": 512,
+        "num_hidden_layers": 3,
+        "dropout": 0.1,
+    },
+    "vocab": {letter: number for number, letter in enumerate(LETTERS, 1)},
+}
+"""The published keys. `model_type` is added, so that the server knows what the folder holds."""
+
+
+def write_checkpoint(
+    folder: Path, seed: int = 0, *, affine: bool = False, wrapped: bool = True
+) -> Path:
+    """Write a checkpoint into `folder`, which need not exist, and return it.
+
+    Args:
+        folder: gets config.json, the weights and `voices/`.
+        seed: of all weights and styles.
+        affine: with gains and offsets of the norms, which published files leave out.
+        wrapped: with `module.` in front of each name, as published.
+    """
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    write_json(folder / CONFIG_FILE, TINY)
+    config = load_config(folder)
+    with torch.device("meta"):
+        network = Kokoro(config, WIDTH, SKIPPED)
+    parts: dict[str, dict[str, torch.Tensor]] = {part: {} for part in PARTS}
+    for name, parameter in network.named_parameters():
+        if affine or not _AFFINE.search(name):
+            for spec in _specify(name, tuple(parameter.shape)):
+                part, _, rest = spec.name.partition(".")
+                prefix = "module." if wrapped else ""
+                parts[part][prefix + rest] = torch.from_numpy(draw(spec, seed))
+    torch.save(parts, folder / PUBLISHED_FILES[0])
+    for voice in VOICES:
+        shape = (config.max_phones, 1, 2 * config.style)
+        style = draw(TensorSpec(voice, shape, 0.5), seed)
+        torch.save(torch.from_numpy(style), folder / FOLDER / f"{voice}.pt")
+    return folder
+
+
+def _specify(name: str, shape: tuple[int, ...]) -> Iterator[TensorSpec]:
+    """What is drawn for a weight: one tensor, or a length and a direction."""
+    fan_in = max(1, torch.Size(shape[1:]).numel())
+    if name in _BIASES:
+        mean, spread = _BIASES[name]
+        yield TensorSpec(name, shape, spread, mean)
+    elif _NORMED.search(name):
+        gain = _GAINS.get(name, 1.0)
+        yield TensorSpec(f"{name}_v", shape, 1.0)
+        yield TensorSpec(f"{name}_g", (shape[0], *[1] * (len(shape) - 1)), 0.1 * gain, gain)
+    elif ".alpha" in name or re.search(r"(norm|Norm|gamma|\.1)\.weight$|gamma$", name):
+        yield TensorSpec(name, shape, 0.2, 1.0)
+    elif name.endswith(("bias", "beta")) or ".bias_" in name:
+        yield TensorSpec(name, shape, 0.2)
+    elif "embedding" in name and len(shape) == 2 and "mapping" not in name:
+        yield TensorSpec(name, shape, 1.0)
+    elif ".weight_ih" in name or ".weight_hh" in name:
+        # Enough that what one phone is decides how it is spoken.
+        yield TensorSpec(name, shape, 2.0 / fan_in**0.5)
+    else:
+        yield TensorSpec(name, shape, _GAINS.get(name, 1.0) / fan_in**0.5)

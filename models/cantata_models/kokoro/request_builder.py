@@ -1,0 +1,238 @@
+"""Text in, stage inputs out: what Kokoro does in the api process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.errors import InvalidRequest, NotInstalled
+from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
+from cantata_layers.request_options import field_schemas, parse_fields
+from cantata_layers.speakable import can_be_spoken
+from cantata_models.kokoro.config import KokoroConfig, load_config
+from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.voices import (
+    BRITISH,
+    LANGUAGES,
+    VoiceFile,
+    list_voices,
+    name_aliases,
+    parse_blend,
+)
+
+try:
+    from cantata_layers.misaki.phones import PHONE_MARKUP, vocabulary
+    from cantata_layers.misaki.reader import Sentence, SpokenWord, load_reader
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] != "hibari":
+        raise
+    raise NotInstalled(
+        "Kokoro's text front end needs hibari-tts: pip install 'cantata[kokoro]'"
+    ) from error
+
+PACES = (0.5, 2.0)
+PADDING = 0
+MAX_MARKS = 3
+"""Behind one word of phones; more change nothing."""
+_STRESS = "ˈˌː"
+_ENDS = ".!?…"
+"""Marks that end a sentence of phones."""
+
+
+class RequestOptions(BaseModel):
+    """Request fields specific to this model."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+    voice_blend: str | None = None
+    """Voices to mix instead of `voice`, such as `af_bella+af_sky`, or with weights
+    `af_bella(2)+af_sky(1)`. The first one decides the accent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Speaker:
+    """Who speaks a request."""
+
+    first: VoiceFile
+    """Whose language it is."""
+    shares: Mapping[str, float]
+
+
+class KokoroRequestBuilder:
+    """Implements `contract.model.plugin.RequestBuilder`."""
+
+    capabilities = Capabilities(
+        languages=("en",), phones=True, paces=PACES, options=field_schemas(RequestOptions)
+    )
+
+    def __init__(self, config: KokoroConfig, files: Sequence[VoiceFile]) -> None:
+        self._config = config
+        self._files = {file.name: file for file in files}
+        aliases = name_aliases(files)
+        self._voices = tuple(
+            Voice(file.name, file.name, file.description, aliases[file.name], file.gender)
+            for file in files
+        )
+        self._letters = {number: letter for letter, number in vocabulary().items()}
+        for file in files:
+            if file.speaks_english:
+                load_reader(file.language == BRITISH)
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """The checkpoint's voices, with OpenAI's names as aliases."""
+        return self._voices
+
+    @property
+    def warm_up(self) -> SpeechRequest:
+        """Words that are in no lexicon, so that the letter-to-sound network is loaded too; phones
+        for a voice of another language."""
+        first = self._files[self._voices[0].id]
+        return SpeechRequest("Hello, Zorvath." if first.speaks_english else "[[a]]", first.name)
+
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        """One pipeline request for each sentence; none for a text without a sound.
+
+        Raises:
+            InvalidRequest: only letters of other scripts, a text for a voice that needs phones, a
+                bad phone override, or a bad mixture of voices.
+        """
+        speaker = self._choose(request)
+        sentences = self._read(request.text, speaker.first)
+        return tuple(
+            _make_request(f"{request_id}-{index}", sentence, speaker, request, index)
+            for index, sentence in enumerate(sentences)
+        )
+
+    def _choose(self, request: SpeechRequest) -> _Speaker:
+        options = parse_fields(request.options, RequestOptions)
+        if options.voice_blend is not None:
+            shares = parse_blend(options.voice_blend, self._files, "voice_blend")
+        elif request.voice in self._files:
+            shares = {request.voice: 1.0}
+        else:
+            shares = parse_blend(request.voice, self._files, "voice")
+        return _Speaker(self._files[next(iter(shares))], shares)
+
+    def _read(self, text: str, voice: VoiceFile) -> Sequence[Sentence]:
+        """Sentences in the checkpoint's own vocabulary."""
+        if not voice.speaks_english:
+            return read_phones_alone(text, voice, self._config, self._files.values())
+        sentences = load_reader(voice.language == BRITISH).read(text)
+        if not sentences and can_be_spoken(text):
+            raise InvalidRequest("nothing in the text can be read: Kokoro reads English", "input")
+        translated = [self._translate(sentence) for sentence in sentences]
+        return [sentence for sentence in translated if len(sentence.phones) > 2]
+
+    def _translate(self, sentence: Sentence) -> Sentence:
+        """The reader's ids to the checkpoint's; letters that its vocabulary lacks are left out."""
+        ids = [self._config.vocabulary.get(self._letters[phone]) for phone in sentence.phones[1:-1]]
+        # The place of each phone, and of the padding behind the last, among those that stay.
+        places = np.cumsum([0, 1, *(number is not None for number in ids)]).tolist()
+        words = tuple(
+            SpokenWord(word.span, places[word.start], places[word.end]) for word in sentence.words
+        )
+        return Sentence(
+            (PADDING, *(number for number in ids if number is not None), PADDING), words
+        )
+
+
+def read_phones_alone(
+    text: str, voice: VoiceFile, config: KokoroConfig, voices: Iterable[VoiceFile]
+) -> Sequence[Sentence]:
+    """The sentences of a text of phones in double brackets and marks, such as `[[ola]], [[mundo]]!`
+
+    Args:
+        text: of the client.
+        voice: speaks a language whose texts are not read.
+        config: of the checkpoint.
+        voices: of the checkpoint, for the message.
+
+    Raises:
+        InvalidRequest: there is other text, a letter that is no phone, or too many phones at once.
+    """
+    if can_be_spoken(PHONE_MARKUP.sub(" ", text)):
+        english = ", ".join(one.name for one in voices if one.speaks_english) or "none here"
+        raise InvalidRequest(
+            f"voice {voice.name!r} speaks {LANGUAGES[voice.language]}, and only English texts are "
+            "read: write phones in double brackets, such as [[ola]], or choose an English voice "
+            f"({english})",
+            "input",
+        )
+    sentences = list[Sentence]()
+    phones, words = list[int](), list[SpokenWord]()
+    matches = list(PHONE_MARKUP.finditer(text))
+    ends = [match.start() for match in matches[1:]] + [len(text)]
+    space = [config.vocabulary[" "]] if " " in config.vocabulary else []
+    for match, end in zip(matches, ends, strict=False):
+        said, marks = _spell(match[1], config), _read_marks(text[match.end() : end], config)
+        if words and len(phones) + len(said) + MAX_MARKS >= config.max_phones:
+            sentences.append(Sentence((PADDING, *phones, PADDING), tuple(words)))
+            phones, words = [], []
+        if words:
+            phones += space
+        begin = len(phones) + 1
+        words.append(SpokenWord(TextSpan(match.start(), match.end()), begin, begin + len(said)))
+        phones += [*said, *marks]
+        if end == len(text) or any(mark in text[match.end() : end] for mark in _ENDS):
+            sentences.append(Sentence((PADDING, *phones, PADDING), tuple(words)))
+            phones, words = [], []
+    return sentences
+
+
+def _spell(written: str, config: KokoroConfig) -> list[int]:
+    """The ids of one override's phones."""
+    letters = " ".join(written.split())
+    unknown = [letter for letter in letters if letter not in config.vocabulary]
+    most = config.max_phones - MAX_MARKS
+    problem = None
+    if unknown:
+        problem = f"{unknown[0]!r} is no phone of this checkpoint's vocabulary"
+    elif not any(letter.isalpha() and letter not in _STRESS for letter in letters):
+        problem = "there are no phones"
+    elif len(letters) > most:
+        problem = f"{len(letters)} phones at once; at most {most}"
+    if problem:
+        raise InvalidRequest(f"[[{written[:40]}]]: {problem}", "input")
+    return [config.vocabulary[letter] for letter in letters]
+
+
+def _read_marks(text: str, config: KokoroConfig) -> list[int]:
+    """The ids of the marks behind a word."""
+    marks = "".join(text.split())
+    return [config.vocabulary[mark] for mark in marks if mark in config.vocabulary][:MAX_MARKS]
+
+
+def _make_request(
+    request_id: str, sentence: Sentence, speaker: _Speaker, request: SpeechRequest, index: int
+) -> PipelineRequest:
+    voice = VoiceInput(
+        voices=tuple(speaker.shares),
+        weights=tuple(speaker.shares.values()),
+        phones=np.array(sentence.phones, np.int64),
+        words=np.array([(word.start, word.end) for word in sentence.words], np.int64).reshape(
+            -1, 2
+        ),
+        speed=request.speed,
+        seed=(request.seed or 0) + index,
+        begins=index == 0 and not request.continued,
+    )
+    spans = tuple(word.span for word in sentence.words)
+    return PipelineRequest(request_id, {"voice": voice}, words=spans)
+
+
+def load_builder(checkpoint: Path) -> KokoroRequestBuilder:
+    """The request builder of a checkpoint folder.
+
+    Raises:
+        ConfigError: its configuration cannot be used, or it has no voices.
+        NotInstalled: the text front end's package is missing.
+    """
+    return KokoroRequestBuilder(load_config(checkpoint), list_voices(checkpoint))

@@ -1,0 +1,127 @@
+"""What our networks make of the scenarios, and what the reference made."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.tests.parity.scenarios import Scenario, make_noise, settle_phases
+from cantata_models.kokoro.tests.parity.write_goldens import GOLDENS, PCM_STRIDE
+
+CURVE_TOLERANCE = 1e-4
+"""Of pitch and energy, relative to their largest value."""
+CURVES = ("pitch", "energy")
+PCM_TOLERANCE = 1e-4
+"""Of the samples: the root mean square of the error in a tenth of a second, relative to theirs."""
+RARE, RARE_TOLERANCE = 0.1, 0.2
+"""So many tenths of a second may differ by more: where a bin of the source's spectrum is nearly 0,
+its phase is rounding's, and that happens once in some seconds."""
+BLOCK = 2400 // PCM_STRIDE
+MODULES = tuple(
+    f"cantata_models.kokoro.{name}"
+    for name in (
+        "config",
+        "networks.adaptive",
+        "networks.source",
+        "networks.text_side",
+        "networks.sound_side",
+        "checkpoint",
+        "voices",
+        "voice",
+    )
+)
+"""In import order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """One sentence, whole."""
+
+    durations: NDArray[np.int64]
+    pitch: NDArray[np.float32]
+    energy: NDArray[np.float32]
+    samples: NDArray[np.float32]
+
+
+def make_input(scenario: Scenario, vocabulary: Mapping[str, int]) -> VoiceInput:
+    """The stage's input of a scenario, without words."""
+    phones = [0, *(vocabulary[letter] for letter in scenario.phones), 0]
+    return VoiceInput(
+        voices=tuple(scenario.voices),
+        weights=tuple(scenario.voices.values()),
+        phones=np.array(phones, np.int64),
+        words=np.zeros((0, 2), np.int64),
+        speed=scenario.speed,
+        seed=0,
+        begins=False,
+    )
+
+
+def speak_whole(checkpoint: Path, scenario: Scenario) -> Spoken:
+    """Run a scenario, the sound with the reference's own curves: an error of a millionth in the
+    pitch turns the last harmonics of a sentence by a tenth of a degree, and where that crosses half
+    a turn, the source's spectrum has another sign.
+
+    The modules are looked up now, so that a fault in their source counts.
+    """
+    voice = importlib.import_module("cantata_models.kokoro.voice").load_voice(
+        checkpoint, torch.device("cpu")
+    )
+    network = voice.network
+    given = make_input(scenario, network.config.vocabulary)
+    style = voice.mix_style(given)
+    prosody = network.predict(torch.from_numpy(given.phones), style, given.speed)
+    pitches = prosody.pitch.shape[1]
+    noise = make_noise(scenario.noise, pitches * network.config.generator.samples_per_pitch)
+    curves = {what: torch.from_numpy(golden(scenario, what))[None] for what in CURVES}
+    if curves["pitch"].shape != prosody.pitch.shape:
+        curves = {}  # the durations differ
+    excitation = network.excite(replace(prosody, **curves), style, noise)
+    magnitudes, phases = excitation.source.chunk(2, dim=1)
+    source = torch.cat([magnitudes, settle_phases(phases)], dim=1)
+    return Spoken(
+        durations=prosody.durations.numpy(),
+        pitch=prosody.pitch[0].numpy(),
+        energy=prosody.energy[0].numpy(),
+        samples=network.generate(replace(excitation, source=source), 0, pitches).numpy(),
+    )
+
+
+@cache
+def _goldens() -> dict[str, NDArray[np.float32]]:
+    with np.load(GOLDENS / "speech.npz") as file:
+        return dict(file)
+
+
+def golden(scenario: Scenario, what: str) -> NDArray[np.float32]:
+    """What the reference made."""
+    return _goldens()[f"{scenario.name}/{what}"]
+
+
+def differences(spoken: Spoken, scenario: Scenario) -> list[str]:
+    """Where a sentence differs from the reference's; empty: nowhere."""
+    if not np.array_equal(spoken.durations, golden(scenario, "durations")):
+        return ["durations"]
+    found = []
+    for what, curve in (("pitch", spoken.pitch), ("energy", spoken.energy)):
+        theirs = golden(scenario, what)
+        off = np.abs(curve - theirs).max() / np.abs(theirs).max()
+        if not off < CURVE_TOLERANCE:
+            found.append(f"{what} by {off:.1e}")
+    if len(spoken.samples) != golden(scenario, "samples"):
+        return [*found, "samples in number"]
+    theirs = golden(scenario, "pcm")
+    error = np.square(spoken.samples[::PCM_STRIDE] - theirs)
+    blocks = np.sqrt(np.add.reduceat(error, range(0, len(error), BLOCK)) / BLOCK) / theirs.std()
+    often = float(np.quantile(blocks, 1 - RARE, method="higher"))
+    if not (often < PCM_TOLERANCE and blocks.max() < RARE_TOLERANCE):
+        found.append(f"samples by {often:.1e}, at most {blocks.max():.1e}")
+    return found

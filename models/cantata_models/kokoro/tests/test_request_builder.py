@@ -1,0 +1,195 @@
+# ruff: noqa: RUF001 (phones that look like letters are what this file is about)
+"""Texts, phones, voices and mixtures, as the stage gets them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import PipelineRequest, SpeechRequest
+from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.random_checkpoint import TINY
+from cantata_models.kokoro.request_builder import KokoroRequestBuilder, load_builder
+from cantata_models.kokoro.tests.parity.scenarios import PLAIN, CheckpointKey
+
+LETTERS = {number: letter for letter, number in TINY["vocab"].items()}
+
+
+@pytest.fixture(scope="module")
+def builder(
+    checkpoints: dict[CheckpointKey, Path], tmp_path_factory: pytest.TempPathFactory
+) -> KokoroRequestBuilder:
+    folder = tmp_path_factory.mktemp("voices") / "copy"
+    shutil.copytree(checkpoints[PLAIN], folder)
+    shutil.copy(folder / "voices" / "af_heart.pt", folder / "voices" / "ef_dora.pt")
+    return load_builder(folder)
+
+
+def build(
+    builder: KokoroRequestBuilder, text: str, voice: str = "af_heart", **fields: Any
+) -> tuple[PipelineRequest, ...]:
+    return builder.build("r", SpeechRequest(text, voice, **fields))
+
+
+def inputs(piece: PipelineRequest) -> VoiceInput:
+    found = piece.inputs["voice"]
+    assert isinstance(found, VoiceInput)
+    return found
+
+
+def spell(piece: PipelineRequest) -> str:
+    given = inputs(piece)
+    assert given.phones[0] == given.phones[-1] == 0
+    return "".join(LETTERS[number] for number in given.phones[1:-1])
+
+
+def said_words(text: str, piece: PipelineRequest) -> list[tuple[str, str]]:
+    """Each word as it is written and as it is said."""
+    given = inputs(piece)
+    return [
+        (
+            text[span.start : span.end],
+            "".join(LETTERS[number] for number in given.phones[start:end]),
+        )
+        for span, (start, end) in zip(piece.words, given.words, strict=True)
+    ]
+
+
+def test_a_text_is_read_into_the_checkpoint_s_vocabulary(builder: KokoroRequestBuilder) -> None:
+    text = "Dr. Smith paid $12, twice. It rained."
+    first, second = build(builder, text, seed=5)
+    assert spell(first) == "dˈɑktəɹ smˈɪθ pˈAd twˈɛlv dˈɑləɹz, twˈIs."
+    assert ("$12", "twˈɛlv dˈɑləɹz") in said_words(text, first)
+    assert said_words(text, second)[-1][0] == "rained"
+    assert [first.request_id, second.request_id] == ["r-0", "r-1"]
+    assert (inputs(first).seed, inputs(second).seed) == (5, 6)
+    assert (inputs(first).begins, inputs(second).begins) == (True, False)
+
+
+def test_a_british_voice_has_a_british_accent(builder: KokoroRequestBuilder) -> None:
+    (american,) = build(builder, "The car goes home.")
+    (british,) = build(builder, "The car goes home.", "bf_emma")
+    assert ("ɹ" in spell(american), "ɹ" in spell(british)) == (True, False)
+    assert "Q" in spell(british)
+
+
+def test_letters_that_the_vocabulary_lacks_are_left_out(
+    checkpoints: dict[CheckpointKey, Path],
+) -> None:
+    builder = load_builder(checkpoints[PLAIN])
+    vocabulary = dict(builder._config.vocabulary)
+    del vocabulary["ˈ"]
+    object.__setattr__(builder._config, "vocabulary", vocabulary)
+    text = "She paid twice."
+    (piece,) = build(builder, text)
+    assert said_words(text, piece) == [("She", "ʃˌi"), ("paid", "pAd"), ("twice", "twIs")]
+
+
+def test_phones_of_a_client(builder: KokoroRequestBuilder) -> None:
+    text = "Say [[həˈloʊ]] now."
+    (piece,) = build(builder, text)
+    assert ("[[həˈloʊ]]", "həˈlO") in said_words(text, piece)
+    with pytest.raises(InvalidRequest, match=r"\[\[k9t\]\]"):
+        build(builder, "Say [[k9t]].")
+
+
+def test_another_language_is_spoken_from_phones(builder: KokoroRequestBuilder) -> None:
+    text = "[[ˈola]], [[mˈundo]]! [[ke tal]]?"
+    first, second = build(builder, text, "ef_dora")
+    assert spell(first) == "ˈola, mˈundo!"
+    assert spell(second) == "ke tal?"
+    assert said_words(text, first) == [("[[ˈola]]", "ˈola"), ("[[mˈundo]]", "mˈundo")]
+    assert said_words(text, second) == [("[[ke tal]]", "ke tal")]
+    assert builder.warm_up.voice == "af_heart"
+
+
+def test_many_phones_are_spoken_in_parts(builder: KokoroRequestBuilder) -> None:
+    pieces = build(builder, "[[kanta]] " * 300, "ef_dora")
+    assert sum(len(piece.words) for piece in pieces) == 300
+    assert all(len(inputs(piece).phones) <= 512 for piece in pieces)
+    assert len(pieces) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Hola, mundo.", r"'ef_dora' speaks Spanish.*\[\[ola\]\].*af_heart, am_adam, bf_emma"),
+        ("[[ola]] mundo", "speaks Spanish"),
+        ("[[o9a]]", r"\[\[o9a\]\]: '9' is no phone"),
+        ("[[]]", "there are no phones"),
+        ("[[ˈ]]", "there are no phones"),
+        (f"[[{'a' * 508}]]", "508 phones at once; at most 507"),
+    ],
+)
+def test_what_another_language_cannot_say(
+    builder: KokoroRequestBuilder, text: str, message: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=message) as refusal:
+        build(builder, text, "ef_dora")
+    assert refusal.value.param == "input"
+
+
+@pytest.mark.parametrize("marks", ["!" * 600, "." * 9_000, ", " * 300])
+def test_many_marks_behind_phones(builder: KokoroRequestBuilder, marks: str) -> None:
+    pieces = build(builder, f"[[ola]]{marks}[[{'a' * 507}]]{marks}", "ef_dora")
+    assert sum(len(piece.words) for piece in pieces) == 2
+    assert all(len(inputs(piece).phones) <= 512 for piece in pieces)
+
+
+@pytest.mark.parametrize("voice", ["af_heart", "ef_dora"])
+@pytest.mark.parametrize("text", ["...", "?!", "—", "“ ”"])
+def test_marks_alone_are_silence(builder: KokoroRequestBuilder, text: str, voice: str) -> None:
+    assert build(builder, text, voice) == ()
+
+
+def test_other_scripts_are_refused(builder: KokoroRequestBuilder) -> None:
+    with pytest.raises(InvalidRequest, match="English"):
+        build(builder, "猫が好き")
+
+
+@pytest.mark.parametrize("text", ["x" * 10_000, "word, " * 1_666, "7" * 10_000])
+def test_ten_thousand_characters(builder: KokoroRequestBuilder, text: str) -> None:
+    pieces = build(builder, text)
+    assert all(3 <= len(inputs(piece).phones) <= 512 for piece in pieces)
+
+
+def test_a_mixture_replaces_the_voice(builder: KokoroRequestBuilder) -> None:
+    blend = {"voice_blend": "bf_emma(3)+am_adam"}
+    (piece,) = build(builder, "The car goes home.", options=blend)
+    given = inputs(piece)
+    assert (given.voices, given.weights) == (("bf_emma", "am_adam"), (0.75, 0.25))
+    assert "Q" in spell(piece), "the first voice's accent"
+    (same,) = build(builder, "The car goes home.", "bf_emma(3)+am_adam")
+    assert inputs(same).weights == given.weights
+    (alone,) = build(builder, "The car goes home.")
+    assert (inputs(alone).voices, inputs(alone).weights) == (("af_heart",), (1.0,))
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"voice_blend": "af_heart+nobody"}, "voice_blend"),
+        ({"voice_blend": 3}, "voice_blend"),
+        ({"blend": "af_heart"}, "blend"),
+    ],
+)
+def test_bad_options_are_named(
+    builder: KokoroRequestBuilder, options: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        build(builder, "Hello.", options=options)
+    assert refusal.value.param == field
+
+
+def test_its_capabilities(builder: KokoroRequestBuilder) -> None:
+    able = builder.capabilities
+    assert (able.phones, able.paces, able.languages) == (True, (0.5, 2.0), ("en",))
+    assert able.options["voice_blend"]["type"] == "string"
+    assert [voice.id for voice in builder.voices] == ["af_heart", "am_adam", "bf_emma", "ef_dora"]
+    assert builder.voices[2].gender == "female"
+    assert np.unique([alias for voice in builder.voices for alias in voice.aliases]).size == 13

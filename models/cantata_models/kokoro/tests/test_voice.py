@@ -1,0 +1,212 @@
+# ruff: noqa: RUF001 (phones that look like letters are what this file is about)
+"""The stage: parts of a sentence, word times, seeds, and what it cannot speak."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cantata.contract.data.chunks import Pcm
+from cantata.contract.data.errors import RequestFailed
+from cantata_models.kokoro.checkpoint import Excitation
+from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.networks.adaptive import Moments
+from cantata_models.kokoro.networks.source import draw_noise
+from cantata_models.kokoro.tests.network_driver import make_input
+from cantata_models.kokoro.tests.parity.scenarios import PLAIN, CheckpointKey, Scenario
+from cantata_models.kokoro.voice import (
+    CHUNK_S,
+    CONTEXT,
+    FADE,
+    KokoroVoice,
+    find_pauses,
+    load_voice,
+    plan_cuts,
+    speak_parts,
+)
+
+CLAUSES = "ʃi ˈOpənd ðə lˈɛɾəɹ, ɹˈɛd ɪt twˈIs; ænd pˌʊt ɪt bˈæk ˌɔn ðə tˈAbᵊl."
+STEP = 300
+
+
+@pytest.fixture(scope="module")
+def voice(checkpoints: dict[CheckpointKey, Path]) -> KokoroVoice:
+    return load_voice(checkpoints[PLAIN], torch.device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def given(voice: KokoroVoice) -> VoiceInput:
+    """A sentence of three clauses; its words are between the spaces."""
+    made = make_input(Scenario("", CLAUSES), voice.network.config.vocabulary)
+    words, begin = list[tuple[int, int]](), 1
+    for word in CLAUSES.split(" "):
+        words.append((begin, begin + len(word.rstrip(",;."))))
+        begin += len(word) + 1
+    return replace(made, words=np.array(words, np.int64), seed=7)
+
+
+@pytest.fixture(scope="module")
+def excitation(voice: KokoroVoice, given: VoiceInput) -> Excitation:
+    style = voice.mix_style(given)
+    prosody = voice.network.predict(torch.from_numpy(given.phones), style, 1.0)
+    noise = draw_noise(given.seed, prosody.pitch.shape[1] * STEP)
+    return voice.network.excite(prosody, style, noise)
+
+
+def joined(parts: list[Pcm]) -> np.ndarray:
+    return np.concatenate([part.samples[:, 0] for part in parts])
+
+
+def test_a_clause_alone_is_the_whole_decode(voice: KokoroVoice, given: VoiceInput) -> None:
+    alone = replace(given, phones=np.append(given.phones[:20], 0), words=given.words[:2])
+    parts = list(voice.synthesize(alone))
+    style = voice.mix_style(alone)
+    prosody = voice.network.predict(torch.from_numpy(alone.phones), style, 1.0)
+    pitches = prosody.pitch.shape[1]
+    made = voice.network.excite(prosody, style, draw_noise(7, pitches * STEP))
+    whole = voice.network.generate(made, 0, pitches).numpy()
+    np.testing.assert_array_equal(joined(parts), np.clip(whole, -1, 1))
+    assert all(0 < part.units <= CHUNK_S * voice.sample_rate for part in parts)
+
+
+class Recorded(Moments):
+    """Gives every part the moments of the first one that it got: the whole sentence."""
+
+    def add(self, norm: torch.nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        known = self._known.get(norm)
+        return super().add(norm, x) if known is None else known[1:]
+
+
+def test_convolutions_see_no_further_than_the_context(
+    voice: KokoroVoice, excitation: Excitation
+) -> None:
+    """With the whole sentence's means and variances, any part is exactly its part of the whole."""
+    length = excitation.frames.shape[2]
+    moments = Recorded()
+    whole = voice.network.generate(excitation, 0, length, moments).numpy()
+    begin, end = length // 3, length // 2
+    first, last = begin - CONTEXT, end + CONTEXT
+    part = voice.network.generate(excitation, first, last, moments).numpy()
+    ours = part[CONTEXT * STEP : -CONTEXT * STEP]
+    theirs = whole[begin * STEP : end * STEP]
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5 * np.abs(theirs).max())
+
+
+def level_db(ours: np.ndarray, theirs: np.ndarray) -> float:
+    return float(10 * np.log10(np.square(ours).sum() / np.square(theirs).sum()))
+
+
+def test_parts_are_as_loud_as_in_the_whole(voice: KokoroVoice, excitation: Excitation) -> None:
+    """docs/models/kokoro.md says how near they are with real weights."""
+    length = excitation.frames.shape[2]
+    whole = voice.network.generate(excitation, 0, length).numpy()
+    cuts = [length // 3, 2 * length // 3]
+    parts = list(speak_parts(voice.network, excitation, cuts))
+    assert [len(part) for part in parts] == [
+        STEP * (end - begin) for begin, end in zip([0, *cuts], [*cuts, length], strict=True)
+    ]
+    begin = 0
+    for part in parts:
+        assert abs(level_db(part, whole[begin : begin + len(part)])) < 2
+        begin += len(part)
+
+
+def test_a_part_fades_into_the_next(voice: KokoroVoice, excitation: Excitation) -> None:
+    cut = excitation.frames.shape[2] // 2
+    first, second = speak_parts(voice.network, excitation, [cut])
+    steps = np.abs(np.diff(np.concatenate([first, second])))
+    at_seam = steps[cut * STEP - STEP : (cut + FADE) * STEP]
+    assert at_seam.max() <= 1.5 * np.quantile(steps, 0.999)
+
+
+def test_pauses_and_cuts(voice: KokoroVoice, given: VoiceInput) -> None:
+    durations = np.full(len(given.phones), 10, np.int64)
+    pauses = find_pauses(given.phones, durations, voice.network.config.vocabulary)
+    comma, semicolon = CLAUSES.index(",") + 1, CLAUSES.index(";") + 1
+    assert pauses == [(20 * at, 20 * (at + 2)) for at in (comma, semicolon)]
+    energy = np.full(20 * len(given.phones), 3.0, np.float32)
+    energy[pauses[0][0] + 5] = 1.0
+    assert plan_cuts(pauses, energy) == [pauses[0][0] + 5, pauses[1][0]]
+    assert plan_cuts([(100, 107)], energy) == [], "too short to be silent"
+    assert plan_cuts([(20, 40)], energy) == [], "too near to the beginning"
+    assert plan_cuts([(100, 120), (150, 170)], energy) == [100], "too near to the cut before"
+    assert plan_cuts([(len(energy) - 60, len(energy) - 40)], energy) == [], "too near to the end"
+
+
+def test_words_have_the_times_of_their_phones(voice: KokoroVoice, given: VoiceInput) -> None:
+    first, *rest = voice.synthesize(given)
+    assert not any(part.words for part in rest)
+    prosody = voice.network.predict(
+        torch.from_numpy(given.phones), voice.mix_style(given), given.speed
+    )
+    ends = np.append(0, np.cumsum(prosody.durations.numpy())) * 0.025
+    expected = [(ends[begin] - 0.075, ends[end] - 0.075) for begin, end in given.words]
+    # Random weights are not silent before the first phone.
+    expected[0] = (0, expected[0][1])
+    times = [(word.start_s, word.end_s) for word in first.words]
+    np.testing.assert_allclose(times, expected, atol=0.001)
+    seconds = len(joined([first, *rest])) / voice.sample_rate
+    assert seconds == pytest.approx(ends[-1])
+    assert len(first.words) == len(given.words)
+
+
+def test_a_text_begins_without_the_silence_before_it(
+    voice: KokoroVoice, given: VoiceInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As published weights make it; random ones are never silent."""
+    made = np.concatenate([np.full(6000, 1e-4), np.full(24_000, 0.5)]).astype(np.float32)
+    module = "cantata_models.kokoro.voice.speak_parts"
+    monkeypatch.setattr(module, lambda *given: iter([made.copy(), made.copy()]))
+    later = list(voice.synthesize(given))
+    begins = list(voice.synthesize(replace(given, begins=True)))
+    np.testing.assert_array_equal(joined(later), np.tile(made, 2))
+    np.testing.assert_array_equal(joined(begins), np.tile(made, 2)[4800:])
+    moved = [(max(w.start_s - 0.2, 0), w.end_s - 0.2) for w in later[0].words]
+    np.testing.assert_allclose([(w.start_s, w.end_s) for w in begins[0].words], moved)
+
+
+def test_speed_is_the_voice_s_own(voice: KokoroVoice, given: VoiceInput) -> None:
+    lengths = [
+        len(joined(list(voice.synthesize(replace(given, speed=speed))))) for speed in (0.5, 1, 2)
+    ]
+    assert lengths[0] / lengths[1] == pytest.approx(2, rel=0.1)
+    assert lengths[1] / lengths[2] == pytest.approx(2, rel=0.1)
+
+
+def test_a_seed_gives_its_samples_alone_and_in_company(
+    voice: KokoroVoice, given: VoiceInput
+) -> None:
+    alone = joined(list(voice.synthesize(given)))
+    other = replace(given, seed=8, voices=("bf_emma",))
+    pairs = list(zip_longest(voice.synthesize(given), voice.synthesize(other)))
+    np.testing.assert_array_equal(joined([ours for ours, _ in pairs if ours]), alone)
+    again = joined(list(voice.synthesize(replace(given, seed=8))))
+    assert len(again) == len(alone)
+    assert not np.array_equal(again, alone)
+
+
+def test_a_mixture_is_between_its_voices(voice: KokoroVoice, given: VoiceInput) -> None:
+    one, other = (
+        voice.mix_style(replace(given, voices=(name,))) for name in ("af_heart", "am_adam")
+    )
+    mixed = voice.mix_style(replace(given, voices=("af_heart", "am_adam"), weights=(0.75, 0.25)))
+    torch.testing.assert_close(mixed, 0.75 * one + 0.25 * other)
+
+
+def test_what_the_stage_cannot_speak(voice: KokoroVoice, given: VoiceInput) -> None:
+    with pytest.raises(RequestFailed, match="nobody"):
+        list(voice.synthesize(replace(given, voices=("nobody",))))
+    for count in (0, 511):
+        phones = np.array([0, *[5] * count, 0], np.int64)
+        with pytest.raises(RequestFailed, match=rf"{count} phones; it may have 1 to 510"):
+            list(voice.synthesize(replace(given, phones=phones)))
+
+
+def test_one_phone_is_spoken(voice: KokoroVoice, given: VoiceInput) -> None:
+    short = replace(given, phones=given.phones[[0, 1, -1]], words=given.words[:0])
+    assert len(joined(list(voice.synthesize(short)))) > 0

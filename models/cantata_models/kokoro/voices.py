@@ -1,0 +1,180 @@
+"""Which voices a checkpoint has, and mixtures of them."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata_layers.openai_voices import OPENAI_VOICES
+
+if TYPE_CHECKING:
+    import torch
+
+FOLDER = "voices"
+DEFAULT = "af_heart"
+AMERICAN, BRITISH = "a", "b"
+LANGUAGES: Mapping[str, str] = {
+    AMERICAN: "American English",
+    BRITISH: "British English",
+    "e": "Spanish",
+    "f": "French",
+    "h": "Hindi",
+    "i": "Italian",
+    "j": "Japanese",
+    "p": "Brazilian Portuguese",
+    "z": "Mandarin Chinese",
+}
+"""By the first letter of a voice's name."""
+GENDERS: Mapping[str, str] = {"f": "female", "m": "male"}
+"""By the second."""
+_PUBLISHED_NAME = re.compile(rf"([{''.join(LANGUAGES)}])([{''.join(GENDERS)}])_.+")
+_PART = re.compile(r"\s*([^\s()+]+)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceFile:
+    """One voice."""
+
+    name: str
+    """By which clients ask for it."""
+    file: Path
+
+    @property
+    def language(self) -> str:
+        """A key of `LANGUAGES`; American for a name that is not formed as the published ones."""
+        match = _PUBLISHED_NAME.fullmatch(self.name)
+        return match[1] if match else AMERICAN
+
+    @property
+    def speaks_english(self) -> bool:
+        """Whether texts can be read to it, not phones alone."""
+        return self.language in (AMERICAN, BRITISH)
+
+    @property
+    def gender(self) -> str | None:
+        """As listeners hear it; None: the name does not say."""
+        match = _PUBLISHED_NAME.fullmatch(self.name)
+        return GENDERS[match[2]] if match else None
+
+    @property
+    def description(self) -> str:
+        """For people who choose a voice."""
+        return ", ".join(filter(None, (LANGUAGES[self.language], self.gender)))
+
+
+def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
+    """Every `voices/*.pt`: the default one first, then English ones, each by name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    voices = [VoiceFile(path.stem, path) for path in (checkpoint / FOLDER).glob("*.pt")]
+    if not voices:
+        raise ConfigError(
+            f"{checkpoint / FOLDER}: no voices; it must have files such as {DEFAULT}.pt"
+        )
+    return tuple(
+        sorted(voices, key=lambda one: (one.name != DEFAULT, not one.speaks_english, one.name))
+    )
+
+
+def name_aliases(voices: Sequence[VoiceFile]) -> Mapping[str, tuple[str, ...]]:
+    """OpenAI's names for each voice: a voice that is called so gets it, the rest go to the English
+    voices in turn."""
+    english = [voice.name for voice in voices if voice.speaks_english] or [voices[0].name]
+    aliases: dict[str, tuple[str, ...]] = {voice.name: () for voice in voices}
+    taken = {voice.name for voice in voices}
+    for index, alias in enumerate(name for name in OPENAI_VOICES if name not in taken):
+        called_so = [name for name in english if name.partition("_")[2] == alias]
+        target = called_so[0] if called_so else english[index % len(english)]
+        aliases[target] += (alias,)
+    return aliases
+
+
+def parse_blend(written: str, names: Collection[str], field: str) -> Mapping[str, float]:
+    """The share of each voice in a mixture such as `af_bella(2)+af_sky(1)`; together 1.
+
+    Args:
+        written: by a client.
+        names: of the voices.
+        field: of the request, for messages.
+
+    Raises:
+        InvalidRequest: it is not formed so, a voice is unknown, or a weight is not above 0.
+    """
+    shares: dict[str, float] = {}
+    for part in written.split("+"):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise InvalidRequest(
+                f"{field}: {part.strip()!r} is no voice; write such as af_bella+af_sky or "
+                "af_bella(2)+af_sky(1)",
+                field,
+            )
+        name, weight = match[1], _read_weight(match[1], match[2], field)
+        if name not in names:
+            raise InvalidRequest(
+                f"{field}: there is no voice {name!r}; voices: {', '.join(names)}", field
+            )
+        shares[name] = shares.get(name, 0.0) + weight
+    total = sum(shares.values())
+    return {name: share / total for name, share in shares.items()}
+
+
+def _read_weight(name: str, written: str | None, field: str) -> float:
+    try:
+        weight = 1.0 if written is None else float(written)
+    except ValueError:
+        weight = math.nan
+    if not 0 < weight < math.inf:
+        raise InvalidRequest(
+            f"{field}: the weight of {name} must be a number above 0, not {written!r}", field
+        )
+    return weight
+
+
+def load_styles(
+    voices: Sequence[VoiceFile], max_phones: int, style: int
+) -> Mapping[str, torch.Tensor]:
+    """Every voice's styles, [max_phones, 2 * style] float32: one for each number of phones.
+
+    Args:
+        voices: of the checkpoint.
+        max_phones: most phones of a sentence, without the padding.
+        style: numbers of half a style.
+
+    Raises:
+        ConfigError: a file cannot be read, or has another shape.
+    """
+    return {voice.name: _load_style(voice.file, max_phones, 2 * style) for voice in voices}
+
+
+def _load_style(path: Path, rows: int, columns: int) -> torch.Tensor:
+    import torch
+
+    try:
+        # WHY weights_only: any other pickle can run code.
+        styles = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        raise ConfigError(f"{path}: not a readable pickle of a tensor: {error}") from error
+    shape = list(styles.shape) if isinstance(styles, torch.Tensor) else type(styles).__name__
+    if (
+        not isinstance(shape, list)
+        or len(shape) != 3
+        or shape[0] < rows
+        or shape[1:] != [1, columns]
+    ):
+        raise ConfigError(
+            f"{path}: a voice must be a tensor of [{rows}, 1, {columns}], a style for each number "
+            f"of phones; this is {shape}"
+        )
+    made: torch.Tensor = styles[:rows, 0].float()
+    if not made.isfinite().all():
+        raise ConfigError(f"{path}: has numbers that are not finite")
+    return made
