@@ -316,6 +316,8 @@ class CapabilitiesObject(WireModel):
     """Recordings that one request may follow, one for each speaker; 0: none."""
     languages: list[str]
     """BCP 47; empty: unknown."""
+    voice_blends: bool
+    """`voice` may be a mixture of voices: `a+b`, or with weights `a(2)+b(1)`."""
     open_text: bool
     """Speaks a text while it arrives: `split_granularity` may be `word`."""
     pauses: bool

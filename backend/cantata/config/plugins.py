@@ -177,17 +177,21 @@ def _fetched(hub_id: str) -> Path:
 
 
 def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
-    kind = _get_kind(folder)
+    config, keys = _read_config(folder)
+    kind = next((config[key] for key in keys if key in config), None)
     for plugin in plugins.values():
         if kind in plugin.model_types:
+            return LocatedModel(plugin, folder)
+        if kind is None and plugin.config_keys and plugin.config_keys <= config.keys():
             return LocatedModel(plugin, folder)
     known = sorted(name for plugin in plugins.values() for name in plugin.model_types)
     raise ConfigError(f"{folder}: no plug-in loads {kind!r}; known: {known}")
 
 
-def _get_kind(folder: Path) -> Any:
-    """What a checkpoint says that it is: the class of its pipeline, as diffusers writes it, its
-    `model_type`, as transformers does, or its `architecture`, as some others do."""
+def _read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A checkpoint's configuration, and the keys that may say what it is: the class of its
+    pipeline, as diffusers writes it, its `model_type`, as transformers does, or its `architecture`,
+    as some others do."""
     index = folder / "model_index.json"
     file = folder / "config.json"
     keys: tuple[str, ...] = ("model_type", "architecture")
@@ -197,5 +201,4 @@ def _get_kind(folder: Path) -> Any:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{folder}: no readable {file.name} ({error})") from error
-    named = config if isinstance(config, dict) else {}
-    return next((named[key] for key in keys if key in named), None)
+    return config if isinstance(config, dict) else {}, keys

@@ -42,13 +42,17 @@ def _is_called(voice: Voice, name: str) -> bool:
     return name.casefold() in {one.casefold() for one in names}
 
 
-def find_voice(voices: Sequence[Voice], name: str | None, model: str) -> Voice:
+def find_voice(
+    voices: Sequence[Voice], name: str | None, model: str, *, blends: bool = False
+) -> Voice:
     """Look a voice up by id, name or alias; None is the default.
 
     Args:
         voices: the model's, the default first.
         name: in any case.
         model: named in the error.
+        blends: the name may be a mixture (`Capabilities.voice_blends`), whose id has those of the
+            voices in it.
 
     Raises:
         VoiceNotFound: lists the valid ids.
@@ -58,5 +62,12 @@ def find_voice(voices: Sequence[Voice], name: str | None, model: str) -> Voice:
     for voice in voices:
         if _is_called(voice, name):
             return voice
+    if blends and ("+" in name or "(" in name):
+        parts = (part.partition("(") for part in name.split("+"))
+        mixed = (
+            find_voice(voices, part.strip(), model).id + bracket + weight
+            for part, bracket, weight in parts
+        )
+        return Voice("+".join(mixed), name)
     valid = ", ".join(voice.id for voice in voices)
     raise VoiceNotFound(f"model {model!r} has no voice {name!r}; voices: {valid}", "voice")

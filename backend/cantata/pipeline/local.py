@@ -48,7 +48,7 @@ def find_model(voice: str) -> str | None:
             continue
         builder = located.plugin.speech_builder(located.checkpoint)
         with suppress(VoiceNotFound):
-            find_voice(builder.voices, voice, name)
+            find_voice(builder.voices, voice, name, blends=builder.capabilities.voice_blends)
             return None if located.plugin.is_default else name
     return None
 
@@ -92,7 +92,8 @@ class LocalModel:
             InvalidRequest: nothing can be spoken, or an option cannot be served.
         """
         check_length(len(request.text), self._deployment.max_input_characters)
-        voice = find_voice(self._voices, request.voice or None, self._name)
+        blends = self._builder.capabilities.voice_blends
+        voice = find_voice(self._voices, request.voice or None, self._name, blends=blends)
         return plan_utterance(
             self._builder, new_work_id(), replace(request, voice=voice.id), batch=False
         )

@@ -80,7 +80,8 @@ class PipelineModel:
         Raises:
             VoiceNotFound: lists the valid ids.
         """
-        return find_voice(self.voices, name, self.name)
+        blends = self.capabilities.voice_blends
+        return find_voice(self.voices, name, self.name, blends=blends)
 
     async def start(self) -> None:
         """Start the pipeline, warm it up and measure what it can serve."""

@@ -33,6 +33,20 @@ def test_a_checkpoint_is_known_by_its_type(tmp_path: Path) -> None:
         locate(str(tmp_path))
 
 
+def test_a_checkpoint_without_a_type_is_known_by_its_keys(tmp_path: Path) -> None:
+    """As Kokoro-82M is published."""
+    known = [plugin for plugin in installed_plugins().values() if plugin.config_keys]
+    assert known
+    for plugin in known:
+        config: dict[str, object] = {key: {} for key in plugin.config_keys}
+        (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        assert locate(str(tmp_path)) == LocatedModel(plugin, tmp_path)
+        for wrong in ({**config, "model_type": "bert"}, dict(list(config.items())[1:])):
+            (tmp_path / "config.json").write_text(json.dumps(wrong), encoding="utf-8")
+            with pytest.raises(ConfigError, match="no plug-in loads"):
+                locate(str(tmp_path))
+
+
 def test_without_a_type_its_architecture_counts(tmp_path: Path) -> None:
     plugin = next(iter(installed_plugins().values()))
     config: dict[str, str] = {"architecture": plugin.model_types[0]}

@@ -43,6 +43,7 @@ def write_random_checkpoint(folder: Path) -> None:
 PLUGIN = ModelPlugin(
     name="kokoro",
     model_types=("kokoro",),
+    config_keys=frozenset({"istftnet", "plbert", "vocab"}),
     pipeline=PIPELINE,
     deployment=Path(__file__).with_name("deploy.yaml"),
     load_builder=load_builder,

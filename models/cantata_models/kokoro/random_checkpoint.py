@@ -42,7 +42,6 @@ _GAINS: Mapping[str, float] = {
 }
 
 TINY: dict[str, Any] = {
-    "model_type": "kokoro",
     "istftnet": {
         "upsample_kernel_sizes": [20, 12],
         "upsample_rates": [10, 6],
@@ -73,7 +72,7 @@ TINY: dict[str, Any] = {
     },
     "vocab": {letter: number for number, letter in enumerate(LETTERS, 1)},
 }
-"""The published keys. `model_type` is added, so that the server knows what the folder holds."""
+"""The published keys."""
 
 
 def write_checkpoint(

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest, NotInstalled
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
-from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_layers.speakable import can_be_spoken
 from cantata_models.kokoro.config import KokoroConfig, load_config
 from cantata_models.kokoro.inputs import VoiceInput
@@ -44,18 +42,6 @@ _ENDS = ".!?…"
 """Marks that end a sentence of phones."""
 
 
-class RequestOptions(BaseModel):
-    """Request fields specific to this model."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
-
-    voice_blend: str | None = None
-    """Voices to mix instead of `voice`, such as `af_bella+af_sky`, or with weights
-    `af_bella(2)+af_sky(1)`. The first one decides the accent."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Speaker:
     """Who speaks a request."""
@@ -68,9 +54,7 @@ class _Speaker:
 class KokoroRequestBuilder:
     """Implements `contract.model.plugin.RequestBuilder`."""
 
-    capabilities = Capabilities(
-        languages=("en",), phones=True, paces=PACES, options=field_schemas(RequestOptions)
-    )
+    capabilities = Capabilities(languages=("en",), phones=True, paces=PACES, voice_blends=True)
 
     def __init__(self, config: KokoroConfig, files: Sequence[VoiceFile]) -> None:
         self._config = config
@@ -112,13 +96,9 @@ class KokoroRequestBuilder:
         )
 
     def _choose(self, request: SpeechRequest) -> _Speaker:
-        options = parse_fields(request.options, RequestOptions)
-        if options.voice_blend is not None:
-            shares = parse_blend(options.voice_blend, self._files, "voice_blend")
-        elif request.voice in self._files:
-            shares = {request.voice: 1.0}
-        else:
-            shares = parse_blend(request.voice, self._files, "voice")
+        shares: Mapping[str, float] = {request.voice: 1.0}
+        if request.voice not in self._files:
+            shares = parse_blend(request.voice, self._files)
         return _Speaker(self._files[next(iter(shares))], shares)
 
     def _read(self, text: str, voice: VoiceFile) -> Sequence[Sentence]:

@@ -97,13 +97,12 @@ def name_aliases(voices: Sequence[VoiceFile]) -> Mapping[str, tuple[str, ...]]:
     return aliases
 
 
-def parse_blend(written: str, names: Collection[str], field: str) -> Mapping[str, float]:
+def parse_blend(written: str, names: Collection[str]) -> Mapping[str, float]:
     """The share of each voice in a mixture such as `af_bella(2)+af_sky(1)`; together 1.
 
     Args:
         written: by a client.
         names: of the voices.
-        field: of the request, for messages.
 
     Raises:
         InvalidRequest: it is not formed so, a voice is unknown, or a weight is not above 0.
@@ -113,28 +112,28 @@ def parse_blend(written: str, names: Collection[str], field: str) -> Mapping[str
         match = _PART.fullmatch(part)
         if match is None:
             raise InvalidRequest(
-                f"{field}: {part.strip()!r} is no voice; write such as af_bella+af_sky or "
+                f"voice: {part.strip()!r} is no voice; write such as af_bella+af_sky or "
                 "af_bella(2)+af_sky(1)",
-                field,
+                "voice",
             )
-        name, weight = match[1], _read_weight(match[1], match[2], field)
+        name, weight = match[1], _read_weight(match[1], match[2])
         if name not in names:
             raise InvalidRequest(
-                f"{field}: there is no voice {name!r}; voices: {', '.join(names)}", field
+                f"voice: there is no voice {name!r}; voices: {', '.join(names)}", "voice"
             )
         shares[name] = shares.get(name, 0.0) + weight
     total = sum(shares.values())
     return {name: share / total for name, share in shares.items()}
 
 
-def _read_weight(name: str, written: str | None, field: str) -> float:
+def _read_weight(name: str, written: str | None) -> float:
     try:
         weight = 1.0 if written is None else float(written)
     except ValueError:
         weight = math.nan
     if not 0 < weight < math.inf:
         raise InvalidRequest(
-            f"{field}: the weight of {name} must be a number above 0, not {written!r}", field
+            f"voice: the weight of {name} must be a number above 0, not {written!r}", "voice"
         )
     return weight
 

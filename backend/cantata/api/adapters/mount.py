@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from cantata.api.adapters import azure, deepgram, elevenlabs, elevenlabs_socket, kokoro_fastapi
+from cantata.api.adapters import azure, captioned_speech, deepgram, elevenlabs, elevenlabs_socket
 from cantata.api.errors import shape_errors
 from cantata.api.routing import add_routes
 
 
 def mount_adapters(app: FastAPI) -> None:
     """Add their routes; errors on their paths use their own format."""
-    for routes in (azure, deepgram, elevenlabs, elevenlabs_socket, kokoro_fastapi):
+    for routes in (azure, deepgram, elevenlabs, elevenlabs_socket, captioned_speech):
         add_routes(app, routes.router)
     shape_errors(app, deepgram.PREFIX, deepgram.error_body)
     for prefix in elevenlabs.PREFIXES:

@@ -68,6 +68,7 @@ async def list_audio_models(context: Context) -> AudioModelList:
                         model.capabilities.max_references if model.capabilities.references else 0
                     ),
                     languages=list(model.capabilities.languages),
+                    voice_blends=model.capabilities.voice_blends,
                     open_text=model.capabilities.open_text,
                     pauses=model.capabilities.pauses,
                     paces=model.capabilities.paces,

@@ -22,6 +22,9 @@ class Capabilities:
     """Most recordings that one request may have, one for each speaker of its text."""
     languages: tuple[str, ...] = ()
     """BCP 47 tags of the languages that it speaks. Empty: unknown."""
+    voice_blends: bool = False
+    """A request's voice may be a mixture of voices, `a+b` or with weights `a(2)+b(1)`. Its builder
+    gets the mixture with the voices' own ids."""
     open_text: bool = False
     """The model can speak a text whose end has not arrived yet; its builder is an
     `OpenRequestBuilder`."""

@@ -116,6 +116,9 @@ class ModelPlugin:
     load_image_builder: Callable[[Path], ImageBuilder] | None = None
     """The same for pictures; None: it draws none. A model that has both builders answers and draws
     over one pipeline, with one stage that denoises."""
+    config_keys: frozenset[str] = frozenset()
+    """Keys of config.json that together tell this model's checkpoints from others', if they are
+    published without a type; empty: they have one."""
     unused_stages: Callable[[Path], Collection[str]] | None = None
     """Checkpoint folder -> stages of the pipeline that it does without. None: it uses all."""
     embedded_checkpoint: Path | None = None

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from cantata.contract.data.capabilities import Capabilities
-from cantata.contract.data.request import SpeechRequest
+from cantata.contract.data.request import SpeechRequest, Voice
 from cantata.contract.service import SpeechChunk, Utterance
+from cantata.contract.voices import find_voice
 from cantata.distributed.edge.load_balancer import affinity_target
 from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
 from cantata.distributed.edge.replay import ReplayDeduplicator
@@ -42,6 +43,11 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
     def capabilities(self) -> Capabilities:
         """Beside voices."""
         return self.card.capabilities
+
+    def voice(self, name: str | None) -> Voice:
+        """As of `RemoteVoiced`; also a mixture, if the model takes any."""
+        blends = self.capabilities.voice_blends
+        return find_voice(self.voices, name, self.name, blends=blends)
 
     @asynccontextmanager
     async def speak(

@@ -24,7 +24,7 @@ from wyoming.tts import (
 )
 
 from cantata.api import health_schemas, schemas
-from cantata.api.adapters import deepgram_messages, elevenlabs_messages, kokoro_fastapi
+from cantata.api.adapters import captioned_speech, deepgram_messages, elevenlabs_messages
 from cantata.api.app import create_app
 from cantata.api.chat import answers, body, conversation, whole
 from cantata.api.chat import messages as chat_messages
@@ -54,7 +54,7 @@ def types() -> dict[str, type[BaseModel]]:
             image_answers,
             deepgram_messages,
             elevenlabs_messages,
-            kokoro_fastapi,
+            captioned_speech,
         )
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, WireModel)

@@ -113,6 +113,7 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
         "references": False,
         "max_references": 0,
         "languages": ["en"],
+        "voice_blends": False,
         "open_text": True,
         "pauses": False,
         "paces": [1.0, 1.0],

@@ -63,7 +63,7 @@ def test_openai_s_names_go_to_voices_that_are_called_so() -> None:
     ],
 )
 def test_a_mixture(written: str, shares: dict[str, float]) -> None:
-    found = parse_blend(written, NAMES, "voice_blend")
+    found = parse_blend(written, NAMES)
     assert found == pytest.approx(shares)
     assert list(found) == list(shares)
 
@@ -85,10 +85,10 @@ def test_a_mixture(written: str, shares: dict[str, float]) -> None:
     ],
 )
 def test_a_bad_mixture_is_refused(written: str, message: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"^voice_blend: ") as refusal:
-        parse_blend(written, NAMES, "voice_blend")
+    with pytest.raises(InvalidRequest, match=r"^voice: ") as refusal:
+        parse_blend(written, NAMES)
     assert message in str(refusal.value)
-    assert refusal.value.param == "voice_blend"
+    assert refusal.value.param == "voice"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ router = APIRouter(tags=["kokoro-fastapi"], route_class=CheckedRoute, responses=
 
 _FOREIGN_MODELS = re.compile(r"kokoro[\w.-]*|tts-1(-hd)?", re.ASCII)
 _FOREIGN_VOICES = re.compile(r"[a-z](?P<gender>[fm])_\w+(\([\d.]+\))?([+-].*)?", re.ASCII)
-"""One of Kokoro's, or a mixture that begins with one."""
+"""A voice of that server's own, or a mixture that begins with one."""
 _LINES = "application/x-ndjson"
 _GENDERS = {"f": "female", "m": "male"}
 
@@ -86,11 +86,11 @@ async def captioned_speech(body: CaptionedBody, context: Context) -> Response:
 
 
 async def find_narrator(context: ApiContext, model: str | None, voice: str | None) -> ModelVoice:
-    """Model and voice. One of Kokoro's that is not served is the first voice of its gender.
+    """Model and voice. One of Kokoro-FastAPI's that is not served is the first voice of its gender.
 
     Raises:
         NotReady: no model is served yet.
-        ModelNotFound, VoiceNotFound: neither ours nor Kokoro's.
+        ModelNotFound, VoiceNotFound: neither ours nor that server's.
     """
     served = resolve_model(context, model, _FOREIGN_MODELS)
     try:
