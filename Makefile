@@ -68,9 +68,9 @@ mutants: $(VENV)/.dev ## Put faults into a copy of the code, one at a time: test
 test-fast: $(VENV)/.dev ## Run only the unit tests (no processes, no weights, no browser).
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not integration and not e2e"
 
-fuzz: $(VENV)/.dev ## Search for texts that break the text frontend; every run tries others.
+fuzz: $(VENV)/.dev ## Search for texts that break the text frontends; every run tries others.
 	$(BIN)/python -m pytest models/cantata_models/solo/tests/text/test_properties.py \
-	  --hypothesis-profile=searching
+	  models/cantata_layers/tests/test_misaki_reader.py --hypothesis-profile=searching
 
 test-clients: $(VENV)/.dev $(CLIENTS_VENV)/.installed ## Run unmodified third-party clients against the server.
 	scripts/browser-packages.sh $(BIN)/python

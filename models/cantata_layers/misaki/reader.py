@@ -30,9 +30,11 @@ _MARKS = frozenset(';:,.!?—…"“”()')
 """Phones without a sound of their own."""
 _CLAUSE_END = frozenset(",;:—.!?")
 _CHUNK = re.compile(r"\S+")
-_AROUND = frozenset(';:,.!?…"“”()[]')
+_AROUND = frozenset(";:,.!?…\"“”‘’()[]'")  # noqa: RUF001
 _LONG_RUN = re.compile(r"[^\W\d_]{33,}|\d{16,}|\S{81,}")
 _READABLE = re.compile(r"[^\W\d_]{1,32}|\d|[^\w\s]|_")
+_LONGEST = 2000
+"""Characters that are read at once: the time for it grows with the square."""
 _PAD = 0
 
 
@@ -113,7 +115,7 @@ class Reader:
             if not token.phonemes and not token.whitespace:
                 sign = begin if sign < 0 else sign
                 continue
-            where = places.find(begin if sign < 0 else sign, at)
+            where = _strip(written, places.find(begin if sign < 0 else sign, at))
             sign = -1
             yield self._make_unit(token, TextSpan(span.start + where.start, span.start + where.end))
 
@@ -154,7 +156,8 @@ class _Places:
                     self._kept.append((start, end, ours[a + index - c].start() - start))
                 elif ours:
                     source = ours[a:b] or ours[max(a - 1, 0) : max(a, 1)]
-                    self._replaced.append((start, end, _strip(source)))
+                    span = TextSpan(source[0].start(), source[-1].end())
+                    self._replaced.append((start, end, span))
 
     def find(self, start: int, end: int) -> TextSpan:
         """The source of characters [start, end)."""
@@ -167,10 +170,9 @@ class _Places:
         return TextSpan(min(span.start for span in found), max(span.end for span in found))
 
 
-def _strip(chunks: list[re.Match[str]]) -> TextSpan:
-    """From the first chunk to the last, without the marks around them."""
-    start, end = chunks[0].start(), chunks[-1].end()
-    text = chunks[0].string
+def _strip(text: str, span: TextSpan) -> TextSpan:
+    """Without the marks around it."""
+    start, end = span.start, span.end
     while end - start > 1 and text[start] in _AROUND:
         start += 1
     while end - start > 1 and text[end - 1] in _AROUND:
@@ -195,6 +197,11 @@ def _split_sentences(text: str) -> Iterator[TextSpan]:
     for sentence in Hibari.split_sentences(text):
         start = text.find(sentence, place)
         place = start + len(sentence)
+        while place - start > _LONGEST:
+            cut = text.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
+            cut = start + _LONGEST if cut < 0 else cut
+            yield TextSpan(start, cut)
+            start = cut
         yield TextSpan(start, place)
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hibari import Hibari
 from hibari.tts import MAX_PHONEMES
@@ -62,6 +64,24 @@ def test_words_have_their_places(reader: Reader) -> None:
         ("$12", "twˈɛlv dˈɑləɹz"),
         ("twice", "twˈIs"),
     ]
+
+
+def test_marks_around_a_word_are_not_its_place(reader: Reader) -> None:
+    text = "'Hello,' (she) said, \"isn't it?\""
+    written = [written for written, _ in said_words(text, reader.read(text))]
+    assert written == ["Hello", "she", "said", "isn't", "it"]
+
+
+def test_a_text_without_a_full_stop_is_read_in_time(reader: Reader) -> None:
+    """Which grows with its length, not with the square of it."""
+
+    def cpu_s(words: int) -> float:
+        begun = time.process_time()
+        reader.read("and so it went on " * (words // 5))
+        return time.process_time() - begun
+
+    cpu_s(500)
+    assert cpu_s(16_000) < 8 * cpu_s(4_000)
 
 
 def test_several_words_of_one_number_share_its_place(reader: Reader) -> None:
@@ -137,7 +157,31 @@ def test_a_long_sentence_is_cut_at_a_comma(reader: Reader) -> None:
     assert all(spelled(one).rstrip().endswith((",", ".")) for one in sentences)
 
 
-@given(st.text(max_size=80))
+PIECES = (
+    *(
+        "$",
+        "£1.5m",
+        "5",
+        "0",
+        "007",
+        "1/2",
+        "½",
+        "3rd",
+        "IV",
+        "2024",
+        "1990s",
+        "12:30",
+        "7pm",
+        "-5",
+    ),
+    *(":", ".", ",", "%", "°C", "km", "/", "-", "–", "+", "=", "(", ")", "'", "’s", "“", "&", "#1"),
+    *("a", "I", "Dr.", "St.", "to", "NASA", "e.g.", "www.a.com", "x@y.org", "don't", "Henry", "é"),
+    *(" ", " ", " ", "\n", "[", "](", "/kˈæt/", ")", "[[", "kæt", "]]", "🙂", "²", "①", "猫"),
+)
+"""What numbers, signs and abbreviations are made of."""
+
+
+@given(st.text(max_size=80) | st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         sentences = load_reader(british=False).read(text)

@@ -119,7 +119,7 @@ class FakeModel:
             open_text=instructions,
             options={"mood": {"type": "string"}},
         )
-        self.voices = VOICES
+        self.voices: tuple[Voice, ...] = VOICES
         self.sample_rate = sample_rate
         self.channels = channels
         self.max_input_characters = 200

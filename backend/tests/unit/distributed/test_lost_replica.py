@@ -418,7 +418,7 @@ async def test_an_upgrade_changes_what_clients_are_told() -> None:
     async with fake_cluster(1) as cluster:
         await cluster.known(1)
         other = FakeService()
-        other.solo.voices = (Voice("nora", "Nora"),)  # type: ignore[assignment]
+        other.solo.voices = (Voice("nora", "Nora"),)
         other.solo.sample_rate = 16_000
         newer = await cluster.add(service=other)
         cluster.report_state()
