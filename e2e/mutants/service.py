@@ -55,8 +55,9 @@ SERVICE = (
         "batch-voice",
         "all texts of a batch in the first one's voice",
         "backend/cantata/api/routes/speech_batch.py",
-        "self._context.model(item.model), item)",
-        'self._context.model(item.model), item.model_copy(update={"voice": self._items[0].voice}))',
+        "validate_request(self._context, model, item)",
+        'validate_request(self._context, model, item.model_copy(update={"voice": '
+        "self._items[0].voice}))",
         ("backend/tests/unit/api/test_speech_batch.py",),
     ),
     Mutant(

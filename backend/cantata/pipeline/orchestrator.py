@@ -165,8 +165,15 @@ class Orchestrator:
 
     @property
     def sound_capacity(self) -> StageCapacity:
-        """The report of the stage that makes the sound; it knows the PCM's format."""
-        return self._supervisor.capacities[self._pipeline.sound.stage]
+        """The report of the stage that makes the sound; it knows the PCM's format.
+
+        Raises:
+            StageDied: the stage has never been ready.
+        """
+        try:
+            return self._supervisor.capacities[self._pipeline.sound.stage]
+        except KeyError:
+            raise StageDied("the model is not ready") from None
 
     async def start(self) -> None:
         """Start all stages in parallel; returns when all are ready.

@@ -12,7 +12,7 @@ import numpy as np
 
 from cantata.audio.playback import Playback
 from cantata.contract.data.chunks import Chunk, Milestone, Pcm
-from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
@@ -61,12 +61,19 @@ class PipelineModel:
 
     @property
     def sample_rate(self) -> int:
-        """Hz of everything that `speak` yields."""
-        return self.orchestrator.sound_capacity.sample_rate or 0
+        """Hz of everything that `speak` yields.
+
+        Raises:
+            StageDied: it is not known before the model has started; so `channels`.
+        """
+        declared = self.capabilities.sample_rate
+        return declared or self.orchestrator.sound_capacity.sample_rate or 0
 
     @property
     def channels(self) -> int:
         """Of everything that `speak` yields."""
+        if self.capabilities.sample_rate is not None:
+            return 1
         return self.orchestrator.sound_capacity.channels
 
     @property
@@ -86,6 +93,12 @@ class PipelineModel:
     async def start(self) -> None:
         """Start the pipeline, warm it up and measure what it can serve."""
         await self._served.start(self._speak_and_discard)
+        made, declared = self.orchestrator.sound_capacity, self.capabilities.sample_rate
+        if declared is not None and (declared, 1) != (made.sample_rate, made.channels):
+            raise ConfigError(
+                f"model {self.name!r} declares mono sound of {declared} Hz and makes "
+                f"{made.channels} channels of {made.sample_rate} Hz"
+            )
 
     async def stop(self, deadline_s: float) -> None:
         """Drain the stages until the deadline and end their processes."""

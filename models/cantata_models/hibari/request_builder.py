@@ -15,6 +15,7 @@ from cantata_layers.openai_voices import list_aliases
 from cantata_layers.speakable import can_be_spoken
 from cantata_models.hibari.inputs import VoiceInput
 from cantata_models.hibari.voices import VoiceFile, list_voices
+from cantata_models.hibari.waveform import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from cantata_layers.misaki.reader import Sentence
@@ -25,7 +26,9 @@ PACES = (0.5, 2.0)
 class HibariRequestBuilder:
     """Implements `contract.model.plugin.RequestBuilder`."""
 
-    capabilities = Capabilities(languages=("en",), phones=True, paces=PACES)
+    capabilities = Capabilities(
+        languages=("en",), phones=True, paces=PACES, sample_rate=SAMPLE_RATE
+    )
 
     def __init__(self, files: Sequence[VoiceFile]) -> None:
         self._british = {file.name: file.british for file in files}

@@ -26,7 +26,7 @@ from cantata.api.schemas import (
 from cantata.audio.formats import FORMATS
 from cantata.contract.data.capabilities import OptionSchemas
 from cantata.contract.data.chat import Modality
-from cantata.contract.data.errors import ModelNotFound
+from cantata.contract.data.errors import ModelNotFound, StageDied
 from cantata.contract.image_service import ImageModel
 from cantata.contract.service import ServedModel
 
@@ -49,35 +49,39 @@ async def retrieve_model(name: str, context: Context) -> ModelObject:
 
 @router.get("/audio/models")
 async def list_audio_models(context: Context) -> AudioModelList:
-    """Every served model with what a player needs to know."""
-    return AudioModelList(
-        models=[
-            AudioModelObject(
-                id=model.name,
-                name=model.name,
-                sample_rate=model.sample_rate,
-                channels=model.channels,
-                max_input_characters=model.max_input_characters,
-                default_voice=model.voice(None).id,
-                sampled=model.sampled,
-                formats=_list_formats(model),
-                capabilities=CapabilitiesObject(
-                    instructions=model.capabilities.instructions,
-                    references=model.capabilities.references,
-                    max_references=(
-                        model.capabilities.max_references if model.capabilities.references else 0
-                    ),
-                    languages=list(model.capabilities.languages),
-                    voice_blends=model.capabilities.voice_blends,
-                    open_text=model.capabilities.open_text,
-                    pauses=model.capabilities.pauses,
-                    paces=model.capabilities.paces,
-                    speaker_tag=model.capabilities.speaker_tag,
-                    options=_schemas(model.capabilities.options),
-                ),
-            )
-            for model in _served(context)
-        ]
+    """Every served model with what a player needs to know, as far as it is known: some load while
+    others speak already."""
+    models = list[AudioModelObject]()
+    for model in _served(context):
+        with suppress(StageDied):
+            models.append(_describe(model))
+    return AudioModelList(models=models)
+
+
+def _describe(model: ServedModel) -> AudioModelObject:
+    """Raises StageDied if the format of its sound is not known yet."""
+    able = model.capabilities
+    return AudioModelObject(
+        id=model.name,
+        name=model.name,
+        sample_rate=model.sample_rate,
+        channels=model.channels,
+        max_input_characters=model.max_input_characters,
+        default_voice=model.voice(None).id,
+        sampled=model.sampled,
+        formats=_list_formats(model),
+        capabilities=CapabilitiesObject(
+            instructions=able.instructions,
+            references=able.references,
+            max_references=able.max_references if able.references else 0,
+            languages=list(able.languages),
+            voice_blends=able.voice_blends,
+            open_text=able.open_text,
+            pauses=able.pauses,
+            paces=able.paces,
+            speaker_tag=able.speaker_tag,
+            options=_schemas(able.options),
+        ),
     )
 
 

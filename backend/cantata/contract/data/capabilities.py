@@ -36,6 +36,9 @@ class Capabilities:
     paces: tuple[float, float] = (1.0, 1.0)
     """Slowest and fastest `SpeechRequest.speed` that the model itself supports; its builder gets no
     other. Beyond them, the engine stretches the sound."""
+    sample_rate: int | None = None
+    """Hz of its sound, if that is known before its stages run: the model is then listed while it
+    loads. Such sound is mono."""
     speaker_tag: str = ""
     """Marks the beginning of a speaker's turn in a text, with `{n}` for the speaker's number from
     0. Empty: a text has one speaker."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from fake_service import FakeService, eventually
+from fake_service import FakeModel, FakeService, eventually
 from live_server import Server, running
 from prometheus_client.parser import text_string_to_metric_families
 from socket_client import client
@@ -18,6 +18,7 @@ from websockets.asyncio.client import connect
 
 from cantata.api import app as app_module
 from cantata.api.app import create_app, mount_pages
+from cantata.api.settings import ServerSettings
 from cantata.contract.data.errors import ChunkTimeout, ConfigError, RequestFailed, StageDied
 
 
@@ -300,3 +301,40 @@ def test_pages_are_mounted_or_explained(
         "page 'missing' is not served: No module named 'no_such_package' "
         "(pip install 'cantata[missing]' adds it)"
     ]
+
+
+async def test_a_model_whose_sound_is_not_known_yet_is_listed_later() -> None:
+    """It loads while another one speaks already."""
+
+    class Loading(FakeModel):
+        is_loading = True
+
+        @property
+        def sample_rate(self) -> int:
+            if self.is_loading:
+                raise StageDied("the model is not ready")
+            return 24_000
+
+        @sample_rate.setter
+        def sample_rate(self, value: int) -> None: ...
+
+    service = FakeService()
+    loading = Loading("duo")
+    service.models = {"solo": service.solo, "duo": loading}
+    app = create_app(service, ServerSettings())
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+    ):
+        await app.state.context.lifecycle.settled.wait()
+
+        async def listed() -> list[str]:
+            answer = await client.get("/v1/audio/models")
+            return [model["id"] for model in answer.json()["models"]]
+
+        assert await listed() == ["solo"]
+        body = {"input": "hello", "model": "duo"}
+        assert (await client.post("/v1/audio/speech", json=body)).status_code == 503
+        loading.is_loading = False
+        assert await listed() == ["solo", "duo"]

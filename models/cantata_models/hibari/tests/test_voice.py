@@ -15,6 +15,8 @@ from hibari.voices import VOICES
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
 from cantata.contract.data.request import SpeechRequest
+from cantata.pipeline.plan import plan_services
+from cantata.pipeline.service import create_service
 from cantata_models.hibari.inputs import VoiceInput
 from cantata_models.hibari.request_builder import HibariRequestBuilder, load_builder
 from cantata_models.hibari.voice import HibariVoices, load_voices
@@ -142,3 +144,9 @@ def test_an_unknown_voice(builder: HibariRequestBuilder, voices: HibariVoices) -
     other = replace(inputs, voice="emma")
     with pytest.raises(RequestFailed, match="emma"):
         list(voices.synthesize(other))
+
+
+def test_its_sound_is_known_before_it_has_started(voices: HibariVoices) -> None:
+    """The server lists it while it loads."""
+    model = create_service(*plan_services(["hibari"])).model("hibari")
+    assert (model.sample_rate, model.channels) == (voices.sample_rate, voices.channels)
