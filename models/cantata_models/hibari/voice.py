@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
+from cantata_layers.onnx_outputs import add_output
 from cantata_models.hibari.inputs import VoiceInput
 from cantata_models.hibari.voices import VoiceFile, list_voices
 from cantata_models.hibari.waveform import SAMPLE_RATE, Floats, Spectra, synthesize
@@ -27,7 +28,6 @@ BLOCK = 40
 """Frames of 12.5 ms in one part of the sound."""
 DURATIONS = b"/Clip_output_0"
 """The value inside the network that holds them, in all published voices."""
-_FLOAT = 1
 
 
 class Network:
@@ -93,22 +93,6 @@ def take_head(parts: Iterator[Floats], seconds: float) -> Floats:
         if length >= seconds * SAMPLE_RATE:
             break
     return np.concatenate(taken)
-
-
-def add_output(model: bytes, name: bytes) -> bytes:
-    """An ONNX model that also returns a float32 value from inside.
-
-    Protocol buffers that follow each other are merged, so nothing has to be parsed: what follows is
-    `ModelProto { graph { output { name, type { tensor_type { elem_type } } } } }` (onnx.proto).
-    """
-    tensor = bytes([1 << 3, _FLOAT])
-    output = _field(1, name) + _field(2, _field(1, tensor))
-    return model + _field(7, _field(12, output))
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """A protocol buffer's field of bytes, shorter than 128."""
-    return bytes([number << 3 | 2, len(content)]) + content
 
 
 def load_voices(checkpoint: Path, device: torch.device) -> HibariVoices:

@@ -58,6 +58,16 @@ class GeneratorConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class Alphabet:
+    """What the networks read."""
+
+    vocabulary: Mapping[str, int]
+    """Letter -> id of its phone; 0 is the padding."""
+    max_phones: int
+    """Most phones of a sentence, without the padding."""
+
+
+@dataclass(frozen=True, slots=True)
 class KokoroConfig:
     """One checkpoint's sizes."""
 
@@ -80,6 +90,11 @@ class KokoroConfig:
     def max_phones(self) -> int:
         """Most phones of a sentence, without the padding."""
         return self.bert.positions - 2
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """What the networks read."""
+        return Alphabet(self.vocabulary, self.max_phones)
 
     @property
     def samples_per_frame(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,8 @@ from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest, NotInstalled
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata_layers.speakable import can_be_spoken
-from cantata_models.kokoro.config import KokoroConfig, load_config
+from cantata_models.kokoro import onnx_files
+from cantata_models.kokoro.config import Alphabet, load_config
 from cantata_models.kokoro.inputs import VoiceInput
 from cantata_models.kokoro.voices import (
     BRITISH,
@@ -34,6 +35,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 PACES = (0.5, 2.0)
+CAPABILITIES = Capabilities(languages=("en",), phones=True, paces=PACES, voice_blends=True)
 PADDING = 0
 MAX_MARKS = 3
 """Behind one word of phones; more change nothing."""
@@ -52,12 +54,22 @@ class _Speaker:
 
 
 class KokoroRequestBuilder:
-    """Implements `contract.model.plugin.RequestBuilder`."""
+    """Implements `contract.model.plugin.RequestBuilder`.
 
-    capabilities = Capabilities(languages=("en",), phones=True, paces=PACES, voice_blends=True)
+    Args:
+        alphabet: of the checkpoint.
+        files: its voices.
+        capabilities: what it can do.
+    """
 
-    def __init__(self, config: KokoroConfig, files: Sequence[VoiceFile]) -> None:
-        self._config = config
+    def __init__(
+        self,
+        alphabet: Alphabet,
+        files: Sequence[VoiceFile],
+        capabilities: Capabilities = CAPABILITIES,
+    ) -> None:
+        self.capabilities = capabilities
+        self._alphabet = alphabet
         self._files = {file.name: file for file in files}
         aliases = name_aliases(files)
         self._voices = tuple(
@@ -104,7 +116,7 @@ class KokoroRequestBuilder:
     def _read(self, text: str, voice: VoiceFile) -> Sequence[Sentence]:
         """Sentences in the checkpoint's own vocabulary."""
         if not voice.speaks_english:
-            return read_phones_alone(text, voice, self._config, self._files.values())
+            return read_phones_alone(text, voice, self._alphabet, self._files.values())
         sentences = load_reader(voice.language == BRITISH).read(text)
         if not sentences and can_be_spoken(text):
             raise InvalidRequest("nothing in the text can be read: Kokoro reads English", "input")
@@ -113,7 +125,9 @@ class KokoroRequestBuilder:
 
     def _translate(self, sentence: Sentence) -> Sentence:
         """The reader's ids to the checkpoint's; letters that its vocabulary lacks are left out."""
-        ids = [self._config.vocabulary.get(self._letters[phone]) for phone in sentence.phones[1:-1]]
+        ids = [
+            self._alphabet.vocabulary.get(self._letters[phone]) for phone in sentence.phones[1:-1]
+        ]
         # The place of each phone, and of the padding behind the last, among those that stay.
         places = np.cumsum([0, 1, *(number is not None for number in ids)]).tolist()
         words = tuple(
@@ -125,14 +139,14 @@ class KokoroRequestBuilder:
 
 
 def read_phones_alone(
-    text: str, voice: VoiceFile, config: KokoroConfig, voices: Iterable[VoiceFile]
+    text: str, voice: VoiceFile, alphabet: Alphabet, voices: Iterable[VoiceFile]
 ) -> Sequence[Sentence]:
     """The sentences of a text of phones in double brackets and marks, such as `[[ola]], [[mundo]]!`
 
     Args:
         text: of the client.
         voice: speaks a language whose texts are not read.
-        config: of the checkpoint.
+        alphabet: of the checkpoint.
         voices: of the checkpoint, for the message.
 
     Raises:
@@ -150,10 +164,10 @@ def read_phones_alone(
     phones, words = list[int](), list[SpokenWord]()
     matches = list(PHONE_MARKUP.finditer(text))
     ends = [match.start() for match in matches[1:]] + [len(text)]
-    space = [config.vocabulary[" "]] if " " in config.vocabulary else []
+    space = [alphabet.vocabulary[" "]] if " " in alphabet.vocabulary else []
     for match, end in zip(matches, ends, strict=False):
-        said, marks = _spell(match[1], config), _read_marks(text[match.end() : end], config)
-        if words and len(phones) + len(said) + MAX_MARKS >= config.max_phones:
+        said, marks = _spell(match[1], alphabet), _read_marks(text[match.end() : end], alphabet)
+        if words and len(phones) + len(said) + MAX_MARKS >= alphabet.max_phones:
             sentences.append(Sentence((PADDING, *phones, PADDING), tuple(words)))
             phones, words = [], []
         if words:
@@ -167,11 +181,11 @@ def read_phones_alone(
     return sentences
 
 
-def _spell(written: str, config: KokoroConfig) -> list[int]:
+def _spell(written: str, alphabet: Alphabet) -> list[int]:
     """The ids of one override's phones."""
     letters = " ".join(written.split())
-    unknown = [letter for letter in letters if letter not in config.vocabulary]
-    most = config.max_phones - MAX_MARKS
+    unknown = [letter for letter in letters if letter not in alphabet.vocabulary]
+    most = alphabet.max_phones - MAX_MARKS
     problem = None
     if unknown:
         problem = f"{unknown[0]!r} is no phone of this checkpoint's vocabulary"
@@ -181,13 +195,13 @@ def _spell(written: str, config: KokoroConfig) -> list[int]:
         problem = f"{len(letters)} phones at once; at most {most}"
     if problem:
         raise InvalidRequest(f"[[{written[:40]}]]: {problem}", "input")
-    return [config.vocabulary[letter] for letter in letters]
+    return [alphabet.vocabulary[letter] for letter in letters]
 
 
-def _read_marks(text: str, config: KokoroConfig) -> list[int]:
+def _read_marks(text: str, alphabet: Alphabet) -> list[int]:
     """The ids of the marks behind a word."""
     marks = "".join(text.split())
-    return [config.vocabulary[mark] for mark in marks if mark in config.vocabulary][:MAX_MARKS]
+    return [alphabet.vocabulary[mark] for mark in marks if mark in alphabet.vocabulary][:MAX_MARKS]
 
 
 def _make_request(
@@ -215,4 +229,10 @@ def load_builder(checkpoint: Path) -> KokoroRequestBuilder:
         ConfigError: its configuration cannot be used, or it has no voices.
         NotInstalled: the text front end's package is missing.
     """
-    return KokoroRequestBuilder(load_config(checkpoint), list_voices(checkpoint))
+    if not onnx_files.has_onnx(checkpoint):
+        return KokoroRequestBuilder(load_config(checkpoint).alphabet, list_voices(checkpoint))
+    # The published vocabulary, which is the reader's too.
+    alphabet = Alphabet(vocabulary(), onnx_files.MAX_PHONES)
+    is_whole = onnx_files.takes_whole_speeds(onnx_files.find_network(checkpoint))
+    can = replace(CAPABILITIES, paces=(1.0, 1.0)) if is_whole else CAPABILITIES
+    return KokoroRequestBuilder(alphabet, onnx_files.list_voices(checkpoint), can)

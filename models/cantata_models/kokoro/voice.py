@@ -9,16 +9,17 @@ Letters: T phones, G values of pitch, N samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Pcm
+from cantata.contract.data.chunks import Pcm, WordTiming
 from cantata.contract.data.errors import RequestFailed
 from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
 from cantata_models.kokoro.checkpoint import Excitation, Kokoro, load_network
@@ -26,7 +27,11 @@ from cantata_models.kokoro.config import PITCHES_PER_FRAME, SAMPLE_RATE, load_co
 from cantata_models.kokoro.inputs import VoiceInput
 from cantata_models.kokoro.networks.adaptive import Moments
 from cantata_models.kokoro.networks.source import draw_noise
+from cantata_models.kokoro.onnx_files import has_onnx
 from cantata_models.kokoro.voices import list_voices, load_styles
+
+if TYPE_CHECKING:
+    from cantata_models.kokoro.onnx_voice import OnnxVoice
 
 Floats = NDArray[np.float32]
 PAUSES = ";:,.!?—…"
@@ -73,16 +78,7 @@ class KokoroVoice:
         pauses = find_pauses(inputs.phones, durations, config.vocabulary)
         cuts = plan_cuts(pauses, prosody.energy[0].cpu().numpy())
         words = time_words(inputs.words, durations, config.samples_per_frame / SAMPLE_RATE)
-        size = round(CHUNK_S * SAMPLE_RATE)
-        for index, sound in enumerate(speak_parts(self.network, excitation, cuts)):
-            lead = 0
-            if index == 0:
-                onset = find_onset(sound)
-                lead = max(onset - round(LEAD_S * SAMPLE_RATE), 0) if inputs.begins else 0
-                words = place_words(words, onset / SAMPLE_RATE, lead / SAMPLE_RATE)
-            for begin in range(lead, len(sound), size):
-                yield Pcm(np.clip(sound[begin : begin + size], -1.0, 1.0)[:, None], words)
-                words = ()  # sent once
+        yield from send(speak_parts(self.network, excitation, cuts), words, inputs.begins)
 
     def mix_style(self, inputs: VoiceInput) -> torch.Tensor:
         """[1, 2 S]: the mean of the voices' styles for a sentence of this length, by weight.
@@ -90,15 +86,52 @@ class KokoroVoice:
         Raises:
             RequestFailed: as `synthesize`.
         """
-        missing = [name for name in inputs.voices if name not in self.styles]
-        if missing:
-            raise RequestFailed(f"the stage has no voice {missing[0]!r}")
-        count, most = len(inputs.phones) - 2, self.network.config.max_phones
-        if not 1 <= count <= most:
-            raise RequestFailed(f"a sentence of {count} phones; it may have 1 to {most}")
-        rows = [self.styles[name][count - 1] for name in inputs.voices]
-        weighted = [weight * row for weight, row in zip(inputs.weights, rows, strict=True)]
-        return sum(weighted[1:], weighted[0])[None]
+        return mix_styles(self.styles, inputs, self.network.config.max_phones)[None]
+
+
+def mix_styles(
+    styles: Mapping[str, torch.Tensor], inputs: VoiceInput, max_phones: int
+) -> torch.Tensor:
+    """[2 S]: the mean of the voices' styles for a sentence of this length, by weight.
+
+    Args:
+        styles: [R, 2 S] of each voice: row n is for n + 1 phones.
+        inputs: the sentence and its voices.
+        max_phones: most phones of a sentence, without the padding.
+
+    Raises:
+        RequestFailed: a voice that the stage has not, or too many phones.
+    """
+    missing = [name for name in inputs.voices if name not in styles]
+    if missing:
+        raise RequestFailed(f"the stage has no voice {missing[0]!r}")
+    count = len(inputs.phones) - 2
+    if not 1 <= count <= max_phones:
+        raise RequestFailed(f"a sentence of {count} phones; it may have 1 to {max_phones}")
+    rows = [styles[name][count - 1] for name in inputs.voices]
+    weighted = [weight * row for weight, row in zip(inputs.weights, rows, strict=True)]
+    return sum(weighted[1:], weighted[0])
+
+
+def send(parts: Iterable[Floats], words: Sequence[WordTiming], begins: bool) -> Iterator[Pcm]:
+    """A sentence's sound as it leaves, `CHUNK_S` at a time; the times come with the first of it.
+
+    Args:
+        parts: [N] samples of each, the first at least up to where the sound begins.
+        words: in the time of the durations.
+        begins: it is the first of its text: the silence before it is left out.
+    """
+    size = round(CHUNK_S * SAMPLE_RATE)
+    timings = tuple(words)
+    for index, sound in enumerate(parts):
+        lead = 0
+        if index == 0:
+            onset = find_onset(sound)
+            lead = max(onset - round(LEAD_S * SAMPLE_RATE), 0) if begins else 0
+            timings = place_words(words, onset / SAMPLE_RATE, lead / SAMPLE_RATE)
+        for begin in range(lead, len(sound), size):
+            yield Pcm(np.clip(sound[begin : begin + size], -1.0, 1.0)[:, None], timings)
+            timings = ()  # sent once
 
 
 def speak_parts(network: Kokoro, excitation: Excitation, cuts: Sequence[int]) -> Iterator[Floats]:
@@ -173,12 +206,16 @@ def plan_cuts(pauses: Sequence[tuple[int, int]], energy: Floats) -> list[int]:
     return cuts
 
 
-def load_voice(checkpoint: Path, device: torch.device) -> KokoroVoice:
+def load_voice(checkpoint: Path, device: torch.device) -> KokoroVoice | OnnxVoice:
     """The stage's factory.
 
     Raises:
         ConfigError: the configuration, the weights or a voice cannot be used.
     """
+    if has_onnx(checkpoint):
+        from cantata_models.kokoro.onnx_voice import load_onnx_voice
+
+        return load_onnx_voice(checkpoint, device)
     config = load_config(checkpoint)
     styles = load_styles(list_voices(checkpoint), config.max_phones, config.style)
     return KokoroVoice(load_network(checkpoint, config, device), styles, device)

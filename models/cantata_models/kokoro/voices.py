@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,6 +79,11 @@ def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
         raise ConfigError(
             f"{checkpoint / FOLDER}: no voices; it must have files such as {DEFAULT}.pt"
         )
+    return sort_voices(voices)
+
+
+def sort_voices(voices: Iterable[VoiceFile]) -> tuple[VoiceFile, ...]:
+    """The default one first, then English ones, each by name."""
     return tuple(
         sorted(voices, key=lambda one: (one.name != DEFAULT, not one.speaks_english, one.name))
     )
@@ -162,18 +167,35 @@ def _load_style(path: Path, rows: int, columns: int) -> torch.Tensor:
         styles = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
         raise ConfigError(f"{path}: not a readable pickle of a tensor: {error}") from error
+    return check_style(styles, str(path), rows, columns)
+
+
+def check_style(styles: object, where: str, rows: int, columns: int) -> torch.Tensor:
+    """One voice's styles, [rows, columns] float32, as they were read.
+
+    Args:
+        styles: should be a tensor, [at least rows, 1, columns].
+        where: it was read from.
+        rows, columns: number of phones at most, and numbers of a style.
+
+    Raises:
+        ConfigError: it is something else, or has numbers that are not finite.
+    """
+    import torch
+
     shape = list(styles.shape) if isinstance(styles, torch.Tensor) else type(styles).__name__
     if (
-        not isinstance(shape, list)
+        not isinstance(styles, torch.Tensor)
+        or not isinstance(shape, list)
         or len(shape) != 3
         or shape[0] < rows
         or shape[1:] != [1, columns]
     ):
         raise ConfigError(
-            f"{path}: a voice must be a tensor of [{rows}, 1, {columns}], a style for each number "
+            f"{where}: a voice must be a tensor of [{rows}, 1, {columns}], a style for each number "
             f"of phones; this is {shape}"
         )
     made: torch.Tensor = styles[:rows, 0].float()
     if not made.isfinite().all():
-        raise ConfigError(f"{path}: has numbers that are not finite")
+        raise ConfigError(f"{where}: has numbers that are not finite")
     return made

@@ -82,9 +82,9 @@ def test_letters_that_the_vocabulary_lacks_are_left_out(
     checkpoints: dict[CheckpointKey, Path],
 ) -> None:
     builder = load_builder(checkpoints[PLAIN])
-    vocabulary = dict(builder._config.vocabulary)
+    vocabulary = dict(builder._alphabet.vocabulary)
     del vocabulary["ˈ"]
-    object.__setattr__(builder._config, "vocabulary", vocabulary)
+    object.__setattr__(builder._alphabet, "vocabulary", vocabulary)
     text = "She paid twice."
     (piece,) = build(builder, text)
     assert said_words(text, piece) == [("She", "ʃˌi"), ("paid", "pAd"), ("twice", "twIs")]

@@ -36,7 +36,9 @@ STEP = 300
 
 @pytest.fixture(scope="module")
 def voice(checkpoints: dict[CheckpointKey, Path]) -> KokoroVoice:
-    return load_voice(checkpoints[PLAIN], torch.device("cpu"))
+    loaded = load_voice(checkpoints[PLAIN], torch.device("cpu"))
+    assert isinstance(loaded, KokoroVoice)
+    return loaded
 
 
 @pytest.fixture(scope="module")
