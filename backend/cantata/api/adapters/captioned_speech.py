@@ -27,7 +27,7 @@ from cantata.contract.service import SpokenWord
 
 router = APIRouter(tags=["kokoro-fastapi"], route_class=CheckedRoute, responses=ERRORS)
 
-_FOREIGN_MODELS = re.compile(r"kokoro[\w.-]*|tts-1(-hd)?", re.ASCII)
+_FOREIGN_MODELS = re.compile(r"kokoro[\w.-]*", re.ASCII)
 _FOREIGN_VOICES = re.compile(r"[a-z](?P<gender>[fm])_\w+(\([\d.]+\))?([+-].*)?", re.ASCII)
 """A voice of that server's own, or a mixture that begins with one."""
 _LINES = "application/x-ndjson"

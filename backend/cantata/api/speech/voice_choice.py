@@ -30,7 +30,7 @@ async def choose_model(
     context: ApiContext, name: str | None, voice: VoiceName | Sequence[VoiceName] | None
 ) -> ServedModel:
     """The model of this name. If a request names none that is served, the one that has its voice:
-    the default if it does, or if no other does.
+    the default if it does, if the voice is an uploaded one, or if no other does.
 
     Raises:
         NotReady: no model is served yet.
@@ -42,10 +42,10 @@ async def choose_model(
     if isinstance(voice, Sequence) and not isinstance(voice, str):
         return model
     wanted = voice_id(voice)
-    if _has(model, wanted) or await _uploaded(context, model, wanted) is not None:
+    able = [one for one in (model, *context.service.models.values()) if _has(one, wanted)]
+    if not able or able[0] is model or await _uploaded(context, model, wanted) is not None:
         return model
-    others = context.service.models.values()
-    return next((other for other in others if _has(other, wanted)), model)
+    return able[0]
 
 
 def _has(model: ServedModel, voice: str | None) -> bool:

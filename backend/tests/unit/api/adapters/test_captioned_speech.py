@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -73,6 +74,14 @@ async def test_voices(server: Server, http: httpx.AsyncClient, voice: str | None
     await captioned(http, voice=voice)
     (request,) = server.solo.counts.requests
     assert request.voice == own
+
+
+async def test_a_voice_of_its_gender(server: Server, http: httpx.AsyncClient) -> None:
+    clara, ben = server.solo.voices
+    server.solo.voices = (clara, replace(ben, gender="male"))
+    for voice, own in (("am_adam", "ben"), ("bf_emma", "clara")):
+        await captioned(http, voice=voice, model="tts-1")
+        assert server.solo.counts.requests[-1].voice == own
 
 
 @pytest.mark.parametrize(
