@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
-from cantata_layers.onnx_outputs import add_output
+from cantata_layers.onnx_outputs import add_output, find_values
 from cantata_models.hibari.inputs import VoiceInput
-from cantata_models.hibari.voices import VoiceFile, list_voices
+from cantata_models.hibari.voices import list_voices
 from cantata_models.hibari.waveform import SAMPLE_RATE, Floats, Spectra, synthesize
 
 FRAME_S = 0.025
@@ -27,7 +27,7 @@ HEAD_S = 0.1
 BLOCK = 40
 """Frames of 12.5 ms in one part of the sound."""
 DURATIONS = b"/Clip_output_0"
-"""The value inside the network that holds them, in all published voices."""
+"""Ends the name of the value inside the network that holds them."""
 
 
 class Network:
@@ -41,9 +41,13 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
+        model = file.read_bytes()
+        durations = next(find_values(model, DURATIONS), None)
+        if durations is None:
+            raise ConfigError(f"{file}: not a voice of hibari's (it has no durations)")
         try:
             self._session = onnxruntime.InferenceSession(
-                add_output(file.read_bytes(), DURATIONS), options, ["CPUExecutionProvider"]
+                add_output(model, durations), options, ["CPUExecutionProvider"]
             )
         except Exception as error:  # ONNX Runtime's errors have no common type
             raise ConfigError(f"{file}: not a voice of hibari's ({error})") from error
@@ -62,11 +66,6 @@ class HibariVoices:
     networks: dict[str, Network]
     sample_rate: int = SAMPLE_RATE
     channels: int = 1
-
-    @classmethod
-    def load(cls, voices: Sequence[VoiceFile]) -> HibariVoices:
-        """Open every voice's network."""
-        return cls({voice.name: Network(voice.file) for voice in voices})
 
     def synthesize(self, inputs: VoiceInput) -> Iterator[Pcm]:
         """Half a second at a time; the times of all words come with the first part."""
@@ -103,4 +102,4 @@ def load_voices(checkpoint: Path, device: torch.device) -> HibariVoices:
     """
     if device.type != "cpu":
         raise ConfigError(f"hibari runs on the CPU; its deployment says {device}")
-    return HibariVoices.load(list_voices(checkpoint))
+    return HibariVoices({voice.name: Network(voice.file) for voice in list_voices(checkpoint)})

@@ -26,8 +26,8 @@ SENTENCES = (
     "Could you tell me where the station is?",
     "We need a bigger box for all of these books.",
 )
-MAX_WER = 0.15
-"""pocketsphinx's own, over all sentences: 6 of 41 words. Found: 0.05."""
+MAX_WER = 0.2
+"""By pocketsphinx, over all 39 words: 7 of them. Found: 5."""
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,7 @@ def test_sentences_are_understood_and_sound_like_speech(url: str) -> None:
         assert waveform.faults(sound, 24_000, lossy=True) == []
         heard.append(transcribe((sound * 32767).astype(np.int16), 24_000))
     assert word_error_rate(SENTENCES, heard) <= MAX_WER, heard
+    assert word_error_rate(SENTENCES, [*heard[1:], heard[0]]) > 0.5, "any words would do"
 
 
 def test_the_command_finds_the_voice(tmp_path: Path) -> None:
