@@ -70,7 +70,7 @@ test-fast: $(VENV)/.dev ## Run only the unit tests (no processes, no weights, no
 
 fuzz: $(VENV)/.dev ## Search for texts that break the text frontends; every run tries others.
 	$(BIN)/python -m pytest models/cantata_models/solo/tests/text/test_properties.py \
-	  models/cantata_layers/tests/test_misaki_reader.py --hypothesis-profile=searching
+	  models/cantata_layers/tests/test_misaki_g2p.py --hypothesis-profile=searching
 
 test-clients: $(VENV)/.dev $(CLIENTS_VENV)/.installed ## Run unmodified third-party clients against the server.
 	scripts/browser-packages.sh $(BIN)/python

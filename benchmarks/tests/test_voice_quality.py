@@ -18,7 +18,7 @@ from cantata_bench.cli import app
 from cantata_bench.voice_quality import judges
 from cantata_bench.voice_quality.judges import RATE_HZ, Sound
 from cantata_bench.voice_quality.measures import (
-    Judged,
+    EvalResult,
     count_errors,
     measure_ending,
     prepare,
@@ -27,7 +27,7 @@ from cantata_bench.voice_quality.measures import (
 )
 from cantata_bench.voice_quality.run import make_table, read_sentences
 
-JUDGED = Judged("statement", 4.0, 3.0, 10, 1, "", 2.0, -2.0, 3.0)
+JUDGED = EvalResult("statement", 4.0, 3.0, 10, 1, "", 2.0, -2.0, 3.0)
 
 
 def hum(hertz: NDArray[np.float64]) -> Sound:

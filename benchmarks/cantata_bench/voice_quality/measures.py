@@ -32,7 +32,7 @@ SPELLINGS = {"grey": "gray", "colour": "color", "okay": "ok", "mister": "mr", "d
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class EvalSentence:
     """A sentence to be read."""
 
     kind: str
@@ -41,7 +41,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class EvalResult:
     """One sentence as a voice reads it."""
 
     kind: str
@@ -77,19 +77,21 @@ class VoiceFigures:
     median."""
 
 
-class Panel:
+class JudgePanel:
     """All judges, loaded once."""
 
     def __init__(self) -> None:
         self._mos, self._overall, self._whisper = DistillMos(), DnsMos(), Whisper()
 
-    def judge(self, sentence: Sentence, samples: NDArray[np.float32], rate_hz: int) -> Judged:
+    def judge(
+        self, sentence: EvalSentence, samples: NDArray[np.float32], rate_hz: int
+    ) -> EvalResult:
         """Judge mono sound; its level does not count."""
         sound = prepare(samples, rate_hz)
         heard = self._whisper.transcribe(sound)
         words, errors = count_errors(sentence.text, heard)
         pitch = track_pitch(sound)
-        return Judged(
+        return EvalResult(
             kind=sentence.kind,
             mos=self._mos.rate(sound),
             overall=self._overall.rate(sound),
@@ -102,7 +104,7 @@ class Panel:
         )
 
 
-def summarise(model: str, voice: str, judged: Sequence[Judged]) -> VoiceFigures:
+def summarise(model: str, voice: str, judged: Sequence[EvalResult]) -> VoiceFigures:
     """The means; there is at least one sentence."""
     return VoiceFigures(
         model=model,
@@ -116,7 +118,7 @@ def summarise(model: str, voice: str, judged: Sequence[Judged]) -> VoiceFigures:
     )
 
 
-def _mean_ending(judged: Sequence[Judged], kind: str) -> float:
+def _mean_ending(judged: Sequence[EvalResult], kind: str) -> float:
     endings = [one.ending for one in judged if one.kind == kind]
     return float(np.mean(endings)) if endings else 0.0
 

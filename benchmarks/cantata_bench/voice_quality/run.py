@@ -18,13 +18,19 @@ from cantata.contract.data.errors import ConfigError
 from cantata_bench.server import running_server
 from cantata_bench.tables import table
 from cantata_bench.voice_quality.judges import check_installed
-from cantata_bench.voice_quality.measures import Judged, Panel, Sentence, VoiceFigures, summarise
+from cantata_bench.voice_quality.measures import (
+    EvalResult,
+    EvalSentence,
+    JudgePanel,
+    VoiceFigures,
+    summarise,
+)
 
 _DEADLINE_S = 120.0
 """For one sentence, on a slow machine."""
 
 
-def read_sentences(file: Path | None) -> tuple[Sentence, ...]:
+def read_sentences(file: Path | None) -> tuple[EvalSentence, ...]:
     """A file of kinds and sentences; None: those of this package, which no voice here was trained
     on.
 
@@ -37,7 +43,7 @@ def read_sentences(file: Path | None) -> tuple[Sentence, ...]:
         kind, tab, text = line.partition("\t")
         if not tab or not text.strip():
             raise ConfigError(f"{source}, line {number}: no kind, tab and sentence")
-        made.append(Sentence(kind, text.strip()))
+        made.append(EvalSentence(kind, text.strip()))
     if not made:
         raise ConfigError(f"{source} has no sentences")
     return tuple(made)
@@ -46,7 +52,7 @@ def read_sentences(file: Path | None) -> tuple[Sentence, ...]:
 def judge_models(
     models: Sequence[str],
     voices: Sequence[str],
-    sentences: Sequence[Sentence],
+    sentences: Sequence[EvalSentence],
     folder: Path,
     tell: Callable[[str], None],
 ) -> list[VoiceFigures]:
@@ -64,7 +70,7 @@ def judge_models(
         RuntimeError: a server did not start.
     """
     check_installed()
-    panel, found = Panel(), list[VoiceFigures]()
+    panel, found = JudgePanel(), list[VoiceFigures]()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "judged.jsonl").open("w", encoding="utf-8") as results:
         for model in models:
@@ -72,7 +78,7 @@ def judge_models(
             log = folder / f"{name}.log"
             with running_server(log, options=["--model", model]) as server:
                 for voice in _list_voices(server.url, voices):
-                    judged = list[Judged]()
+                    judged = list[EvalResult]()
                     for number, sentence in enumerate(sentences):
                         samples, rate_hz = _read_aloud(server.url, voice, sentence.text)
                         place = folder / name / voice / f"{number:03d}.flac"

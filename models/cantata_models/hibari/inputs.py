@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class VoiceInput:
+class HibariInput:
     """One sentence, or a part of a very long one."""
 
     voice: str

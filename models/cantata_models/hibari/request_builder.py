@@ -13,12 +13,12 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata_layers.openai_voices import list_aliases
 from cantata_layers.speakable import can_be_spoken
-from cantata_models.hibari.inputs import VoiceInput
-from cantata_models.hibari.voices import VoiceFile, list_voices
+from cantata_models.hibari.inputs import HibariInput
+from cantata_models.hibari.voices import HibariVoiceFile, list_voices
 from cantata_models.hibari.waveform import SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from cantata_layers.misaki.reader import Sentence
+    from cantata_layers.misaki.g2p import PhonemizedSentence
 
 PACES = (0.5, 2.0)
 
@@ -30,7 +30,7 @@ class HibariRequestBuilder:
         languages=("en",), phones=True, paces=PACES, sample_rate=SAMPLE_RATE
     )
 
-    def __init__(self, files: Sequence[VoiceFile]) -> None:
+    def __init__(self, files: Sequence[HibariVoiceFile]) -> None:
         self._british = {file.name: file.british for file in files}
         self._voices = tuple(_describe(files, index) for index in range(len(files)))
 
@@ -51,9 +51,9 @@ class HibariRequestBuilder:
             InvalidRequest: only letters of other scripts, or a bad phone override.
         """
         # Not before there is a text: the package imports SciPy where it is installed.
-        from cantata_layers.misaki.reader import load_reader
+        from cantata_layers.misaki.g2p import load_g2p
 
-        sentences = load_reader(self._british[request.voice]).read(request.text)
+        sentences = load_g2p(self._british[request.voice]).read(request.text)
         if not sentences and can_be_spoken(request.text):
             raise InvalidRequest("nothing in the text can be read: hibari speaks English", "input")
         return tuple(
@@ -63,9 +63,9 @@ class HibariRequestBuilder:
 
 
 def _make_request(
-    request_id: str, sentence: Sentence, request: SpeechRequest, index: int
+    request_id: str, sentence: PhonemizedSentence, request: SpeechRequest, index: int
 ) -> PipelineRequest:
-    voice = VoiceInput(
+    voice = HibariInput(
         voice=request.voice,
         phones=np.array(sentence.phones, np.int64),
         words=np.array([(word.start, word.end) for word in sentence.words], np.int64),
@@ -77,7 +77,7 @@ def _make_request(
     return PipelineRequest(request_id, {"voice": voice}, words=spans)
 
 
-def _describe(files: Sequence[VoiceFile], index: int) -> Voice:
+def _describe(files: Sequence[HibariVoiceFile], index: int) -> Voice:
     file = files[index]
     aliases = list_aliases(index, len(files))
     kept = tuple(alias for alias in aliases if alias not in {one.name for one in files})

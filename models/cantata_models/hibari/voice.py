@@ -16,7 +16,7 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
 from cantata_layers.onnx_outputs import add_output, find_values
-from cantata_models.hibari.inputs import VoiceInput
+from cantata_models.hibari.inputs import HibariInput
 from cantata_models.hibari.voices import list_voices
 from cantata_models.hibari.waveform import SAMPLE_RATE, Floats, Spectra, synthesize
 
@@ -30,7 +30,7 @@ DURATIONS = b"/Clip_output_0"
 """Ends the name of the value inside the network that holds them."""
 
 
-class Network:
+class HibariNetwork:
     """One voice's network in ONNX Runtime, with the durations of phones as one more output.
 
     Raises:
@@ -52,7 +52,7 @@ class Network:
         except Exception as error:  # ONNX Runtime's errors have no common type
             raise ConfigError(f"{file}: not a voice of hibari's ({error})") from error
 
-    def predict(self, inputs: VoiceInput) -> tuple[Spectra, NDArray[np.float32]]:
+    def predict(self, inputs: HibariInput) -> tuple[Spectra, NDArray[np.float32]]:
         """The spectra of a sentence, and [T] durations of its phones in frames of `FRAME_S`."""
         feed = {"ids": inputs.phones[None], "speed": np.array([inputs.speed], np.float32)}
         *parts, durations = self._session.run(None, feed)
@@ -63,11 +63,11 @@ class Network:
 class HibariVoices:
     """Implements `contract.model.feed_forward.Synthesizer`: all voices of a checkpoint."""
 
-    networks: dict[str, Network]
+    networks: dict[str, HibariNetwork]
     sample_rate: int = SAMPLE_RATE
     channels: int = 1
 
-    def synthesize(self, inputs: VoiceInput) -> Iterator[Pcm]:
+    def synthesize(self, inputs: HibariInput) -> Iterator[Pcm]:
         """Half a second at a time; the times of all words come with the first part."""
         if inputs.voice not in self.networks:
             raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
@@ -102,4 +102,6 @@ def load_voices(checkpoint: Path, device: torch.device) -> HibariVoices:
     """
     if device.type != "cpu":
         raise ConfigError(f"hibari runs on the CPU; its deployment says {device}")
-    return HibariVoices({voice.name: Network(voice.file) for voice in list_voices(checkpoint)})
+    return HibariVoices(
+        {voice.name: HibariNetwork(voice.file) for voice in list_voices(checkpoint)}
+    )

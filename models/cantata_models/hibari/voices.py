@@ -17,7 +17,7 @@ PACKAGE = "hibari"
 
 
 @dataclass(frozen=True, slots=True)
-class VoiceFile:
+class HibariVoiceFile:
     """One voice, whole in an ONNX file."""
 
     name: str
@@ -61,7 +61,7 @@ def list_published() -> dict[str, dict[str, Any]]:
     return voices
 
 
-def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
+def list_voices(checkpoint: Path) -> tuple[HibariVoiceFile, ...]:
     """The published voices whose files are in a folder, the default one first.
 
     Of the package's own folder, also those that the package has downloaded earlier.
@@ -81,7 +81,7 @@ def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
         files = [folder / about["file"] for folder in folders]
         file = next((file for file in files if file.is_file()), None)
         if file is not None:
-            found.append(VoiceFile(name, file, about["british"], about["gender"]))
+            found.append(HibariVoiceFile(name, file, about["british"], about["gender"]))
     if not found:
         names = ", ".join(about["file"] for about in published.values())
         raise ConfigError(f"{checkpoint}: no voice of hibari's; it may have {names}")

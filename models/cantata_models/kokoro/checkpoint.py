@@ -18,7 +18,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_pickle
 from cantata_models.kokoro.config import KokoroConfig
 from cantata_models.kokoro.networks.adaptive import Moments
-from cantata_models.kokoro.networks.sound_side import SKIPPED, WIDTH, Decoder
+from cantata_models.kokoro.networks.sound_side import SKIPPED, WIDTH, KokoroDecoder
 from cantata_models.kokoro.networks.text_side import PhoneBert, ProsodyPredictor, TextEncoder
 
 PUBLISHED_FILES = ("kokoro-v1_0.pth", "kokoro-v1_1-zh.pth")
@@ -78,7 +78,7 @@ class Kokoro(nn.Module):
         self.bert_encoder = nn.Linear(config.bert.hidden, config.hidden)
         self.predictor = ProsodyPredictor(config)
         self.text_encoder = TextEncoder(config)
-        self.decoder = Decoder(config, width, skipped)
+        self.decoder = KokoroDecoder(config, width, skipped)
 
     @torch.inference_mode()
     def predict(self, phones: torch.Tensor, style: torch.Tensor, speed: float) -> Prosody:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.kokoro.voices import VoiceFile, check_style, sort_voices
+from cantata_models.kokoro.voices import KokoroVoiceFile, check_style, sort_voices
 
 if TYPE_CHECKING:
     import torch
@@ -77,7 +77,7 @@ def takes_whole_speeds(network: Path) -> bool:
         return _WHOLE_SPEED.search(content) is not None
 
 
-def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
+def list_voices(checkpoint: Path) -> tuple[KokoroVoiceFile, ...]:
     """Every style in the file, in the order of the torch form.
 
     Raises:
@@ -85,7 +85,7 @@ def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
     """
     file = find_styles(checkpoint)
     with _open(file) as archive:
-        voices = [VoiceFile(name, file) for name in archive.files]
+        voices = [KokoroVoiceFile(name, file) for name in archive.files]
     return sort_voices(voices)
 
 

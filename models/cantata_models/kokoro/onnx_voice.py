@@ -20,7 +20,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.misaki.timing import time_words
 from cantata_layers.onnx_outputs import add_output, find_values
 from cantata_models.kokoro.config import SAMPLE_RATE
-from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.onnx_files import MAX_PHONES, STYLE, find_network, load_styles
 from cantata_models.kokoro.voice import Floats, mix_styles, send
 
@@ -44,7 +44,7 @@ _TYPES: Mapping[str, type[np.generic]] = {
 }
 
 
-class Network:
+class OnnxNetwork:
     """The network in ONNX Runtime, with the durations of phones if they can be had.
 
     Args:
@@ -111,13 +111,13 @@ class Network:
 class OnnxVoice:
     """Implements `contract.model.feed_forward.Synthesizer`: all voices of a folder."""
 
-    network: Network
+    network: OnnxNetwork
     styles: Mapping[str, torch.Tensor]
     """[R, 2 S] of each voice: row n is for n + 1 phones."""
     sample_rate: int = SAMPLE_RATE
     channels: int = 1
 
-    def synthesize(self, inputs: VoiceInput) -> Iterator[Pcm]:
+    def synthesize(self, inputs: KokoroInput) -> Iterator[Pcm]:
         """A third of a second at a time; the times of all words come with the first part.
 
         Raises:
@@ -139,7 +139,7 @@ def load_onnx_voice(checkpoint: Path, device: torch.device) -> OnnxVoice:
     if device.type != "cpu":
         raise ConfigError(f"Kokoro's ONNX form runs on the CPU; its deployment says {device}")
     styles = load_styles(checkpoint)
-    return OnnxVoice(Network(find_network(checkpoint)), styles)
+    return OnnxVoice(OnnxNetwork(find_network(checkpoint)), styles)
 
 
 def _open(model: bytes) -> Any:

@@ -14,19 +14,19 @@ from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSp
 from cantata_layers.speakable import can_be_spoken
 from cantata_models.kokoro import onnx_files
 from cantata_models.kokoro.config import Alphabet, load_config
-from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.voices import (
     BRITISH,
     LANGUAGES,
-    VoiceFile,
+    KokoroVoiceFile,
     list_voices,
     name_aliases,
     parse_blend,
 )
 
 try:
+    from cantata_layers.misaki.g2p import PhonemizedSentence, PhonemizedWord, load_g2p
     from cantata_layers.misaki.phones import PHONE_MARKUP, vocabulary
-    from cantata_layers.misaki.reader import Sentence, SpokenWord, load_reader
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "hibari":
         raise
@@ -48,7 +48,7 @@ _ENDS = ".!?…"
 class _Speaker:
     """Who speaks a request."""
 
-    first: VoiceFile
+    first: KokoroVoiceFile
     """Whose language it is."""
     shares: Mapping[str, float]
 
@@ -65,7 +65,7 @@ class KokoroRequestBuilder:
     def __init__(
         self,
         alphabet: Alphabet,
-        files: Sequence[VoiceFile],
+        files: Sequence[KokoroVoiceFile],
         capabilities: Capabilities = CAPABILITIES,
     ) -> None:
         self.capabilities = capabilities
@@ -79,7 +79,7 @@ class KokoroRequestBuilder:
         self._letters = {number: letter for letter, number in vocabulary().items()}
         for file in files:
             if file.speaks_english:
-                load_reader(file.language == BRITISH)
+                load_g2p(file.language == BRITISH)
 
     @property
     def voices(self) -> tuple[Voice, ...]:
@@ -113,17 +113,17 @@ class KokoroRequestBuilder:
             shares = parse_blend(request.voice, self._files)
         return _Speaker(self._files[next(iter(shares))], shares)
 
-    def _read(self, text: str, voice: VoiceFile) -> Sequence[Sentence]:
+    def _read(self, text: str, voice: KokoroVoiceFile) -> Sequence[PhonemizedSentence]:
         """Sentences in the checkpoint's own vocabulary."""
         if not voice.speaks_english:
             return read_phones_alone(text, voice, self._alphabet, self._files.values())
-        sentences = load_reader(voice.language == BRITISH).read(text)
+        sentences = load_g2p(voice.language == BRITISH).read(text)
         if not sentences and can_be_spoken(text):
             raise InvalidRequest("nothing in the text can be read: Kokoro reads English", "input")
         translated = [self._translate(sentence) for sentence in sentences]
         return [sentence for sentence in translated if len(sentence.phones) > 2]
 
-    def _translate(self, sentence: Sentence) -> Sentence:
+    def _translate(self, sentence: PhonemizedSentence) -> PhonemizedSentence:
         """The reader's ids to the checkpoint's; letters that its vocabulary lacks are left out."""
         ids = [
             self._alphabet.vocabulary.get(self._letters[phone]) for phone in sentence.phones[1:-1]
@@ -131,16 +131,17 @@ class KokoroRequestBuilder:
         # The place of each phone, and of the padding behind the last, among those that stay.
         places = np.cumsum([0, 1, *(number is not None for number in ids)]).tolist()
         words = tuple(
-            SpokenWord(word.span, places[word.start], places[word.end]) for word in sentence.words
+            PhonemizedWord(word.span, places[word.start], places[word.end])
+            for word in sentence.words
         )
-        return Sentence(
+        return PhonemizedSentence(
             (PADDING, *(number for number in ids if number is not None), PADDING), words
         )
 
 
 def read_phones_alone(
-    text: str, voice: VoiceFile, alphabet: Alphabet, voices: Iterable[VoiceFile]
-) -> Sequence[Sentence]:
+    text: str, voice: KokoroVoiceFile, alphabet: Alphabet, voices: Iterable[KokoroVoiceFile]
+) -> Sequence[PhonemizedSentence]:
     """The sentences of a text of phones in double brackets and marks, such as `[[ola]], [[mundo]]!`
 
     Args:
@@ -160,23 +161,23 @@ def read_phones_alone(
             f"({english})",
             "input",
         )
-    sentences = list[Sentence]()
-    phones, words = list[int](), list[SpokenWord]()
+    sentences = list[PhonemizedSentence]()
+    phones, words = list[int](), list[PhonemizedWord]()
     matches = list(PHONE_MARKUP.finditer(text))
     ends = [match.start() for match in matches[1:]] + [len(text)]
     space = [alphabet.vocabulary[" "]] if " " in alphabet.vocabulary else []
     for match, end in zip(matches, ends, strict=False):
         said, marks = _spell(match[1], alphabet), _read_marks(text[match.end() : end], alphabet)
         if words and len(phones) + len(said) + MAX_MARKS >= alphabet.max_phones:
-            sentences.append(Sentence((PADDING, *phones, PADDING), tuple(words)))
+            sentences.append(PhonemizedSentence((PADDING, *phones, PADDING), tuple(words)))
             phones, words = [], []
         if words:
             phones += space
         begin = len(phones) + 1
-        words.append(SpokenWord(TextSpan(match.start(), match.end()), begin, begin + len(said)))
+        words.append(PhonemizedWord(TextSpan(match.start(), match.end()), begin, begin + len(said)))
         phones += [*said, *marks]
         if end == len(text) or any(mark in text[match.end() : end] for mark in _ENDS):
-            sentences.append(Sentence((PADDING, *phones, PADDING), tuple(words)))
+            sentences.append(PhonemizedSentence((PADDING, *phones, PADDING), tuple(words)))
             phones, words = [], []
     return sentences
 
@@ -205,9 +206,13 @@ def _read_marks(text: str, alphabet: Alphabet) -> list[int]:
 
 
 def _make_request(
-    request_id: str, sentence: Sentence, speaker: _Speaker, request: SpeechRequest, index: int
+    request_id: str,
+    sentence: PhonemizedSentence,
+    speaker: _Speaker,
+    request: SpeechRequest,
+    index: int,
 ) -> PipelineRequest:
-    voice = VoiceInput(
+    voice = KokoroInput(
         voices=tuple(speaker.shares),
         weights=tuple(speaker.shares.values()),
         phones=np.array(sentence.phones, np.int64),

@@ -24,7 +24,7 @@ from cantata.contract.data.errors import RequestFailed
 from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
 from cantata_models.kokoro.checkpoint import Excitation, Kokoro, load_network
 from cantata_models.kokoro.config import PITCHES_PER_FRAME, SAMPLE_RATE, load_config
-from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.networks.adaptive import Moments
 from cantata_models.kokoro.networks.source import draw_noise
 from cantata_models.kokoro.onnx_files import has_onnx
@@ -61,7 +61,7 @@ class KokoroVoice:
     sample_rate: int = SAMPLE_RATE
     channels: int = 1
 
-    def synthesize(self, inputs: VoiceInput) -> Iterator[Pcm]:
+    def synthesize(self, inputs: KokoroInput) -> Iterator[Pcm]:
         """A third of a second at a time; the times of all words come with the first part.
 
         Raises:
@@ -80,7 +80,7 @@ class KokoroVoice:
         words = time_words(inputs.words, durations, config.samples_per_frame / SAMPLE_RATE)
         yield from send(speak_parts(self.network, excitation, cuts), words, inputs.begins)
 
-    def mix_style(self, inputs: VoiceInput) -> torch.Tensor:
+    def mix_style(self, inputs: KokoroInput) -> torch.Tensor:
         """[1, 2 S]: the mean of the voices' styles for a sentence of this length, by weight.
 
         Raises:
@@ -90,7 +90,7 @@ class KokoroVoice:
 
 
 def mix_styles(
-    styles: Mapping[str, torch.Tensor], inputs: VoiceInput, max_phones: int
+    styles: Mapping[str, torch.Tensor], inputs: KokoroInput, max_phones: int
 ) -> torch.Tensor:
     """[2 S]: the mean of the voices' styles for a sentence of this length, by weight.
 

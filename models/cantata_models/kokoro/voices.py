@@ -38,7 +38,7 @@ _PART = re.compile(r"\s*([^\s()+]+)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class VoiceFile:
+class KokoroVoiceFile:
     """One voice."""
 
     name: str
@@ -68,13 +68,13 @@ class VoiceFile:
         return ", ".join(filter(None, (LANGUAGES[self.language], self.gender)))
 
 
-def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
+def list_voices(checkpoint: Path) -> tuple[KokoroVoiceFile, ...]:
     """Every `voices/*.pt`: the default one first, then English ones, each by name.
 
     Raises:
         ConfigError: there is none.
     """
-    voices = [VoiceFile(path.stem, path) for path in (checkpoint / FOLDER).glob("*.pt")]
+    voices = [KokoroVoiceFile(path.stem, path) for path in (checkpoint / FOLDER).glob("*.pt")]
     if not voices:
         raise ConfigError(
             f"{checkpoint / FOLDER}: no voices; it must have files such as {DEFAULT}.pt"
@@ -82,14 +82,14 @@ def list_voices(checkpoint: Path) -> tuple[VoiceFile, ...]:
     return sort_voices(voices)
 
 
-def sort_voices(voices: Iterable[VoiceFile]) -> tuple[VoiceFile, ...]:
+def sort_voices(voices: Iterable[KokoroVoiceFile]) -> tuple[KokoroVoiceFile, ...]:
     """The default one first, then English ones, each by name."""
     return tuple(
         sorted(voices, key=lambda one: (one.name != DEFAULT, not one.speaks_english, one.name))
     )
 
 
-def name_aliases(voices: Sequence[VoiceFile]) -> Mapping[str, tuple[str, ...]]:
+def name_aliases(voices: Sequence[KokoroVoiceFile]) -> Mapping[str, tuple[str, ...]]:
     """OpenAI's names for each voice: a voice that is called so gets it, the rest go to the English
     voices in turn."""
     english = [voice.name for voice in voices if voice.speaks_english] or [voices[0].name]
@@ -144,7 +144,7 @@ def _read_weight(name: str, written: str | None) -> float:
 
 
 def load_styles(
-    voices: Sequence[VoiceFile], max_phones: int, style: int
+    voices: Sequence[KokoroVoiceFile], max_phones: int, style: int
 ) -> Mapping[str, torch.Tensor]:
     """Every voice's styles, [max_phones, 2 * style] float32: one for each number of phones.
 

@@ -17,7 +17,7 @@ from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFai
 from cantata.contract.data.request import SpeechRequest
 from cantata.pipeline.plan import plan_services
 from cantata.pipeline.service import create_service
-from cantata_models.hibari.inputs import VoiceInput
+from cantata_models.hibari.inputs import HibariInput
 from cantata_models.hibari.request_builder import HibariRequestBuilder, load_builder
 from cantata_models.hibari.voice import HibariVoices, load_voices
 from cantata_models.hibari.voices import find_downloads, find_package_files, list_voices
@@ -44,10 +44,10 @@ def voices(package: Path) -> HibariVoices:
     return load_voices(package, CPU)
 
 
-def inputs_of(builder: HibariRequestBuilder, request: SpeechRequest) -> VoiceInput:
+def inputs_of(builder: HibariRequestBuilder, request: SpeechRequest) -> HibariInput:
     (piece,) = builder.build("r", request)
     found = piece.inputs["voice"]
-    assert isinstance(found, VoiceInput)
+    assert isinstance(found, HibariInput)
     return found
 
 

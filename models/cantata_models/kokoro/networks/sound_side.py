@@ -25,7 +25,7 @@ SOURCE_DILATIONS = (1, 3, 5)
 SOURCE_KERNEL, LAST_SOURCE_KERNEL = 7, 11
 
 
-class Decoder(nn.Module):
+class KokoroDecoder(nn.Module):
     """Features, pitch and energy -> what the generator makes sound of."""
 
     def __init__(self, config: KokoroConfig, width: int = WIDTH, skipped: int = SKIPPED) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.tests.parity.scenarios import Scenario, make_noise, settle_phases
 from cantata_models.kokoro.tests.parity.write_goldens import GOLDENS, PCM_STRIDE
 
@@ -51,10 +51,10 @@ class Spoken:
     samples: NDArray[np.float32]
 
 
-def make_input(scenario: Scenario, vocabulary: Mapping[str, int]) -> VoiceInput:
+def make_input(scenario: Scenario, vocabulary: Mapping[str, int]) -> KokoroInput:
     """The stage's input of a scenario, without words."""
     phones = [0, *(vocabulary[letter] for letter in scenario.phones), 0]
-    return VoiceInput(
+    return KokoroInput(
         voices=tuple(scenario.voices),
         weights=tuple(scenario.voices.values()),
         phones=np.array(phones, np.int64),

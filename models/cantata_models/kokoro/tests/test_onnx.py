@@ -17,7 +17,7 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
 from cantata.contract.data.request import SpeechRequest
 from cantata.pipeline.plan import plan_services
-from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.onnx_voice import OnnxVoice
 from cantata_models.kokoro.request_builder import load_builder
 from cantata_models.kokoro.tests.onnx_writer import (
@@ -50,7 +50,7 @@ def voice(folder: Path) -> OnnxVoice:
 
 
 @pytest.fixture(scope="module")
-def given(folder: Path) -> VoiceInput:
+def given(folder: Path) -> KokoroInput:
     return build(folder, TEXT)
 
 
@@ -60,10 +60,10 @@ def load(folder: Path) -> OnnxVoice:
     return loaded
 
 
-def build(folder: Path, text: str, voice: str = "af_heart", speed: float = 1.0) -> VoiceInput:
+def build(folder: Path, text: str, voice: str = "af_heart", speed: float = 1.0) -> KokoroInput:
     (piece,) = load_builder(folder).build("r", SpeechRequest(text, voice, speed))
     found = piece.inputs["voice"]
-    assert isinstance(found, VoiceInput)
+    assert isinstance(found, KokoroInput)
     return found
 
 
@@ -71,13 +71,13 @@ def joined(parts: list[Pcm]) -> np.ndarray:
     return np.concatenate([part.samples[:, 0] for part in parts])
 
 
-def frames_of(inputs: VoiceInput, speed: float = 1.0) -> np.ndarray:
+def frames_of(inputs: KokoroInput, speed: float = 1.0) -> np.ndarray:
     """As the network of the tests makes them."""
     ids = inputs.phones.astype(np.float32) * np.float32(0.1) / np.float32(speed)
     return np.maximum(np.round(ids), 1)
 
 
-def tone(inputs: VoiceInput, style: np.ndarray) -> np.ndarray:
+def tone(inputs: KokoroInput, style: np.ndarray) -> np.ndarray:
     """The sound that the network of the tests makes."""
     places = np.arange(int(frames_of(inputs).sum()) * FRAME)
     return np.where(places < SILENCE, 0, np.sin(places * STEP) * style.mean())
@@ -99,7 +99,7 @@ def test_voices_and_languages_are_the_torch_form_s(folder: Path) -> None:
         build(folder, "Hola.", "ef_dora")
 
 
-def test_a_sentence_is_the_network_s_sound_in_parts(voice: OnnxVoice, given: VoiceInput) -> None:
+def test_a_sentence_is_the_network_s_sound_in_parts(voice: OnnxVoice, given: KokoroInput) -> None:
     parts = list(voice.synthesize(replace(given, begins=False)))
     style = draw_styles()["af_heart"][len(given.phones) - 3]
     np.testing.assert_allclose(joined(parts), tone(given, style), atol=0.02)
@@ -115,7 +115,7 @@ def test_a_mixture_is_between_its_voices(folder: Path, voice: OnnxVoice) -> None
     np.testing.assert_allclose(joined(list(voice.synthesize(mixed))), expected, atol=0.02)
 
 
-def test_words_have_the_times_of_their_phones(voice: OnnxVoice, given: VoiceInput) -> None:
+def test_words_have_the_times_of_their_phones(voice: OnnxVoice, given: KokoroInput) -> None:
     first, *rest = voice.synthesize(given)
     assert not any(part.words for part in rest)
     lead = SILENCE / RATE - 0.05
@@ -141,7 +141,7 @@ def test_words_have_the_times_of_their_phones(voice: OnnxVoice, given: VoiceInpu
     ],
     ids=str,
 )
-def test_other_exports(tmp_path: Path, given: VoiceInput, export: Export, are_timed: bool) -> None:
+def test_other_exports(tmp_path: Path, given: KokoroInput, export: Export, are_timed: bool) -> None:
     parts = list(load(write_folder(tmp_path, export)).synthesize(given))
     assert bool(parts[0].words) == are_timed
     assert np.abs(joined(parts)).max() > 0.3
@@ -160,7 +160,7 @@ def test_a_network_that_takes_whole_speeds_leaves_others_to_the_server(tmp_path:
     assert list(load(folder).synthesize(build(folder, TEXT)))
 
 
-def test_what_the_stage_cannot_speak(voice: OnnxVoice, given: VoiceInput) -> None:
+def test_what_the_stage_cannot_speak(voice: OnnxVoice, given: KokoroInput) -> None:
     with pytest.raises(RequestFailed, match="nobody"):
         list(voice.synthesize(replace(given, voices=("nobody",))))
     with pytest.raises(RequestFailed, match="511 phones; it may have 1 to 510"):

@@ -12,7 +12,7 @@ import pytest
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
-from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.random_checkpoint import TINY
 from cantata_models.kokoro.request_builder import KokoroRequestBuilder, load_builder
 from cantata_models.kokoro.tests.parity.scenarios import PLAIN, CheckpointKey
@@ -36,9 +36,9 @@ def build(
     return builder.build("r", SpeechRequest(text, voice, **fields))
 
 
-def inputs(piece: PipelineRequest) -> VoiceInput:
+def inputs(piece: PipelineRequest) -> KokoroInput:
     found = piece.inputs["voice"]
-    assert isinstance(found, VoiceInput)
+    assert isinstance(found, KokoroInput)
     return found
 
 

@@ -14,7 +14,7 @@ import torch
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import RequestFailed
 from cantata_models.kokoro.checkpoint import Excitation
-from cantata_models.kokoro.inputs import VoiceInput
+from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.networks.adaptive import Moments
 from cantata_models.kokoro.networks.source import draw_noise
 from cantata_models.kokoro.tests.network_driver import make_input
@@ -42,7 +42,7 @@ def voice(checkpoints: dict[CheckpointKey, Path]) -> KokoroVoice:
 
 
 @pytest.fixture(scope="module")
-def given(voice: KokoroVoice) -> VoiceInput:
+def given(voice: KokoroVoice) -> KokoroInput:
     """A sentence of three clauses; its words are between the spaces."""
     made = make_input(Scenario("", CLAUSES), voice.network.config.vocabulary)
     words, begin = list[tuple[int, int]](), 1
@@ -53,7 +53,7 @@ def given(voice: KokoroVoice) -> VoiceInput:
 
 
 @pytest.fixture(scope="module")
-def excitation(voice: KokoroVoice, given: VoiceInput) -> Excitation:
+def excitation(voice: KokoroVoice, given: KokoroInput) -> Excitation:
     style = voice.mix_style(given)
     prosody = voice.network.predict(torch.from_numpy(given.phones), style, 1.0)
     noise = draw_noise(given.seed, prosody.pitch.shape[1] * STEP)
@@ -64,7 +64,7 @@ def joined(parts: list[Pcm]) -> np.ndarray:
     return np.concatenate([part.samples[:, 0] for part in parts])
 
 
-def test_a_clause_alone_is_the_whole_decode(voice: KokoroVoice, given: VoiceInput) -> None:
+def test_a_clause_alone_is_the_whole_decode(voice: KokoroVoice, given: KokoroInput) -> None:
     alone = replace(given, phones=np.append(given.phones[:20], 0), words=given.words[:2])
     parts = list(voice.synthesize(alone))
     style = voice.mix_style(alone)
@@ -126,7 +126,7 @@ def test_a_part_fades_into_the_next(voice: KokoroVoice, excitation: Excitation) 
     assert at_seam.max() <= 1.5 * np.quantile(steps, 0.999)
 
 
-def test_pauses_and_cuts(voice: KokoroVoice, given: VoiceInput) -> None:
+def test_pauses_and_cuts(voice: KokoroVoice, given: KokoroInput) -> None:
     durations = np.full(len(given.phones), 10, np.int64)
     pauses = find_pauses(given.phones, durations, voice.network.config.vocabulary)
     comma, semicolon = CLAUSES.index(",") + 1, CLAUSES.index(";") + 1
@@ -140,7 +140,7 @@ def test_pauses_and_cuts(voice: KokoroVoice, given: VoiceInput) -> None:
     assert plan_cuts([(len(energy) - 60, len(energy) - 40)], energy) == [], "too near to the end"
 
 
-def test_words_have_the_times_of_their_phones(voice: KokoroVoice, given: VoiceInput) -> None:
+def test_words_have_the_times_of_their_phones(voice: KokoroVoice, given: KokoroInput) -> None:
     first, *rest = voice.synthesize(given)
     assert not any(part.words for part in rest)
     prosody = voice.network.predict(
@@ -158,7 +158,7 @@ def test_words_have_the_times_of_their_phones(voice: KokoroVoice, given: VoiceIn
 
 
 def test_a_text_begins_without_the_silence_before_it(
-    voice: KokoroVoice, given: VoiceInput, monkeypatch: pytest.MonkeyPatch
+    voice: KokoroVoice, given: KokoroInput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As published weights make it; random ones are never silent."""
     made = np.concatenate([np.full(6000, 1e-4), np.full(24_000, 0.5)]).astype(np.float32)
@@ -172,7 +172,7 @@ def test_a_text_begins_without_the_silence_before_it(
     np.testing.assert_allclose([(w.start_s, w.end_s) for w in begins[0].words], moved)
 
 
-def test_speed_is_the_voice_s_own(voice: KokoroVoice, given: VoiceInput) -> None:
+def test_speed_is_the_voice_s_own(voice: KokoroVoice, given: KokoroInput) -> None:
     lengths = [
         len(joined(list(voice.synthesize(replace(given, speed=speed))))) for speed in (0.5, 1, 2)
     ]
@@ -181,7 +181,7 @@ def test_speed_is_the_voice_s_own(voice: KokoroVoice, given: VoiceInput) -> None
 
 
 def test_a_seed_gives_its_samples_alone_and_in_company(
-    voice: KokoroVoice, given: VoiceInput
+    voice: KokoroVoice, given: KokoroInput
 ) -> None:
     alone = joined(list(voice.synthesize(given)))
     other = replace(given, seed=8, voices=("bf_emma",))
@@ -192,7 +192,7 @@ def test_a_seed_gives_its_samples_alone_and_in_company(
     assert not np.array_equal(again, alone)
 
 
-def test_a_mixture_is_between_its_voices(voice: KokoroVoice, given: VoiceInput) -> None:
+def test_a_mixture_is_between_its_voices(voice: KokoroVoice, given: KokoroInput) -> None:
     one, other = (
         voice.mix_style(replace(given, voices=(name,))) for name in ("af_heart", "am_adam")
     )
@@ -200,7 +200,7 @@ def test_a_mixture_is_between_its_voices(voice: KokoroVoice, given: VoiceInput) 
     torch.testing.assert_close(mixed, 0.75 * one + 0.25 * other)
 
 
-def test_what_the_stage_cannot_speak(voice: KokoroVoice, given: VoiceInput) -> None:
+def test_what_the_stage_cannot_speak(voice: KokoroVoice, given: KokoroInput) -> None:
     with pytest.raises(RequestFailed, match="nobody"):
         list(voice.synthesize(replace(given, voices=("nobody",))))
     for count in (0, 511):
@@ -209,6 +209,6 @@ def test_what_the_stage_cannot_speak(voice: KokoroVoice, given: VoiceInput) -> N
             list(voice.synthesize(replace(given, phones=phones)))
 
 
-def test_one_phone_is_spoken(voice: KokoroVoice, given: VoiceInput) -> None:
+def test_one_phone_is_spoken(voice: KokoroVoice, given: KokoroInput) -> None:
     short = replace(given, phones=given.phones[[0, 1, -1]], words=given.words[:0])
     assert len(joined(list(voice.synthesize(short)))) > 0

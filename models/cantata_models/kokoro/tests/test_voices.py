@@ -9,7 +9,7 @@ import torch
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata_models.kokoro.voices import (
-    VoiceFile,
+    KokoroVoiceFile,
     list_voices,
     load_styles,
     name_aliases,
@@ -19,8 +19,8 @@ from cantata_models.kokoro.voices import (
 NAMES = ("af_bella", "af_sky", "bm_lewis")
 
 
-def voice(name: str) -> VoiceFile:
-    return VoiceFile(name, Path(f"{name}.pt"))
+def voice(name: str) -> KokoroVoiceFile:
+    return KokoroVoiceFile(name, Path(f"{name}.pt"))
 
 
 def test_what_a_name_tells() -> None:
@@ -109,12 +109,12 @@ def test_a_bad_file_is_refused(tmp_path: Path, content: object, message: str) ->
     else:
         torch.save(content, path)
     with pytest.raises(ConfigError, match=message) as refusal:
-        load_styles([VoiceFile("af_bella", path)], max_phones=10, style=4)
+        load_styles([KokoroVoiceFile("af_bella", path)], max_phones=10, style=4)
     assert "af_bella.pt" in str(refusal.value)
 
 
 def test_more_rows_than_phones_are_fine(tmp_path: Path) -> None:
     path = tmp_path / "af_bella.pt"
     torch.save(torch.arange(88.0).reshape(11, 1, 8).half(), path)
-    styles = load_styles([VoiceFile("af_bella", path)], max_phones=10, style=4)["af_bella"]
+    styles = load_styles([KokoroVoiceFile("af_bella", path)], max_phones=10, style=4)["af_bella"]
     assert (styles.shape, styles.dtype) == ((10, 8), torch.float32)

@@ -39,7 +39,7 @@ _PAD = 0
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenWord:
+class PhonemizedWord:
     """A word and its sound."""
 
     span: TextSpan
@@ -51,12 +51,12 @@ class SpokenWord:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class PhonemizedSentence:
     """What the network reads at once."""
 
     phones: tuple[int, ...]
     """[T] ids, with the padding at both ends."""
-    words: tuple[SpokenWord, ...]
+    words: tuple[PhonemizedWord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class _Unit:
     ends_clause: bool
 
 
-class Reader:
+class EnglishG2P:
     """One accent's text front end. Loading takes half a second.
 
     Args:
@@ -80,13 +80,13 @@ class Reader:
         self._british = british
         self._g2p = G2P(british=british)
 
-    def read(self, text: str) -> tuple[Sentence, ...]:
+    def read(self, text: str) -> tuple[PhonemizedSentence, ...]:
         """The sentences of a text; none if nothing in it has a sound.
 
         Raises:
             InvalidRequest: a phone override with a letter that is no phone.
         """
-        made: list[Sentence] = []
+        made: list[PhonemizedSentence] = []
         for span in _split_sentences(text):
             units = list(self._read_units(text, span))
             made += [_join(part) for part in _cut(units) if any(unit.is_word for unit in part)]
@@ -130,9 +130,9 @@ class Reader:
 
 
 @cache
-def load_reader(british: bool) -> Reader:
+def load_g2p(british: bool) -> EnglishG2P:
     """The front end of an accent, loaded once."""
-    return Reader(british)
+    return EnglishG2P(british)
 
 
 class _Places:
@@ -232,14 +232,14 @@ def _pieces_of(phones: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         yield phones[begin : begin + MAX_PHONEMES]
 
 
-def _join(units: list[_Unit]) -> Sentence:
-    phones, words = [_PAD], list[SpokenWord]()
+def _join(units: list[_Unit]) -> PhonemizedSentence:
+    phones, words = [_PAD], list[PhonemizedWord]()
     space = vocabulary()[" "]
     for unit in units:
         if unit.is_word:
             heard = len(unit.phones) - (unit.phones[-1] == space)
-            words.append(SpokenWord(unit.span, len(phones), len(phones) + heard))
+            words.append(PhonemizedWord(unit.span, len(phones), len(phones) + heard))
         phones += unit.phones
     while phones[-1] == space:
         phones.pop()
-    return Sentence((*phones, _PAD), tuple(words))
+    return PhonemizedSentence((*phones, _PAD), tuple(words))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.misaki.g2p import EnglishG2P, PhonemizedSentence, load_g2p
 from cantata_layers.misaki.phones import read_phones, vocabulary
-from cantata_layers.misaki.reader import Reader, Sentence, load_reader
 
 LETTERS = {number: letter for letter, number in vocabulary().items()}
 ORDINARY = (
@@ -26,16 +26,16 @@ ORDINARY = (
 
 
 @pytest.fixture(scope="module")
-def reader() -> Reader:
-    return load_reader(british=False)
+def reader() -> EnglishG2P:
+    return load_g2p(british=False)
 
 
-def spelled(sentence: Sentence) -> str:
+def spelled(sentence: PhonemizedSentence) -> str:
     assert sentence.phones[0] == sentence.phones[-1] == 0
     return "".join(LETTERS[number] for number in sentence.phones[1:-1])
 
 
-def said_words(text: str, sentences: tuple[Sentence, ...]) -> list[tuple[str, str]]:
+def said_words(text: str, sentences: tuple[PhonemizedSentence, ...]) -> list[tuple[str, str]]:
     """Each word as it is written and as it is said."""
     return [
         (
@@ -50,12 +50,12 @@ def said_words(text: str, sentences: tuple[Sentence, ...]) -> list[tuple[str, st
 @pytest.mark.parametrize("british", [False, True])
 @pytest.mark.parametrize("text", ORDINARY)
 def test_phones_are_the_packages(text: str, british: bool) -> None:
-    front = Hibari(g2p=load_reader(british)._g2p)
+    front = Hibari(g2p=load_g2p(british)._g2p)
     expected = [front.ids(phonemes) for phonemes in front.phonemize(text)]
-    assert [list(one.phones) for one in load_reader(british).read(text)] == expected
+    assert [list(one.phones) for one in load_g2p(british).read(text)] == expected
 
 
-def test_words_have_their_places(reader: Reader) -> None:
+def test_words_have_their_places(reader: EnglishG2P) -> None:
     text = "Dr. Smith paid $12, twice."
     assert said_words(text, reader.read(text)) == [
         ("Dr", "dˈɑktəɹ"),
@@ -66,13 +66,13 @@ def test_words_have_their_places(reader: Reader) -> None:
     ]
 
 
-def test_marks_around_a_word_are_not_its_place(reader: Reader) -> None:
+def test_marks_around_a_word_are_not_its_place(reader: EnglishG2P) -> None:
     text = "'Hello,' (she) said, \"isn't it?\""
     written = [written for written, _ in said_words(text, reader.read(text))]
     assert written == ["Hello", "she", "said", "isn't", "it"]
 
 
-def test_a_text_without_a_full_stop_is_read_in_time(reader: Reader) -> None:
+def test_a_text_without_a_full_stop_is_read_in_time(reader: EnglishG2P) -> None:
     """Which grows with its length, not with the square of it."""
 
     def cpu_s(words: int) -> float:
@@ -84,14 +84,14 @@ def test_a_text_without_a_full_stop_is_read_in_time(reader: Reader) -> None:
     assert cpu_s(16_000) < 8 * cpu_s(4_000)
 
 
-def test_several_words_of_one_number_share_its_place(reader: Reader) -> None:
+def test_several_words_of_one_number_share_its_place(reader: EnglishG2P) -> None:
     text = "Meet at 7:05, or on 2024-03-05."
     spans = [written for written, _ in said_words(text, reader.read(text))]
     assert spans[:2] == ["Meet", "at"]
     assert set(spans[2:]) == {"7:05", "or", "on", "2024-03-05"}
 
 
-def test_words_of_later_sentences(reader: Reader) -> None:
+def test_words_of_later_sentences(reader: EnglishG2P) -> None:
     text = "One two.\n\n  Three four!  Five"
     written = [written for written, _ in said_words(text, reader.read(text))]
     assert written == ["One", "two", "Three", "four", "Five"]
@@ -107,24 +107,24 @@ def test_words_of_later_sentences(reader: Reader) -> None:
         ("hˈIbəɹi", "hˈIbəɹi"),
     ],
 )
-def test_phones_of_a_client(written: str, said: str, reader: Reader) -> None:
+def test_phones_of_a_client(written: str, said: str, reader: EnglishG2P) -> None:
     text = f"Say [[{written}]] now."
     assert ("[[" + written + "]]", said) in said_words(text, reader.read(text))
 
 
-def test_phones_in_british(reader: Reader) -> None:
+def test_phones_in_british(reader: EnglishG2P) -> None:
     said = "".join(LETTERS[number] for number in read_phones("həˈləʊ", british=True))
     assert said == "həˈlQ"
 
 
 @pytest.mark.parametrize("written", ["", "  ", "k9t", "猫", "ˈ"])
-def test_what_is_no_phone_is_refused(written: str, reader: Reader) -> None:
+def test_what_is_no_phone_is_refused(written: str, reader: EnglishG2P) -> None:
     with pytest.raises(InvalidRequest, match=r"\[\["):
         reader.read(f"Say [[{written}]] now.")
 
 
 @pytest.mark.parametrize("text", ["", " ", "...", "—", "🙂", "?!", "\n\n"])
-def test_nothing_to_say(text: str, reader: Reader) -> None:
+def test_nothing_to_say(text: str, reader: EnglishG2P) -> None:
     assert reader.read(text) == ()
 
 
@@ -141,7 +141,7 @@ def test_nothing_to_say(text: str, reader: Reader) -> None:
         "a-b" * 2_000,
     ],
 )
-def test_long_texts_are_read_in_parts(text: str, reader: Reader) -> None:
+def test_long_texts_are_read_in_parts(text: str, reader: EnglishG2P) -> None:
     sentences = reader.read(text)
     assert sum(len(one.words) for one in sentences) > 0
     for one in sentences:
@@ -150,7 +150,7 @@ def test_long_texts_are_read_in_parts(text: str, reader: Reader) -> None:
             assert 0 < word.start < word.end < len(one.phones)
 
 
-def test_a_long_sentence_is_cut_at_a_comma(reader: Reader) -> None:
+def test_a_long_sentence_is_cut_at_a_comma(reader: EnglishG2P) -> None:
     clause = "and the old man walked along the quiet shore until the evening came"
     sentences = reader.read(", ".join([clause] * 9) + ".")
     assert len(sentences) > 1
@@ -184,7 +184,7 @@ PIECES = (
 @given(st.text(max_size=80) | st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        sentences = load_reader(british=False).read(text)
+        sentences = load_g2p(british=False).read(text)
     except InvalidRequest:
         assert "[[" in text
         return
