@@ -16,7 +16,7 @@ from cantata.pipeline import spawning
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
 from tiny_voice.onnx_file import write_voice
-from tiny_voice.plugin import PLUGIN
+from tiny_voice.plugin import PLUGIN, VoiceBuilder
 
 pytestmark = pytest.mark.integration
 
@@ -51,6 +51,21 @@ async def test_words_have_times_and_its_process_has_no_vllm(
         assert "vllm" not in mapped
     finally:
         await service.stop()
+
+
+class MisdeclaredBuilder(VoiceBuilder):
+    capabilities = replace(VoiceBuilder.capabilities, sample_rate=24_000)
+
+
+async def test_a_declared_sample_rate_must_be_the_stage_s(tmp_path: Path) -> None:
+    write_voice(tmp_path)
+    plugin = replace(PLUGIN, load_builder=lambda _: MisdeclaredBuilder())
+    deployment = load_deployment(PLUGIN.deployment, PLUGIN.pipeline)
+    plan = ServicePlan(LocatedModel(plugin, tmp_path), PLUGIN.pipeline, deployment)
+    service = create_service(plan)
+    assert service.model(PLUGIN.name).sample_rate == 24_000
+    with pytest.raises(ConfigError, match="24000 Hz and makes 1 channels of 16000 Hz"):
+        await service.start()
 
 
 def test_a_model_that_ships_its_weights_does_not_take_over(
