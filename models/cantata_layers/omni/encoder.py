@@ -69,10 +69,25 @@ def load_network(
         ConfigError: weights are missing, or of another shape.
     """
     config._attn_implementation = "sdpa"
-    output: nn.Module = network(config)
-    tensors = dict(read_tensors(checkpoint, prefix))
+    where = f"{checkpoint}: weights of {prefix}*"
+    return fill_network(network(config), dict(read_tensors(checkpoint, prefix)), where, device)
+
+
+def fill_network(
+    network: nn.Module, tensors: Mapping[str, torch.Tensor], where: str, device: torch.device
+) -> Any:
+    """Give a network its weights, and return it in float32, ready to run.
+
+    Args:
+        tensors: by the network's own names.
+        where: they are from, for messages.
+        device: of the network.
+
+    Raises:
+        ConfigError: weights are missing, or of another shape.
+    """
     try:
-        output.load_state_dict(tensors)
+        network.load_state_dict(dict(tensors))
     except RuntimeError as error:
-        raise ConfigError(f"{checkpoint}: weights of {prefix}* do not fit: {error}") from error
-    return output.float().eval().requires_grad_(False).to(device)
+        raise ConfigError(f"{where} do not fit: {error}") from error
+    return network.float().eval().requires_grad_(False).to(device)

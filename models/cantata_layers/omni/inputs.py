@@ -1,6 +1,6 @@
 """What a request builder gives the encoder and the thinker.
 
-Letters: P tokens of the conversation, M of them of media.
+Letters: P tokens of the prompt, M of them of media.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ThinkerInput:
     """[P]"""
     media: NDArray[np.int32]
     """[M]: where the encoders' rows belong, in their order."""
-    positions: NDArray[np.float32]
-    """[3, P]: rotary positions."""
+    positions: NDArray[np.float32] | None
+    """[3, P]: rotary positions. None: they count on, on the only axis that there is."""
     identities: NDArray[np.int32]
     """[P]: the tokens, but for media numbers that tell different ones apart."""
     max_tokens: int | None

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from transformers import WhisperFeatureExtractor
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
     Qwen2VLImageProcessorPil,
 )
@@ -23,6 +21,7 @@ from cantata_layers.omni.features import (
     SoundFeatures,
     VisionFeatures,
 )
+from cantata_layers.omni.mel_extractor import HOP, make_mel_extractor
 from cantata_layers.omni.messages import Picture, Sound, Video
 from cantata_layers.omni.preprocessor_config import (
     RATE,
@@ -32,8 +31,6 @@ from cantata_layers.omni.preprocessor_config import (
 )
 from cantata_layers.omni.thinker_fields import VisionGrid
 
-HOP = 160
-"""Samples of a mel frame."""
 SHORTEST_S = 0.1
 MAX_UNEQUAL = 200
 """The longer side of a picture, at most, as a multiple of the shorter one."""
@@ -65,13 +62,8 @@ class Preprocessor:
         self._frame_pixels = PixelLimits(
             VIDEO_FRAME_ROWS.least * unit, VIDEO_FRAME_ROWS.most * unit
         )
-        extractor: Any = WhisperFeatureExtractor  # its signatures are too narrow
-        self._extractor = extractor(
-            feature_size=config.mel_bins,
-            sampling_rate=RATE,
-            hop_length=HOP,
-            dither=0.0,
-            padding_side="left" if config.pads_left else "right",
+        self._extractor = make_mel_extractor(
+            config.mel_bins, "left" if config.pads_left else "right"
         )
         self._pictures = Qwen2VLImageProcessorPil(
             patch_size=vision.patch_size,

@@ -47,14 +47,14 @@ def load_preprocessor_config(folder: Path) -> PreprocessorConfig:
     Raises:
         ConfigError: a value is missing, of the wrong type or not served.
     """
-    fields = _read(folder)
+    fields = read_preprocessor_fields(folder)
     for key, served in (("sampling_rate", RATE), ("n_fft", 400), ("hop_length", 160)):
         found = fields.get(key, int)
         if found != served:
             raise ConfigError(f"{fields.where}: {key} {found} is not served; valid: {served}")
     return PreprocessorConfig(
         mel_bins=fields.get("feature_size", int),
-        longest_s=_longest_s(fields),
+        longest_s=read_longest_s(fields),
         pads_left=_pads_left(fields),
         pixels=_pixels(fields),
         mean=_colours(fields, "image_mean"),
@@ -62,7 +62,12 @@ def load_preprocessor_config(folder: Path) -> PreprocessorConfig:
     )
 
 
-def _read(folder: Path) -> JsonFields:
+def read_preprocessor_fields(folder: Path) -> JsonFields:
+    """The settings of sound and pictures, from whichever file a checkpoint has.
+
+    Raises:
+        ConfigError: it has none, or a damaged one.
+    """
     whole, merged = folder / "preprocessor_config.json", folder / "processor_config.json"
     if whole.is_file():
         return read_json(whole)
@@ -74,7 +79,12 @@ def _read(folder: Path) -> JsonFields:
     return JsonFields(both, fields.where)
 
 
-def _longest_s(fields: JsonFields) -> float:
+def read_longest_s(fields: JsonFields) -> float:
+    """Seconds of the longest recording.
+
+    Raises:
+        ConfigError: the value is missing or of the wrong type.
+    """
     seconds = fields.values.get("chunk_length")
     samples = seconds * RATE if type(seconds) is int else None
     return fields.get("n_samples", int, samples) / RATE

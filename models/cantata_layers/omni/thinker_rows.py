@@ -34,6 +34,8 @@ class ThinkerRows:
     """Of a conversation with its answer."""
     widen: Callable[[torch.Tensor], torch.Tensor] | None = None
     """[M, D] encoders' rows -> [M, W]; None: they come as wide as that."""
+    option: str = "messages"
+    """The request's option that a prompt is made of, for messages."""
 
     def open(self, inputs: ThinkerInput) -> EmbeddingSource:
         """Begin at once, or when the rows of media have come.
@@ -44,9 +46,9 @@ class ThinkerRows:
         room = self.max_positions - len(inputs.tokens)
         if room < 1:
             raise InvalidRequest(
-                f"the messages have {len(inputs.tokens)} tokens; this deployment has room for "
+                f"the prompt has {len(inputs.tokens)} tokens; this deployment has room for "
                 f"{self.max_positions} with the answer",
-                "messages",
+                self.option,
             )
         if not len(inputs.media):
             return StaticEmbeddings(self._prompt(inputs, room, None))
@@ -71,7 +73,7 @@ class ThinkerRows:
             prompt_len=len(tokens),
             max_frames=room if inputs.max_tokens is None else min(inputs.max_tokens, room),
             sampling=inputs.sampling,
-            positions=torch.from_numpy(inputs.positions),
+            positions=None if inputs.positions is None else torch.from_numpy(inputs.positions),
             token_ids=torch.from_numpy(inputs.identities.astype("i8")),
             exports_rows=inputs.exports_rows,
         )

@@ -15,6 +15,7 @@ from cantata_layers.omni.conversation import thinker_input, to_message
 from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
+from cantata_layers.omni.sound_rows import sound_rows
 from cantata_layers.omni.tool_calls import ToolCallReader
 from cantata_layers.omni.tools import ToolTemplate
 from cantata_layers.openai_voices import list_aliases
@@ -25,7 +26,6 @@ from cantata_models.qwen3_omni.inputs import TalkerInput
 from cantata_models.qwen3_omni.pipeline import ENCODER, SPEAKERS, TALKER, THINKER
 from cantata_models.qwen3_omni.prompt import HeardPrompt, PromptBuilder
 from cantata_models.qwen3_omni.sampling_options import speech_sampling
-from cantata_models.qwen3_omni.sound_rows import sound_rows
 
 
 class OmniChatBuilder:

@@ -22,6 +22,7 @@ from cantata.contract.process.stage import Stage
 from cantata.stages.ar import build_stage
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
+from cantata_layers.omni.sound_rows import sound_rows
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
 from cantata_models.qwen3_omni.config.talker import RESERVED_CODES
 from cantata_models.qwen3_omni.inputs import TalkerInput
@@ -29,7 +30,6 @@ from cantata_models.qwen3_omni.prompt import PromptBuilder
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen3_omni.sampling_options import speech_sampling
-from cantata_models.qwen3_omni.sound_rows import sound_rows
 from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, MIN_GAP, Scenario
 
 SPEC = StageSpec("talker", StageKind.AR, "cantata_models.qwen3_omni.talker_stage:OmniTalker")

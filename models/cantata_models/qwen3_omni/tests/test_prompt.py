@@ -12,12 +12,12 @@ from cantata_layers.omni.features import SoundFeatures
 from cantata_layers.omni.messages import Message, Role, Text
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
+from cantata_layers.omni.sound_rows import sound_rows
 from cantata_layers.omni.tests.media import picture
 from cantata_models.qwen3_omni.config.checkpoint import load_config
 from cantata_models.qwen3_omni.prompt import PromptBuilder
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen3_omni.sound_rows import sound_rows
 from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS
 from cantata_models.qwen3_omni.tests.parity.scenarios import (
     GOLDENS,

@@ -22,7 +22,7 @@ from threads import threads
 PACKAGE = "cantata_models.qwen3_omni"
 LEAD, DECODER = f"{PACKAGE}.code2wav.lead", f"{PACKAGE}.code2wav.decoder"
 SHARED = "cantata_layers.omni"
-SOUND_ROWS, PROMPT = f"{PACKAGE}.sound_rows", f"{PACKAGE}.prompt"
+SOUND_ROWS, PROMPT = f"{SHARED}.sound_rows", f"{PACKAGE}.prompt"
 FEATURES, POSITIONS = f"{SHARED}.features", f"{SHARED}.positions"
 PREPROCESS, LAYOUT = f"{SHARED}.preprocess", f"{SHARED}.prompt"
 CONFIG = f"{PACKAGE}.config.code2wav"

@@ -1,5 +1,4 @@
-"""How many rows the audio encoder makes of a recording."""
-
+"""How many rows of a recording the audio encoder makes that Qwen3-Omni and its kin have."""
 from __future__ import annotations
 
 WINDOW_FRAMES, WINDOW_ROWS = 100, 13
