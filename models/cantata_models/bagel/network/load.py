@@ -3,109 +3,113 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.qwen_image.loading import fill
-from cantata_models.bagel.config import WEIGHTS, BagelConfig
+from cantata_layers.weight_map import WeightMap
+from cantata_models.bagel.config import WEIGHTS, BagelConfig, LanguageConfig
 from cantata_models.bagel.network.latents import LatentTokens
 from cantata_models.bagel.network.mixture import Mixture
 from cantata_models.bagel.network.vision import Vision
 
 MODEL = "language_model.model."
-DRAWN = "_moe_gen"
-"""In the names of the weights for latents."""
-EMBEDDINGS, HEAD = f"{MODEL}embed_tokens.weight", "language_model.lm_head.weight"
-LATENTS = {
-    "vae2llm.": "into.",
-    "llm2vae.": "out.",
-    "time_embedder.mlp.0.": "time_in.",
-    "time_embedder.mlp.2.": "time_out.",
-    "latent_pos_embed.": "",
-}
-"""How published names begin -> how they begin here, as the next."""
-VISION = {
-    "vit_model.vision_model.embeddings.position_embedding.weight": "position_embedding",
-    "vit_model.vision_model.embeddings.": "",
-    "vit_model.vision_model.encoder.": "",
-    "vit_model.vision_model.post_layernorm": "post_layernorm",
-    "connector.": "connector.",
-    "vit_pos_embed.": "",
-}
-TABLE = "pos_embed"
+LANGUAGE = WeightMap(
+    {
+        f"{MODEL}embed_tokens.weight": "words.embeddings",
+        "language_model.lm_head.weight": "words.head",
+        # Each set of weights is a part of its own; published names mark those for latents.
+        f"{MODEL}layers.{{}}.mlp_moe_gen.{{}}": "mixture.drawn.layers.{}.mlp.{}",
+        f"{MODEL}{{}}_moe_gen.{{}}": "mixture.drawn.{}.{}",
+        f"{MODEL}{{}}": "mixture.plain.{}",
+    }
+)
+LATENTS = WeightMap(
+    {
+        "vae2llm.{}": "into.{}",
+        "llm2vae.{}": "out.{}",
+        "time_embedder.mlp.0.{}": "time_in.{}",
+        "time_embedder.mlp.2.{}": "time_out.{}",
+        "latent_pos_embed.{}": "{}",
+    }
+)
+VISION = WeightMap(
+    {
+        "vit_model.vision_model.embeddings.position_embedding.weight": "position_embedding",
+        "vit_model.vision_model.embeddings.patch_embedding.{}": "patch_embedding.{}",
+        "vit_model.vision_model.encoder.layers.{}": "layers.{}",
+        "vit_model.vision_model.post_layernorm.{}": "post_layernorm.{}",
+        "connector.{}": "connector.{}",
+        "vit_pos_embed.pos_embed": "pos_embed",
+    }
+)
+LATENT_TABLE, VISION_TABLE = "latent_pos_embed.pos_embed", "vit_pos_embed.pos_embed"
+Tensors = dict[str, torch.Tensor]
 
 
-class Words:
+class Words(nn.Module):
     """Embeddings of tokens, and the product that foretells the next one.
 
     Args:
-        embeddings: [tokens, D].
-        head: [tokens, D].
+        vocabulary: tokens.
+        width: D.
     """
 
-    def __init__(self, embeddings: torch.Tensor, head: torch.Tensor) -> None:
-        self._embeddings, self._head = embeddings, head
+    def __init__(self, vocabulary: int, width: int) -> None:
+        super().__init__()
+        self.embeddings = nn.Parameter(torch.empty(vocabulary, width))
+        self.head = nn.Parameter(torch.empty(vocabulary, width))
 
     @property
     def device(self) -> torch.device:
         """Of the weights."""
-        return self._embeddings.device
+        return self.embeddings.device
 
     @property
     def dtype(self) -> torch.dtype:
         """Of the weights."""
-        return self._embeddings.dtype
+        return self.embeddings.dtype
 
     def embedded(self, tokens: Sequence[int]) -> torch.Tensor:
         """[len(tokens), D]."""
-        return self._embeddings[torch.tensor(tokens, device=self.device, dtype=torch.long)]
+        return self.embeddings[torch.tensor(tokens, device=self.device, dtype=torch.long)]
 
     def scores(self, row: torch.Tensor) -> torch.Tensor:
         """[D] behind the last norm -> [tokens] float32."""
-        return (self._head @ row).float()
+        return (self.head @ row).float()
+
+
+class LanguageModel(nn.Module):
+    """The language model, and its words."""
+
+    def __init__(self, config: LanguageConfig) -> None:
+        super().__init__()
+        self.mixture = Mixture(config)
+        self.words = Words(config.vocabulary, config.width)
 
 
 def load_language(
     checkpoint: Path, config: BagelConfig, device: torch.device, dtype: torch.dtype
-) -> tuple[Mixture, Words]:
-    """Return the language model, and its words.
+) -> LanguageModel:
+    """Load the language model.
 
     Args:
-        checkpoint: its folder, as the next.
+        checkpoint: its folder.
         config: of it.
-        device: of the weights, as the next.
+        device: of the weights.
         dtype: float32 or bfloat16.
 
     Raises:
         ConfigError: weights are missing or of another shape.
     """
-    tensors, words = {}, {}
-    for name, tensor in read_tensors(checkpoint, "language_model.", WEIGHTS):
-        placed = tensor.to(device, dtype)
-        published = f"language_model.{name}"
-        if published in (EMBEDDINGS, HEAD):
-            words[published] = placed
-        else:
-            tensors[mixture_name(published)] = placed
-    shape = (config.language.vocabulary, config.language.width)
-    for name in (EMBEDDINGS, HEAD):
-        if name not in words or words[name].shape != shape:
-            raise ConfigError(f"{checkpoint}: {name} must be there, as {list(shape)}")
     with torch.device("meta"):
-        mixture = Mixture(config.language)
-    fill(mixture, tensors.items(), checkpoint)
-    return mixture, Words(words[EMBEDDINGS], words[HEAD])
-
-
-def mixture_name(published: str) -> str:
-    """Here each set of weights is a part of its own."""
-    part = "drawn" if DRAWN in published else "plain"
-    return f"{part}.{published.removeprefix(MODEL).replace(DRAWN, '')}"
+        language = LanguageModel(config.language)
+    LANGUAGE.fill(language, _tensors(checkpoint, LANGUAGE, device, dtype).items(), checkpoint)
+    return language
 
 
 def load_latent_tokens(
@@ -113,10 +117,11 @@ def load_latent_tokens(
 ) -> LatentTokens:
     """Return what turns latents into tokens and back; raises as `load_language`."""
     tensors = _tensors(checkpoint, LATENTS, device, dtype)
-    numbers = _read_side(tensors, "into.weight", checkpoint, dim=1)
+    numbers = _read_side(tensors, "vae2llm.weight", checkpoint, dim=1)
+    rows = _count_rows(tensors, LATENT_TABLE, checkpoint)
     with torch.device("meta"):
-        network = LatentTokens(numbers, config.language.width, _table(tensors, checkpoint))
-    fill(network, tensors.items(), checkpoint)
+        network = LatentTokens(numbers, config.language.width, rows)
+    LATENTS.fill(network, tensors.items(), checkpoint)
     return network
 
 
@@ -125,9 +130,10 @@ def load_vision(
 ) -> Vision:
     """Return the vision transformer with its connector; raises as `load_language`."""
     tensors = _tensors(checkpoint, VISION, device, dtype)
+    rows = _count_rows(tensors, VISION_TABLE, checkpoint)
     with torch.device("meta"):
-        vision = Vision(config.vision, config.language.width, _table(tensors, checkpoint))
-    fill(vision, tensors.items(), checkpoint)
+        vision = Vision(config.vision, config.language.width, rows)
+    VISION.fill(vision, tensors.items(), checkpoint)
     return vision
 
 
@@ -137,31 +143,27 @@ def latent_side(checkpoint: Path) -> int:
     Raises:
         ConfigError: as `load_language`.
     """
-    tensors = dict(read_tensors(checkpoint, "latent_pos_embed.", WEIGHTS))
-    return math.isqrt(_table(tensors, checkpoint))
+    prefix, _, name = LATENT_TABLE.partition(".")
+    tensors = dict(read_tensors(checkpoint, f"{prefix}.", WEIGHTS))
+    return math.isqrt(_count_rows(tensors, name, checkpoint))
 
 
 def _tensors(
-    checkpoint: Path, names: Mapping[str, str], device: torch.device, dtype: torch.dtype
-) -> dict[str, torch.Tensor]:
-    begins = re.compile("|".join(re.escape(name) for name in names))
-    prefixes = {name.partition(".")[0] + "." for name in names}
-    return {
-        begins.sub(lambda found: names[found[0]], prefix + name, count=1): tensor.to(device, dtype)
-        for prefix in sorted(prefixes)
-        for name, tensor in read_tensors(checkpoint, prefix, WEIGHTS)
-    }
+    checkpoint: Path, names: WeightMap, device: torch.device, dtype: torch.dtype
+) -> Tensors:
+    found = names.read(checkpoint, WEIGHTS)
+    return {name: tensor.to(device, dtype) for name, tensor in found}
 
 
-def _table(tensors: Mapping[str, torch.Tensor], checkpoint: Path) -> int:
-    """Rows of the table of positions, which is square."""
-    rows = _read_side(tensors, TABLE, checkpoint, dim=0)
+def _count_rows(tensors: Tensors, table: str, checkpoint: Path) -> int:
+    """Rows of a table of positions, which is square."""
+    rows = _read_side(tensors, table, checkpoint, dim=0)
     if math.isqrt(rows) ** 2 != rows:
-        raise ConfigError(f"{checkpoint}: {TABLE} has {rows} rows, not those of a square")
+        raise ConfigError(f"{checkpoint}: {table} has {rows} rows, not those of a square")
     return rows
 
 
-def _read_side(tensors: Mapping[str, torch.Tensor], name: str, checkpoint: Path, dim: int) -> int:
+def _read_side(tensors: Tensors, name: str, checkpoint: Path, dim: int) -> int:
     if name not in tensors:
         raise ConfigError(f"{checkpoint}: tensor {name} is missing")
     return int(tensors[name].shape[dim])

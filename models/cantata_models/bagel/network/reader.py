@@ -103,7 +103,7 @@ def load_reader(
         ConfigError: weights are missing or of another shape.
     """
     config = load_config(checkpoint)
-    mixture, words = load_language(checkpoint, config, device, dtype)
+    language = load_language(checkpoint, config, device, dtype)
     latents = load_latent_tokens(checkpoint, config, device, dtype)
     rotations = Rotations(config.language.head, config.language.theta, device)
-    return Reader(mixture, words, latents, rotations, picture_marks)
+    return Reader(language.mixture, language.words, latents, rotations, picture_marks)

@@ -62,7 +62,7 @@ REDUCED = Shape(
 )
 """A seventh of the published width, for a few CPU cores."""
 SIZES = {"tiny": TINY, "reduced": REDUCED}
-PATCH, LATENTS, COLOURS, SINUSOIDS = 14, 16, 3, 256
+PATCH, LATENTS = 14, 16
 
 
 def special_ids() -> dict[str, int]:

@@ -10,16 +10,17 @@ import torch
 from cantata_layers.random_files import write_json
 from cantata_layers.random_qwen_tokenizer import write_qwen_tokenizer
 from cantata_layers.random_tensors import write_tensors
-from cantata_models.bagel.config import AUTOENCODER, LANGUAGE, VISION, WEIGHTS
-from cantata_models.bagel.random_checkpoint.layout import model_tensors
+from cantata_models.bagel.config import AUTOENCODER, LANGUAGE, VISION, WEIGHTS, load_config
 from cantata_models.bagel.random_checkpoint.shapes import (
+    LATENTS,
     PATCH,
     TINY,
     WORDS,
     Shape,
     special_ids,
 )
-from cantata_models.bagel.random_checkpoint.vae_layout import vae_tensors
+from cantata_models.bagel.random_checkpoint.tensors import model_tensors, vae_tensors
+from cantata_models.bagel.vae.encoder_decoder import VaeShape
 
 
 def write_checkpoint(
@@ -38,8 +39,10 @@ def write_checkpoint(
     write_json(folder / LANGUAGE, _language(shape))
     write_json(folder / VISION, _vision(shape))
     write_qwen_tokenizer(folder, special_ids(), words=WORDS)
-    write_tensors(folder / f"{WEIGHTS}.safetensors", model_tensors(shape), seed, dtype)
-    write_tensors(folder / f"{AUTOENCODER}.safetensors", vae_tensors(shape), seed, dtype)
+    model = model_tensors(load_config(folder), LATENTS, shape.latent_side)
+    write_tensors(folder / f"{WEIGHTS}.safetensors", model, seed, dtype)
+    vae = vae_tensors(VaeShape(shape.vae_widths, shape.vae_blocks, LATENTS))
+    write_tensors(folder / f"{AUTOENCODER}.safetensors", vae, seed, dtype)
     return folder
 
 

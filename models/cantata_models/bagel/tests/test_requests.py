@@ -132,7 +132,7 @@ def test_guidance_needs_no_forward_that_has_no_effect() -> None:
     [
         ("rms_norm_eps", 1e-5, "rms_norm_eps"),
         ("num_key_value_heads", 3, "key heads"),
-        ("hidden_size", 128, "must be there"),
+        ("hidden_size", 128, r"has misshapen language_model\.model\."),
     ],
 )
 def test_a_checkpoint_of_another_kind_is_refused(

@@ -14,12 +14,13 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.checkpoint import read_tensors
-from cantata_layers.qwen_image.loading import dtype_on, fill
+from cantata_layers.qwen_image.loading import dtype_on
+from cantata_layers.weight_map import WeightMap
 from cantata_models.bagel.config import AUTOENCODER
 from cantata_models.bagel.vae.encoder_decoder import DecoderNetwork, EncoderNetwork, VaeShape
 
 LEVELS = 255
+ENCODER, DECODER = WeightMap({"encoder.{}": "{}"}), WeightMap({"decoder.{}": "{}"})
 SCALE, SHIFT = 0.3611, 0.1159
 """Of latents, as `load_ae` of the publisher has them."""
 
@@ -32,11 +33,11 @@ class PictureEncoder:
     """
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
-        tensors = _half(checkpoint, "encoder.", device)
-        shape = _shape(tensors, "down", 0, checkpoint)
+        tensors = _half(checkpoint, ENCODER, device)
+        shape = _shape(tensors, "encoder", 0, checkpoint)
         with torch.device("meta"):
             self._network = EncoderNetwork(shape)
-        fill(self._network, tensors.items(), checkpoint)
+        ENCODER.fill(self._network, tensors.items(), checkpoint)
         self._device = device
         self.channels = shape.latents
         """Z."""
@@ -65,10 +66,10 @@ class PictureDecoder:
     """Latents to pictures; arguments and errors as `PictureEncoder`."""
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
-        tensors = _half(checkpoint, "decoder.", device)
+        tensors = _half(checkpoint, DECODER, device)
         with torch.device("meta"):
-            self._network = DecoderNetwork(_shape(tensors, "up", 1, checkpoint))
-        fill(self._network, tensors.items(), checkpoint)
+            self._network = DecoderNetwork(_shape(tensors, "decoder", 1, checkpoint))
+        DECODER.fill(self._network, tensors.items(), checkpoint)
         self._device = device
 
     @torch.inference_mode()
@@ -86,26 +87,23 @@ def to_planes(pixels: NDArray[np.uint8]) -> torch.Tensor:
     return ((colours - 0.5) / 0.5).contiguous()
 
 
-def _half(checkpoint: Path, prefix: str, device: torch.device) -> dict[str, torch.Tensor]:
-    return {
-        name: tensor.to(device, dtype_on(device))
-        for name, tensor in read_tensors(checkpoint, prefix, AUTOENCODER)
-    }
+def _half(checkpoint: Path, names: WeightMap, device: torch.device) -> dict[str, torch.Tensor]:
+    found = names.read(checkpoint, AUTOENCODER)
+    return {name: tensor.to(device, dtype_on(device)) for name, tensor in found}
 
 
 def _shape(tensors: Mapping[str, torch.Tensor], side: str, more: int, checkpoint: Path) -> VaeShape:
     """Read the sizes off the weights. `more`: blocks at a resolution beyond the encoder's."""
-    pattern = re.compile(rf"{side}\.(\d+)\.block\.(\d+)\.conv1\.weight")
+    pattern = re.compile(rf"{side}\.(?:down|up)\.(\d+)\.block\.(\d+)\.conv1\.weight")
     found = {
         (int(match[1]), int(match[2])): tensor.shape[0]
         for name, tensor in tensors.items()
         if (match := pattern.fullmatch(name))
     }
-    if not found or "conv_in.weight" not in tensors or "conv_out.weight" not in tensors:
+    first, last = (tensors.get(f"{side}.conv_{end}.weight") for end in ("in", "out"))
+    if not found or first is None or last is None:
         raise ConfigError(f"{checkpoint}: {AUTOENCODER}.safetensors holds no such autoencoder")
     levels, blocks = (max(place[axis] for place in found) + 1 for axis in (0, 1))
     widths = tuple(found.get((level, 0), 0) for level in range(levels))
-    latents = (
-        tensors["conv_in.weight"].shape[1] if more else tensors["conv_out.weight"].shape[0] // 2
-    )
+    latents = first.shape[1] if more else last.shape[0] // 2
     return VaeShape(widths, blocks - more, latents)
