@@ -10,23 +10,9 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.qwen_image.config.transformer import TransformerConfig
 from cantata_layers.qwen_image.lora.files import LayerChange, read_lora
 from cantata_layers.qwen_image.lora.folder import LoraFile
+from cantata_layers.qwen_image.transformer.network import weight_shapes
 
 WEIGHT = ".weight"
-TOP_LAYERS = (
-    "img_in",
-    "txt_in",
-    "time_text_embed.timestep_embedder.linear_1",
-    "time_text_embed.timestep_embedder.linear_2",
-    "norm_out.linear",
-    "proj_out",
-)
-BLOCK_LAYERS = (
-    "img_mod.1",
-    "txt_mod.1",
-    *(f"attn.to_{name}" for name in ("q", "k", "v", "out.0", "add_out")),
-    *(f"attn.add_{name}_proj" for name in ("q", "k", "v")),
-    *(f"{side}_mlp.net.{layer}" for side in ("img", "txt") for layer in ("0.proj", "2")),
-)
 
 
 class Fusion:
@@ -71,8 +57,8 @@ class Fusion:
 
 def layer_names(config: TransformerConfig) -> frozenset[str]:
     """Published names of the layers with a matrix."""
-    blocks = (f"transformer_blocks.{number}" for number in range(config.layers))
-    return frozenset(TOP_LAYERS) | {f"{block}.{name}" for block in blocks for name in BLOCK_LAYERS}
+    shapes = weight_shapes(config).items()
+    return frozenset(name.removesuffix(WEIGHT) for name, shape in shapes if len(shape) == 2)
 
 
 def _changed(

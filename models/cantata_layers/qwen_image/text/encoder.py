@@ -6,7 +6,6 @@ Letters: P tokens, T of them kept, E columns.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,18 @@ from transformers.initialization import no_init_weights
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.json_fields import read_json
 from cantata_layers.qwen_image.config.pipeline import TEXT_ENCODER
-from cantata_layers.qwen_image.loading import dtype_on, fill
+from cantata_layers.qwen_image.dtypes import dtype_on
 from cantata_layers.qwen_image.text.patches import Patches
+from cantata_layers.weight_map import SAME_NAMES, WeightMap
 
 LANGUAGE, VISION = "language_model.", "visual."
-NAMES = (
-    (re.compile(r"^model\.language_model\."), LANGUAGE),
-    (re.compile(r"^(?:model\.)?visual\."), VISION),
-    (re.compile(r"^model\."), LANGUAGE),
+NAMES = WeightMap(
+    {
+        "model.language_model.{}": f"{LANGUAGE}{{}}",
+        "model.visual.{}": f"{VISION}{{}}",
+        "visual.{}": f"{VISION}{{}}",
+        "model.{}": f"{LANGUAGE}{{}}",
+    }
 )
 """Names of tensors in both published layouts -> those of transformers' modules."""
 
@@ -53,7 +56,7 @@ class TextEncoder:
         self._picture_token = int(config.image_token_id)
         self._network: Any = empty_network(config, sees, dtype_on(device))
         prefix = "" if sees else LANGUAGE
-        fill(self._network, _tensors(folder, prefix, device), folder)
+        SAME_NAMES.fill(self._network, _tensors(folder, prefix, device), folder)
         self._network.to(device)
         self._device = device
 
@@ -103,9 +106,6 @@ def empty_network(config: Any, sees: bool, dtype: torch.dtype) -> nn.Module:
 def _tensors(folder: Path, prefix: str, device: torch.device) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the tensors of the networks, or of the one with this prefix."""
     for name, tensor in read_tensors(folder):
-        for pattern, replacement in NAMES:
-            renamed, count = pattern.subn(replacement, name)
-            if count:
-                if renamed.startswith(prefix):
-                    yield renamed.removeprefix(prefix), tensor.to(device, dtype_on(device))
-                break
+        own = NAMES.own(name)
+        if own is not None and own.startswith(prefix):
+            yield own.removeprefix(prefix), tensor.to(device, dtype_on(device))

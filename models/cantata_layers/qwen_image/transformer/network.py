@@ -17,12 +17,27 @@ from cantata_layers.qwen_image.config.transformer import TransformerConfig
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.transformer.block import Block
 from cantata_layers.qwen_image.transformer.block_stack import BlockStack, StreamLayout
-from cantata_layers.qwen_image.transformer.modulation import Modulation, Modulations
+from cantata_layers.qwen_image.transformer.modulation import (
+    Modulation,
+    Modulations,
+    ModulationWeights,
+)
 from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
 from cantata_layers.qwen_image.transformer.packing import Segment, by_row
 from cantata_layers.qwen_image.transformer.rotation import Positions, Rotation
+from cantata_layers.weight_map import WeightMap
 
 NO_NOISE = 0.0
+MODULATIONS = "modulations."
+NAMES = WeightMap(
+    {
+        "transformer_blocks.{}.img_mod.1.{}": f"{MODULATIONS}image.{{}}.{{}}",
+        "transformer_blocks.{}.txt_mod.1.{}": f"{MODULATIONS}text.{{}}.{{}}",
+        "time_text_embed.timestep_embedder.{}": f"{MODULATIONS}embedder.{{}}",
+        "norm_out.linear.{}": f"{MODULATIONS}last.{{}}",
+        "{}": "layers.{}",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +85,21 @@ class Layers(nn.Module):
         self.txt_in = RowLinear(config.text_width, config.width)
         self.transformer_blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.proj_out = RowLinear(config.width, config.token_width)
+
+
+class DenoiserWeights(nn.Module):
+    """All weights; those of the modulations may be on another device."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.layers = Layers(config)
+        self.modulations = ModulationWeights(config.width, config.layers)
+
+
+def weight_shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
+    """Shapes of the weights by their published names."""
+    with torch.device("meta"):
+        return NAMES.shapes(DenoiserWeights(config))
 
 
 class Denoiser:

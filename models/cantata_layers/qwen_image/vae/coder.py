@@ -13,17 +13,19 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.model.tiling import Tiling
-from cantata_layers.checkpoint import read_tensors
 from cantata_layers.qwen_image.config.pipeline import VAE, WEIGHTS
 from cantata_layers.qwen_image.config.vae import VaeConfig
-from cantata_layers.qwen_image.loading import dtype_on, fill
+from cantata_layers.qwen_image.dtypes import dtype_on
 from cantata_layers.qwen_image.vae.encoder_decoder import DecoderNetwork, EncoderNetwork
 from cantata_layers.qwen_image.vae.tiling import tiled
+from cantata_layers.weight_map import WeightMap
 
 LEVELS = 255
-ENCODER = ("encoder.", "quant_conv.")
-DECODER = ("decoder.", "post_quant_conv.")
-"""How the names of a half's tensors begin."""
+ENCODER, DECODER = (
+    WeightMap({f"{side}.{{}}": f"{side}.{{}}", f"{conv}.{{}}": f"{conv}.{{}}"})
+    for side, conv in (("encoder", "quant_conv"), ("decoder", "post_quant_conv"))
+)
+"""Published names are the networks' own."""
 BETWEEN_FRAMES = ".time_conv."
 """In the names of convolutions that a single frame does not use."""
 
@@ -50,7 +52,7 @@ class PictureEncoder:
     ) -> None:
         with torch.device("meta"):
             self._network = EncoderNetwork(config)
-        fill(self._network, half(checkpoint, ENCODER, device), checkpoint / VAE)
+        ENCODER.fill(self._network, half(checkpoint, ENCODER, device), checkpoint / VAE)
         self._config, self._tiling = config, tiling
         self._means, self._stds = statistics(config, device)
 
@@ -82,7 +84,7 @@ class PictureDecoder:
     ) -> None:
         with torch.device("meta"):
             self._network = DecoderNetwork(config)
-        fill(self._network, half(checkpoint, DECODER, device), checkpoint / VAE)
+        DECODER.fill(self._network, half(checkpoint, DECODER, device), checkpoint / VAE)
         self._config, self._tiling = config, tiling
         self._means, self._stds = statistics(config, device)
 
@@ -104,11 +106,11 @@ class PictureDecoder:
 
 
 def half(
-    checkpoint: Path, prefixes: tuple[str, ...], device: torch.device
+    checkpoint: Path, names: WeightMap, device: torch.device
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield a half's tensors, of convolutions in time only what acts on a single frame."""
-    for name, tensor in read_tensors(checkpoint / VAE, stem=WEIGHTS):
-        if name.startswith(prefixes) and BETWEEN_FRAMES not in name:
+    for name, tensor in names.read(checkpoint / VAE, WEIGHTS):
+        if BETWEEN_FRAMES not in name:
             flat = tensor[:, :, -1] if tensor.ndim == 5 else tensor
             flat = flat[..., 0] if name.endswith(".gamma") and flat.ndim == 4 else flat
             quick = torch.channels_last if flat.ndim == 4 else torch.contiguous_format

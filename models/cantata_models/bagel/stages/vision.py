@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError
 from cantata_layers.picture_key import picture_key
+from cantata_layers.qwen_image.dtypes import dtype_on
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.loading import dtype_on
 from cantata_models.bagel.config import load_config
 from cantata_models.bagel.inputs import VisionInput
 from cantata_models.bagel.network.load import load_vision

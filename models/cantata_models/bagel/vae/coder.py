@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.qwen_image.loading import dtype_on
+from cantata_layers.qwen_image.dtypes import dtype_on
 from cantata_layers.weight_map import WeightMap
 from cantata_models.bagel.config import AUTOENCODER
 from cantata_models.bagel.vae.encoder_decoder import DecoderNetwork, EncoderNetwork, VaeShape

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 
 from cantata_layers.checkpoint import SINGLE_FILE
+from cantata_layers.json_fields import read_json
 from cantata_layers.qwen_image.config.pipeline import WEIGHTS
+from cantata_layers.qwen_image.config.transformer import TransformerConfig, read_transformer
+from cantata_layers.qwen_image.transformer.network import weight_shapes
 from cantata_layers.random_files import write_json
+from cantata_layers.random_rules import Rules, gain, norm, specify
 from cantata_layers.random_tensors import TensorSpec, write_tensors
 from cantata_models.qwen_image.random_checkpoint import configs
-from cantata_models.qwen_image.random_checkpoint.denoiser_layout import denoiser_tensors
 from cantata_models.qwen_image.random_checkpoint.shapes import TINY, Shape, Variant
 from cantata_models.qwen_image.random_checkpoint.text_layout import text_tensors
 from cantata_models.qwen_image.random_checkpoint.tokens import write_tokenizer
@@ -21,6 +24,10 @@ from cantata_models.qwen_image.random_checkpoint.vae_layout import vae_tensors
 
 SHARD = 120
 """Tensors of a file of the denoiser's weights."""
+DENOISER_RULES: Rules = {
+    r"timestep_embedder.*\.weight$": gain(2.0),
+    r"attn\.norm_\w+\.weight$": norm(1.5),
+}
 
 
 def write_checkpoint(
@@ -51,13 +58,19 @@ def write_checkpoint(
     if variant.family.takes_pictures:
         write_tokenizer(folder / "processor")
         write_json(folder / "processor" / "preprocessor_config.json", configs.PREPROCESSOR)
-    specs = list(denoiser_tensors(shape))
+    config = read_transformer(read_json(folder / "transformer" / "config.json"))
+    specs = list(denoiser_tensors(config))
     shards = [specs[start : start + SHARD] for start in range(0, len(specs), SHARD)]
     _write_shards(folder / "transformer", shards, seed, dtype)
     path = folder / "vae" / f"{WEIGHTS}.safetensors"
     write_tensors(path, vae_tensors(shape), seed, dtype)
     write_tensors(folder / "text_encoder" / SINGLE_FILE, text_tensors(text), seed, dtype)
     return folder
+
+
+def denoiser_tensors(config: TransformerConfig) -> Iterator[TensorSpec]:
+    """Yield every tensor of a transformer/ folder."""
+    yield from specify(weight_shapes(config), DENOISER_RULES)
 
 
 def _write_shards(

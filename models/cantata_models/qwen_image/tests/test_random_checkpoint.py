@@ -9,14 +9,17 @@ import pytest
 import torch
 
 from cantata_layers.checkpoint import read_tensors
+from cantata_layers.json_fields import JsonFields
 from cantata_layers.qwen_image.config.pipeline import WEIGHTS
+from cantata_layers.qwen_image.config.transformer import read_transformer
 from cantata_layers.random_tensors import TensorSpec
 from cantata_models.qwen_image.random_checkpoint import configs
-from cantata_models.qwen_image.random_checkpoint.denoiser_layout import denoiser_tensors
 from cantata_models.qwen_image.random_checkpoint.shapes import PUBLISHED, VARIANTS
 from cantata_models.qwen_image.random_checkpoint.text_layout import text_tensors
 from cantata_models.qwen_image.random_checkpoint.vae_layout import vae_tensors
-from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen_image.random_checkpoint.write import denoiser_tensors, write_checkpoint
+
+DENOISER = read_transformer(JsonFields(configs.transformer(PUBLISHED, VARIANTS["image"]), "config"))
 
 
 def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
@@ -39,7 +42,7 @@ def parameters(specs: list[TensorSpec]) -> float:
 @pytest.mark.parametrize(
     ("part", "billions"),
     [
-        (list(denoiser_tensors(PUBLISHED)), 20.43),
+        (list(denoiser_tensors(DENOISER)), 20.43),
         (list(vae_tensors(PUBLISHED)), 0.127),
         (list(text_tensors(configs.text_encoder(PUBLISHED))), 7.10),
     ],
