@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 
@@ -45,6 +46,31 @@ class Weights:
         if tensor.shape != shape:
             raise ConfigError(f"{where} must be {list(shape)}, not {list(tensor.shape)}")
         return tensor
+
+
+ReadWeights: TypeAlias = Callable[[Path, str, torch.device], Weights]
+"""A checkpoint's folder, a prefix of names and a device -> the tensors; usually `Weights`."""
+
+
+class TakenShapes:
+    """Notes which tensors networks take, and so what a checkpoint for them must hold."""
+
+    def __init__(self) -> None:
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        """By published name."""
+
+    def read(self, folder: Path, prefix: str, device: torch.device) -> Weights:
+        """Hand out tensors without memory, in place of those of a checkpoint."""
+        return _Noted(prefix, self.shapes)
+
+
+class _Noted(Weights):
+    def __init__(self, prefix: str, shapes: dict[str, tuple[int, ...]]) -> None:
+        self._prefix, self._shapes = prefix, shapes
+
+    def take(self, name: str, *shape: int) -> torch.Tensor:
+        self._shapes[self._prefix + name] = shape
+        return torch.empty(shape, device="meta")
 
 
 def _float32(

@@ -16,7 +16,7 @@ from cantata_layers.causal_convolutions import CausalConv, CausalUpsample
 from cantata_layers.causal_decoder import CausalDecoder
 from cantata_layers.conv_cache import ConvCache
 from cantata_layers.descript_codec import Snake
-from cantata_layers.weights import Weights
+from cantata_layers.weights import ReadWeights, Weights
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.codec.layers import (
     UNIT_KERNEL,
@@ -65,14 +65,16 @@ class SoundDecoder(CausalDecoder):
     recordable = True
     channels = 1
 
-    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+    def __init__(
+        self, checkpoint: Path, device: torch.device, read: ReadWeights = NormalisedWeights
+    ) -> None:
         config = load_codec_config(checkpoint)
         self.sample_rate = config.sample_rate
         self.samples_per_frame = config.samples_per_patch
         self.latent_size = config.patch_size * config.latent_dim
         self._patch_size = config.patch_size
         super().__init__(torch.zeros(1, 1, self.latent_size, device=device))
-        weights = NormalisedWeights(checkpoint, "decoder.", device)
+        weights = read(checkpoint, "decoder.", device)
         latent, size = config.latent_dim, config.decoder_dim
         self._mix = DepthwiseConv(weights, "model.0", latent, UNIT_KERNEL)
         self._widen = CausalConv(weights, "model.1", latent, size, 1)

@@ -12,7 +12,7 @@ import torch
 from cantata_layers.causal_convolutions import CausalConv
 from cantata_layers.conv_cache import ConvCache
 from cantata_layers.descript_codec import CausalDownsample, Snake
-from cantata_layers.weights import Weights
+from cantata_layers.weights import ReadWeights, Weights
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.codec.layers import (
     UNIT_KERNEL,
@@ -46,13 +46,15 @@ class SoundEncoder:
         ConfigError: (on construction) the folder holds no such checkpoint.
     """
 
-    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+    def __init__(
+        self, checkpoint: Path, device: torch.device, read: ReadWeights = NormalisedWeights
+    ) -> None:
         config = load_codec_config(checkpoint)
         self.sample_rate = config.input_rate
         self.samples_per_patch = config.input_samples
         self._latent_dim, self._patch_size = config.latent_dim, config.patch_size
         self._device = device
-        weights = NormalisedWeights(checkpoint, "encoder.", device)
+        weights = read(checkpoint, "encoder.", device)
         size = config.encoder_dim
         self._widen = CausalConv(weights, "block.0", 1, size, UNIT_KERNEL)
         self._stages = [

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from cantata_layers.random_files import write_json
 from cantata_layers.random_tensors import write_tensors
-from cantata_models.voxcpm2.random_checkpoint.codec_layout import codec_tensors
+from cantata_models.voxcpm2.random_checkpoint.codec_tensors import codec_tensors
 from cantata_models.voxcpm2.random_checkpoint.talker_layout import talker_tensors
 from cantata_models.voxcpm2.random_checkpoint.tokenizer import write_tokenizer
 
@@ -26,7 +26,7 @@ def write_checkpoint(
     write_tokenizer(folder)
     write_tensors(folder / TALKER_FILE, talker_tensors(config), seed, dtype)
     # The published autoencoder is float32, whatever the talker's dtype.
-    write_tensors(folder / CODEC_FILE, codec_tensors(config), seed, torch.float32)
+    write_tensors(folder / CODEC_FILE, codec_tensors(folder), seed, torch.float32)
     return folder
 
 
