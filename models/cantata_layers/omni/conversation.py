@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 import soxr
-from numpy.typing import NDArray
 
 from cantata.contract.data import chat
 from cantata.contract.data.chat import ChatRequest
 from cantata.contract.data.request import SamplingOptions
-from cantata_layers.omni.inputs import ThinkerInput
+from cantata_layers.omni.inputs import ThinkerInput, identify_rows
 from cantata_layers.omni.messages import Message, Part, Picture, Role, Sound, Text, Video
 from cantata_layers.omni.preprocessor_config import RATE
 from cantata_layers.omni.prompt import Prompt
@@ -65,7 +63,7 @@ def thinker_input(
         tokens=prompt.tokens,
         media=np.concatenate(places) if places else np.zeros(0, np.int32),
         positions=prompt.positions,
-        identities=_identities(prompt),
+        identities=identify_rows(prompt.tokens, prompt.media),
         max_tokens=request.max_tokens,
         exports_rows=exports_rows,
         sampling=SamplingOptions(
@@ -78,15 +76,6 @@ def thinker_input(
             frequency_penalty=request.frequency_penalty,
         ),
     )
-
-
-def _identities(prompt: Prompt) -> NDArray[np.int32]:
-    """[P]: the tokens; in the place of media, 31 bits of a stream that their content seeds."""
-    identities = prompt.tokens.copy()
-    for media, places in prompt.media:
-        stream = hashlib.shake_256(media.identity).digest(4 * len(places))
-        identities[places] = (np.frombuffer(stream, np.uint32) >> 1).astype(np.int32)
-    return identities
 
 
 def _or(value: Any, default: Any) -> Any:

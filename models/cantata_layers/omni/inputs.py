@@ -5,6 +5,8 @@ Letters: P tokens of the prompt, M of them of media.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,3 +41,19 @@ class ThinkerInput:
     exports_rows: bool
     """Whether the talker needs the thinker's hidden states."""
     sampling: SamplingOptions
+
+
+def identify_rows(
+    tokens: NDArray[np.int32], media: Iterable[tuple[MediaFeatures, NDArray[np.int32]]]
+) -> NDArray[np.int32]:
+    """[P] tokens -> [P]: the tokens; in the place of media, 31 bits of a stream that their content
+    seeds.
+
+    Args:
+        media: each with the places of its rows.
+    """
+    identities = tokens.copy()
+    for features, places in media:
+        stream = hashlib.shake_256(features.identity).digest(4 * len(places))
+        identities[places] = (np.frombuffer(stream, np.uint32) >> 1).astype(np.int32)
+    return identities

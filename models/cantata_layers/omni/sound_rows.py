@@ -1,4 +1,5 @@
 """How many rows of a recording the audio encoder makes that Qwen3-Omni and its kin have."""
+
 from __future__ import annotations
 
 WINDOW_FRAMES, WINDOW_ROWS = 100, 13

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from cantata.contract.data import chat
 from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.data.request import StageInput
+from cantata.contract.model.feed_forward import FeedForward
 from cantata.contract.process.stage import Stage
-from cantata_layers.omni.encoder import ConversationEncoder
 from cantata_layers.omni.messages import Message, Part, Picture, Sound, Text
 
 ENCODER, THINKER = "encoder", "thinker"
@@ -44,7 +44,7 @@ class ThinkerDriver:
         stage: the thinker's.
     """
 
-    def __init__(self, encoder: ConversationEncoder, stage: Stage) -> None:
+    def __init__(self, encoder: FeedForward, stage: Stage) -> None:
         self.encoder, self.stage = encoder, stage
 
     @property
@@ -87,7 +87,7 @@ class ThinkerDriver:
         self.stage.add(name, inputs[THINKER], batch=False)
         if ENCODER in inputs:
             with torch.inference_mode():
-                [made] = self.encoder.run([inputs[ENCODER]])  # type: ignore[list-item]
+                [made] = self.encoder.run([inputs[ENCODER]])
             assert isinstance(made, dict)
             self.stage.receive([Chunk(name, "rows", 0, made["rows"], final=True)])
 

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch.overrides import TorchFunctionMode
 from transformers import Qwen2Tokenizer, WhisperFeatureExtractor
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 from transformers.models.qwen3_omni_moe import (
@@ -25,6 +24,7 @@ from transformers.models.qwen3_omni_moe import (
 
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.messages import Message, Picture, Sound, Text, Video
+from cantata_layers.omni.tests.double_precision import DoublePrecision
 from cantata_layers.omni.tests.media import collect_sounds, has_films
 from cantata_models.qwen3_omni.tests.parity.scenarios import Scenario
 
@@ -54,22 +54,6 @@ class Observed:
     residual_gap: float = float("inf")
     """Smallest distance between the two best scores of any code after code 0."""
     wave: NDArray[np.float64] | None = None
-
-
-class _DoublePrecision(TorchFunctionMode):
-    """Makes float64 of every float32 that is asked for, as the networks do for some steps."""
-
-    def __torch_function__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if function is torch.Tensor.float:
-            return args[0].double()
-        positional = (torch.float64 if value is torch.float32 else value for value in args)
-        named = {
-            name: torch.float64 if value is torch.float32 else value
-            for name, value in (kwargs or {}).items()
-        }
-        return function(*positional, **named)
 
 
 class Reference:
@@ -133,7 +117,7 @@ class Reference:
         return wave
 
     def _precision(self) -> contextlib.AbstractContextManager[object]:
-        return contextlib.nullcontext() if self._dtype is torch.float32 else _DoublePrecision()
+        return contextlib.nullcontext() if self._dtype is torch.float32 else DoublePrecision()
 
     def _inputs(self, messages: tuple[Message, ...]) -> dict[str, Any]:
         media = [part for message in messages for part in message.parts]
