@@ -1,0 +1,1 @@
+"""Qwen3-ASR: sound in, text out."""

@@ -1,0 +1,190 @@
+"""The JSON files of a random checkpoint, as the publisher's and as transformers writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cantata_layers.random_qwen_tokenizer import ordinary_tokens
+
+WORDS = ("assistant", "language", "English", "Chinese", "system", "user")
+"""Each is a single token."""
+OFFSETS = {
+    "<|endoftext|>": 0,
+    "<|im_start|>": 1,
+    "<|im_end|>": 2,
+    "<|audio_start|>": 26,
+    "<|audio_end|>": 27,
+    "<|audio_pad|>": 33,
+    "<asr_text>": 61,
+    "<timestamp>": 62,
+}
+"""Published ids, less that of the first."""
+ORDINARY = ("<asr_text>", "<timestamp>")
+"""Those that are words like others."""
+TOKENIZER_FIELDS = {
+    "audio_bos_token": "<|audio_start|>",
+    "audio_eos_token": "<|audio_end|>",
+    "audio_token": "<|audio_pad|>",
+}
+LANGUAGES = ("Chinese", "English", "Cantonese", "German", "Japanese", "Filipino")
+"""Fewer than the published checkpoints', so that some are unknown."""
+
+
+def token_ids() -> dict[str, int]:
+    """The special tokens' ids in the small vocabulary, in their published order."""
+    first = ordinary_tokens(WORDS)
+    return {token: first + offset for token, offset in OFFSETS.items()}
+
+
+def _vocabulary_size() -> int:
+    """Tokens of the small vocabulary, up to a multiple of 64."""
+    return -(-(max(token_ids().values()) + 1) // 64) * 64
+
+
+ENCODER = {
+    "activation_function": "gelu",
+    "d_model": 32,
+    "downsample_hidden_size": 16,
+    "encoder_attention_heads": 2,
+    "encoder_ffn_dim": 64,
+    "encoder_layers": 2,
+    "n_window": 50,
+    "n_window_infer": 800,
+    "num_mel_bins": 128,
+    "output_dim": 64,
+    "scale_embedding": False,
+}
+TEXT = {
+    "attention_bias": False,
+    "head_dim": 32,
+    "hidden_act": "silu",
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "max_position_embeddings": 65_536,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 2,
+    "rms_norm_eps": 1e-06,
+    "vocab_size": _vocabulary_size(),
+}
+THETA = 1_000_000
+
+
+def published_config(*, is_tied: bool) -> dict[str, Any]:
+    """config.json with all of the model in a section, and rotary positions with three axes."""
+    ids = token_ids()
+    return {
+        "architectures": ["Qwen3ASRForConditionalGeneration"],
+        "model_type": "qwen3_asr",
+        "support_languages": list(LANGUAGES),
+        "thinker_config": {
+            "audio_config": {
+                **ENCODER,
+                "conv_chunksize": 500,
+                "max_source_positions": 1500,
+                "model_type": "qwen3_asr_audio_encoder",
+            },
+            "audio_end_token_id": ids["<|audio_end|>"],
+            "audio_start_token_id": ids["<|audio_start|>"],
+            "audio_token_id": ids["<|audio_pad|>"],
+            "model_type": "qwen3_asr_thinker",
+            "text_config": {
+                **TEXT,
+                "model_type": "qwen3_asr_text",
+                "rope_scaling": {
+                    "interleaved": True,
+                    "mrope_interleaved": True,
+                    "mrope_section": [6, 5, 5],
+                    "rope_type": "default",
+                    "type": "default",
+                },
+                "rope_theta": THETA,
+                "tie_word_embeddings": is_tied,
+            },
+        },
+    }
+
+
+def saved_again_config(*, is_tied: bool) -> dict[str, Any]:
+    """config.json as transformers writes it."""
+    ids = token_ids()
+    return {
+        "architectures": ["Qwen3ASRForConditionalGeneration"],
+        "audio_config": {
+            **ENCODER,
+            "max_position_embeddings": 13,
+            "model_type": "qwen3_asr_encoder",
+        },
+        "audio_token_id": ids["<|audio_pad|>"],
+        "eos_token_id": [ids["<|endoftext|>"], ids["<|im_end|>"]],
+        "model_type": "qwen3_asr",
+        "pad_token_id": ids["<|im_end|>"],
+        "text_config": {
+            **TEXT,
+            "model_type": "qwen3",
+            "rope_parameters": {"rope_theta": THETA, "rope_type": "default"},
+            "tie_word_embeddings": is_tied,
+        },
+        "tie_word_embeddings": is_tied,
+        "timestamp_token_id": ids["<timestamp>"],
+    }
+
+
+def generation_config() -> dict[str, Any]:
+    """generation_config.json."""
+    ids = token_ids()
+    return {
+        "do_sample": False,
+        "eos_token_id": [ids["<|endoftext|>"], ids["<|im_end|>"]],
+        "pad_token_id": ids["<|endoftext|>"],
+    }
+
+
+PREPROCESSOR = {
+    "chunk_length": 30,
+    "dither": 0.0,
+    "feature_extractor_type": "WhisperFeatureExtractor",
+    "feature_size": 128,
+    "hop_length": 160,
+    "n_fft": 400,
+    "n_samples": 480_000,
+    "nb_max_frames": 3_000,
+    "padding_side": "right",
+    "padding_value": 0.0,
+    "processor_class": "Qwen3ASRProcessor",
+    "return_attention_mask": True,
+}
+PROCESSOR = {
+    "feature_extractor": {
+        "chunk_length": 30,
+        "dither": 0.0,
+        "feature_extractor_type": "Qwen3ASRFeatureExtractor",
+        "feature_size": 128,
+        "hop_length": 160,
+        "min_length": 8_000,
+        "n_fft": 400,
+        "n_samples": 480_000,
+        "n_window": 50,
+        "padding_side": "right",
+        "padding_value": 0.0,
+        "return_attention_mask": True,
+        "sampling_rate": 16_000,
+    },
+    "processor_class": "Qwen3ASRProcessor",
+    "timestamp_segment_time": 80.0,
+}
+"""processor_config.json, where transformers puts the extractor's settings."""
+CHAT_TEMPLATE = """\
+{%- set said = namespace(system="", answer="") -%}
+{%- for message in messages -%}
+{%- if message.role != "user" -%}
+{%- set text = message.content if message.content is string else message.content[0].text -%}
+{%- if message.role == "system" -%}{%- set said.system = text -%}
+{%- else -%}{%- set said.answer = text -%}{%- endif -%}
+{%- endif -%}
+{%- endfor -%}
+{{ "<|im_start|>system\\n" + said.system + "<|im_end|>\\n<|im_start|>user\\n" }}
+{{- "<|audio_start|><|audio_pad|><|audio_end|><|im_end|>\\n<|im_start|>assistant\\n" }}
+{{- said.answer }}
+"""
+"""Lays out the published dialogue."""

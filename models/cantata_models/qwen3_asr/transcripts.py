@@ -1,0 +1,41 @@
+"""Reads what the thinker writes: `language NAME<asr_text>` and the text, or the text alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cantata_models.qwen3_asr.languages import LANGUAGES
+from cantata_models.qwen3_asr.prompt import ASR_TEXT
+
+_REPEATED_CHARACTER = re.compile(r"(.)\1{20,}", re.DOTALL)
+_REPEATED_PHRASE = re.compile(r"(?=.{40})(.{1,20}?)\1{19,}", re.DOTALL)
+"""WHY only where 40 characters are left: so do the references, whose texts these are to equal."""
+_NAMED = re.compile(r"^\s*language +(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSpeech:
+    """What an answer says."""
+
+    text: str
+    """Without spaces around it."""
+    language: str
+    """BCP 47 tag; empty: unknown."""
+
+
+def parse_answer(answer: str) -> WrittenSpeech:
+    """Tell the text from the language in front of it, which is absent if the prompt named one."""
+    whole = shorten_loops(answer.strip())
+    before, mark, text = whole.partition(ASR_TEXT)
+    if not mark:
+        return WrittenSpeech(whole, "")
+    named = _NAMED.search(before)
+    name = named[1].capitalize() if named else ""
+    return WrittenSpeech(text.strip(), LANGUAGES.get(name, ""))
+
+
+def shorten_loops(text: str) -> str:
+    """Leave one of a character that comes more than 20 times in a row, and one of a phrase of up to
+    20 characters that comes 20 times or more: there the thinker has lost the thread."""
+    return _REPEATED_PHRASE.sub(r"\1", _REPEATED_CHARACTER.sub(r"\1", text))
