@@ -1,1 +1,1 @@
-"""HTTP and WebSocket over a `ImageService`. Imports the contract, never the engine."""
+"""HTTP and WebSocket over a `TranscriptionService`. Imports the contract, never the engine."""

@@ -34,7 +34,7 @@ from cantata.api.routing import add_routes
 from cantata.api.server.drain import DrainMiddleware
 from cantata.api.server.lifecycle import ServiceLifecycle
 from cantata.api.settings import ReferenceSettings, ServerSettings
-from cantata.contract.image_service import ImageService
+from cantata.contract.transcription_service import TranscriptionService
 from cantata.media.fetching import Fetcher
 from cantata.media.loading import MediaLoader
 from cantata.media.request_media import MediaReader
@@ -51,7 +51,7 @@ PAGES_GROUP = "cantata.pages"
 
 
 def create_app(
-    service: ImageService,
+    service: TranscriptionService,
     settings: ServerSettings | None = None,
     wyoming: socket.socket | None = None,
 ) -> FastAPI:
@@ -107,7 +107,7 @@ def create_app(
     return app
 
 
-def _make_context(service: ImageService, settings: ServerSettings) -> ApiContext:
+def _make_context(service: TranscriptionService, settings: ServerSettings) -> ApiContext:
     options = settings.references
     loader = MediaLoader(Fetcher(settings.fetch) if settings.fetch else None)
     return ApiContext(

@@ -16,8 +16,9 @@ from cantata.api.settings import ServerSettings
 from cantata.contract.catalogue import IMAGE_MODEL_ALIASES
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.errors import InvalidRequest, ModelNotFound
-from cantata.contract.image_service import ImageModel, ImageService
+from cantata.contract.image_service import ImageModel
 from cantata.contract.service import ServedModel
+from cantata.contract.transcription_service import TranscriptionModel, TranscriptionService
 from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
 from cantata.references.reader import ReferenceReader
@@ -29,7 +30,7 @@ from cantata.speech_input.cascade import Cascade
 class ApiContext:
     """The objects that the routes of one app share."""
 
-    service: ImageService
+    service: TranscriptionService
     settings: ServerSettings
     lifecycle: ServiceLifecycle
     metrics: Metrics
@@ -73,6 +74,12 @@ class ApiContext:
             return model
         able = (one for one in models.values() if _does(one, edits=edits))
         return next(able, model)
+
+    def transcription_model(self, name: str | None) -> TranscriptionModel:
+        """The model of this name that transcribes; None, and OpenAI's names, mean the first; errors
+        as of `model`."""
+        self.lifecycle.check()
+        return self.service.transcription_model(self.real_name(name))
 
     def conversing_painter(self, name: str | None) -> ImageModel:
         """The model of this name that draws what a conversation comes to; None, and OpenAI's names,

@@ -146,7 +146,24 @@ class DiffusionDeployment(PlacedStage):
     """None: the packed executor. Needs the extra `diffusers`."""
 
 
-StageDeployment = ArDeployment | CodecDeployment | FeedForwardDeployment | DiffusionDeployment
+class RecognitionDeployment(PlacedStage):
+    """Settings of a recognition stage."""
+
+    dtype: Literal["int8", "float32", "float16", "bfloat16"] = "int8"
+    """In which the model multiplies."""
+    slots: Annotated[int, Field(ge=1, le=1024)] = 64
+    """Windows of sound that the stage holds at the same time."""
+    max_batch: Annotated[int, Field(ge=1, le=64)] = 1
+    """Windows that are recognised together at most."""
+
+
+StageDeployment = (
+    ArDeployment
+    | CodecDeployment
+    | FeedForwardDeployment
+    | DiffusionDeployment
+    | RecognitionDeployment
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +188,9 @@ KINDS: Mapping[StageKind, KindSupport] = {
         FeedForwardDeployment, "cantata.stages.feed_forward:build_stage"
     ),
     StageKind.DIFFUSION: KindSupport(DiffusionDeployment, "cantata.stages.diffusion:build_stage"),
+    StageKind.RECOGNITION: KindSupport(
+        RecognitionDeployment, "cantata.stages.recognition:build_stage"
+    ),
 }
 
 

@@ -89,7 +89,12 @@ SHARED = "cantata_layers"
 
 def list_packages(plugin: ModelPlugin) -> frozenset[str]:
     """The top-level packages that a model's own code is in, and what it shares with others."""
-    builders = (plugin.load_builder, plugin.load_chat_builder, plugin.load_image_builder)
+    builders = (
+        plugin.load_builder,
+        plugin.load_chat_builder,
+        plugin.load_image_builder,
+        plugin.load_transcription_builder,
+    )
     modules = [builder.__module__ for builder in builders if builder is not None]
     modules += [stage.factory for stage in plugin.pipeline.stages]
     return frozenset({SHARED, *(module.partition(".")[0] for module in modules)})

@@ -13,13 +13,19 @@ IMAGE_MODEL_ALIASES = ("gpt-image-", "chatgpt-image-", "dall-e-")
 """Prefixes of names that clients send routinely for pictures; they select the first model that
 draws."""
 
+TRANSCRIPTION_MODEL_ALIASES = ("whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe")
+"""Prefixes of names that clients send routinely for transcripts; they select the first model that
+listens."""
+
 S = TypeVar("S")
 C = TypeVar("C")
 D = TypeVar("D")
+T = TypeVar("T")
 
 
-class Catalogue(Generic[S, C, D]):
-    """Models that speak, that answer (chat) and that draw, each kind by name and in order.
+class Catalogue(Generic[S, C, D, T]):
+    """Models that speak, that answer (chat), that draw and that transcribe, each kind by name and
+    in order.
 
     Attributes:
         default_model: of those that speak, for requests that name none.
@@ -30,9 +36,11 @@ class Catalogue(Generic[S, C, D]):
         models: Mapping[str, S],
         chat_models: Mapping[str, C],
         image_models: Mapping[str, D],
+        transcription_models: Mapping[str, T],
         default_model: str,
     ) -> None:
         self.models, self.chat_models, self.image_models = models, chat_models, image_models
+        self.transcription_models = transcription_models
         self.default_model = default_model
 
     def model(self, name: str) -> S:
@@ -76,3 +84,19 @@ class Catalogue(Generic[S, C, D]):
             asked = "no model" if name is None else f"no model {name!r}"
             raise ModelNotFound(f"{asked} that draws; served: {served}", "model")
         return self.image_models[name]
+
+    def transcription_model(self, name: str | None) -> T:
+        """Look up a model that transcribes speech.
+
+        Raises:
+            ModelNotFound: lists the served names.
+        """
+        models = self.transcription_models
+        is_unnamed = name is None or name.startswith(TRANSCRIPTION_MODEL_ALIASES)
+        if models and name not in models and is_unnamed:
+            name = next(iter(models))
+        if name is None or name not in models:
+            served = ", ".join(models) or "none"
+            asked = "no model" if name is None else f"no model {name!r}"
+            raise ModelNotFound(f"{asked} that transcribes; served: {served}", "model")
+        return models[name]

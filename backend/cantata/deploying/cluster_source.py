@@ -16,7 +16,7 @@ from cantata.utils.logs import LogFormat
 
 if TYPE_CHECKING:
     from cantata.api.server.server_config import ServerOptions
-    from cantata.contract.image_service import ImageService
+    from cantata.contract.transcription_service import TranscriptionService
 
 
 class ModelsOnCluster:
@@ -39,7 +39,7 @@ class ModelsOnCluster:
         """Nothing to find here."""
         return options
 
-    def service(self, log_format: LogFormat) -> ImageService:
+    def service(self, log_format: LogFormat) -> TranscriptionService:
         """Over links, with the secret that follows from Ray's token."""
         # As text, since that is what the environment of a replica carries.
         secret = link_secret(os.environ, Path.home()).hex().encode()

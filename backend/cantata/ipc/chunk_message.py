@@ -25,9 +25,10 @@ from cantata.contract.data.chunks import (
     to_array,
 )
 from cantata.contract.data.packing import ChunkGroup, pack, unpack
+from cantata.contract.data.transcripts import Transcript, TranscriptUpdate
 from cantata.ipc.wire import BrokenChannel
 
-PayloadName = Literal["Codes", "Rows", "Pcm", "Image", "Progress"]
+PayloadName = Literal["Codes", "Rows", "Pcm", "Image", "Progress", "TranscriptUpdate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ _FORMS: Mapping[str, _Form] = {
         _Form(Pcm, np.float32, 2, ("words",)),
         _Form(Image, np.uint8, 3, ()),
         _Form(Progress, np.uint8, 3, ("step", "steps")),
+        _Form(TranscriptUpdate, np.int32, 1, ("transcript",)),
     )
 }
 
@@ -61,6 +63,7 @@ class ChunkMetadata:
     words: tuple[WordTiming, ...] = ()
     step: int = 0
     steps: int = 0
+    transcript: Transcript | None = None
     milestones: tuple[Milestone, ...] = ()
     """Of the clock of the machine that made the chunk."""
 
@@ -147,7 +150,8 @@ def _received(group: EncodedGroup, behind_s: float) -> ChunkGroup:
         problem = f"fields of chunks {sorted(group.metadata)} of {count}"
     if problem is not None:
         raise BrokenChannel(f"what arrived is no {group.payload}: {problem}")
-    numbers = range(count) if form.kind is Progress else group.metadata
+    always = form.kind in (Progress, TranscriptUpdate)
+    numbers = range(count) if always else group.metadata
     extras = {
         number: _extra(form, group.metadata.get(number, _NOTHING), behind_s) for number in numbers
     }

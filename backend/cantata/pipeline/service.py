@@ -22,6 +22,7 @@ from cantata.pipeline.served_model import PipelineModel
 from cantata.pipeline.served_pipeline import ServedPipeline
 from cantata.pipeline.stage_process import StageProcess
 from cantata.pipeline.stepped_pipeline import SteppedPipeline
+from cantata.pipeline.transcription_model import PipelineTranscriptionModel
 from cantata.pipeline.unified_model import UnifiedModel
 from cantata.scheduling.step_admission import StepLimits
 from cantata.utils.logs import LogFormat
@@ -31,11 +32,20 @@ logger = logging.getLogger(__name__)
 DRAIN_DEADLINE_S = 5.0
 REPORT_DEADLINE_S = 0.5
 """A stage in a long step answers later; `/health` and `/metrics` do not wait longer."""
-AnyModel = PipelineModel | PipelineChatModel | PipelineImageModel | UnifiedModel
+AnyModel = (
+    PipelineModel
+    | PipelineChatModel
+    | PipelineImageModel
+    | PipelineTranscriptionModel
+    | UnifiedModel
+)
 
 
-class PipelineService(Catalogue[PipelineModel, PipelineChatModel, PipelineImageModel]):
-    """Implements `contract.image_service.ImageService` over pipelines in stage processes.
+class PipelineService(
+    Catalogue[PipelineModel, PipelineChatModel, PipelineImageModel, PipelineTranscriptionModel]
+):
+    """Implements `contract.transcription_service.TranscriptionService` over pipelines in stage
+    processes.
 
     Args:
         models: of every kind, the default of each first.
@@ -48,6 +58,7 @@ class PipelineService(Catalogue[PipelineModel, PipelineChatModel, PipelineImageM
             speaking,
             {one.name: one for one in map(_chat, models) if one is not None},
             {one.name: one for one in map(_images, models) if one is not None},
+            {one.name: one for one in models if isinstance(one, PipelineTranscriptionModel)},
             next(iter(speaking), ""),
         )
         self._served = tuple(models)
@@ -181,6 +192,8 @@ def _served_model(
     orchestrator = Orchestrator(
         plan.pipeline, checkpoint, deployment, log_level, log_format, others
     )
+    if (listen := plugin.load_transcription_builder) is not None:
+        return PipelineTranscriptionModel(plugin.name, listen(checkpoint), orchestrator)
     chat, images = plugin.load_chat_builder, plugin.load_image_builder
     if images is not None:
         pipeline = SteppedPipeline(plugin.name, orchestrator, load_limits(deployment))

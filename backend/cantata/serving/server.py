@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cantata.api.server.server_config import ServerOptions
     from cantata.config import ConversationDeployment, Dtype
-    from cantata.contract.image_service import ImageService
+    from cantata.contract.transcription_service import TranscriptionService
     from cantata.distributed.address import Address
 
 
@@ -48,7 +48,7 @@ class Source(Protocol):
         """
         ...
 
-    def service(self, log_format: LogFormat) -> ImageService:
+    def service(self, log_format: LogFormat) -> TranscriptionService:
         """The models, once prepared."""
         ...
 
@@ -99,7 +99,7 @@ class ModelsHere:
         preload_stages(self._first)
         return with_conversation(options, plans[0].deployment.realtime)
 
-    def service(self, log_format: LogFormat) -> ImageService:
+    def service(self, log_format: LogFormat) -> TranscriptionService:
         """Over pipelines in stage processes."""
         from cantata.pipeline.service import create_service
         from cantata.serving.remote_stages import remote_stages_factory
@@ -139,7 +139,7 @@ class ModelsOnReplicas:
             check_key(self._key, address)
         return options
 
-    def service(self, log_format: LogFormat) -> ImageService:
+    def service(self, log_format: LogFormat) -> TranscriptionService:
         """Over links."""
         from cantata.distributed.directory import StaticDirectory
         from cantata.distributed.edge.service import RemoteService

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.speech_input.log_mel import log_mel
+from cantata.contract.model.log_mel import log_mel
 from cantata.speech_input.onnx import open_network
 from cantata.speech_input.sound import HEARD_RATE, Heard
 
@@ -21,6 +21,8 @@ EXTRA = "smart-turn"
 HEARD_S = 8
 """Seconds that the network hears: the end of a longer sound; a shorter one is padded with silence
 in front."""
+_MEL_BINS = 80
+_MIN_VARIANCE = 1e-7
 _WEIGHTS = "audio/turn/smart_turn/data/smart-turn-v3*-cpu.onnx"
 
 
@@ -62,8 +64,11 @@ class SmartTurn:
 
 
 def features(sound: Heard) -> NDArray[np.float32]:
-    """The network's input for a sound: [`MEL_BINS`, 100 x `HEARD_S`]."""
+    """The network's input for a sound: [`_MEL_BINS`, 100 x `HEARD_S`], of samples that are scaled
+    to mean 0 and variance 1."""
     received = np.zeros(HEARD_S * HEARD_RATE, np.float32)
     last = sound[-len(received) :].astype(np.float32) / np.float32(32768)
     received[len(received) - len(last) :] = last
-    return log_mel(received)
+    sound_64 = received.astype(np.float64)
+    scaled = (sound_64 - sound_64.mean()) / np.sqrt(sound_64.var() + _MIN_VARIANCE)
+    return log_mel(scaled, _MEL_BINS)

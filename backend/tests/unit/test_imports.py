@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cantata.stages.common": {"contract"},
     "cantata.stages.ar": {"contract", "config", "stages.common"},
     "cantata.stages.feed_forward": {"contract", "config", "stages.common"},
+    "cantata.stages.recognition": {"contract", "config", "stages.common"},
     "cantata.stages.codec": {
         "contract",
         "config",
@@ -132,6 +133,7 @@ WITHIN_CONTRACT = {
     "service": {"data", "process"},
     "chat_service": {"data", "service"},
     "image_service": {"data", "service", "chat_service"},
+    "transcription_service": {"data", "model", "service", "image_service"},
 }
 """The contract's parts, one for each of its readers -> what they may import of each other."""
 FOR_MODELS = ("cantata.contract.data.", "cantata.contract.model.")

@@ -12,6 +12,8 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cantata.contract.data.transcripts import TranscriptUpdate
+
 
 @dataclass(frozen=True, slots=True)
 class WordTiming:
@@ -142,7 +144,7 @@ class Progress:
         return parts[-1]
 
 
-Payload = Codes | Rows | Pcm | Image | Progress
+Payload = Codes | Rows | Pcm | Image | Progress | TranscriptUpdate
 P_co = TypeVar("P_co", bound=Payload, covariant=True)
 
 
@@ -172,6 +174,8 @@ def to_array(payload: Payload) -> NDArray[Any]:
             return payload.pixels
         case Codes() | Rows():
             return payload.values
+        case TranscriptUpdate():
+            return payload.tokens
 
 
 def concatenate(chunks: Sequence[Chunk[Payload]]) -> Chunk[Payload]:

@@ -24,6 +24,7 @@ from cantata.contract.data.chunks import (
     Rows,
     to_array,
 )
+from cantata.contract.data.transcripts import TranscriptUpdate
 
 
 class ChunkGroup(NamedTuple):
@@ -66,6 +67,8 @@ def _get_metadata(payload: Payload) -> tuple[Any, ...]:
             return ()
         case Progress(_, step, steps):
             return step, steps
+        case TranscriptUpdate(_, transcript):
+            return (transcript,)
 
 
 def _alikeness(chunk: Chunk[Payload]) -> tuple[Any, ...]:

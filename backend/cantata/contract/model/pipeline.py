@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from cantata.contract.data.chunks import Codes, Payload, Pcm, Progress, Rows
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.data.transcripts import TranscriptUpdate
 
 CLIENT = "client"
 """The target of edges whose chunks the api receives."""
@@ -26,6 +27,8 @@ PCM = "pcm"
 """The port of a codec stage."""
 PROGRESS = "progress"
 """A further port that a diffusion stage may have, for the client."""
+TRANSCRIPT = "transcript"
+"""The port of a recognition stage."""
 
 
 class StageKind(StrEnum):
@@ -40,6 +43,9 @@ class StageKind(StrEnum):
     port of `Pcm`: a voice of one network, whose sound leaves part by part."""
     DIFFUSION = "diffusion"
     """Denoising: steps of requests at different depths, whichever `step_plan` picks next."""
+    RECOGNITION = "recognition"
+    """Speech to text: windows of sound, some of which still arrive, those that speakers wait for
+    first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ PORTS: Mapping[StageKind, KindPorts] = {
         optional={PROGRESS: Progress, CODES: Codes, LATENTS: Rows},
         replaces={CODES: LATENTS},
     ),
+    StageKind.RECOGNITION: KindPorts((), outputs={TRANSCRIPT: TranscriptUpdate}, optional={}),
 }
 
 

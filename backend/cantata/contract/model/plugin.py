@@ -14,6 +14,7 @@ from cantata.contract.model.conversation import ChatBuilder
 from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.picture import ImageBuilder
 from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.model.recognizer import TranscriptionBuilder
 
 
 class RequestBuilder(Protocol):
@@ -116,6 +117,8 @@ class ModelPlugin:
     load_image_builder: Callable[[Path], ImageBuilder] | None = None
     """The same for pictures; None: it draws none. A model that has both builders answers and draws
     over one pipeline, with one stage that denoises."""
+    load_transcription_builder: Callable[[Path], TranscriptionBuilder] | None = None
+    """The same for speech that is to be written down; None: it does not listen."""
     config_keys: frozenset[str] = frozenset()
     """Keys of config.json that together tell this model's checkpoints from others', if they are
     published without a type; empty: they have one."""
@@ -134,11 +137,15 @@ class ModelPlugin:
     run for a model without its weights."""
 
     def __post_init__(self) -> None:
-        speaks = self.load_builder is not None
-        others = (self.load_chat_builder, self.load_image_builder)
-        if speaks == any(builder is not None for builder in others):
+        does = (
+            self.load_builder is not None,
+            self.load_chat_builder is not None or self.load_image_builder is not None,
+            self.load_transcription_builder is not None,
+        )
+        if sum(does) != 1:
             raise ConfigError(
-                f"plug-in {self.name!r} either speaks texts, or answers, draws or does both"
+                f"plug-in {self.name!r} either speaks texts, or transcribes speech, or answers, "
+                "draws or does both"
             )
 
     def speech_builder(self, checkpoint: Path) -> RequestBuilder:

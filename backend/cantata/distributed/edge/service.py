@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from cantata.contract.catalogue import Catalogue
 from cantata.contract.service import ReplicaReport, StageReport
+from cantata.contract.transcription_service import TranscriptionModel
 from cantata.distributed.directory import ReplicaDirectory
 from cantata.distributed.edge.chat import RemoteChatModel
 from cantata.distributed.edge.peer import Peer
@@ -27,8 +28,8 @@ REPORT_DEADLINE_S = 0.7
 M = TypeVar("M", bound=RemoteServed[Any])
 
 
-class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
-    """Implements `contract.image_service.ImageService` over replicas.
+class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel, TranscriptionModel]):
+    """Implements `contract.transcription_service.TranscriptionService` over replicas.
 
     Args:
         directory: lists the replicas.
@@ -39,7 +40,7 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
         self._speaking: dict[str, RemoteModel] = {}
         self._answering: dict[str, RemoteChatModel] = {}
         self._drawing: dict[str, RemoteImageModel] = {}
-        super().__init__(self._speaking, self._answering, self._drawing, "")
+        super().__init__(self._speaking, self._answering, self._drawing, {}, "")
         self._queues: dict[str, Waiting] = {}
         """By model: what it does for one request takes a place from every other."""
         self._replicas = Replicas(directory, key, self._learn)

@@ -1,46 +1,44 @@
-"""Whisper's features of a sound (arXiv:2212.04356, section 2.2), in NumPy.
+"""The log-mel features of speech that Whisper uses (arXiv:2212.04356, section 2.2), in NumPy.
 
-WHY not transformers' extractor: its import would double the start of the api's process, for 0.1 s
-of arithmetic in a conversation.
+WHY not transformers' extractor: its import takes longer than a process of the api or of a small
+model may take to start.
 
-Letters: N samples, F frames of 10 ms, B frequencies, M mel bins.
+Letters: N samples at `SPEECH_RATE`, F frames of 10 ms, B frequencies, M mel bins.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from cantata.speech_input.sound import HEARD_RATE
+from cantata.contract.data.transcripts import SPEECH_RATE
 
-MEL_BINS = 80
 HOP = 160
 """Samples from one frame to the next."""
 _FFT = 400
 _MIN_POWER = 1e-10
 _RANGE = 8.0
 """Values more than this many powers of ten below the loudest are clipped."""
-_MIN_VARIANCE = 1e-7
 
 
-def log_mel(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Log-mel spectrogram of a sound, scaled to mean 0 and variance 1 first.
+def log_mel(samples: NDArray[np.floating[Any]], mel_bins: int) -> NDArray[np.float32]:
+    """Log-mel spectrogram of a sound.
 
     Args:
-        samples: [N] at `HEARD_RATE`, N a multiple of `HOP`, above `_FFT`.
+        samples: [N], N a multiple of `HOP`, above `_FFT`.
+        mel_bins: M.
 
     Returns:
         [M, F], F = N / `HOP`.
     """
-    sound = samples.astype(np.float64)
-    sound = (sound - sound.mean()) / np.sqrt(sound.var() + _MIN_VARIANCE)
-    padded = np.pad(sound, _FFT // 2, mode="reflect")
-    frames = sliding_window_view(padded, _FFT)[::HOP][: len(sound) // HOP]
+    padded = np.pad(samples.astype(np.float64), _FFT // 2, mode="reflect")
+    frames = sliding_window_view(padded, _FFT)[::HOP][: len(samples) // HOP]
     power = np.abs(np.fft.rfft(frames * _hann())) ** 2
-    mels = np.log10(np.maximum(power @ _filters(), _MIN_POWER))
+    mels = np.log10(np.maximum(power @ _filters(mel_bins), _MIN_POWER))
     mels = np.maximum(mels, mels.max() - _RANGE)
     scaled: NDArray[np.float32] = ((mels.T + 4) / 4).astype(np.float32)
     return scaled
@@ -53,11 +51,11 @@ def _hann() -> NDArray[np.float64]:
 
 
 @cache
-def _filters() -> NDArray[np.float64]:
+def _filters(mel_bins: int) -> NDArray[np.float64]:
     """[B, M]: triangles of equal area on Slaney's mel scale."""
-    edges = _hertz(np.linspace(0, _mels(HEARD_RATE / 2), MEL_BINS + 2))
+    edges = _hertz(np.linspace(0, _mels(SPEECH_RATE / 2), mel_bins + 2))
     low, middle, high = edges[:-2], edges[1:-1], edges[2:]
-    frequencies = np.linspace(0, HEARD_RATE / 2, _FFT // 2 + 1)[:, None]
+    frequencies = np.linspace(0, SPEECH_RATE / 2, _FFT // 2 + 1)[:, None]
     rise, fall = (frequencies - low) / (middle - low), (high - frequencies) / (high - middle)
     filters: NDArray[np.float64] = np.maximum(0, np.minimum(rise, fall)) * 2 / (high - low)
     return filters

@@ -1,0 +1,133 @@
+"""What the api needs of a model that turns speech into text, window by window.
+
+The life of a window is that of an utterance (`contract.service`): entered, fed, left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
+from cantata.contract.image_service import ImageService
+from cantata.contract.model.recognizer import Sound
+from cantata.contract.service import AdmissionReport
+
+
+class Recognition(Protocol):
+    """One window of speech that is being recognised."""
+
+    @property
+    def request_id(self) -> str:
+        """The id by which the stages know it."""
+        ...
+
+    async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
+        """Add sound.
+
+        Args:
+            sound: more of the window.
+            recognize: what has been said so far is wanted soon, as the next of `partials`. A model
+                that recognises whole windows ignores it.
+
+        Raises:
+            InvalidRequest: the window is longer than the model's longest.
+            StageDied: the process that held it died.
+        """
+        ...
+
+    def partials(self) -> AsyncIterator[Transcript]:
+        """What has been said so far, each time it is known; the iterator ends with `finish`.
+
+        Raises:
+            RequestFailed: the window cannot be recognised.
+            StageDied: the process that held it died.
+        """
+        ...
+
+    async def finish(self) -> Transcript:
+        """The transcript; no sound follows.
+
+        Raises:
+            RequestFailed: the window cannot be recognised (`ChunkTimeout`: not in time).
+            StageDied: the process that held it died.
+        """
+        ...
+
+
+class TranscriptionModel(Protocol):
+    """One model, ready to listen."""
+
+    @property
+    def name(self) -> str:
+        """The id by which clients ask for it."""
+        ...
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """BCP 47 tags of what it understands. One: it knows no other."""
+        ...
+
+    @property
+    def translates(self) -> bool:
+        """Whether it can write other languages in English."""
+        ...
+
+    @property
+    def has_timestamps(self) -> bool:
+        """Whether it knows when each word was spoken."""
+        ...
+
+    @property
+    def has_partials(self) -> bool:
+        """Whether it recognises windows that still arrive."""
+        ...
+
+    @property
+    def max_window_s(self) -> float:
+        """Seconds of the longest window."""
+        ...
+
+    @property
+    def admission(self) -> AdmissionReport:
+        """Running and waiting windows."""
+        ...
+
+    def check_room(self) -> None:
+        """Reject a live request if no window can begin; takes microseconds.
+
+        Raises:
+            Overloaded: none can.
+        """
+        ...
+
+    def recognize(self, request: TranscriptionRequest) -> AbstractAsyncContextManager[Recognition]:
+        """Begin a window. The model may still be loading: then this waits.
+
+        Leaving the context, at the end as well as on an error or a cancellation, returns only
+        when every stage has freed the window.
+
+        Raises:
+            InvalidRequest: an option cannot be served (on entering).
+            Overloaded: too many wait (on entering).
+            StageDied: the model is not running (on entering).
+        """
+        ...
+
+
+class TranscriptionService(ImageService, Protocol):
+    """Every model of one server, those that transcribe among them."""
+
+    @property
+    def transcription_models(self) -> Mapping[str, TranscriptionModel]:
+        """By name, in the order of the configuration; empty if none listens."""
+        ...
+
+    def transcription_model(self, name: str | None) -> TranscriptionModel:
+        """The model of this name; None, or one of OpenAI's names of models that listen, the first.
+
+        Raises:
+            ModelNotFound: none has it; the message lists the valid names.
+        """
+        ...

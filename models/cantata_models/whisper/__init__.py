@@ -1,0 +1,1 @@
+"""Whisper: speech to text in many languages. A tiny English one ships."""
