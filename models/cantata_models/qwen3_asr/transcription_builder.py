@@ -1,0 +1,126 @@
+"""Turns windows of sound into the stages' inputs, and what the thinker writes into transcripts."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from cantata.contract.data.chunks import Codes, Payload, to_array
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import PipelineRequest, SamplingOptions
+from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
+from cantata.contract.model.recognizer import Sound, TranscriptReader
+from cantata_layers.omni.inputs import ThinkerInput, identify_rows
+from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+from cantata_models.qwen3_asr.config import find_special_tokens, load_config
+from cantata_models.qwen3_asr.languages import LANGUAGES, find_name
+from cantata_models.qwen3_asr.pipeline import ENCODER, THINKER
+from cantata_models.qwen3_asr.prompt import TranscriptionPrompts
+from cantata_models.qwen3_asr.sound_features import FeatureExtractor
+from cantata_models.qwen3_asr.transcripts import parse_answer
+
+MOST_TOKENS = 1024
+"""Of a transcript: more than anybody says in the longest window."""
+
+
+class Qwen3AsrBuilder:
+    """Implements `contract.model.recognizer.TranscriptionBuilder`.
+
+    Args:
+        checkpoint: its folder.
+
+    Raises:
+        ConfigError: a file is missing, or a value is wrong or not served.
+    """
+
+    translates = False
+    has_timestamps = False
+    stage = None
+    output = f"{THINKER}.codes"
+
+    def __init__(self, checkpoint: Path) -> None:
+        config = load_config(checkpoint)
+        self._names = frozenset(config.languages)
+        self.languages = tuple(LANGUAGES[name] for name in config.languages)
+        self.max_window_s = config.longest_s
+        self._tokenizer = load_qwen_tokenizer(checkpoint)
+        ids = find_special_tokens(self._tokenizer, config)
+        self._prompts = TranscriptionPrompts(self._tokenizer, ids)
+        self._extractor = FeatureExtractor(config)
+
+    @property
+    def warm_up(self) -> Sound:
+        """A second of quiet noise."""
+        noise = np.random.default_rng(0).normal(0, 0.01, SPEECH_RATE)
+        return noise.astype(np.float32)
+
+    def build(
+        self, request_id: str, request: TranscriptionRequest, sound: Sound | None
+    ) -> PipelineRequest:
+        """Return the inputs of encoder and thinker.
+
+        Raises:
+            InvalidRequest: the language is unknown, the prompt is too long, or a translation is
+                asked for.
+            InvalidAudio: the sound is too long, or not finite.
+        """
+        assert sound is not None, "without a recognition stage, windows come whole"
+        if request.translate:
+            raise InvalidRequest("this model writes what it hears; it does not translate", "task")
+        features = self._extractor.extract(sound)
+        language = None if request.language is None else self._find(request.language)
+        prompt = self._prompts.build(features.rows, request.prompt, language)
+        thinker = ThinkerInput(
+            tokens=prompt.tokens,
+            media=prompt.sound,
+            positions=None,
+            identities=identify_rows(prompt.tokens, [(features, prompt.sound)]),
+            max_tokens=MOST_TOKENS,
+            exports_rows=False,
+            sampling=SamplingOptions(
+                seed=secrets.randbits(63),
+                temperature=request.temperature or 0.0,
+                top_k=0,
+                top_p=1.0,
+                repetition_penalty=1.0,
+            ),
+        )
+        return PipelineRequest(request_id, {ENCODER: features, THINKER: thinker})
+
+    def reader(self) -> TranscriptReader:
+        """For one window."""
+        return AnswerReader(self._tokenizer)
+
+    def _find(self, tag: str) -> str:
+        name = find_name(tag)
+        if name not in self._names:
+            raise InvalidRequest(
+                f"language {tag!r} is unknown; valid: {', '.join(self.languages)}", "language"
+            )
+        return name
+
+
+class AnswerReader:
+    """Implements `contract.model.recognizer.TranscriptReader`.
+
+    Args:
+        tokenizer: of the checkpoint.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._tokens: list[int] = []
+
+    def read(self, payload: Payload) -> None:
+        """Take more tokens."""
+        assert isinstance(payload, Codes)
+        self._tokens += to_array(payload)[:, 0].tolist()
+
+    def end(self) -> Transcript:
+        """The transcript of all of them."""
+        answer = self._tokenizer.decode(self._tokens, skip_special_tokens=True)
+        found = parse_answer(answer)
+        return Transcript(found.text, found.language)
