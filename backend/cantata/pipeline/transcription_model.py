@@ -14,7 +14,7 @@ from cantata.contract.data.errors import ChunkTimeout, InvalidRequest, Overloade
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.data.transcripts import (
     SPEECH_RATE,
-    SoundInput,
+    SoundPiece,
     Transcript,
     TranscriptionRequest,
     TranscriptUpdate,
@@ -235,7 +235,7 @@ class _OpenWindow:
 
     async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
         """Add sound to the window."""
-        await self._send(SoundInput(sound, recognize), final=False)
+        await self._send(SoundPiece(sound, recognize), final=False)
 
     async def partials(self) -> AsyncGenerator[Transcript, None]:
         """What has been said so far, each time it is known."""
@@ -246,7 +246,7 @@ class _OpenWindow:
 
     async def finish(self) -> Transcript:
         """The transcript; no sound follows."""
-        await self._send(SoundInput(np.zeros(0, np.float32)), final=True)
+        await self._send(SoundPiece(np.zeros(0, np.float32)), final=True)
         try:
             async with asyncio.timeout(_QUEUE_S):
                 while not self._is_over:
@@ -256,7 +256,7 @@ class _OpenWindow:
         assert self._last is not None
         return self._last
 
-    async def _send(self, sound: SoundInput, *, final: bool) -> None:
+    async def _send(self, sound: SoundPiece, *, final: bool) -> None:
         await self._orchestrator.extend(self._opened, self._stage, sound, final=final)
 
     async def _next(self) -> Transcript | None:

@@ -99,4 +99,5 @@ def _begins_word(text: str, code: str) -> bool:
 def _to_word(text: str, tokens: Sequence[AlignedToken], end_s: float) -> TranscribedWord:
     probability = sum(token.probability for token in tokens) / len(tokens)
     start_s = min(tokens[0].start_s, end_s)
-    return TranscribedWord(text.strip(), round(start_s, 2), round(end_s, 2), probability)
+    numbers = tuple(token.number for token in tokens)
+    return TranscribedWord(text.strip(), round(start_s, 2), round(end_s, 2), probability, numbers)

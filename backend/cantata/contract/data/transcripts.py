@@ -32,7 +32,7 @@ class TranscriptionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class SoundInput:
+class SoundPiece:
     """More sound of a window, on its way to the stage that recognises it."""
 
     samples: NDArray[np.float32]
@@ -52,6 +52,8 @@ class TranscribedWord:
     end_s: float
     probability: float
     """0 to 1: the mean of its tokens'."""
+    tokens: tuple[int, ...] = ()
+    """Numbers in the model's vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from cantata.config.plugins import resolve
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError, InvalidRequest, RequestFailed
 from cantata.contract.data.request import StageInput
-from cantata.contract.data.transcripts import SPEECH_RATE, SoundInput, TranscriptUpdate
+from cantata.contract.data.transcripts import SPEECH_RATE, SoundPiece, TranscriptUpdate
 from cantata.contract.model.pipeline import TRANSCRIPT, StageSpec
 from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWindow
 from cantata.contract.process.messages import StageCapacity
@@ -82,7 +82,7 @@ class _Window:
 class RecognitionStage:
     """Implements `contract.process.stage.Stage` over a `SpeechRecognizer`.
 
-    A request is one window. Its sound comes in pieces (`SoundInput`); each may ask for what has
+    A request is one window. Its sound comes in pieces (`SoundPiece`); each may ask for what has
     been said so far. A window that is complete, and all of whose sound has been recognised already,
     is done at once.
 
@@ -138,7 +138,7 @@ class RecognitionStage:
         window = self._windows.get(request_id)
         if window is None:
             return  # aborted, or failed
-        sound = cast(SoundInput, payload)
+        sound = cast(SoundPiece, payload)
         window.length += len(sound.samples)
         if window.length > self._max_samples:
             self.abort(request_id)
