@@ -75,7 +75,7 @@ class WeightMap:
         """Give a network its weights, all of them and no others.
 
         Args:
-            network: on `meta`; takes the tensors themselves.
+            network: takes the tensors themselves; usually on `meta`.
             tensors: by published name.
             where: the tensors are from, for messages.
 

@@ -12,13 +12,11 @@ from torch import nn
 from torch.nn import functional
 from transformers.audio_utils import mel_filter_bank
 
-from cantata.contract.data.errors import ConfigError, InvalidAudio
-from cantata_layers.checkpoint import read_tensors
+from cantata.contract.data.errors import InvalidAudio
 from cantata_layers.ecapa import Ecapa
-from cantata_layers.ecapa_config import EcapaConfig, read_ecapa_config
-from cantata_layers.json_fields import read_json
+from cantata_layers.ecapa_config import EcapaConfig
+from cantata_models.qwen3_tts.speaker_config import SAMPLE_RATE, SPEAKER, load_speaker_config
 
-SAMPLE_RATE = 24_000
 FFT_SIZE = 1024
 HOP = 256
 MAX_FREQUENCY = 12_000.0
@@ -26,17 +24,6 @@ POWER_FLOOR = 1e-9
 LOG_FLOOR = 1e-5
 MIN_SAMPLES = 2_400
 """A tenth of a second. In a shorter recording the reflected edges would reach beyond its end."""
-PREFIX = "speaker_encoder."
-DEFAULT = EcapaConfig(
-    mels=128,
-    size=1024,
-    channels=(512, 512, 512, 512, 1536),
-    kernels=(5, 3, 3, 3, 1),
-    dilations=(1, 2, 3, 4, 1),
-    attention_channels=128,
-    parts=8,
-    squeezed_channels=128,
-)
 
 
 class LogMel(nn.Module):
@@ -102,18 +89,7 @@ def load_speaker_encoder(checkpoint: Path) -> SpeakerEncoder:
     Raises:
         ConfigError: the folder holds no such checkpoint.
     """
-    encoder = SpeakerEncoder(_load_config(checkpoint))
-    tensors = {name: tensor.float() for name, tensor in read_tensors(checkpoint, PREFIX)}
-    try:
-        encoder.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise ConfigError(f"{checkpoint}: speaker encoder: {error}") from error
-    return encoder.eval().requires_grad_(False)
-
-
-def _load_config(checkpoint: Path) -> EcapaConfig:
-    fields = read_json(checkpoint / "config.json").section("speaker_encoder_config")
-    rate = fields.get("sample_rate", int, SAMPLE_RATE)
-    if rate != SAMPLE_RATE:
-        raise ConfigError(f"{fields.where}: sample_rate {rate} is not served; valid: {SAMPLE_RATE}")
-    return read_ecapa_config(fields, DEFAULT)
+    encoder = SpeakerEncoder(load_speaker_config(checkpoint))
+    tensors = ((name, tensor.float()) for name, tensor in SPEAKER.read(checkpoint))
+    SPEAKER.fill(encoder, tensors, checkpoint)
+    return encoder

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from cantata_layers.random_code_decoder import sliding_transformer, upsamplers, wave_stages
+import torch
+
+from cantata_layers.random_code_decoder import code_decoder_rules
 from cantata_layers.random_qwen3 import qwen3_tensors
 from cantata_layers.random_qwen3_moe import qwen3_moe_tensors
+from cantata_layers.random_rules import specify, values
 from cantata_layers.random_tensors import TensorSpec, linear, weight
+from cantata_layers.weights import TakenShapes
+from cantata_models.qwen3_omni.code2wav.decoder import Code2Wav
+from cantata_models.qwen3_omni.config.checkpoint import load_speech_config
 
 Config = Mapping[str, Any]
 
@@ -31,15 +38,12 @@ def talker_tensors(config: Config) -> Iterator[TensorSpec]:
         yield weight(f"talker.code_predictor.lm_head.{group}", codes, size, gain=3.0)
 
 
-def code2wav_tensors(config: Config) -> Iterator[TensorSpec]:
-    """Yield every tensor of `code2wav_config`."""
-    size = config["hidden_size"]
-    codes = config["num_quantizers"] * config["codebook_size"]
+def code2wav_tensors(checkpoint: Path) -> Iterator[TensorSpec]:
+    """Yield every tensor of code2wav, as it takes them; the folder has the JSON files."""
+    taken = TakenShapes()
+    Code2Wav(checkpoint, torch.device("meta"), taken.read)
+    config = load_speech_config(checkpoint)[1].code2wav
     # Their mean over the codebooks has variance 1.
-    std = config["num_quantizers"] ** 0.5
-    yield TensorSpec("code2wav.code_embedding.weight", (codes, size), std)
-    head = size // config["num_attention_heads"]
-    yield from sliding_transformer("code2wav.pre_transformer", config, head)
-    yield from upsamplers("code2wav.upsample", size, config["upsampling_ratios"])
-    stages = (config["decoder_dim"], config["upsample_rates"])
-    yield from wave_stages("code2wav.decoder", size, *stages)
+    embedding = {r"code_embedding\.weight$": values(config.codebooks**0.5)}
+    rules = code_decoder_rules(len(config.upsample_rates))
+    yield from specify(taken.shapes, {**embedding, **rules})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -51,20 +52,26 @@ def write_checkpoint(
         speaks: with talker and code2wav; otherwise as Thinking and Captioner are published.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    config = write_configs(folder, shape, speaks=speaks)
+    write_tokenizer(folder)
+    endings = {"thinker.lm_head.weight": (config["im_end_token_id"], ANSWER_END_GAIN)}
+    shards = [list(thinker_tensors(config["thinker_config"]))]
+    if speaks:
+        talker = config["talker_config"]
+        shards.append([*talker_tensors(talker), *code2wav_tensors(folder)])
+        endings["talker.codec_head.weight"] = (talker["codec_eos_token_id"], SPEECH_END_GAIN)
+    _write_shards(folder, shards, endings, seed, dtype)
+    return folder
+
+
+def write_configs(folder: Path, shape: Shape, *, speaks: bool = True) -> dict[str, Any]:
+    """Write the JSON files, without the tokenizer's, and return config.json."""
     config = model_config(shape, speaks)
     write_json(folder / "config.json", config)
     write_json(folder / "generation_config.json", GENERATION_CONFIG)
     write_json(folder / "preprocessor_config.json", PREPROCESSOR_CONFIG)
     write_json(folder / "chat_template.json", {"chat_template": CHAT_TEMPLATE})
-    write_tokenizer(folder)
-    endings = {"thinker.lm_head.weight": (config["im_end_token_id"], ANSWER_END_GAIN)}
-    shards = [list(thinker_tensors(config["thinker_config"]))]
-    if speaks:
-        talker, code2wav = config["talker_config"], config["code2wav_config"]
-        shards.append([*talker_tensors(talker), *code2wav_tensors(code2wav)])
-        endings["talker.codec_head.weight"] = (talker["codec_eos_token_id"], SPEECH_END_GAIN)
-    _write_shards(folder, shards, endings, seed, dtype)
-    return folder
+    return config
 
 
 def _write_shards(

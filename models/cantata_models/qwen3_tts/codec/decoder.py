@@ -25,7 +25,7 @@ from cantata_layers.causal_convolutions import (
 from cantata_layers.causal_decoder import CausalDecoder
 from cantata_layers.conv_cache import ConvCache
 from cantata_layers.linear import Linear
-from cantata_layers.weights import Weights
+from cantata_layers.weights import ReadWeights, Weights
 from cantata_models.qwen3_tts.codec.config import FOLDER, DecoderConfig, load_decoder_config
 from cantata_models.qwen3_tts.codec.transformer import ProjectedTransformer
 
@@ -97,13 +97,13 @@ class SpeechDecoder(CausalDecoder):
 
     recordable = True
 
-    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+    def __init__(self, checkpoint: Path, device: torch.device, read: ReadWeights = Weights) -> None:
         config = load_decoder_config(checkpoint)
         self.sample_rate, self.channels = config.sample_rate, 1
         self.samples_per_frame = config.samples_per_frame
         self.num_codebooks, self.codebook_size = config.codebooks, config.codebook_size
         super().__init__(torch.zeros(1, 1, config.codebooks, dtype=torch.int64, device=device))
-        weights = Weights(checkpoint / FOLDER, "decoder.", device)
+        weights = read(checkpoint / FOLDER, "decoder.", device)
         latent, size = config.latent_dim, config.decoder_dim
         self._dequantise = SplitDequantiser(weights, "quantizer", config)
         self._into = CausalConv(weights, "pre_conv.conv", config.codebook_dim, latent, 3)

@@ -21,11 +21,11 @@ from transformers.models.mimi.modeling_mimi import (
 )
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.checkpoint import read_tensors
 from cantata_layers.json_fields import read_json
+from cantata_layers.weight_map import WeightMap
 from cantata_models.qwen3_tts.codec.config import FOLDER
 
-PREFIX = "encoder."
+NAMES = WeightMap({"encoder.{}": "{}"})
 UNLIMITED = 1 << 30
 """Number of positions that a position attends to. The checkpoints say 250 (ten seconds). But the
 transformers release pinned by the published package attends to the whole past, and so its codes
@@ -93,14 +93,8 @@ def load_encoder(checkpoint: Path) -> ReferenceEncoder:
         )
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{root.where}: encoder_config is not usable: {error}") from error
-    wanted = encoder.state_dict()
-    tensors = {
-        name: tensor.float()
-        for name, tensor in read_tensors(checkpoint / FOLDER, PREFIX)
-        if name in wanted
-    }
-    try:
-        encoder.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise ConfigError(f"{checkpoint / FOLDER}: encoder: {error}") from error
-    return encoder.eval().requires_grad_(False)
+    folder, wanted = checkpoint / FOLDER, encoder.state_dict()
+    read = NAMES.read(folder)
+    tensors = ((name, tensor.float()) for name, tensor in read if NAMES.own(name) in wanted)
+    NAMES.fill(encoder, tensors, folder)
+    return encoder

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from cantata_layers.random_code_decoder import (
-    scale,
-    sliding_transformer,
-    upsamplers,
-    wave_stages,
-)
-from cantata_layers.random_tensors import (
-    TensorSpec,
-    bias,
-    conv,
-    linear,
-    norm,
-    weight,
-)
+import torch
+
+from cantata_layers.json_fields import read_json
+from cantata_layers.random_code_decoder import code_decoder_rules, scale
+from cantata_layers.random_rules import Rules, gain, specify, values
+from cantata_layers.random_tensors import TensorSpec, bias, conv, norm, weight
+from cantata_layers.weights import TakenShapes
+from cantata_models.qwen3_tts.codec.config import FOLDER, load_decoder_config
+from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
 
 Config = Mapping[str, Any]
+
+DECODER_RULES: Rules = {
+    r"cluster_usage$": values(0.2, 1.0),
+    r"embedding_sum$": values(1.0),
+    r"pre_transformer\.input_proj\.weight$": gain(0.5),
+}
 
 
 def _encoder_convolutions(config: Config) -> Iterator[TensorSpec]:
@@ -70,40 +72,24 @@ def _encoder_quantiser(config: Config) -> Iterator[TensorSpec]:
             yield TensorSpec(f"{book}.embed_sum", shape, 0.9**index)
 
 
-def _decoder_quantiser(config: Config) -> Iterator[TensorSpec]:
-    size = config["codebook_dim"]
-    for part, count in (("rvq_first", 1), ("rvq_rest", config["num_quantizers"] - 1)):
-        name = f"decoder.quantizer.{part}"
-        yield weight(f"{name}.input_proj", size // 2, size, 1)
-        yield weight(f"{name}.output_proj", size, size // 2, 1)
-        for index in range(count):
-            book = f"{name}.vq.layers.{index}._codebook"
-            yield TensorSpec(f"{book}.cluster_usage", (config["codebook_size"],), 0.2, 1.0)
-            yield TensorSpec(f"{book}.embedding_sum", (config["codebook_size"], size // 2), 1.0)
+def _decoder(checkpoint: Path) -> Iterator[TensorSpec]:
+    """As the decoder takes them, and what only training needs."""
+    taken = TakenShapes()
+    SpeechDecoder(checkpoint, torch.device("meta"), taken.read)
+    config = load_decoder_config(checkpoint)
+    size = config.codebook_dim
+    for part in ("rvq_first", "rvq_rest"):
+        taken.shapes[f"decoder.quantizer.{part}.input_proj.weight"] = (size // 2, size, 1)
+    rules = code_decoder_rules(len(config.upsample_rates))
+    yield from specify(taken.shapes, {**DECODER_RULES, **rules})
 
 
-def _decoder_transformer(config: Config) -> Iterator[TensorSpec]:
-    name, size, latent = "decoder.pre_transformer", config["hidden_size"], config["latent_dim"]
-    yield from sliding_transformer(name, config, config["head_dim"])
-    yield from linear(f"{name}.input_proj", latent, size, gain=0.5)
-    yield from linear(f"{name}.output_proj", size, latent)
-
-
-def _decoder_waves(config: Config) -> Iterator[TensorSpec]:
-    latent, size = config["latent_dim"], config["decoder_dim"]
-    yield from conv("decoder.pre_conv.conv", config["codebook_dim"], latent, 3)
-    yield from upsamplers("decoder.upsample", latent, config["upsampling_ratios"])
-    yield from wave_stages("decoder.decoder", latent, size, config["upsample_rates"])
-
-
-def codec_tensors(config: Config) -> Iterator[TensorSpec]:
+def codec_tensors(checkpoint: Path) -> Iterator[TensorSpec]:
     """Yield every tensor of speech_tokenizer/model.safetensors for its config.json."""
-    encoder, decoder = config["encoder_config"], config["decoder_config"]
+    encoder = read_json(checkpoint / FOLDER / "config.json").items("encoder_config")
     size = encoder["hidden_size"]
     yield from _encoder_convolutions(encoder)
     yield from _encoder_transformer(encoder)
     yield weight("encoder.downsample.conv", size, size, 4)
     yield from _encoder_quantiser(encoder)
-    yield from _decoder_quantiser(decoder)
-    yield from _decoder_transformer(decoder)
-    yield from _decoder_waves(decoder)
+    yield from _decoder(checkpoint)

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import torch
+
+from cantata_layers.ecapa import Ecapa
+from cantata_layers.ecapa_config import read_ecapa_config
+from cantata_layers.json_fields import JsonFields
 from cantata_layers.random_qwen3 import qwen3_tensors
-from cantata_layers.random_tensors import TensorSpec, bias, conv, linear, weight
+from cantata_layers.random_rules import Rules, gain, specify
+from cantata_layers.random_tensors import TensorSpec, linear, weight
+from cantata_models.qwen3_tts.speaker_config import DEFAULT, SPEAKER
 
 Config = Mapping[str, Any]
+
+SPEAKER_RULES: Rules = {
+    # Log-mel values are around -6; a small first layer keeps later values in range.
+    r"encoder\.blocks\.0\.conv\.weight$": gain(0.3),
+    r"asp\.conv\.weight$": gain(4.0),
+}
 
 
 def _talker(config: Config) -> Iterator[TensorSpec]:
@@ -34,34 +47,10 @@ def _talker(config: Config) -> Iterator[TensorSpec]:
         yield from linear("talker.code_predictor.small_to_mtp_projection", size, inner)
 
 
-def _squeeze_res2net(
-    name: str, inputs: int, outputs: int, kernel: int, config: Config
-) -> Iterator[TensorSpec]:
-    scale, squeezed = config["enc_res2net_scale"], config["enc_se_channels"]
-    yield from conv(f"{name}.tdnn1.conv", inputs, outputs, 1)
-    for part in range(scale - 1):
-        inner = outputs // scale
-        yield from conv(f"{name}.res2net_block.blocks.{part}.conv", inner, inner, kernel)
-    yield from conv(f"{name}.tdnn2.conv", outputs, outputs, 1)
-    yield from conv(f"{name}.se_block.conv1", outputs, squeezed, 1)
-    yield from conv(f"{name}.se_block.conv2", squeezed, outputs, 1)
-
-
 def _speaker_encoder(config: Config) -> Iterator[TensorSpec]:
-    channels, kernels = config["enc_channels"], config["enc_kernel_sizes"]
-    last, attention = channels[-1], config["enc_attention_channels"]
-    name = "speaker_encoder"
-    # Log-mel values are around -6; a small first layer keeps later values in range.
-    yield from conv(f"{name}.blocks.0.conv", config["mel_dim"], channels[0], kernels[0], gain=0.3)
-    for index in range(1, len(channels) - 1):
-        yield from _squeeze_res2net(
-            f"{name}.blocks.{index}", channels[index - 1], channels[index], kernels[index], config
-        )
-    yield from conv(f"{name}.mfa.conv", last, last, kernels[-1])
-    yield from conv(f"{name}.asp.tdnn.conv", 3 * last, attention, 1)
-    yield from conv(f"{name}.asp.conv", attention, last, 1, gain=4.0)
-    yield weight(f"{name}.fc", config["enc_dim"], 2 * last, 1)
-    yield bias(f"{name}.fc", config["enc_dim"])
+    with torch.device("meta"):
+        network = Ecapa(read_ecapa_config(JsonFields(config, "config.json"), DEFAULT))
+    yield from specify(SPEAKER.shapes(network), SPEAKER_RULES)
 
 
 def talker_tensors(config: Config) -> Iterator[TensorSpec]:

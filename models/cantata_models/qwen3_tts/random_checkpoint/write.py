@@ -35,5 +35,5 @@ def write_checkpoint(
     write_tensors(folder / "model.safetensors", talker_tensors(config), seed, dtype)
     # The published codec is float32, whatever the talker's dtype.
     codec_file = codec_folder / "model.safetensors"
-    write_tensors(codec_file, codec_tensors(codec), seed, torch.float32)
+    write_tensors(codec_file, codec_tensors(folder), seed, torch.float32)
     return folder

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
+from cantata_layers.random_files import write_json
+from cantata_models.qwen3_tts.codec.config import FOLDER
 from cantata_models.qwen3_tts.random_checkpoint.codec_layout import codec_tensors
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
     PUBLISHED_LARGE,
@@ -43,8 +46,10 @@ def test_the_larger_talker_is_twice_as_wide_around_the_same_predictor() -> None:
     assert large[f"{projection}.weight"] == (1024, 2048)
 
 
-def test_a_codec_frame_is_80_milliseconds() -> None:
+def test_a_codec_frame_is_80_milliseconds(tmp_path: Path) -> None:
     config = codec_config(PUBLISHED_SMALL)
-    specs = list(codec_tensors(config))
+    (tmp_path / FOLDER).mkdir()
+    write_json(tmp_path / FOLDER / "config.json", config)
+    specs = list(codec_tensors(tmp_path))
     assert len({spec.name for spec in specs}) == len(specs)
     assert config["decode_upsample_rate"] / config["output_sample_rate"] == 0.08
