@@ -28,6 +28,7 @@ from cantata.api.routes import (
     speech,
     speech_batch,
     speech_websocket,
+    transcription,
     voices,
 )
 from cantata.api.routing import add_routes
@@ -101,6 +102,7 @@ def create_app(
         chat,
         images,
         realtime,
+        transcription,
     ):
         add_routes(app, routes.router)
     mount_adapters(app)
@@ -142,6 +144,8 @@ def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
         "/v1/chat/completions": settings.max_body_bytes + media * 4 // 3,
         "/v1/audio/voices": settings.max_body_bytes + recording,
         "/v1/audio/speech": settings.max_body_bytes + recording * 4 // 3,
+        "/v1/audio/transcriptions": settings.max_body_bytes + settings.max_recording_bytes,
+        "/v1/audio/translations": settings.max_body_bytes + settings.max_recording_bytes,
     }
 
 

@@ -68,6 +68,8 @@ class ServerSettings:
 
     max_body_bytes: int = 1 << 20
     """Larger HTTP bodies are rejected before they are read. A recording in one comes on top."""
+    max_recording_bytes: int = 512 << 20
+    """Largest file that is transcribed; it is kept on disk meanwhile."""
     socket_config_timeout_s: float = 10.0
     """A WebSocket client must send a valid `session.config` within this time."""
     socket_idle_timeout_s: float = 30.0

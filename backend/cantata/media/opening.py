@@ -1,10 +1,11 @@
-"""Opens a file in memory with the one reader of FFmpeg that it needs."""
+"""Opens a file with the one reader of FFmpeg that it needs."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import BinaryIO
 
 import av
 
@@ -14,7 +15,7 @@ from cantata.media.containers import Container
 
 @contextmanager
 def opened(
-    data: bytes,
+    data: bytes | BinaryIO,
     container: Container,
     decoders: Sequence[str],
     param: str,
@@ -24,7 +25,7 @@ def opened(
     """Open a file for the block. Any error that FFmpeg raises inside is the client's file's fault.
 
     Args:
-        data: the whole file.
+        data: the whole file, or one that is open for reading at its beginning.
         container: what its first bytes say it is.
         decoders: the only ones that FFmpeg may use.
         param: the field that it came in, for error messages, as the next two.
@@ -37,7 +38,7 @@ def opened(
     options = {"codec_whitelist": ",".join(decoders), "protocol_whitelist": ""}
     try:
         with av.open(
-            io.BytesIO(data),
+            io.BytesIO(data) if isinstance(data, bytes) else data,
             mode="r",
             format=container.demuxer,
             container_options=options,

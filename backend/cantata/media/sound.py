@@ -6,10 +6,12 @@ functions block: the event loop calls them through `MediaLoader.decode`.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import BinaryIO
 
 import av
 import numpy as np
@@ -37,6 +39,10 @@ MAX_WORK_S = 30.0
 """Most seconds of decoding. A valid file takes a small part of it; one that takes longer is
 malicious."""
 
+BLOCK_S = 4.0
+"""Seconds of sound that `stream_mono` returns at a time."""
+_MAX_WORK_SHARE = 0.2
+"""Seconds of decoding that each second of a long file may take in addition."""
 _MAX_MISSING_PACKETS = 8
 _DECODERS = (
     *("pcm_u8", "pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le", "pcm_f64le"),
@@ -105,6 +111,89 @@ def read_track(data: bytes, limits: SoundLimits, param: str) -> Recording | None
     with opened(data, container, _DECODERS, param, InvalidVideo, VIDEO_FORMATS) as source:
         recording = _read(source, limits, param) if source.streams.audio else None
     return recording if recording is not None and len(recording.samples) else None
+
+
+def stream_mono(
+    file: BinaryIO, sample_rate: int, max_s: float, param: str
+) -> Iterator[NDArray[np.float32]]:
+    """The sound of a long file, block by block: its length costs no memory.
+
+    Args:
+        file: in one of `AUDIO_FORMATS`, open at its beginning.
+        sample_rate: Hz of what is returned.
+        max_s: seconds; a longer file is rejected when that is reached.
+        param: the field that it came in, for error messages.
+
+    Yields:
+        [N] in -1..1, the mean of all channels, N about `BLOCK_S` of sound.
+
+    Raises:
+        InvalidAudio: not a sound file, damaged or too long, or it takes too much work.
+    """
+    container = recognise_audio(file.read(12), param)
+    file.seek(0)
+    with opened(file, container, _DECODERS, param, InvalidAudio, AUDIO_FORMATS) as source:
+        if not source.streams.audio:
+            raise InvalidAudio(f"{param} contains no sound", param)
+        yield from _join_blocks(_Mono(sample_rate, max_s, param), source, param)
+
+
+class _Mono:
+    """Makes one channel at one rate of frames."""
+
+    def __init__(self, sample_rate: int, max_s: float, param: str) -> None:
+        self.sample_rate, self._max_s, self._param = sample_rate, max_s, param
+        self._shape: tuple[int, int] | None = None
+        self.seconds = 0.0
+        """Of the file so far."""
+
+    def take(self, frame: av.AudioFrame) -> NDArray[np.float32]:
+        """[N]: the samples that are certain now."""
+        shape = (frame.sample_rate, frame.layout.nb_channels)
+        if self._shape is None:
+            self._shape = shape
+            self._resample = _resampling(frame.sample_rate, self.sample_rate, 1)
+        if shape != self._shape:
+            raise InvalidAudio(
+                f"{self._param} changes its sample rate or channels in the middle", self._param
+            )
+        self.seconds += frame.samples / frame.sample_rate
+        if self.seconds > self._max_s:
+            raise InvalidAudio(
+                f"{self._param} is longer than {self._max_s:g} s, the most that is accepted",
+                self._param,
+            )
+        mono = _read_samples(frame, self._param).mean(axis=1, keepdims=True)
+        return self._resample(mono, False)[:, 0]
+
+    def end(self) -> NDArray[np.float32]:
+        """[N]: the rest."""
+        if self._shape is None:
+            return np.zeros(0, np.float32)
+        return self._resample(np.zeros((0, 1), np.float32), True)[:, 0]
+
+
+def _join_blocks(
+    mono: _Mono, source: av.container.InputContainer, param: str
+) -> Iterator[NDArray[np.float32]]:
+    """Frames joined to blocks. Only the time of decoding counts as work: a block waits until its
+    reader wants the next."""
+    frames = _frames(source, math.inf, param)
+    parts: list[NDArray[np.float32]] = []
+    length, work_s = 0, 0.0
+    while True:
+        began_s = time.monotonic()
+        frame = next(frames, None)
+        parts.append(mono.end() if frame is None else mono.take(frame))
+        work_s += time.monotonic() - began_s
+        if work_s > MAX_WORK_S + mono.seconds * _MAX_WORK_SHARE:
+            raise InvalidAudio(f"{param} takes too long to decode", param)
+        length += len(parts[-1])
+        if frame is None or length >= BLOCK_S * mono.sample_rate:
+            yield np.clip(np.concatenate(parts), -1, 1)
+            parts, length = [], 0
+        if frame is None:
+            return
 
 
 def _read(source: av.container.InputContainer, limits: SoundLimits, param: str) -> Recording:

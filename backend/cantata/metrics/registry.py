@@ -10,6 +10,7 @@ from cantata.contract.service import AdmissionReport, ReplicaReport, StageReport
 from cantata.metrics.conversations import ConversationMetrics
 from cantata.metrics.pictures import PictureMetrics
 from cantata.metrics.service import ServiceCollector
+from cantata.metrics.transcriptions import TranscriptionMetrics
 from cantata.metrics.utterances import UtteranceMetrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -23,6 +24,7 @@ class Metrics(UtteranceMetrics):
         super().__init__(self._registry)
         self.conversations = ConversationMetrics(self._registry)
         self.pictures = PictureMetrics(self._registry)
+        self.transcriptions = TranscriptionMetrics(self._registry)
 
     def render(
         self,

@@ -60,6 +60,8 @@ async def metrics(context: Context, request: Request) -> Response:
     admissions = {name: model.admission for name, model in context.service.models.items()}
     admissions |= {name: model.admission for name, model in context.service.chat_models.items()}
     admissions |= {name: model.admission for name, model in context.service.image_models.items()}
+    listening = context.service.transcription_models
+    admissions |= {name: model.admission for name, model in listening.items()}
     body = context.metrics.render(reports, admissions, context.service.replica_reports())
     headers = {"content-type": CONTENT_TYPE, "vary": "accept-encoding"}
     if "gzip" in request.headers.get("accept-encoding", ""):

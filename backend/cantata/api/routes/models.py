@@ -104,7 +104,13 @@ def _served(context: ApiContext) -> list[ServedModel]:
 def _names(context: ApiContext) -> list[str]:
     """Names of all served models; one that does several things appears once."""
     service = context.service
-    return list({**service.models, **service.chat_models, **service.image_models})
+    kinds = (
+        service.models,
+        service.chat_models,
+        service.image_models,
+        service.transcription_models,
+    )
+    return list(dict.fromkeys(name for kind in kinds for name in kind))
 
 
 def _served_name(context: ApiContext, name: str) -> str:
@@ -120,6 +126,8 @@ def _served_name(context: ApiContext, name: str) -> str:
         return context.model(name).name
     with suppress(ModelNotFound):
         return context.image_model(name, edits=False).name
+    with suppress(ModelNotFound):
+        return context.transcription_model(name).name
     raise ModelNotFound(f"no model {name!r}; served: {', '.join(names)}", "model")
 
 
@@ -137,6 +145,9 @@ def _model_object(context: ApiContext, name: str) -> ModelObject:
     if painter is not None:
         takes |= {Modality.TEXT, *([Modality.IMAGE] if painter.limits.max_references else [])}
         makes.add(Modality.IMAGE)
+    if name in context.service.transcription_models:
+        takes.add(Modality.AUDIO)
+        makes.add(Modality.TEXT)
     return ModelObject(
         id=name,
         created=context.created,

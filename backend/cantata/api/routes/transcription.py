@@ -1,0 +1,80 @@
+"""POST /v1/audio/transcriptions and /v1/audio/translations: a recording in, its words out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cantata.api.context import ApiContext, Context
+from cantata.api.http.bodies import CheckedRoute
+from cantata.api.openapi import ERRORS, answers, either, events
+from cantata.api.speech.framing import SSE_MEDIA_TYPE
+from cantata.api.transcription.answers import STREAM_EVENTS
+from cantata.api.transcription.body import TranscriptionBody, read_form
+from cantata.api.transcription.response import TranscriptionOrder, TranscriptionResponse
+from cantata.contract.data.errors import InvalidRequest
+
+router = APIRouter(
+    prefix="/v1/audio", tags=["transcription"], route_class=CheckedRoute, responses=ERRORS
+)
+
+_FORM = "multipart/form-data"
+_RESPONSES = either(
+    answers("application/json", "text/plain", "application/x-subrip", "text/vtt"),
+    events(SSE_MEDIA_TYPE, STREAM_EVENTS),
+)
+
+
+def _form_schema() -> dict[str, Any]:
+    """The form, for the OpenAPI document."""
+    schema = TranscriptionBody.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema.pop("$defs", None)
+    fields = schema["properties"]
+    fields["file"] = {"type": "string", "format": "binary"}
+    fields["chunking_strategy"] = {"type": "string"}
+    schema["required"] = ["file"]
+    return {"requestBody": {"required": True, "content": {_FORM: {"schema": schema}}}}
+
+
+@router.post(
+    "/transcriptions",
+    response_class=Response,
+    responses=_RESPONSES,
+    openapi_extra=_form_schema(),
+)
+async def transcribe(request: Request, context: Context) -> Response:
+    """Write down what is said in a recording. See docs/protocol.md."""
+    return await _respond(request, context, translate=False)
+
+
+@router.post(
+    "/translations",
+    response_class=Response,
+    responses=_RESPONSES,
+    openapi_extra=_form_schema(),
+)
+async def translate(request: Request, context: Context) -> Response:
+    """Write in English what is said in another language. See docs/protocol.md."""
+    return await _respond(request, context, translate=True)
+
+
+async def _respond(request: Request, context: ApiContext, *, translate: bool) -> Response:
+    context.lifecycle.check()
+    if not request.headers.get("content-type", "").lower().startswith(_FORM):
+        raise InvalidRequest(f"the body must be a form, sent as {_FORM}")
+    form = await request.form(max_files=8, max_fields=100)
+    try:
+        body, sent = read_form(form)
+        model = context.transcription_model(body.model)
+        if translate and not model.translates:
+            raise InvalidRequest(
+                f"model {model.name!r} translates nothing; serve a multilingual one", "model"
+            )
+        order = TranscriptionOrder(model, body, sent, form, translate)
+        return TranscriptionResponse(context, order)
+    except BaseException:
+        await form.close()
+        raise

@@ -1,0 +1,1 @@
+"""Files in, transcripts out: OpenAI's transcriptions and translations."""

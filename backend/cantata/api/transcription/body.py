@@ -1,0 +1,121 @@
+"""The form of POST /v1/audio/transcriptions and /v1/audio/translations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, BinaryIO, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.datastructures import FormData, UploadFile
+
+from cantata.api.errors import explain_validation
+from cantata.contract.data.errors import InvalidRequest
+
+ResponseFormat = Literal["json", "text", "srt", "vtt", "verbose_json"]
+_LISTS = ("timestamp_granularities", "include", "hotwords")
+_MAX_FIELDS = 100
+MAX_PROMPT_CHARACTERS = 4096
+
+
+class ServerVadOptions(BaseModel):
+    """Where the sound is cut, under OpenAI's names."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: Literal["server_vad"]
+    threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
+    prefix_padding_ms: Annotated[int, Field(ge=0, le=5000)] = 300
+    silence_duration_ms: Annotated[int, Field(ge=32, le=10_000)] | None = None
+    """None: the longer a segment is, the shorter the pause that ends it."""
+
+
+class TranscriptionBody(BaseModel):
+    """OpenAI's fields. Those that are unknown here are ignored: clients send options of other
+    models."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: Annotated[str, Field(max_length=256)] | None = None
+    language: Annotated[str, Field(max_length=32)] | None = None
+    prompt: Annotated[str, Field(max_length=MAX_PROMPT_CHARACTERS)] = ""
+    hotwords: list[Annotated[str, Field(max_length=128)]] = []
+    """Names that may occur; they are put before the prompt."""
+    temperature: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
+    """0: greedy, and warmer where that leads into a loop."""
+    response_format: ResponseFormat = "json"
+    timestamp_granularities: list[Literal["word", "segment"]] = []
+    include: list[Literal["logprobs"]] = []
+    stream: bool = False
+    chunking_strategy: Literal["auto"] | ServerVadOptions = "auto"
+
+    @property
+    def bias(self) -> str:
+        """The text that biases the words."""
+        return " ".join(part for part in (", ".join(self.hotwords), self.prompt) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """The recording of a request."""
+
+    file: BinaryIO
+    """On disk, if it is large."""
+    param: str = "file"
+
+
+def read_form(form: FormData) -> tuple[TranscriptionBody, SentFile]:
+    """The fields and the recording of a form. An empty field means the same as none.
+
+    Raises:
+        InvalidRequest: a field is not valid, or there is not exactly one file.
+    """
+    files = [value for name, value in form.multi_items() if name == "file"]
+    if len(files) != 1:
+        raise InvalidRequest(f"file: the form has {len(files)} files; send one", "file")
+    if not isinstance(files[0], UploadFile):
+        raise InvalidRequest("file must be a file, not text", "file")
+    try:
+        body = TranscriptionBody.model_validate(_read_fields(form))
+    except ValidationError as error:
+        raise explain_validation(error.errors(), None) from None
+    if body.stream and body.response_format in ("srt", "vtt"):
+        raise InvalidRequest(
+            f"response_format {body.response_format!r} cannot be streamed; valid with stream: "
+            "json, text, verbose_json",
+            "response_format",
+        )
+    return body, SentFile(files[0].file)
+
+
+def _read_fields(form: FormData) -> Mapping[str, Any]:
+    """Values by field; lists may be sent as `name[]`, repeated, or as JSON."""
+    fields: dict[str, Any] = {}
+    for sent, value in form.multi_items():
+        name = sent.removesuffix("[]")
+        if name == "file" or name not in TranscriptionBody.model_fields or value == "":
+            continue
+        if not isinstance(value, str):
+            raise InvalidRequest(f"{name} must be text, not a file", name)
+        if name in _LISTS:
+            fields.setdefault(name, []).extend(_read_list(value))
+        elif name == "chunking_strategy" and value.lstrip().startswith("{"):
+            fields[name] = _read_json(value, name)
+        else:
+            fields[name] = value
+    return fields
+
+
+def _read_list(value: str) -> list[Any]:
+    if value.lstrip().startswith("["):
+        read = _read_json(value, "list")
+        return read if isinstance(read, list) else [value]
+    return [value]
+
+
+def _read_json(value: str, name: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise InvalidRequest(f"{name} is not valid JSON: {value[:80]!r}", name) from None

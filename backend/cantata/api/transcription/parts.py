@@ -1,0 +1,190 @@
+"""A recording as it is recognised: decoded block by block, cut where nobody speaks, a few segments
+at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from cantata.api.transcription.body import SentFile, ServerVadOptions, TranscriptionBody
+from cantata.contract.data.errors import InvalidAudio
+from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
+from cantata.contract.transcription_service import TranscriptionModel
+from cantata.media.sound import stream_mono
+from cantata.speech_input.segmenter import (
+    SegmenterOptions,
+    Sound,
+    SpeechSegment,
+    SpeechSegmenter,
+)
+from cantata.speech_input.vad import SileroJudge
+
+_AHEAD = 2
+"""Segments of one recording that are recognised, or wait for it, at a time."""
+MAX_SECONDS = 4 * 3600.0
+"""Longest recording."""
+_MARGIN_S = 1.0
+"""A segment is shorter than the model's longest window by this much."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscribedPart:
+    """What was said in one segment."""
+
+    start_s: float
+    """Seconds of the recording before it."""
+    transcript: Transcript
+
+
+@dataclass(slots=True)
+class RecordingProgress:
+    """How far a recording has been read."""
+
+    seconds: float = 0.0
+    """Decoded so far; at the end, its length."""
+
+
+def build_request(body: TranscriptionBody, *, translate: bool) -> TranscriptionRequest:
+    """How each segment is to be recognised."""
+    return TranscriptionRequest(
+        language=body.language,
+        prompt=body.bias,
+        translate=translate,
+        temperature=body.temperature or None,
+        timestamps=True,
+        batch=True,
+    )
+
+
+async def transcribe_file(
+    model: TranscriptionModel,
+    sent: SentFile,
+    body: TranscriptionBody,
+    request: TranscriptionRequest,
+    progress: RecordingProgress,
+) -> AsyncGenerator[TranscribedPart, None]:
+    """What is said in a recording, segment by segment, in order.
+
+    Args:
+        model: recognises.
+        sent: the recording.
+        body: says where it is cut.
+        request: of each segment.
+        progress: is kept up to date.
+
+    Raises:
+        InvalidAudio: the file cannot be read, or has no sound.
+        CantataError: a segment cannot be recognised.
+    """
+    options = _segmenter_options(model, body.chunking_strategy)
+    window = _Window(model, request)
+    reading = asyncio.create_task(
+        window.read(_segments(sent, options, progress)), name="transcription:read"
+    )
+    try:
+        while (part := await window.parts.get()) is not None:
+            window.tasks.discard(part)
+            yield await part
+        await reading  # raises what ended it
+    finally:
+        await window.cancel(reading)
+
+
+class _Window:
+    """The segments of one recording that are being recognised, in order.
+
+    Args:
+        model: recognises.
+        request: of each segment.
+    """
+
+    def __init__(self, model: TranscriptionModel, request: TranscriptionRequest) -> None:
+        self._model, self._request = model, request
+        self.parts: asyncio.Queue[asyncio.Task[TranscribedPart] | None] = asyncio.Queue(_AHEAD)
+        """None: no more follow."""
+        self.tasks: set[asyncio.Task[TranscribedPart]] = set()
+        """Those whose results nobody waits for yet."""
+
+    async def read(self, segments: AsyncGenerator[SpeechSegment, None]) -> None:
+        """Begin to recognise segments, as fast as their parts are taken."""
+        try:
+            async with aclosing(segments):
+                async for segment in segments:
+                    work = _recognize(self._model, self._request, segment)
+                    task = asyncio.create_task(work, name="transcription:segment")
+                    self.tasks.add(task)
+                    await self.parts.put(task)
+        finally:
+            if not self.parts.full():
+                self.parts.put_nowait(None)
+            else:
+                await self.parts.put(None)
+
+    async def cancel(self, reading: asyncio.Task[None]) -> None:
+        """End what still runs; returns when nothing does."""
+        while not self.parts.empty():
+            self.parts.get_nowait()
+        tasks = [reading, *self.tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _recognize(
+    model: TranscriptionModel, request: TranscriptionRequest, segment: SpeechSegment
+) -> TranscribedPart:
+    async with model.recognize(request) as recognition:
+        await recognition.feed(segment.samples)
+        return TranscribedPart(segment.start_s, await recognition.finish())
+
+
+async def _segments(
+    sent: SentFile, options: SegmenterOptions, progress: RecordingProgress
+) -> AsyncGenerator[SpeechSegment, None]:
+    """Segments, while the file is decoded in a worker thread."""
+    blocks = stream_mono(sent.file, SPEECH_RATE, MAX_SECONDS, sent.param)
+    segmenter = await asyncio.to_thread(lambda: SpeechSegmenter(SileroJudge(), options))
+    try:
+        while True:
+            block, found = await asyncio.to_thread(_advance, blocks, segmenter)
+            if block is None:
+                break
+            progress.seconds += len(block) / SPEECH_RATE
+            for segment in found:
+                yield segment
+    finally:
+        await asyncio.to_thread(_close, blocks)
+    if not progress.seconds:
+        raise InvalidAudio(f"{sent.param} contains no sound: it is 0 s long", sent.param)
+    for segment in segmenter.end():
+        yield segment
+
+
+def _advance(
+    blocks: Iterator[Sound], segmenter: SpeechSegmenter
+) -> tuple[Sound | None, list[SpeechSegment]]:
+    block = next(blocks, None)
+    return block, [] if block is None else segmenter.feed(block)
+
+
+def _close(blocks: Iterator[Sound]) -> None:
+    close = getattr(blocks, "close", None)
+    if close is not None:
+        close()
+
+
+def _segmenter_options(
+    model: TranscriptionModel, strategy: str | ServerVadOptions
+) -> SegmenterOptions:
+    longest_s = model.max_window_s - _MARGIN_S
+    if not isinstance(strategy, ServerVadOptions):
+        return SegmenterOptions(longest_s)
+    options = SegmenterOptions(
+        longest_s, strategy.threshold, padding_s=strategy.prefix_padding_ms / 1000
+    )
+    if strategy.silence_duration_ms is None:
+        return options
+    pauses = ((0.0, strategy.silence_duration_ms / 1000),)
+    return SegmenterOptions(longest_s, options.threshold, options.padding_s, pauses)

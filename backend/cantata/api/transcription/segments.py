@@ -1,0 +1,146 @@
+"""Transcripts as segments, subtitles and plain text."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cantata.api.transcription.parts import TranscribedPart
+from cantata.contract.data.transcripts import TranscribedWord
+
+_MAX_CHARACTERS = 84
+"""Of a segment that ends at a comma or a pause: two lines of subtitles."""
+_MAX_S = 7.0
+_PAUSE_S = 0.6
+_SENTENCE_ENDS = (".", "?", "!", "\u2026", "\u3002", "\uff1f", "\uff01")
+_CLAUSE_ENDS = (",", ";", ":", "\u3001", "\uff0c")
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptSegment:
+    """A sentence, or a part of a long one."""
+
+    text: str
+    start_s: float
+    """Seconds from the beginning of the recording, as the next."""
+    end_s: float
+    words: tuple[TranscribedWord, ...]
+    """With times from the beginning of the recording."""
+    temperature: float
+    avg_logprob: float
+    no_speech_prob: float
+
+    @property
+    def tokens(self) -> list[int]:
+        """Of the words, in the model's vocabulary."""
+        return [token for word in self.words for token in word.tokens]
+
+    @property
+    def compression_ratio(self) -> float:
+        """Bytes of the text over those of its compressed form."""
+        data = self.text.encode()
+        return len(data) / len(zlib.compress(data)) if data else 0.0
+
+
+def split_segments(part: TranscribedPart) -> Iterator[TranscriptSegment]:
+    """The sentences of a part; without times of words, the part is one segment."""
+    transcript = part.transcript
+    if not transcript.text:
+        return
+    if not transcript.words:
+        yield _make_segment(part, (), transcript.text, (0.0, transcript.seconds))
+        return
+    group: list[TranscribedWord] = []
+    for number, word in enumerate(transcript.words):
+        group.append(word)
+        following = transcript.words[number + 1] if number + 1 < len(transcript.words) else None
+        if following is None or _ends_segment(group, following):
+            text = join_words(group)
+            yield _make_segment(part, tuple(group), text, (group[0].start_s, word.end_s))
+            group = []
+
+
+def shift_words(part: TranscribedPart) -> list[TranscribedWord]:
+    """A part's words with times from the beginning of the recording."""
+    return [_shift(word, part.start_s) for word in part.transcript.words]
+
+
+def join_words(words: Iterable[TranscribedWord]) -> str:
+    """The text of words, with spaces where their script has them."""
+    text = ""
+    for word in words:
+        spaced = text and not (_is_spaceless(text[-1]) and _is_spaceless(word.text[0]))
+        text += f" {word.text}" if spaced else word.text
+    return text
+
+
+def join_texts(parts: Sequence[TranscribedPart]) -> str:
+    """The whole text."""
+    return " ".join(part.transcript.text for part in parts if part.transcript.text)
+
+
+def write_srt(segments: Iterable[TranscriptSegment]) -> str:
+    """SubRip subtitles."""
+    cues = (
+        f"{number}\n{_clock(one.start_s, ',')} --> {_clock(one.end_s, ',')}\n{one.text}\n"
+        for number, one in enumerate(segments, 1)
+    )
+    return "\n".join(cues)
+
+
+def write_vtt(segments: Iterable[TranscriptSegment]) -> str:
+    """WebVTT subtitles."""
+    cues = (
+        f"{_clock(one.start_s, '.')} --> {_clock(one.end_s, '.')}\n{one.text}\n" for one in segments
+    )
+    return "\n".join(["WEBVTT\n", *cues])
+
+
+def _ends_segment(group: Sequence[TranscribedWord], following: TranscribedWord) -> bool:
+    last = group[-1]
+    if last.text.endswith(_SENTENCE_ENDS) or following.start_s - last.end_s >= _PAUSE_S:
+        return True
+    length = sum(len(word.text) + 1 for word in group)
+    is_long = length >= _MAX_CHARACTERS / 2 and last.text.endswith(_CLAUSE_ENDS)
+    too_long = length + len(following.text) > _MAX_CHARACTERS
+    return is_long or too_long or following.end_s - group[0].start_s > _MAX_S
+
+
+def _make_segment(
+    part: TranscribedPart,
+    words: tuple[TranscribedWord, ...],
+    text: str,
+    times: tuple[float, float],
+) -> TranscriptSegment:
+    transcript = part.transcript
+    likely = [math.log(max(word.probability, 1e-10)) for word in words]
+    logprob = sum(likely) / len(likely) if likely else transcript.avg_logprob or 0.0
+    return TranscriptSegment(
+        text,
+        part.start_s + times[0],
+        part.start_s + times[1],
+        tuple(_shift(word, part.start_s) for word in words),
+        transcript.temperature,
+        logprob,
+        transcript.no_speech_prob or 0.0,
+    )
+
+
+def _shift(word: TranscribedWord, seconds: float) -> TranscribedWord:
+    return replace(word, start_s=word.start_s + seconds, end_s=word.end_s + seconds)
+
+
+def _is_spaceless(character: str) -> bool:
+    """Whether a script has no spaces between words: kana, Chinese characters, Thai, Lao, Burmese,
+    and their punctuation."""
+    code = ord(character)
+    return 0x3000 <= code <= 0x9FFF or 0xFF00 <= code <= 0xFFEF or 0x0E00 <= code <= 0x0EFF
+
+
+def _clock(seconds: float, mark: str) -> str:
+    milliseconds = round(seconds * 1000)
+    hours, rest = divmod(milliseconds, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    return f"{hours:02}:{minutes:02}:{rest // 1000:02}{mark}{rest % 1000:03}"

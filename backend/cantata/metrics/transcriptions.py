@@ -1,0 +1,59 @@
+"""Metrics of recordings that are transcribed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+
+class TranscriptionMetrics:
+    """Recordings of every model; rejected requests are counted with all others.
+
+    Args:
+        registry: takes the metrics.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        model = ("model",)
+        self._running = Gauge(
+            "cantata_transcriptions_running",
+            "Recordings being transcribed.",
+            model,
+            registry=registry,
+        )
+        self._ended = Counter(
+            "cantata_transcriptions",
+            "Recordings whose transcription ended, by outcome.",
+            (*model, "outcome"),
+            registry=registry,
+        )
+        self._seconds = Counter(
+            "cantata_transcribed_seconds",
+            "Seconds of sound in recordings that were transcribed.",
+            model,
+            registry=registry,
+        )
+
+    @contextmanager
+    def track(self, model: str, seconds: Callable[[], float]) -> Iterator[None]:
+        """Count one recording.
+
+        Args:
+            model: its name.
+            seconds: of the sound that was read; asked at the end.
+        """
+        outcome = "failed"
+        self._running.labels(model).inc()
+        try:
+            yield
+            outcome = "completed"
+        except asyncio.CancelledError:
+            outcome = "aborted"
+            raise
+        finally:
+            self._running.labels(model).dec()
+            self._ended.labels(model, outcome).inc()
+            self._seconds.labels(model).inc(seconds())
