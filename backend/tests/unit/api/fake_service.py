@@ -14,6 +14,7 @@ from itertools import count
 import numpy as np
 from fake_chat import CHAT_VOICES, FakeChatModel
 from fake_picture import EDITING, FakeImageModel
+from fake_transcription import FakeTranscriptionModel
 
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.capabilities import Capabilities
@@ -41,6 +42,7 @@ from cantata.contract.service import (
     StageReport,
     Utterance,
 )
+from cantata.contract.transcription_service import TranscriptionModel
 from cantata.stages.process.step_meter import StepMeter
 
 VOICES = (
@@ -222,7 +224,7 @@ class FakeModel:
 
 class FakeService:
     """Two models that speak, the second in stereo; two that answer, the second in text alone; two
-    that draw, the second from pictures alone."""
+    that draw, the second from pictures alone; one that listens."""
 
     def __init__(self, start_s: float = 0.0, start_error: Exception | None = None) -> None:
         self.solo = FakeModel("solo", instructions=True)
@@ -237,6 +239,8 @@ class FakeService:
             "painter": self.painter,
             "editor": self.editor,
         }
+        self.ears = FakeTranscriptionModel("ears")
+        self.transcription_models: Mapping[str, TranscriptionModel] = {"ears": self.ears}
         self.default_model = "solo"
         self.ready = False
         self.stops = 0
@@ -265,6 +269,13 @@ class FakeService:
             valid = ", ".join(self.image_models)
             raise ModelNotFound(f"no model {name!r} that draws; valid: {valid}", "model")
         return self.image_models[name]
+
+    def transcription_model(self, name: str | None) -> TranscriptionModel:
+        name = "ears" if name in (None, "whisper-1") else name
+        if name not in self.transcription_models:
+            valid = ", ".join(self.transcription_models)
+            raise ModelNotFound(f"no model {name!r} that transcribes; valid: {valid}", "model")
+        return self.transcription_models[name]
 
     async def stage_reports(self) -> list[StageReport]:
         return [
