@@ -165,6 +165,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         stack.push_async_callback(context.lifecycle.end)
         stack.push_async_callback(context.cascade.close)
+        stack.callback(context.recordings.close)
         if app.state.wyoming is not None:
             # Its package is optional.
             from cantata.api.adapters.wyoming import wyoming_server

@@ -24,6 +24,7 @@ from cantata.metrics import Metrics
 from cantata.references.reader import ReferenceReader
 from cantata.references.stored import Voices
 from cantata.speech_input.cascade import Cascade
+from cantata.speech_input.recordings import RecordingReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class ApiContext:
     media: MediaReader
     cascade: Cascade
     """Models and processes that all spoken conversations share."""
+    recordings: RecordingReader = field(default_factory=RecordingReader)
     transcripts: Transcripts = field(default_factory=Transcripts)
     """Transcripts of spoken answers."""
     created: int = field(default_factory=lambda: int(time.time()))

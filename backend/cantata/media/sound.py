@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
@@ -115,7 +115,7 @@ def read_track(data: bytes, limits: SoundLimits, param: str) -> Recording | None
 
 def stream_mono(
     file: BinaryIO, sample_rate: int, max_s: float, param: str
-) -> Iterator[NDArray[np.float32]]:
+) -> Generator[NDArray[np.float32], None, None]:
     """The sound of a long file, block by block: its length costs no memory.
 
     Args:

@@ -35,7 +35,7 @@ def weights() -> Path | None:
 
 
 class SmartTurn:
-    """Smart Turn 3 (github.com/pipecat-ai/smart-turn): Whisper's tiny encoder, in 8 bit, and a
+    """Smart Turn 3 (github.com/pipecat-ai/smart-turn): a small speech encoder, in 8 bit, and a
     classifier of its end.
 
     One sound at a time, in a thread of its own: however many speakers pause, their turns take one

@@ -63,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cantata.media": {"contract"},
     "cantata.references": {"contract", "media"},
-    "cantata.speech_input": {"contract", "audio"},
+    "cantata.speech_input": {"contract", "audio", "media"},
     "cantata.api": {
         "contract",
         "audio",

@@ -13,7 +13,7 @@ from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS, answers, either, events
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.api.transcription.answers import STREAM_EVENTS
-from cantata.api.transcription.body import TranscriptionBody, read_form
+from cantata.api.transcription.body import TranscriptionBody, close_files, read_form
 from cantata.api.transcription.response import TranscriptionOrder, TranscriptionResponse
 from cantata.contract.data.errors import InvalidRequest
 
@@ -76,5 +76,5 @@ async def _respond(request: Request, context: ApiContext, *, translate: bool) ->
         order = TranscriptionOrder(model, body, sent, form, translate)
         return TranscriptionResponse(context, order)
     except BaseException:
-        await form.close()
+        close_files(form)
         raise

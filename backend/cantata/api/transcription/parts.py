@@ -4,27 +4,21 @@ at a time."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from cantata.api.transcription.body import SentFile, ServerVadOptions, TranscriptionBody
-from cantata.contract.data.errors import InvalidAudio
-from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
+from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
 from cantata.contract.transcription_service import TranscriptionModel
-from cantata.media.sound import stream_mono
+from cantata.speech_input.recordings import RecordingProgress, RecordingReader
 from cantata.speech_input.segmenter import (
     SegmenterOptions,
-    Sound,
     SpeechSegment,
-    SpeechSegmenter,
 )
-from cantata.speech_input.vad import SileroJudge
 
 _AHEAD = 2
 """Segments of one recording that are recognised, or wait for it, at a time."""
-MAX_SECONDS = 4 * 3600.0
-"""Longest recording."""
 _MARGIN_S = 1.0
 """A segment is shorter than the model's longest window by this much."""
 
@@ -36,14 +30,6 @@ class TranscribedPart:
     start_s: float
     """Seconds of the recording before it."""
     transcript: Transcript
-
-
-@dataclass(slots=True)
-class RecordingProgress:
-    """How far a recording has been read."""
-
-    seconds: float = 0.0
-    """Decoded so far; at the end, its length."""
 
 
 def build_request(body: TranscriptionBody, *, translate: bool) -> TranscriptionRequest:
@@ -59,6 +45,7 @@ def build_request(body: TranscriptionBody, *, translate: bool) -> TranscriptionR
 
 
 async def transcribe_file(
+    reader: RecordingReader,
     model: TranscriptionModel,
     sent: SentFile,
     body: TranscriptionBody,
@@ -68,6 +55,7 @@ async def transcribe_file(
     """What is said in a recording, segment by segment, in order.
 
     Args:
+        reader: of the server.
         model: recognises.
         sent: the recording.
         body: says where it is cut.
@@ -79,20 +67,19 @@ async def transcribe_file(
         CantataError: a segment cannot be recognised.
     """
     options = _segmenter_options(model, body.chunking_strategy)
-    window = _Window(model, request)
-    reading = asyncio.create_task(
-        window.read(_segments(sent, options, progress)), name="transcription:read"
-    )
+    pending = _Pending(model, request)
+    segments = reader.read(sent.file, options, progress, sent.param)
+    reading = asyncio.create_task(pending.read(segments), name="transcription:read")
     try:
-        while (part := await window.parts.get()) is not None:
-            window.tasks.discard(part)
+        while (part := await pending.parts.get()) is not None:
+            pending.tasks.discard(part)
             yield await part
         await reading  # raises what ended it
     finally:
-        await window.cancel(reading)
+        await pending.cancel(reading)
 
 
-class _Window:
+class _Pending:
     """The segments of one recording that are being recognised, in order.
 
     Args:
@@ -138,41 +125,6 @@ async def _recognize(
     async with model.recognize(request) as recognition:
         await recognition.feed(segment.samples)
         return TranscribedPart(segment.start_s, await recognition.finish())
-
-
-async def _segments(
-    sent: SentFile, options: SegmenterOptions, progress: RecordingProgress
-) -> AsyncGenerator[SpeechSegment, None]:
-    """Segments, while the file is decoded in a worker thread."""
-    blocks = stream_mono(sent.file, SPEECH_RATE, MAX_SECONDS, sent.param)
-    segmenter = await asyncio.to_thread(lambda: SpeechSegmenter(SileroJudge(), options))
-    try:
-        while True:
-            block, found = await asyncio.to_thread(_advance, blocks, segmenter)
-            if block is None:
-                break
-            progress.seconds += len(block) / SPEECH_RATE
-            for segment in found:
-                yield segment
-    finally:
-        await asyncio.to_thread(_close, blocks)
-    if not progress.seconds:
-        raise InvalidAudio(f"{sent.param} contains no sound: it is 0 s long", sent.param)
-    for segment in segmenter.end():
-        yield segment
-
-
-def _advance(
-    blocks: Iterator[Sound], segmenter: SpeechSegmenter
-) -> tuple[Sound | None, list[SpeechSegment]]:
-    block = next(blocks, None)
-    return block, [] if block is None else segmenter.feed(block)
-
-
-def _close(blocks: Iterator[Sound]) -> None:
-    close = getattr(blocks, "close", None)
-    if close is not None:
-        close()
 
 
 def _segmenter_options(

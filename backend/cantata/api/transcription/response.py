@@ -25,9 +25,8 @@ from cantata.api.transcription.answers import (
     VerboseTranscription,
     WordObject,
 )
-from cantata.api.transcription.body import SentFile, TranscriptionBody
+from cantata.api.transcription.body import SentFile, TranscriptionBody, close_files
 from cantata.api.transcription.parts import (
-    RecordingProgress,
     TranscribedPart,
     build_request,
     transcribe_file,
@@ -42,6 +41,7 @@ from cantata.api.transcription.segments import (
 )
 from cantata.contract.data.errors import CantataError
 from cantata.contract.transcription_service import TranscriptionModel
+from cantata.speech_input.recordings import RecordingProgress
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +79,7 @@ class TranscriptionResponse(StreamedResponse):
     def __init__(self, context: ApiContext, order: TranscriptionOrder) -> None:
         super().__init__(order.media_type, {}, context.settings.stall_timeout_s)
         self._metrics = context.metrics.transcriptions
+        self._reader = context.recordings
         self._order = order
         self._progress = RecordingProgress()
         self._parts: list[TranscribedPart] = []
@@ -98,7 +99,7 @@ class TranscriptionResponse(StreamedResponse):
         except ClientStalled:
             logger.info("the client stopped reading; its transcription is aborted")
         finally:
-            await order.form.close()
+            close_files(order.form)
 
     def _progress_seconds(self) -> float:
         return self._progress.seconds
@@ -117,7 +118,9 @@ class TranscriptionResponse(StreamedResponse):
     async def _recognize(self, body: Body) -> None:
         order = self._order
         request = build_request(order.body, translate=order.translate)
-        parts = transcribe_file(order.model, order.sent, order.body, request, self._progress)
+        parts = transcribe_file(
+            self._reader, order.model, order.sent, order.body, request, self._progress
+        )
         async with aclosing(parts), _SignsOfLife(self, body) as signs:
             async for part in parts:
                 self._parts.append(part)
