@@ -211,12 +211,17 @@ def test_one_module_imports_ray() -> None:
             assert not any(t.split(".")[0] == "ray" for t in imports(path)), module
 
 
+ENGLISH_TOO = {"cantata.text.tags": {"whisper"}}
+"""Models' names that stand in a module as words of English."""
+
+
 def test_the_backend_names_no_model() -> None:
     names = [p.name for p in SOURCES["cantata_models"].iterdir() if (p / "__init__.py").exists()]
     assert "solo" in names
     for module, path in modules("cantata"):
         words = path.read_text(encoding="utf-8").replace('"', " ").replace("'", " ").split()
-        assert not set(names) & {word.strip("`.,:()").lower() for word in words}, module
+        found = set(names) & {word.strip("`.,:()").lower() for word in words}
+        assert found <= ENGLISH_TOO.get(module, set()), module
         assert "cantata_models" not in path.read_text(encoding="utf-8"), module
 
 
