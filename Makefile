@@ -96,10 +96,10 @@ screenshots: $(VENV)/.dev ## Take the screenshots in docs/ again (on an idle mac
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m e2e.screenshots
 
-parity: parity-$(MODEL) ## Regenerate the goldens of MODEL=qwen3_tts|moss_tts|omni|qwen_image|voxcpm2|kokoro|bagel with its reference.
+parity: parity-$(MODEL) ## Regenerate the goldens of MODEL=qwen3_tts|moss_tts|omni|qwen3_asr|qwen_image|voxcpm2|kokoro|bagel with its reference.
 
 parity-:
-	@echo "write MODEL=, one of qwen3_tts, moss_tts, omni, qwen_image, voxcpm2, kokoro, bagel"; exit 2
+	@echo "write MODEL=, one of qwen3_tts, moss_tts, omni, qwen3_asr, qwen_image, voxcpm2, kokoro, bagel"; exit 2
 
 parity-qwen3_tts: $(REFERENCE_VENV)/.installed
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
@@ -123,6 +123,11 @@ parity-omni: $(VENV)/.dev
 	  cantata_models.qwen3_omni.tests.parity.write_goldens
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error $(abspath $(BIN))/python -m \
 	  cantata_models.qwen25_omni.tests.parity.write_goldens
+
+# With transformers.
+parity-qwen3_asr: $(VENV)/.dev
+	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error $(abspath $(BIN))/python -m \
+	  cantata_models.qwen3_asr.tests.parity.write_goldens
 
 # With diffusers; LoRA files: pip install peft accelerate.
 parity-qwen_image: $(VENV)/.dev

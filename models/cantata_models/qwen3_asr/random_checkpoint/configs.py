@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from cantata_layers.random_qwen_tokenizer import ordinary_tokens
@@ -41,36 +42,68 @@ def _vocabulary_size() -> int:
     return -(-(max(token_ids().values()) + 1) // 64) * 64
 
 
-ENCODER = {
-    "activation_function": "gelu",
-    "d_model": 32,
-    "downsample_hidden_size": 16,
-    "encoder_attention_heads": 2,
-    "encoder_ffn_dim": 64,
-    "encoder_layers": 2,
-    "n_window": 50,
-    "n_window_infer": 800,
-    "num_mel_bins": 128,
-    "output_dim": 64,
-    "scale_embedding": False,
+@dataclass(frozen=True, slots=True)
+class CheckpointSize:
+    """Sizes of encoder and language model."""
+
+    encoder_layers: int
+    encoder_width: int
+    encoder_heads: int
+    channels: int
+    """Of the convolutions in front of the encoder."""
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    inner: int
+    vocabulary: int
+
+    def encoder(self) -> dict[str, Any]:
+        """`audio_config`, but for its type."""
+        return {
+            "activation_function": "gelu",
+            "d_model": self.encoder_width,
+            "downsample_hidden_size": self.channels,
+            "encoder_attention_heads": self.encoder_heads,
+            "encoder_ffn_dim": 4 * self.encoder_width,
+            "encoder_layers": self.encoder_layers,
+            "n_window": 50,
+            "n_window_infer": 800,
+            "num_mel_bins": 128,
+            "output_dim": self.width,
+            "scale_embedding": False,
+        }
+
+    def text(self) -> dict[str, Any]:
+        """`text_config`, but for its type and rotary positions."""
+        return {
+            "attention_bias": False,
+            "head_dim": self.head_dim,
+            "hidden_act": "silu",
+            "hidden_size": self.width,
+            "intermediate_size": self.inner,
+            "max_position_embeddings": 65_536,
+            "num_attention_heads": self.heads,
+            "num_hidden_layers": self.layers,
+            "num_key_value_heads": self.kv_heads,
+            "rms_norm_eps": 1e-06,
+            "vocab_size": self.vocabulary,
+        }
+
+
+TINY = CheckpointSize(2, 32, 2, 16, 3, 64, 4, 2, 32, 96, _vocabulary_size())
+"""For parity: a second to make and to run."""
+SIZES = {
+    "tiny": TINY,
+    "0.6b": CheckpointSize(18, 896, 14, 480, 28, 1024, 16, 8, 128, 3072, 151_936),
+    "1.7b": CheckpointSize(24, 1024, 16, 480, 28, 2048, 16, 8, 128, 6144, 151_936),
 }
-TEXT = {
-    "attention_bias": False,
-    "head_dim": 32,
-    "hidden_act": "silu",
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "max_position_embeddings": 65_536,
-    "num_attention_heads": 4,
-    "num_hidden_layers": 3,
-    "num_key_value_heads": 2,
-    "rms_norm_eps": 1e-06,
-    "vocab_size": _vocabulary_size(),
-}
+"""The last two as published, but for the tokenizer; they take as much time and memory."""
 THETA = 1_000_000
 
 
-def published_config(*, is_tied: bool) -> dict[str, Any]:
+def published_config(size: CheckpointSize, *, is_tied: bool) -> dict[str, Any]:
     """config.json with all of the model in a section, and rotary positions with three axes."""
     ids = token_ids()
     return {
@@ -79,7 +112,7 @@ def published_config(*, is_tied: bool) -> dict[str, Any]:
         "support_languages": list(LANGUAGES),
         "thinker_config": {
             "audio_config": {
-                **ENCODER,
+                **size.encoder(),
                 "conv_chunksize": 500,
                 "max_source_positions": 1500,
                 "model_type": "qwen3_asr_audio_encoder",
@@ -89,12 +122,12 @@ def published_config(*, is_tied: bool) -> dict[str, Any]:
             "audio_token_id": ids["<|audio_pad|>"],
             "model_type": "qwen3_asr_thinker",
             "text_config": {
-                **TEXT,
+                **size.text(),
                 "model_type": "qwen3_asr_text",
                 "rope_scaling": {
                     "interleaved": True,
                     "mrope_interleaved": True,
-                    "mrope_section": [6, 5, 5],
+                    "mrope_section": [6, 5, 5] if size.head_dim == 32 else [24, 20, 20],
                     "rope_type": "default",
                     "type": "default",
                 },
@@ -105,13 +138,13 @@ def published_config(*, is_tied: bool) -> dict[str, Any]:
     }
 
 
-def saved_again_config(*, is_tied: bool) -> dict[str, Any]:
+def saved_again_config(size: CheckpointSize, *, is_tied: bool) -> dict[str, Any]:
     """config.json as transformers writes it."""
     ids = token_ids()
     return {
         "architectures": ["Qwen3ASRForConditionalGeneration"],
         "audio_config": {
-            **ENCODER,
+            **size.encoder(),
             "max_position_embeddings": 13,
             "model_type": "qwen3_asr_encoder",
         },
@@ -120,7 +153,7 @@ def saved_again_config(*, is_tied: bool) -> dict[str, Any]:
         "model_type": "qwen3_asr",
         "pad_token_id": ids["<|im_end|>"],
         "text_config": {
-            **TEXT,
+            **size.text(),
             "model_type": "qwen3",
             "rope_parameters": {"rope_theta": THETA, "rope_type": "default"},
             "tie_word_embeddings": is_tied,

@@ -17,8 +17,10 @@ from cantata_models.qwen3_asr.random_checkpoint.configs import (
     ORDINARY,
     PREPROCESSOR,
     PROCESSOR,
+    TINY,
     TOKENIZER_FIELDS,
     WORDS,
+    CheckpointSize,
     generation_config,
     published_config,
     saved_again_config,
@@ -32,22 +34,30 @@ ENDS = ("<|im_end|>", "<|endoftext|>")
 
 
 def write_checkpoint(
-    folder: Path, seed: int, *, is_published: bool = True, is_tied: bool = False
+    folder: Path,
+    seed: int,
+    *,
+    size: CheckpointSize = TINY,
+    dtype: torch.dtype = torch.float32,
+    is_published: bool = True,
+    is_tied: bool = False,
 ) -> Path:
-    """Write a tiny checkpoint into `folder` and return it.
+    """Write a checkpoint into `folder` and return it.
 
     Args:
         folder: made if it is missing.
         seed: of all weights, which both forms have in common.
+        size: one of `configs`.
+        dtype: of all weights.
         is_published: in the publisher's form; otherwise as transformers saves it.
         is_tied: whether its head is its table of embeddings.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    again = saved_again_config(is_tied=is_tied)
+    again = saved_again_config(size, is_tied=is_tied)
     write_json(folder / "generation_config.json", generation_config())
     write_qwen_tokenizer(folder, token_ids(), TOKENIZER_FIELDS, WORDS, ORDINARY)
     if is_published:
-        write_json(folder / "config.json", published_config(is_tied=is_tied))
+        write_json(folder / "config.json", published_config(size, is_tied=is_tied))
         write_json(folder / "preprocessor_config.json", PREPROCESSOR)
         write_json(folder / "chat_template.json", {"chat_template": CHAT_TEMPLATE})
     else:
@@ -55,7 +65,7 @@ def write_checkpoint(
         write_json(folder / "processor_config.json", PROCESSOR)
         (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
     tensors = {
-        to_published(spec) if is_published else spec.name: _drawn(spec, seed)
+        to_published(spec) if is_published else spec.name: _drawn(spec, seed).to(dtype)
         for spec in checkpoint_tensors(again, is_tied=is_tied)
     }
     path = folder / "model.safetensors"
