@@ -16,14 +16,11 @@ from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResp
 from cantata.api.schemas import ErrorBody
 from cantata.api.speech.framing import SSE_MEDIA_TYPE, sse_event
 from cantata.api.transcription.answers import (
-    DurationUsage,
     LogprobObject,
-    SegmentObject,
     TranscriptionAnswer,
     TranscriptTextDelta,
     TranscriptTextDone,
     VerboseTranscription,
-    WordObject,
 )
 from cantata.api.transcription.body import SentFile, TranscriptionBody, close_files
 from cantata.api.transcription.parts import (
@@ -31,14 +28,7 @@ from cantata.api.transcription.parts import (
     build_request,
     transcribe_file,
 )
-from cantata.api.transcription.segments import (
-    TranscriptSegment,
-    join_texts,
-    shift_words,
-    split_segments,
-    write_srt,
-    write_vtt,
-)
+from cantata.api.transcription.result import FinishedTranscription
 from cantata.contract.data.errors import CantataError
 from cantata.contract.transcription_service import TranscriptionModel
 from cantata.speech_input.recordings import RecordingProgress
@@ -94,7 +84,7 @@ class TranscriptionResponse(StreamedResponse):
                     await self._stream_events(body)
                 else:
                     await self._recognize(body)
-                    await body.write_in_parts(await asyncio.to_thread(self._write))
+                    await body.write_in_parts(await asyncio.to_thread(self._write, self._result()))
                     await body.end()
         except ClientStalled:
             logger.info("the client stopped reading; its transcription is aborted")
@@ -107,7 +97,9 @@ class TranscriptionResponse(StreamedResponse):
     async def _stream_events(self, body: Body) -> None:
         try:
             await self._recognize(body)
-            await body.write_in_parts(sse_event(await asyncio.to_thread(self._finish)))
+            await body.write_in_parts(
+                sse_event(await asyncio.to_thread(self._finish, self._result()))
+            )
             await body.end(b"data: [DONE]\n\n")
         except CantataError as error:
             if not body.started:
@@ -142,103 +134,48 @@ class TranscriptionResponse(StreamedResponse):
         async with self._writing:
             await body.write_in_parts(sse_event(delta))
 
-    def _finish(self) -> TranscriptTextDone:
-        verbose = self._order.body.response_format == "verbose_json"
-        return TranscriptTextDone(
-            text=join_texts(self._parts),
-            logprobs=self._logprobs(self._parts),
-            language=self._language,
-            words=self._words() if verbose and self._wants("word") else None,
-            segments=self._segment_objects() if verbose and self._wants("segment") else None,
-            usage=self._usage,
-        )
-
-    def _write(self) -> bytes:
+    def _write(self, result: FinishedTranscription) -> bytes:
         """The whole answer."""
-        body = self._order.body
-        match body.response_format:
-            case "text":
-                return f"{join_texts(self._parts)}\n".encode()
-            case "srt":
-                return write_srt(self._segments()).encode()
-            case "vtt":
-                return write_vtt(self._segments()).encode()
-            case "verbose_json":
-                return self._verbose().model_dump_json(exclude_none=True).encode()
-        answer = TranscriptionAnswer(
-            text=join_texts(self._parts), logprobs=self._logprobs(self._parts), usage=self._usage
-        )
-        return answer.model_dump_json(exclude_none=True).encode()
-
-    def _verbose(self) -> VerboseTranscription:
-        return VerboseTranscription(
-            task="translate" if self._order.translate else "transcribe",
-            language=self._language,
-            duration=round(self._progress.seconds, 3),
-            text=join_texts(self._parts),
-            words=self._words() if self._wants("word") else None,
-            segments=self._segment_objects() if self._wants("segment") else None,
-            usage=self._usage,
-        )
-
-    def _wants(self, granularity: str) -> bool:
-        """Whether the client asked for words or segments; segments are the default."""
-        asked = self._order.body.timestamp_granularities
-        return granularity in asked if asked else granularity == "segment"
-
-    @property
-    def _language(self) -> str:
-        """The one that most of the text is in."""
-        lengths: dict[str, int] = {}
-        for part in self._parts:
-            transcript = part.transcript
-            lengths[transcript.language] = lengths.get(transcript.language, 0) + len(
-                transcript.text
+        form = self._order.body.response_format
+        if form == "json":
+            answer = TranscriptionAnswer(
+                text=result.text, logprobs=self._logprobs(result.parts), usage=result.usage
             )
-        asked = self._order.body.language or ""
-        return max(lengths, key=lambda name: lengths[name], default=asked) or asked
+            return answer.model_dump_json(exclude_none=True).encode()
+        if form == "verbose_json":
+            return self._verbose(result).model_dump_json(exclude_none=True).encode()
+        return result.write(form).encode()
 
-    @property
-    def _usage(self) -> DurationUsage:
-        return DurationUsage(seconds=round(self._progress.seconds, 3))
+    def _finish(self, result: FinishedTranscription) -> TranscriptTextDone:
+        verbose = self._verbose(result)
+        is_verbose = self._order.body.response_format == "verbose_json"
+        return TranscriptTextDone(
+            text=verbose.text,
+            logprobs=self._logprobs(result.parts),
+            language=verbose.language,
+            words=verbose.words if is_verbose else None,
+            segments=verbose.segments if is_verbose else None,
+            usage=verbose.usage,
+        )
+
+    def _verbose(self, result: FinishedTranscription) -> VerboseTranscription:
+        """Segments are the default; words are there if the client asked for them."""
+        asked = self._order.body.timestamp_granularities or ["segment"]
+        return result.verbose(words="word" in asked, segments="segment" in asked)
 
     def _logprobs(self, parts: Sequence[TranscribedPart]) -> list[LogprobObject] | None:
         if "logprobs" not in self._order.body.include:
             return None
         return [LogprobObject.of(token) for part in parts for token in part.transcript.logprobs]
 
-    def _words(self) -> list[WordObject]:
-        return [
-            WordObject(
-                word=word.text,
-                start=round(word.start_s, 2),
-                end=round(word.end_s, 2),
-                probability=round(word.probability, 4),
-            )
-            for part in self._parts
-            for word in shift_words(part)
-        ]
-
-    def _segments(self) -> list[TranscriptSegment]:
-        return [segment for part in self._parts for segment in split_segments(part)]
-
-    def _segment_objects(self) -> list[SegmentObject]:
-        pairs = ((part, one) for part in self._parts for one in split_segments(part))
-        return [
-            SegmentObject(
-                id=number,
-                seek=round(part.start_s * 100),
-                start=round(segment.start_s, 2),
-                end=round(segment.end_s, 2),
-                text=segment.text,
-                tokens=segment.tokens,
-                temperature=segment.temperature,
-                avg_logprob=round(segment.avg_logprob, 4),
-                compression_ratio=round(segment.compression_ratio, 4),
-                no_speech_prob=round(segment.no_speech_prob, 4),
-            )
-            for number, (part, segment) in enumerate(pairs)
-        ]
+    def _result(self) -> FinishedTranscription:
+        order = self._order
+        return FinishedTranscription(
+            tuple(self._parts),
+            self._progress.seconds,
+            order.body.language,
+            translate=order.translate,
+        )
 
     async def send_progress(self, body: Body) -> None:
         """How far the recording has been read; clients ignore comments."""

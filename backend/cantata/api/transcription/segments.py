@@ -1,4 +1,4 @@
-"""Transcripts as segments, subtitles and plain text."""
+"""Cuts transcripts into sentences, as subtitles need them."""
 
 from __future__ import annotations
 
@@ -76,28 +76,6 @@ def join_words(words: Iterable[TranscribedWord]) -> str:
     return text
 
 
-def join_texts(parts: Sequence[TranscribedPart]) -> str:
-    """The whole text."""
-    return " ".join(part.transcript.text for part in parts if part.transcript.text)
-
-
-def write_srt(segments: Iterable[TranscriptSegment]) -> str:
-    """SubRip subtitles."""
-    cues = (
-        f"{number}\n{_clock(one.start_s, ',')} --> {_clock(one.end_s, ',')}\n{one.text}\n"
-        for number, one in enumerate(segments, 1)
-    )
-    return "\n".join(cues)
-
-
-def write_vtt(segments: Iterable[TranscriptSegment]) -> str:
-    """WebVTT subtitles."""
-    cues = (
-        f"{_clock(one.start_s, '.')} --> {_clock(one.end_s, '.')}\n{one.text}\n" for one in segments
-    )
-    return "\n".join(["WEBVTT\n", *cues])
-
-
 def _ends_segment(group: Sequence[TranscribedWord], following: TranscribedWord) -> bool:
     last = group[-1]
     if last.text.endswith(_SENTENCE_ENDS) or following.start_s - last.end_s >= _PAUSE_S:
@@ -137,10 +115,3 @@ def _is_spaceless(character: str) -> bool:
     and their punctuation."""
     code = ord(character)
     return 0x3000 <= code <= 0x9FFF or 0xFF00 <= code <= 0xFFEF or 0x0E00 <= code <= 0x0EFF
-
-
-def _clock(seconds: float, mark: str) -> str:
-    milliseconds = round(seconds * 1000)
-    hours, rest = divmod(milliseconds, 3_600_000)
-    minutes, rest = divmod(rest, 60_000)
-    return f"{hours:02}:{minutes:02}:{rest // 1000:02}{mark}{rest % 1000:03}"
