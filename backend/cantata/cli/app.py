@@ -35,6 +35,7 @@ from cantata.serving.options import (
     RayCluster,
     RefUrlPorts,
     ReplicaAddresses,
+    TranscriptForm,
     TranscriptionUrl,
     VoicesFolder,
     VoicesUrl,
@@ -161,6 +162,54 @@ def draw(
         prompt, out, tuple(edit or ()), size, seed, steps, negative, guidance, model, server
     )
     _run(draw_picture(options, Console(stderr=True)))
+
+
+@app.command()
+def transcribe(
+    files: Annotated[
+        list[Path],
+        typer.Argument(allow_dash=True, help="Recordings or folders of them; - is standard input."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="File to write, or a folder. Default: standard output."),
+    ] = None,
+    form: Annotated[
+        TranscriptForm | None, typer.Option("--format", help="Default: by --out's name, or txt.")
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option(help="Code of what is spoken, such as en. Default: found out.")
+    ] = None,
+    prompt: Annotated[
+        str, typer.Option(help="Names that may occur, or what was said before.")
+    ] = "",
+    translate: Annotated[bool, typer.Option("--translate", help="Write it in English.")] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Model's name or checkpoint folder (with --server, a name)."),
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(help="Ask the server at this URL instead of loading the model.")
+    ] = None,
+) -> None:
+    """Write down what is said in recordings."""
+    from rich.console import Console
+
+    from cantata.cli.transcribe import TranscribeArguments
+    from cantata.cli.transcribe import transcribe as transcribe_files
+
+    _configure_logging(LogLevel.WARNING, LogFormat.TEXT)
+    options = TranscribeArguments(
+        tuple(files),
+        out,
+        form.value if form else None,
+        language,
+        prompt,
+        translate,
+        model,
+        server,
+    )
+    _run(transcribe_files(options, Console(stderr=True)))
 
 
 def _read(text: str | None, file: Path | None) -> str:

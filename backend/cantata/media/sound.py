@@ -138,6 +138,20 @@ def stream_mono(
         yield from _join_blocks(_Mono(sample_rate, max_s, param), source, param)
 
 
+def measure_duration(file: BinaryIO) -> float | None:
+    """Seconds of a sound file as its header says; None if it says nothing. For a progress bar: a
+    header may be wrong. The file is at its beginning, before and after."""
+    try:
+        container = recognise_audio(file.read(12), "file")
+        file.seek(0)
+        with opened(file, container, _DECODERS, "file", InvalidAudio, AUDIO_FORMATS) as source:
+            return None if source.duration is None else source.duration / av.time_base
+    except InvalidAudio:
+        return None
+    finally:
+        file.seek(0)
+
+
 class _Mono:
     """Makes one channel at one rate of frames."""
 

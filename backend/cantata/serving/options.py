@@ -28,6 +28,15 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class TranscriptForm(StrEnum):
+    """How `cantata transcribe` writes."""
+
+    TXT = "txt"
+    SRT = "srt"
+    VTT = "vtt"
+    JSON = "json"
+
+
 class Form(StrEnum):
     """What `cantata deploy --print` prints."""
 

@@ -1,0 +1,125 @@
+"""One model that listens, in this process: what `cantata transcribe` recognises with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import cast
+
+import numpy as np
+
+from cantata.config import RecognitionDeployment, load_deployment
+from cantata.config.plugins import LocatedModel, resolve
+from cantata.contract.data.errors import CantataError, ConfigError, InvalidRequest
+from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
+from cantata.contract.model.pipeline import StageKind
+from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWindow
+from cantata.contract.service import AdmissionReport
+from cantata.contract.transcription_service import Recognition
+from cantata.utils.logs import new_work_id
+
+
+class LocalTranscriptionModel:
+    """Implements `contract.transcription_service.TranscriptionModel` for one caller.
+
+    Args:
+        located: the plug-in and its checkpoint; the pipeline is one recognition stage.
+
+    Raises:
+        ConfigError: it is not, or the checkpoint is not valid.
+    """
+
+    has_partials = False
+
+    def __init__(self, located: LocatedModel) -> None:
+        plugin = located.plugin
+        load = plugin.load_transcription_builder
+        if load is None or not is_possible(located):
+            raise ConfigError(f"model {plugin.name!r} does not transcribe in one process")
+        self.name = plugin.name
+        self._located = located
+        self._builder = load(located.checkpoint)
+        self.languages = self._builder.languages
+        self.translates = self._builder.translates
+        self.has_timestamps = self._builder.has_timestamps
+        self.max_window_s = self._builder.max_window_s
+        self._recognizer: SpeechRecognizer | None = None
+        self._thread = ThreadPoolExecutor(1, "recognize")
+
+    @property
+    def admission(self) -> AdmissionReport:
+        """One place."""
+        return AdmissionReport(1, 0, 0, 0)
+
+    def check_room(self) -> None:
+        """There is always room for the one caller."""
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(cancel_futures=True)
+
+    @asynccontextmanager
+    async def recognize(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
+        """Begin a window; the first one loads the model."""
+        yield _LocalWindow(self, request)
+
+    async def transcribe(self, request: TranscriptionRequest, sound: Sound) -> Transcript:
+        """Recognise a whole window in the thread.
+
+        Raises:
+            InvalidRequest: an option cannot be served.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._transcribe, request, sound)
+
+    def _transcribe(self, request: TranscriptionRequest, sound: Sound) -> Transcript:
+        if self._recognizer is None:
+            self._recognizer = self._load()
+        built = self._builder.build(new_work_id(), request, None)
+        (inputs,) = built.inputs.values()
+        [update] = self._recognizer.recognize([SpeechWindow(inputs, sound)])
+        if isinstance(update, CantataError):
+            raise update
+        return update.transcript
+
+    def _load(self) -> SpeechRecognizer:
+        located = self._located
+        (spec,) = located.pipeline.stages
+        deployment = load_deployment(located.plugin.deployment, located.pipeline)
+        stage = cast(RecognitionDeployment, deployment.stages[spec.name])
+        recognizer: SpeechRecognizer = resolve(spec.factory)(
+            located.checkpoint, stage.device, stage.dtype
+        )
+        return recognizer
+
+
+def is_possible(located: LocatedModel) -> bool:
+    """Whether the model's pipeline is one recognition stage."""
+    return [spec.kind for spec in located.pipeline.stages] == [StageKind.RECOGNITION]
+
+
+class _LocalWindow:
+    """Implements `Recognition`: its sound is recognised when it is complete."""
+
+    def __init__(self, model: LocalTranscriptionModel, request: TranscriptionRequest) -> None:
+        self.request_id = new_work_id()
+        self._model, self._request = model, request
+        self._pieces: list[Sound] = []
+
+    async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
+        """Keep the sound."""
+        self._pieces.append(sound)
+        if sum(map(len, self._pieces)) > self._model.max_window_s * SPEECH_RATE:
+            raise InvalidRequest(f"the window is longer than {self._model.max_window_s:g} s")
+
+    async def partials(self) -> AsyncGenerator[Transcript, None]:
+        """There are none."""
+        return
+        yield
+
+    async def finish(self) -> Transcript:
+        """The transcript of all of it."""
+        sound = np.concatenate(self._pieces) if self._pieces else np.zeros(0, np.float32)
+        return await self._model.transcribe(self._request, sound)
