@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel
-
+from cantata.api.schemas import WireModel
 from cantata.contract.data.transcripts import TokenLogprob
 
 
-class DurationUsage(BaseModel):
+class DurationUsage(WireModel):
     """What a recording is counted by."""
 
     type: Literal["duration"] = "duration"
     seconds: float
 
 
-class LogprobObject(BaseModel):
+class LogprobObject(WireModel):
     """One token."""
 
     token: str
@@ -29,7 +28,7 @@ class LogprobObject(BaseModel):
         return cls(token=token.text, bytes=list(token.data), logprob=round(token.logprob, 5))
 
 
-class WordObject(BaseModel):
+class WordObject(WireModel):
     """One word, in seconds from the beginning of the recording."""
 
     word: str
@@ -38,7 +37,7 @@ class WordObject(BaseModel):
     probability: float
 
 
-class SegmentObject(BaseModel):
+class SegmentObject(WireModel):
     """A sentence, or a part of a long one."""
 
     id: int
@@ -54,7 +53,7 @@ class SegmentObject(BaseModel):
     no_speech_prob: float
 
 
-class TranscriptionAnswer(BaseModel):
+class TranscriptionAnswer(WireModel):
     """`response_format` json."""
 
     text: str
@@ -62,7 +61,7 @@ class TranscriptionAnswer(BaseModel):
     usage: DurationUsage
 
 
-class VerboseTranscription(BaseModel):
+class VerboseTranscription(WireModel):
     """`response_format` verbose_json."""
 
     task: Literal["transcribe", "translate"]
@@ -74,7 +73,7 @@ class VerboseTranscription(BaseModel):
     usage: DurationUsage
 
 
-class TranscriptTextDelta(BaseModel):
+class TranscriptTextDelta(WireModel):
     """More of the text, and which part of the recording it covers."""
 
     type: Literal["transcript.text.delta"] = "transcript.text.delta"
@@ -85,7 +84,7 @@ class TranscriptTextDelta(BaseModel):
     logprobs: list[LogprobObject] | None = None
 
 
-class TranscriptTextDone(BaseModel):
+class TranscriptTextDone(WireModel):
     """All of the text."""
 
     type: Literal["transcript.text.done"] = "transcript.text.done"

@@ -34,8 +34,11 @@ from cantata.api.routes import speech_batch
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
 from cantata.api.speech import messages
+from cantata.api.transcription import answers as transcription_answers
+from cantata.api.transcription import body as transcription_body
 from cantata.audio.formats import FORMATS
 from cantata.media import images, video
+from cantata.speech_input.recordings import MAX_RECORDING_S
 
 DOCUMENT = (Path(__file__).parents[4] / "docs" / "protocol.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```json (\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
@@ -55,6 +58,7 @@ def types() -> dict[str, type[BaseModel]]:
             deepgram_messages,
             elevenlabs_messages,
             captioned_speech,
+            transcription_answers,
         )
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, WireModel)
@@ -96,6 +100,8 @@ def test_every_message_and_body_has_an_example() -> None:
     bodies |= {"ChatBody", "ChatCompletion", "ChatCompletionChunk"}
     bodies |= {"GenerationBody", "EditBody", "ImagesAnswer"}
     bodies |= {"PartialImage", "CompletedImage", "DrawingProgress", "ThoughtDelta"}
+    bodies |= {"TranscriptionAnswer", "VerboseTranscription"}
+    bodies |= {"TranscriptTextDelta", "TranscriptTextDone"}
     bodies |= {"ModelList", "AudioModelList", "VoiceList", "Health", "ReplicaHealth", "Readiness"}
     assert bodies <= shown
 
@@ -159,6 +165,11 @@ def test_every_route_and_setting_is_documented() -> None:
     assert f"| `n` | 1 to {image_body.MAX_PICTURES} pictures" in DOCUMENT
     assert f"see below; 0 to {image_body.MAX_PARTIAL_IMAGES} |" in DOCUMENT
     assert f"up to {image_body.MAX_DEADLINE_S:,.0f}. A request" in DOCUMENT
+    most = transcription_body.MAX_PROMPT_CHARACTERS
+    assert f"| `prompt` | a text of up to {most} characters" in DOCUMENT
+    assert (
+        f"{defaults.max_recording_bytes >> 20} MiB and {MAX_RECORDING_S / 3600:g} hours" in DOCUMENT
+    )
     media = defaults.media
     assert f"over white. {media.max_bytes >> 20} MiB in all |" in DOCUMENT
     assert f"may have {media.max_bytes >> 20} MiB" in DOCUMENT
