@@ -141,6 +141,11 @@ async def talker(url: str, query: str = "", **options: Any) -> AsyncIterator[Tal
         yield one
 
 
+def words_so_far(c: Talker) -> str:
+    """What the deltas of the user's words add up to."""
+    return "".join(e["delta"] for e in c.events if e["type"] == TRANSCRIBED[0])
+
+
 def part(c: Talker, kind: str) -> dict[str, object]:
     """The one event of this type."""
     (event,) = (event for event in c.events if event["type"] == kind)

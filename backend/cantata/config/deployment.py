@@ -201,7 +201,8 @@ class ConversationDeployment(StrictModel):
     """Base address of a server with OpenAI's `/chat/completions`. None: a few rules answer."""
     chat_model: str | None = None
     transcription_url: str | None = None
-    """Base address of a server with OpenAI's `/audio/transcriptions`. None: pocketsphinx."""
+    """Base address of a server with OpenAI's `/audio/transcriptions`. None: the server's own models
+    that transcribe."""
     transcription_model: str | None = None
 
 

@@ -1,12 +1,15 @@
-"""The recogniser and the chat that a server's spoken conversations share."""
+"""What hears and answers, shared by a server's spoken conversations."""
 
 from __future__ import annotations
 
 import asyncio
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from cantata.contract.data.errors import NotInstalled
+from cantata.contract.transcription_service import TranscriptionModel
 from cantata.speech_input.chat import Chat
+from cantata.speech_input.model_transcriber import ModelTranscriber, RecognitionLoad
 from cantata.speech_input.responder import Responder
 from cantata.speech_input.semantic_end import PATIENCE, Eagerness, SemanticEnd
 from cantata.speech_input.settings import RealtimeSettings
@@ -15,8 +18,10 @@ from cantata.speech_input.transcription import Transcriber
 from cantata.speech_input.turns import TurnDetector, TurnEnd
 from cantata.speech_input.vad import SileroJudge, load_weights
 
+if TYPE_CHECKING:
+    from cantata.speech_input.transcription_endpoint import TranscriptionEndpoint
+
 _FOR_TURNS = ("onnxruntime", "silero_vad")
-_FOR_WORDS = ("pocketsphinx",)
 
 
 class Cascade:
@@ -24,21 +29,22 @@ class Cascade:
 
     def __init__(self, settings: RealtimeSettings) -> None:
         self.settings = settings
-        self._transcriber: Transcriber | None = None
+        self._load = RecognitionLoad()
+        self._endpoint: TranscriptionEndpoint | None = None
         self._chat: Chat | None = None
         self._smart_turn: SmartTurn | None = None
 
-    async def prepare(self, *, words: bool) -> None:
+    async def prepare(self) -> None:
         """Load what the first session needs, while other clients are served.
-
-        Args:
-            words: whether it needs the words of what it hears.
 
         Raises:
             NotInstalled: names what is missing.
         """
-        own_words = words and self.settings.transcription is None
-        _check_installed(_FOR_TURNS + _FOR_WORDS if own_words else _FOR_TURNS)
+        missing = [name for name in _FOR_TURNS if find_spec(name) is None]
+        if missing:
+            raise NotInstalled(
+                f"spoken conversations need {', '.join(missing)}: pip install 'cantata[realtime]'"
+            )
         await asyncio.to_thread(load_weights)
 
     async def prepare_semantic(self) -> None:
@@ -57,16 +63,22 @@ class Cascade:
             # Another session may have been faster.
             self._smart_turn = self._smart_turn or loaded
 
-    @property
-    def transcriber(self) -> Transcriber:
-        """The recogniser of words.
+    def transcriber(self, model: TranscriptionModel | None) -> Transcriber:
+        """What finds the words.
 
-        Raises:
-            NotInstalled: names what is missing.
+        Args:
+            model: of this server; None: the operator's endpoint, which there is.
         """
-        if self._transcriber is None:
-            self._transcriber = self._new_transcriber()
-        return self._transcriber
+        if model is not None:
+            return ModelTranscriber(model, self._load, SileroJudge)
+        if self._endpoint is None:
+            # The server starts without what no session has asked for.
+            from cantata.speech_input.transcription_endpoint import TranscriptionEndpoint
+
+            assert self.settings.transcription is not None
+            limit_s = self.settings.answer_timeout_s
+            self._endpoint = TranscriptionEndpoint(self.settings.transcription, limit_s)
+        return self._endpoint
 
     @property
     def chat(self) -> Chat:
@@ -86,22 +98,10 @@ class Cascade:
 
     async def close(self) -> None:
         """End what was started."""
-        for part in (self._transcriber, self._chat, self._smart_turn):
+        for part in (self._endpoint, self._chat, self._smart_turn):
             if part is not None:
                 await part.close()
-        self._transcriber = self._chat = self._smart_turn = None
-
-    # The server starts without what no session has asked for.
-
-    def _new_transcriber(self) -> Transcriber:
-        if self.settings.transcription is None:
-            _check_installed(_FOR_WORDS)
-            from cantata.speech_input.sphinx import SphinxTranscriber
-
-            return SphinxTranscriber()
-        from cantata.speech_input.transcription_endpoint import TranscriptionEndpoint
-
-        return TranscriptionEndpoint(self.settings.transcription, self.settings.answer_timeout_s)
+        self._endpoint = self._chat = self._smart_turn = None
 
     def _new_chat(self) -> Chat:
         if self.settings.chat is None:
@@ -109,11 +109,3 @@ class Cascade:
         from cantata.speech_input.chat_endpoint import ChatEndpoint
 
         return ChatEndpoint(self.settings.chat, self.settings.answer_timeout_s)
-
-
-def _check_installed(packages: tuple[str, ...]) -> None:
-    missing = [name for name in packages if find_spec(name) is None]
-    if missing:
-        raise NotInstalled(
-            f"spoken conversations need {', '.join(missing)}: pip install 'cantata[realtime]'"
-        )

@@ -22,7 +22,7 @@ class RealtimeSettings:
     chat: Endpoint | None = None
     """None: the rules in `responder`, which need no network."""
     transcription: Endpoint | None = None
-    """None: pocketsphinx on this machine."""
+    """None: the server's own models that transcribe."""
     idle_timeout_s: float = 600.0
     """A session is closed after this long without a message from the client, counted from the end
     of the sound that it plays."""

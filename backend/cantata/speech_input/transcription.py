@@ -1,11 +1,14 @@
-"""The interface of a recogniser: sound in, words out."""
+"""The interface of a recogniser: an utterance in, its words out."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from cantata.contract.data.errors import CantataError
+from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
+from cantata.speech_input.sound import Heard
 
 
 class TranscriptionFailed(CantataError):
@@ -14,20 +17,45 @@ class TranscriptionFailed(CantataError):
     code = "transcription_failed"
 
 
-class Transcriber(Protocol):
-    """A recogniser that serves all sessions."""
+@dataclass(frozen=True, slots=True)
+class HeardPiece:
+    """Some sound of an utterance."""
 
-    async def transcribe(self, sound: AsyncIterator[bytes]) -> str:
+    sound: Heard
+    probability: float | None = None
+    """Of speech in it, 0 to 1, by whoever detects turns. None: nobody judged it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UtteranceOptions:
+    """How one utterance is to be transcribed."""
+
+    request: TranscriptionRequest
+    threshold: float = 0.5
+    """Probability from which on sound is speech."""
+    partials: bool = False
+    """What has been said so far is reported while the speaker goes on."""
+
+
+Report = Callable[[Transcript, bool], None]
+"""Takes what is known of an utterance's present window, and whether that is all of the window: the
+next transcript is then of the next window."""
+
+
+class Transcriber(Protocol):
+    """A recogniser."""
+
+    async def transcribe(
+        self, options: UtteranceOptions, pieces: AsyncIterator[HeardPiece], report: Report
+    ) -> Transcript:
         """The words of one utterance; empty if there are none. Cancelling ends the work.
 
         Args:
-            sound: s16le at `HEARD_RATE`, mono, while it is spoken.
+            options: of the utterance.
+            pieces: its sound, while it is spoken.
+            report: is called with transcripts of its windows, whose texts make up the result.
 
         Raises:
-            TranscriptionFailed: says why.
+            CantataError: says why there are none.
         """
-        ...
-
-    async def close(self) -> None:
-        """Free its resources."""
         ...

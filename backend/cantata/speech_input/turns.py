@@ -10,9 +10,9 @@ import numpy as np
 from cantata.speech_input.sound import HEARD_RATE, Heard
 from cantata.speech_input.vad import WINDOW, SpeechJudge
 
-_ONSET_WINDOWS = 2
+ONSET_WINDOWS = 2
 """Windows of speech in a row that begin a turn; a click is shorter."""
-_HYSTERESIS = 0.15
+HYSTERESIS = 0.15
 """Speech continues down to this much below the threshold, so that no word ends in its quieter
 middle."""
 
@@ -89,6 +89,8 @@ class TurnDetector:
         self._threshold = threshold
         self._end = end
         self._longest = round(longest_s * HEARD_RATE)
+        self.probability = 0.0
+        """Of speech in the last window that was judged."""
         self._rest: Heard = np.zeros(0, np.int16)
         """Samples that do not fill a window yet."""
         self._judged = 0
@@ -114,23 +116,23 @@ class TurnDetector:
         self._onset = 0
 
     async def _hear(self, window: Heard) -> Turn | None:
-        probability = self._judge.probability(window)
+        self.probability = probability = self._judge.probability(window)
         self._end.hear(window)
         self._judged += WINDOW
         return self._started(probability) if self._since is None else await self._ended(probability)
 
     def _started(self, probability: float) -> SpeechStarted | None:
         self._onset = self._onset + 1 if probability >= self._threshold else 0
-        if self._onset < _ONSET_WINDOWS:
+        if self._onset < ONSET_WINDOWS:
             return None
         self.reset()
-        self._since = self._judged - _ONSET_WINDOWS * WINDOW
+        self._since = self._judged - ONSET_WINDOWS * WINDOW
         self._end.begin()
         return SpeechStarted(self._since)
 
     async def _ended(self, probability: float) -> SpeechStopped | None:
         assert self._since is not None
-        if probability >= self._threshold - _HYSTERESIS:
+        if probability >= self._threshold - HYSTERESIS:
             self._quiet_from = None
         elif self._quiet_from is None:
             self._quiet_from = self._judged - WINDOW

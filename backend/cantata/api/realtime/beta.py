@@ -53,9 +53,29 @@ def to_beta(event: ServerEvent) -> BetaEvent | None:
         sent["part"] = _part(sent["part"])
     if "response" in sent:
         sent["response"] = _response(sent["response"])
-    if "session" in sent:
-        sent["session"] = _session(sent["session"])
+    if "session" in sent and "audio" in sent["session"]:
+        if sent["session"]["type"] == "transcription":
+            sent["type"] = f"transcription_{sent['type']}"
+            sent["session"] = flatten_transcription_session(sent["session"])
+        else:
+            sent["session"] = _session(sent["session"])
     return BetaEvent(sent)
+
+
+def flatten_transcription_session(session: dict[str, Any]) -> dict[str, Any]:
+    """A transcription session in the beta's fields."""
+    received = session["audio"]["input"]
+    kept = {key: value for key, value in session.items() if key not in ("audio", "type")}
+    return {**kept, **_flatten_input(received)}
+
+
+def _flatten_input(received: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "input_audio_format": _format(received["format"]),
+        "input_audio_transcription": received["transcription"],
+        "input_audio_noise_reduction": received["noise_reduction"],
+        "turn_detection": received["turn_detection"],
+    }
 
 
 def _item(item: dict[str, Any]) -> dict[str, Any]:
@@ -89,11 +109,8 @@ def _session(session: dict[str, Any]) -> dict[str, Any]:
         "modalities": _modalities(session["output_modalities"]),
         "voice": spoken["voice"],
         "speed": spoken["speed"],
-        "input_audio_format": _format(received["format"]),
         "output_audio_format": _format(spoken["format"]),
-        "input_audio_transcription": received["transcription"],
-        "input_audio_noise_reduction": received["noise_reduction"],
-        "turn_detection": received["turn_detection"],
+        **_flatten_input(received),
         "max_response_output_tokens": session["max_output_tokens"],
     }
 

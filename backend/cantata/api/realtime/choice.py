@@ -1,4 +1,4 @@
-"""Chooses the model that a session talks with."""
+"""Chooses the model that a session talks with, or that transcribes it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from functools import partial
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.cascade_responder import CascadeResponder
+from cantata.api.realtime.listener import Listener
 from cantata.api.realtime.model_responder import ModelResponder
 from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.responder import SessionResponder
+from cantata.api.realtime.transcription_choice import find_transcription_model
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Modality
 from cantata.contract.data.errors import InvalidRequest, ModelNotFound
@@ -18,17 +20,23 @@ from cantata.contract.service import ServedModel
 
 _OPENAI_MODELS = "gpt-"
 """Prefixes of the models that OpenAI's clients name by default; they mean our default model."""
+_UNUSED_RATE = 24_000
+"""Hz of the sound that a session without answers does not send."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
     """A model that a session can be held with."""
 
-    model: ServedModel | ChatModel
-    hears: bool
-    """The model hears sound itself and needs no transcription."""
+    name: str
+    sample_rate: int
+    """Hz of its speech."""
+    check_room: Callable[[], None]
+    """Raises Overloaded if nothing can begin."""
     meet: Callable[[ApiContext, OutputAudio], SessionResponder]
     """Makes the session's partner."""
+    answers: bool = True
+    """False: the session only transcribes."""
 
 
 def choose(context: ApiContext, name: str | None) -> ModelChoice:
@@ -43,6 +51,7 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
         NotReady: no model is served yet.
         ModelNotFound: none has that name.
         InvalidRequest: it takes no sound.
+        NoTranscriptionModel: it hears only words, and nothing finds them.
     """
     context.lifecycle.check()
     name, service = context.real_name(name), context.service
@@ -50,7 +59,7 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
     if is_default(name):
         if not service.models and hearing:
             return _hearing(next(iter(hearing.values())))
-        return _speaking(context.model(None))
+        return _speaking(context, context.model(None))
     assert name is not None
     if name in hearing:
         return _hearing(hearing[name])
@@ -58,9 +67,30 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
     if name in service.chat_models:
         raise InvalidRequest(f"{name} takes no sound; models to talk with: {valid}", "model")
     try:
-        return _speaking(service.model(name))
+        model = service.model(name)
     except ModelNotFound:
         raise ModelNotFound(f"no model {name!r}; models to talk with: {valid}", "model") from None
+    return _speaking(context, model)
+
+
+def choose_listener(context: ApiContext, name: str | None) -> ModelChoice:
+    """The choice for a session that only transcribes.
+
+    Args:
+        context: the app's parts.
+        name: of a model that transcribes; None, or one of OpenAI's: the first.
+
+    Raises:
+        NotReady: no model is served yet.
+        ModelNotFound: none has that name.
+        NoTranscriptionModel: nothing transcribes.
+    """
+    context.lifecycle.check()
+    model = find_transcription_model(context, name)
+    if model is None:
+        # The endpoint's own model is its operator's business.
+        return _listening(name or "", lambda: None)
+    return _listening(model.name, model.check_room)
 
 
 def is_default(name: str | None) -> bool:
@@ -79,7 +109,7 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
     if not isinstance(sent, str) or is_default(sent):
         return
     try:
-        same = choose(context, sent).model.name == name
+        same = choose(context, sent).name == name
     except InvalidRequest as error:
         raise type(error)(error.message, "session.model") from None
     if not same:
@@ -90,9 +120,23 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
         )
 
 
-def _speaking(model: ServedModel) -> ModelChoice:
-    return ModelChoice(model, hears=False, meet=partial(CascadeResponder, model))
+def _speaking(context: ApiContext, model: ServedModel) -> ModelChoice:
+    find_transcription_model(context, None)  # raises if nothing finds the words
+    return _choice(model, partial(CascadeResponder, model))
 
 
 def _hearing(model: ChatModel) -> ModelChoice:
-    return ModelChoice(model, hears=True, meet=partial(ModelResponder, model))
+    return _choice(model, partial(ModelResponder, model))
+
+
+def _choice(
+    model: ServedModel | ChatModel, meet: Callable[[ApiContext, OutputAudio], SessionResponder]
+) -> ModelChoice:
+    return ModelChoice(model.name, model.sample_rate, model.check_room, meet)
+
+
+def _listening(name: str, check_room: Callable[[], None]) -> ModelChoice:
+    def meet(context: ApiContext, output_audio: OutputAudio) -> SessionResponder:
+        return Listener(name)
+
+    return ModelChoice(name, _UNUSED_RATE, check_room, meet, answers=False)

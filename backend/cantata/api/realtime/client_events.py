@@ -24,6 +24,13 @@ class SessionUpdate(ClientEvent):
     session: dict[str, Any]
 
 
+class TranscriptionSessionUpdate(ClientEvent):
+    """The same in the beta's name, of a session that only transcribes."""
+
+    type: Literal["transcription_session.update"]
+    session: dict[str, Any]
+
+
 class AudioAppend(ClientEvent):
     """More sound, in base64. Never acknowledged."""
 
@@ -110,6 +117,7 @@ class ResponseCancel(ClientEvent):
 
 AnyClientEvent = Annotated[
     SessionUpdate
+    | TranscriptionSessionUpdate
     | AudioAppend
     | AudioCommit
     | AudioClear

@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.realtime.answering import CLIENT_CANCELLED, SessionContext
-from cantata.api.realtime.beta import to_beta
+from cantata.api.realtime.beta import flatten_transcription_session, to_beta
 from cantata.api.realtime.choice import ModelChoice
 from cantata.api.realtime.client_events import (
     CLIENT_EVENTS,
@@ -30,6 +30,7 @@ from cantata.api.realtime.client_events import (
     ResponseCancel,
     ResponseCreate,
     SessionUpdate,
+    TranscriptionSessionUpdate,
 )
 from cantata.api.realtime.conversation import Conversation
 from cantata.api.realtime.dialogue import Dialogue
@@ -46,6 +47,8 @@ from cantata.api.realtime.server_events import (
     SessionEvent,
     new_id,
 )
+from cantata.api.realtime.session import begin_settings
+from cantata.api.realtime.session_object import SessionIdentity, show_session
 from cantata.api.schemas import ErrorDetail
 from cantata.api.sessions.connection import IdleTimeout
 from cantata.api.sessions.socket import NORMAL, SocketConnection, close_code
@@ -70,12 +73,13 @@ class RealtimeConnection(SocketConnection):
         limits = context.settings.realtime
         super().__init__(socket, context, "realtime", limits.idle_timeout_s)
         self._beta = beta
-        self._id = new_id("sess")
-        self._expires_at = int(time.time() + limits.max_session_s)
+        self._identity = SessionIdentity(
+            new_id("sess"), choice.name, int(time.time() + limits.max_session_s)
+        )
         self._expiry: asyncio.TimerHandle | None = None
         self._expired = False
         self._conversation = Conversation(limits.max_items, context.media.limits.max_audio_s)
-        self._output_audio = OutputAudio(self, choice.model.sample_rate, self)
+        self._output_audio = OutputAudio(self, choice.sample_rate, self)
         self._responder = choice.meet(context, self._output_audio)
         self._dialogue = Dialogue(
             SessionContext(
@@ -87,7 +91,8 @@ class RealtimeConnection(SocketConnection):
                 self.refuse,
                 self._spawn,
                 self._answered,
-            )
+            ),
+            begin_settings(speaks=self._responder.speaks, answers=choice.answers),
         )
 
     def begin(self) -> None:
@@ -165,6 +170,10 @@ class RealtimeConnection(SocketConnection):
             case SessionUpdate():
                 await dialogue.update(event.session)
                 self._emit(SessionEvent(type="session.updated", session=self._session()))
+            case TranscriptionSessionUpdate():
+                await dialogue.update({**event.session, "type": "transcription"})
+                flat = flatten_transcription_session(self._session())
+                self._emit(SessionEvent(type="transcription_session.updated", session=flat))
             case ItemCreate():
                 dialogue.create(event)
             case ItemRetrieve():
@@ -181,15 +190,7 @@ class RealtimeConnection(SocketConnection):
                 dialogue.answering.cancel(CLIENT_CANCELLED, event.response_id)
 
     def _session(self) -> dict[str, Any]:
-        session = self._dialogue.settings.model_dump()
-        session["audio"]["output"]["voice"] = self._dialogue.voice
-        return {
-            "object": "realtime.session",
-            "id": self._id,
-            "model": self._responder.name,
-            "expires_at": self._expires_at,
-            **session,
-        }
+        return show_session(self._identity, self._dialogue.settings, self._dialogue.voice)
 
     def _emit(self, *events: ServerEvent) -> None:
         for event in events:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,12 +24,11 @@ from cantata.api.realtime.client_events import (
 )
 from cantata.api.realtime.conversation import Content, Item
 from cantata.api.realtime.input_audio import HeardItem, InputAudioBuffer, SpeechBegan
-from cantata.api.realtime.refusals import VoiceFixed
+from cantata.api.realtime.refusals import NoResponses, VoiceFixed
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.sent_items import build_item
 from cantata.api.realtime.server_events import (
     CommittedEvent,
-    DurationUsage,
     FailureObject,
     IdleEvent,
     ItemDeleted,
@@ -42,7 +42,11 @@ from cantata.api.realtime.server_events import (
     new_id,
 )
 from cantata.api.realtime.session import SemanticVad, ServerVad, SessionSettings, updated
+from cantata.api.realtime.transcription_choice import check_transcription
+from cantata.api.transcription.answers import DurationUsage, LogprobObject
 from cantata.contract.data.errors import CantataError, InvalidRequest, NotInstalled
+from cantata.contract.data.transcripts import TokenLogprob
+from cantata.speech_input.agreed_words import WordDelta
 from cantata.speech_input.chat import SILENT
 
 
@@ -50,26 +54,30 @@ class Dialogue:
     """A session without its socket.
 
     Args:
-        stage: parts of the connection.
+        session: parts of the connection.
+        settings: with which it begins.
     """
 
-    def __init__(self, session: SessionContext) -> None:
+    def __init__(self, session: SessionContext, settings: SessionSettings) -> None:
         self._session = session
         self._limits = session.context.settings.realtime
         self.id = new_id("conv")
-        self.settings = SessionSettings(
-            output_modalities=["audio" if session.responder.speaks else "text"]
-        )
+        self.settings = settings
         self.voice = session.responder.default_voice
         self.answering = ActiveResponse(session)
         self._input_audio = InputAudioBuffer(
             session.context,
-            self.settings.audio.input,
+            self.settings,
             session.spawn,
+            self._emit_delta,
             keeps_sound=session.responder.hears,
         )
         self._idle: asyncio.Task[None] | None = None
         """Waits for the user to say something after an answer."""
+
+    @property
+    def _answers(self) -> bool:
+        return self.settings.type == "realtime"
 
     @property
     def _vad(self) -> ServerVad | SemanticVad | None:
@@ -86,13 +94,17 @@ class Dialogue:
         Raises:
             InvalidRequest: one is not valid, or needs what is not installed; nothing has changed.
         """
-        check_same(self._session.context, self._session.responder.name, sent.get("model"))
         new = updated(self.settings, sent)
+        if new.type == "realtime":
+            check_same(self._session.context, self._session.responder.name, sent.get("model"))
+        check_transcription(self._session.context, new, "session")
         await self._check_semantic(new, "session")
         self._session.responder.check(new, "session")
         self.voice = await self._resolve_voice(new, "session.audio.output.voice")
+        if new.type == "transcription" and self.answering.reply is not None:
+            self.answering.cancel(CLIENT_CANCELLED)
         self.settings = new
-        self._input_audio.configure(new.audio.input)
+        self._input_audio.configure(new)
         if self._idle_ms is None:
             self._stop_waiting()
 
@@ -109,7 +121,7 @@ class Dialogue:
             stopped = SpeechStoppedEvent(audio_end_ms=event.at_ms, item_id=event.hearing.item_id)
             self._session.emit(stopped)
             self._commit(event)
-            if self._vad is not None and self._vad.create_response:
+            if self._answers and self._vad is not None and self._vad.create_response:
                 self._respond_by_itself()
 
     def commit(self) -> None:
@@ -128,8 +140,10 @@ class Dialogue:
         """Insert a client's item.
 
         Raises:
+            NoResponses: the session only transcribes.
             InvalidRequest: it is not valid, or there is no place for it.
         """
+        self._check_answers()
         self._add(
             build_item(event.item, self._input_audio.whole, self._limits), event.previous_item_id
         )
@@ -175,9 +189,11 @@ class Dialogue:
         """Answer, with settings for this answer only.
 
         Raises:
+            NoResponses: the session only transcribes.
             ResponseActive: there is an answer in progress.
             InvalidRequest: a setting is not valid.
         """
+        self._check_answers()
         self.answering.check_free()
         settings = updated(self.settings, sent, "response")
         await self._check_semantic(settings, "response")
@@ -200,6 +216,10 @@ class Dialogue:
         """Called when an answer is over: the user's turn begins, for at most `idle_timeout_ms`."""
         if self._idle_ms is not None and reply.item.status == "completed":
             self._idle = self._session.spawn(self._wait_for_user(self._idle_ms / 1000))
+
+    def _check_answers(self) -> None:
+        if not self._answers:
+            raise NoResponses
 
     def _respond(self, settings: SessionSettings, voice: str | None, scope: ResponseScope) -> None:
         self.answering.check_free()
@@ -267,11 +287,23 @@ class Dialogue:
             failure = FailureObject(type=detail.type, code=detail.code, message=detail.message)
             self._session.emit(TranscriptionFailedEvent(item_id=item_id, error=failure))
             return
-        text = words.result()
-        if text:
-            self._session.emit(TranscriptionDelta(item_id=item_id, delta=text))
-        usage = DurationUsage(seconds=round(received.seconds, 3))
-        self._session.emit(TranscriptionCompleted(item_id=item_id, transcript=text, usage=usage))
+        transcript = received.hearing.transcript
+        self._session.emit(
+            TranscriptionCompleted(
+                item_id=item_id,
+                transcript=words.result(),
+                logprobs=self._show_logprobs(transcript.logprobs if transcript else ()),
+                usage=DurationUsage(seconds=round(received.seconds, 3)),
+            )
+        )
+
+    def _emit_delta(self, item_id: str, delta: WordDelta) -> None:
+        logprobs = self._show_logprobs(delta.logprobs)
+        event = TranscriptionDelta(item_id=item_id, delta=delta.text, logprobs=logprobs)
+        self._session.emit(event)
+
+    def _show_logprobs(self, tokens: Sequence[TokenLogprob]) -> list[LogprobObject] | None:
+        return [LogprobObject.of(token) for token in tokens] if self.settings.include else None
 
     async def _wait_for_user(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.refusals import BufferFull, EmptyCommit
-from cantata.api.realtime.session import AudioInput, PcmFormat, ServerVad, SoundFormat
-from cantata.api.realtime.transcription_feed import Spawn, TranscriptionFeed
+from cantata.api.realtime.session import (
+    AudioInput,
+    PcmFormat,
+    ServerVad,
+    SessionSettings,
+    SoundFormat,
+)
+from cantata.api.realtime.transcription_feed import OnDelta, Spawn, TranscriptionFeed
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
 from cantata.speech_input.sound import HEARD_RATE, Encoding, Heard, SoundInput
@@ -57,20 +64,28 @@ class InputAudioBuffer:
 
     Args:
         context: the server's.
-        options: the session's.
+        settings: the session's.
         spawn: starts a task.
+        on_delta: is told of words of utterances while they are spoken.
         keeps_sound: whoever answers follows the sound; words are found out only where the session
             asks for them.
     """
 
     def __init__(
-        self, context: ApiContext, options: AudioInput, spawn: Spawn, *, keeps_sound: bool
+        self,
+        context: ApiContext,
+        settings: SessionSettings,
+        spawn: Spawn,
+        on_delta: OnDelta,
+        *,
+        keeps_sound: bool,
     ) -> None:
         self._context = context
         self._spawn = spawn
-        self._options = options
+        self._on_delta = on_delta
+        self._settings = settings
         self._keeps_sound = keeps_sound
-        self._input = SoundInput(*wire_encoding(options.format))
+        self._input = SoundInput(*wire_encoding(self._options.format))
         self._sound = bytearray()
         """Samples (s16le at `HEARD_RATE`) that may become an item."""
         self._end = 0
@@ -78,7 +93,7 @@ class InputAudioBuffer:
         self._waiting: list[TranscriptionFeed] = []
         """Utterances whose words are still being transcribed."""
         self._hearing: TranscriptionFeed | None = None
-        """The utterance of the turn in progress."""
+        """The utterance in progress."""
         self._detector: TurnDetector | None = None
         self._detector_from = 0
         self._new_detector()
@@ -88,12 +103,13 @@ class InputAudioBuffer:
         """Milliseconds of all sound so far."""
         return _ms(self._end)
 
-    def configure(self, options: AudioInput) -> None:
-        """Take new options. A turn in progress keeps the options that it began with, or waits for a
+    def configure(self, settings: SessionSettings) -> None:
+        """Take new settings. A turn in progress keeps those that it began with, or waits for a
         commit."""
-        before, self._options = self._options, options
+        before, self._settings = self._options, settings
+        options = self._options
         if before.format != options.format:
-            self._add(self._input.end())
+            self._add_unjudged(self._input.end())
             self._input = SoundInput(*wire_encoding(options.format))
         if before.turn_detection != options.turn_detection:
             self._drop_hearing()
@@ -107,17 +123,20 @@ class InputAudioBuffer:
         """
         if self._detector is None:
             self._check_room(data)
-            self._add(self._input.feed(data))
+            self._add_unjudged(self._input.feed(data))
             return
         received = self._input.feed(data)
         for index, start in enumerate(range(0, len(received), WINDOW)):
             window = received[start : start + WINDOW]
-            self._add(window)
-            for turn in await self._detector.feed(window):
+            self._keep_all(window)
+            turns = await self._detector.feed(window)
+            if self._hearing is not None:
+                self._hearing.feed(window.tobytes(), self._detector.probability)
+            for turn in turns:
                 at = self._detector_from + turn.at
                 yield self._begin(at) if isinstance(turn, SpeechStarted) else self._take(at)
             if self._hearing is None:
-                self._keep(self._padding + _KEPT_WINDOWS * WINDOW)
+                self._keep_last(self._padding + _KEPT_WINDOWS * WINDOW)
             if index % _WINDOWS_AT_ONCE == _WINDOWS_AT_ONCE - 1:
                 await asyncio.sleep(0)
 
@@ -132,7 +151,7 @@ class InputAudioBuffer:
             raise EmptyCommit(
                 f"the input buffer has less than {_MIN_MS} ms of sound; send some first"
             )
-        self._add(self._input.end())
+        self._add_unjudged(self._input.end())
         if self._detector is not None:
             self._detector.reset()
         return self._take(self._end)
@@ -146,7 +165,7 @@ class InputAudioBuffer:
         self._drop_hearing()
         if self._detector is not None:
             self._detector.reset()
-        self._add(self._input.end())
+        self._keep_all(self._input.end())
         self._sound.clear()
 
     def stop(self) -> None:
@@ -167,10 +186,14 @@ class InputAudioBuffer:
         received = sound.feed(data).tobytes() + sound.end().tobytes()
         if self._keeps_sound and not received:
             raise InvalidAudio("item.content contains no sound: it is 0 s long", "item.content")
-        hearing = self._new_hearing()
+        hearing = self._new_hearing(None)
         hearing.feed(received)
         hearing.end()
         return hearing
+
+    @property
+    def _options(self) -> AudioInput:
+        return self._settings.audio.input
 
     @property
     def _padding(self) -> int:
@@ -189,14 +212,17 @@ class InputAudioBuffer:
             )
             self._detector = cascade.detector(vad.threshold, end)
 
-    def _new_hearing(self) -> TranscriptionFeed:
+    def _new_hearing(self, on_delta: OnDelta | None) -> TranscriptionFeed:
         """Begin another utterance.
+
+        Args:
+            on_delta: is told of its words, if the session asks for them.
 
         Raises:
             Overloaded: too much sound waits for that already.
         """
         hearing = TranscriptionFeed(keeps_sound=self._keeps_sound)
-        if self._keeps_sound and self._options.transcription is None:
+        if not self._finds_words:
             return hearing
         self._waiting = [one for one in self._waiting if one.words and not one.words.done()]
         if _seconds(sum(one.bytes for one in self._waiting)) > self._longest_s:
@@ -204,9 +230,14 @@ class InputAudioBuffer:
                 f"more than {self._longest_s:g} s of sound is waiting to be transcribed; send "
                 "this later"
             )
-        hearing.find_words(self._context, self._spawn)
+        told = on_delta if self._options.transcription is not None else None
+        hearing.find_words(self._context, self._settings, self._spawn, told)
         self._waiting.append(hearing)
         return hearing
+
+    @property
+    def _finds_words(self) -> bool:
+        return not self._keeps_sound or self._options.transcription is not None
 
     def _check_room(self, data: bytes) -> None:
         seconds = _seconds(len(self._sound)) + self._to_seconds(data)
@@ -235,31 +266,39 @@ class InputAudioBuffer:
         encoding, rate = wire_encoding(self._options.format)
         return len(data) / (rate * (BYTES_PER_SAMPLE if encoding == "pcm" else 1))
 
-    def _add(self, sound: Heard) -> None:
-        data = sound.tobytes()
-        self._sound += data
-        self._end += len(sound)
+    def _add_unjudged(self, sound: Heard) -> None:
+        """Take sound in which nobody detects turns. Its words are looked for all the same, while
+        more arrives."""
+        self._keep_all(sound)
         if self._hearing is not None:
-            self._hearing.feed(data)
+            self._hearing.feed(sound.tobytes())
+        elif self._detector is None and self._finds_words and len(sound):
+            with suppress(Overloaded):  # the commit says so
+                self._hearing = self._new_hearing(self._on_delta)
+                self._hearing.feed(bytes(self._sound))
+
+    def _keep_all(self, sound: Heard) -> None:
+        self._sound += sound.tobytes()
+        self._end += len(sound)
 
     def _begin(self, at: int) -> SpeechBegan:
-        self._keep(self._end - at + self._padding)
-        self._hearing = self._new_hearing()
-        self._hearing.feed(bytes(self._sound))
+        self._keep_last(self._end - at + self._padding)
+        self._hearing = self._new_hearing(self._on_delta)
+        self._hearing.feed(bytes(self._sound), 1.0)
         start = self._end - len(self._sound) // BYTES_PER_SAMPLE
         return SpeechBegan(self._hearing.item_id, _ms(start))
 
     def _take(self, at: int) -> HeardItem:
         hearing, self._hearing = self._hearing, None
         if hearing is None:
-            hearing = self._new_hearing()
+            hearing = self._new_hearing(self._on_delta)
             hearing.feed(bytes(self._sound))
         hearing.end()
         seconds = _seconds(len(self._sound))
         self._sound.clear()
         return HeardItem(hearing, seconds, _ms(at))
 
-    def _keep(self, samples: int) -> None:
+    def _keep_last(self, samples: int) -> None:
         del self._sound[: max(0, len(self._sound) - samples * BYTES_PER_SAMPLE)]
 
     def _drop_hearing(self) -> None:

@@ -54,3 +54,15 @@ class SessionExpired(ProtocolViolation):
     """The session has reached its longest duration."""
 
     code = "session_expired"
+
+
+class NoResponses(ProtocolViolation):
+    """The session only transcribes."""
+
+    code = "transcription_session"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a transcription session only transcribes: it takes sound, and gives no responses. "
+            "Connect with ?model= for a conversation"
+        )

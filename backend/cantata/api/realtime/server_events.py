@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cantata.api.transcription.answers import DurationUsage, LogprobObject
+
 
 def new_id(kind: str) -> str:
     """A fresh id, such as `item_...`."""
@@ -98,7 +100,12 @@ class ResponseObject(BaseModel):
 class SessionEvent(ServerEvent):
     """The whole session."""
 
-    type: Literal["session.created", "session.updated"]
+    type: Literal[
+        "session.created",
+        "session.updated",
+        "transcription_session.created",
+        "transcription_session.updated",
+    ]
     session: dict[str, Any]
 
 
@@ -182,13 +189,8 @@ class TranscriptionDelta(ServerEvent):
     item_id: str
     content_index: int = 0
     delta: str
-
-
-class DurationUsage(BaseModel):
-    """Length of the sound that was transcribed."""
-
-    type: Literal["duration"] = "duration"
-    seconds: float
+    logprobs: Annotated[list[LogprobObject] | None, Field(exclude_if=_is_none)] = None
+    """If the session includes them."""
 
 
 class TranscriptionCompleted(ServerEvent):
@@ -200,6 +202,8 @@ class TranscriptionCompleted(ServerEvent):
     item_id: str
     content_index: int = 0
     transcript: str
+    logprobs: Annotated[list[LogprobObject] | None, Field(exclude_if=_is_none)] = None
+    """If the session includes them."""
     usage: DurationUsage
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from cantata.api.schemas import Text, VoiceName
 from cantata.contract.data.errors import InvalidRequest
@@ -64,12 +65,23 @@ TurnDetection = Annotated[ServerVad | SemanticVad, Field(discriminator="type")]
 
 
 class Transcription(Part):
-    """Asks for the events of input transcription. The fields do not select the recogniser, which is
-    the server's."""
+    """Asks for the events of input transcription."""
 
     model: Text | None = None
-    language: Text | None = None
-    prompt: Text | None = None
+    """A served model that transcribes; None, and OpenAI's names: the first."""
+    language: Annotated[Text, Field(max_length=32)] | None = None
+    """BCP 47 tag."""
+    prompt: Annotated[Text, Field(max_length=4096)] | None = None
+    """Text that biases names and spelling."""
+    keywords: Annotated[list[Annotated[Text, Field(max_length=128)]], Field(max_length=256)] = []
+    """Names that may occur; they are put before the prompt."""
+
+
+def _refuse_noise_reduction(value: object) -> None:
+    if value is not None:
+        raise PydanticCustomError(
+            "noise_reduction", "this server does not reduce noise; valid: null"
+        )
 
 
 class AudioInput(Part):
@@ -77,8 +89,8 @@ class AudioInput(Part):
 
     format: SoundFormat = PcmFormat()
     transcription: Transcription | None = None
-    noise_reduction: dict[str, Any] | None = None
-    """Accepted, but not applied."""
+    noise_reduction: Annotated[None, BeforeValidator(_refuse_noise_reduction)] = None
+    """Refused rather than ignored silently."""
     turn_detection: TurnDetection | None = ServerVad()
 
 
@@ -107,7 +119,9 @@ class SessionSettings(Part):
     """Settings of a session, or of one response: the session's, with what its `response.create`
     changes."""
 
-    type: Literal["realtime"] = "realtime"
+    type: Literal["realtime", "transcription"] = "realtime"
+    """A session that only transcribes has no use for what concerns answers."""
+    include: list[Literal["item.input_audio_transcription.logprobs"]] = []
     output_modalities: Modalities = ["audio"]
     instructions: Annotated[Text, Field(max_length=65_536)] = ""
     max_output_tokens: MaxTokens = "inf"
@@ -121,7 +135,27 @@ class SessionSettings(Part):
         return self.output_modalities == ["audio"]
 
 
-_NULLABLE = ("turn_detection", "transcription", "noise_reduction", "idle_timeout_ms", "voice")
+def begin_settings(*, speaks: bool, answers: bool) -> SessionSettings:
+    """The settings of a new session.
+
+    Args:
+        speaks: its partner can answer aloud.
+        answers: it is a conversation.
+    """
+    if answers:
+        return SessionSettings(output_modalities=["audio" if speaks else "text"])
+    return updated(SessionSettings(output_modalities=["text"]), {"type": "transcription"})
+
+
+_NULLABLE = (
+    "turn_detection",
+    "transcription",
+    "language",
+    "prompt",
+    "noise_reduction",
+    "idle_timeout_ms",
+    "voice",
+)
 """Fields in which null is a value; elsewhere it means the same as no field."""
 _BETA_FORMATS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
 _BETA_INPUT = {
@@ -145,8 +179,17 @@ def updated(
     Raises:
         InvalidRequest: a value is not valid.
     """
+    merged = _merged(settings.model_dump(), _today(sent))
+    if merged.get("type") == "transcription":
+        _listen_only(merged, sent, param)
+    elif settings.type == "transcription":
+        raise InvalidRequest(
+            f"{param}.type: a transcription session stays one; valid: transcription. Connect "
+            "again with ?model= for a conversation",
+            f"{param}.type",
+        )
     try:
-        new = SessionSettings.model_validate(_merged(settings.model_dump(), _today(sent)))
+        new = SessionSettings.model_validate(merged)
     except ValidationError as error:
         problems = [(_place(one["loc"]), one["msg"]) for one in error.errors(include_url=False)]
         place = problems[0][0]
@@ -155,6 +198,35 @@ def updated(
         stated = "; or ".join(message for other, message in problems if other == place)
         raise InvalidRequest(f"{where}: {stated}", where) from None
     return new
+
+
+def _listen_only(merged: dict[str, Any], sent: dict[str, Any], param: str) -> None:
+    """Make the settings those of a transcription session.
+
+    Raises:
+        InvalidRequest: they ask for what only conversations have.
+    """
+    audio = merged["audio"]
+    received = audio.get("input") if isinstance(audio, dict) else None
+    if not isinstance(received, dict):
+        return  # not valid, as the check of all settings says
+    where = f"{param}.audio.input"
+    if received.get("transcription") is None:
+        asked = _today(sent).get("audio")
+        asked = asked.get("input") if isinstance(asked, dict) else None
+        if isinstance(asked, dict) and "transcription" in asked:
+            raise InvalidRequest(
+                f"{where}.transcription: a transcription session transcribes; valid: an object",
+                f"{where}.transcription",
+            )
+        audio["input"] = received = {**received, "transcription": {}}
+    vad = received.get("turn_detection")
+    if isinstance(vad, dict) and vad.get("idle_timeout_ms") is not None:
+        raise InvalidRequest(
+            f"{where}.turn_detection.idle_timeout_ms: a transcription session gives no answers; "
+            "valid: null",
+            f"{where}.turn_detection.idle_timeout_ms",
+        )
 
 
 def _place(location: tuple[int | str, ...]) -> tuple[str, ...]:

@@ -10,11 +10,18 @@ import numpy as np
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.server_events import new_id
+from cantata.api.realtime.session import SessionSettings
+from cantata.api.realtime.transcription_choice import build_options, find_transcription_model
 from cantata.contract.data.errors import CantataError
+from cantata.contract.data.transcripts import Transcript
+from cantata.speech_input.agreed_words import AgreedWords, WordDelta
 from cantata.speech_input.sound import Heard
+from cantata.speech_input.transcription import HeardPiece
 
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 """Starts a task of the connection."""
+OnDelta = Callable[[str, WordDelta], None]
+"""Takes an item's id and more of its words."""
 
 
 class TranscriptionFeed:
@@ -28,11 +35,13 @@ class TranscriptionFeed:
         self.item_id = new_id("item")
         self.words: asyncio.Future[str] | None = None
         """None: nothing is transcribed."""
+        self.transcript: Transcript | None = None
+        """Once the words are known."""
         self.bytes = 0
         """Bytes of its sound."""
         self._kept = bytearray() if keeps_sound else None
         # Bounded by the longest turn.
-        self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._waiting: asyncio.Queue[HeardPiece | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -40,21 +49,39 @@ class TranscriptionFeed:
         """All of its sound, once it has ended; None if it is not kept."""
         return None if self._kept is None else np.frombuffer(bytes(self._kept), np.int16)
 
-    def find_words(self, context: ApiContext, spawn: Spawn) -> None:
-        """Pass its sound on to the recogniser."""
+    def find_words(
+        self,
+        context: ApiContext,
+        settings: SessionSettings,
+        spawn: Spawn,
+        on_delta: OnDelta | None,
+    ) -> None:
+        """Pass its sound on to the recogniser.
+
+        Args:
+            context: the app's parts.
+            settings: the session's, of this moment.
+            spawn: starts a task.
+            on_delta: is told of words as soon as they are certain.
+        """
         self.words = asyncio.get_running_loop().create_future()
         self.words.add_done_callback(_read)
-        self._task = spawn(self._transcribe(context, self.words))
+        self._task = spawn(self._transcribe(context, settings, self.words, on_delta))
 
-    def feed(self, sound: bytes) -> None:
-        """Add sound: s16le at `HEARD_RATE`."""
+    def feed(self, sound: bytes, probability: float | None = None) -> None:
+        """Add sound.
+
+        Args:
+            sound: s16le at `HEARD_RATE`.
+            probability: of speech in it; None: nobody judged it.
+        """
         if not sound:
             return
         self.bytes += len(sound)
         if self._kept is not None:
             self._kept += sound
         if self.words is not None:
-            self._waiting.put_nowait(sound)
+            self._waiting.put_nowait(HeardPiece(np.frombuffer(sound, np.int16), probability))
 
     def end(self) -> None:
         """Mark the utterance as complete."""
@@ -65,18 +92,35 @@ class TranscriptionFeed:
         if self._task is not None:
             self._task.cancel()
 
-    async def _transcribe(self, context: ApiContext, found: asyncio.Future[str]) -> None:
+    async def _transcribe(
+        self,
+        context: ApiContext,
+        settings: SessionSettings,
+        found: asyncio.Future[str],
+        on_delta: OnDelta | None,
+    ) -> None:
+        agreed = AgreedWords()
+
+        def report(transcript: Transcript, is_last: bool) -> None:
+            delta = agreed.take(transcript, is_last)
+            if delta is not None and on_delta is not None:
+                on_delta(self.item_id, delta)
+
+        asked = settings.audio.input.transcription
         try:
             with context.metrics.conversations.transcriptions.track_inprogress():
-                words = await context.cascade.transcriber.transcribe(self._pieces())
+                model = find_transcription_model(context, asked.model if asked else None)
+                transcriber = context.cascade.transcriber(model)
+                options = build_options(settings)
+                self.transcript = await transcriber.transcribe(options, self._pieces(), report)
         except CantataError as error:
             found.set_exception(error)
         else:
-            found.set_result(words)
+            found.set_result(self.transcript.text)
         finally:
             found.cancel()
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
+    async def _pieces(self) -> AsyncIterator[HeardPiece]:
         while (piece := await self._waiting.get()) is not None:
             yield piece
 

@@ -7,18 +7,20 @@ from fastapi import APIRouter, Response, WebSocket
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, respond
 from cantata.api.realtime.beta import asks_for_beta
-from cantata.api.realtime.choice import ModelChoice, choose
+from cantata.api.realtime.choice import ModelChoice, choose, choose_listener
 from cantata.api.realtime.connection import RealtimeConnection
-from cantata.contract.data.errors import CantataError
+from cantata.contract.data.errors import CantataError, InvalidRequest
 
 router = APIRouter(prefix="/v1")
+_INTENTS = (None, "", "conversation", "transcription")
 
 
 @router.websocket("/realtime")
 async def realtime(socket: WebSocket, context: Context) -> None:
     """Serve one session; see docs/realtime.md."""
     try:
-        choice = await _open(context, _get_model(socket, context))
+        intent = socket.query_params.get("intent")
+        choice = await _open(context, _get_model(socket, context), intent)
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
         return
@@ -29,10 +31,12 @@ async def realtime(socket: WebSocket, context: Context) -> None:
 
 
 @router.get("/realtime", include_in_schema=False, status_code=204)
-async def can_talk(context: Context, model: str | None = None) -> Response:
+async def can_talk(
+    context: Context, model: str | None = None, intent: str | None = None
+) -> Response:
     """Answers as a handshake with the same query would, for browsers: their WebSockets do not say
     why they are refused. 204: a session would be opened."""
-    await _open(context, model)
+    await _open(context, model, intent)
     return Response(status_code=204)
 
 
@@ -46,9 +50,12 @@ def _get_model(socket: WebSocket, context: ApiContext) -> str | None:
     return asked
 
 
-async def _open(context: ApiContext, name: str | None) -> ModelChoice:
+async def _open(context: ApiContext, name: str | None, intent: str | None) -> ModelChoice:
     """The model of a session, which can begin now."""
-    choice = choose(context, name)
-    await context.cascade.prepare(words=not choice.hears)
-    choice.model.check_room()
+    if intent not in _INTENTS:
+        raise InvalidRequest(f"intent {intent!r}: valid: transcription, conversation", "intent")
+    listens = intent == "transcription"
+    choice = choose_listener(context, name) if listens else choose(context, name)
+    await context.cascade.prepare()
+    choice.check_room()
     return choice

@@ -38,6 +38,8 @@ class HearingBehaviour:
     error: Exception | None = None
     """Raised instead of a transcript."""
     full: bool = False
+    may_know: asyncio.Event | None = None
+    """Awaited before a partial transcript is there."""
 
 
 @dataclass
@@ -50,6 +52,8 @@ class HearingCounts:
     requests: list[TranscriptionRequest] = field(default_factory=list)
     sounds: list[np.ndarray[Any, np.dtype[np.float32]]] = field(default_factory=list)
     """What each finished window consisted of."""
+    asked: list[float] = field(default_factory=list)
+    """Seconds of sound after which partial transcripts were asked for."""
 
 
 def expected_words(seconds: float) -> tuple[TranscribedWord, ...]:
@@ -131,10 +135,14 @@ class FakeRecognition:
         assert sound.ndim == 1
         self._pieces.append(sound)
         if recognize and self._model.has_partials:
-            self._partials.put_nowait(self._transcript())
+            self._partials.put_nowait(known := self._transcript())
+            self._model.counts.asked.append(known.seconds)
 
     async def partials(self) -> AsyncGenerator[Transcript, None]:
+        may_know = self._model.behaviour.may_know
         while (transcript := await self._partials.get()) is not None:
+            if may_know is not None:
+                await may_know.wait()
             yield transcript
 
     async def finish(self) -> Transcript:

@@ -32,10 +32,11 @@ def limits() -> RealtimeSettings:
 
 @pytest.fixture
 async def server(others: Endpoints, limits: RealtimeSettings) -> AsyncIterator[Server]:
-    """Its own recogniser, the endpoint's answers."""
+    """A fake recogniser, the endpoint's answers."""
     service = FakeService()
     settings = ServerSettings(realtime=replace(limits, chat=others.chat))
     async with running(service, settings) as server:
         await eventually(lambda: service.ready)
         yield server
         await eventually(lambda: service.solo.counts.open == 0 and others.open == 0)
+        await eventually(lambda: service.ears.counts.open == 0)

@@ -33,6 +33,8 @@ class Endpoints:
         self.words = "what the endpoint heard"
         self.asked: list[dict[str, Any]] = []
         self.sounds: list[bytes] = []
+        self.forms: list[dict[str, Any]] = []
+        """Fields of the sounds."""
         self.keys: list[str | None] = []
         self.open = 0
         """Answers in progress."""
@@ -52,6 +54,7 @@ class Endpoints:
             assert not isinstance(file, str)
             self.sounds.append(await file.read())
             self.asked.append({"model": form["model"]})
+            self.forms.append({name: form[name] for name in form if name != "file"})
         if self.status != 200:
             return JSONResponse({"error": {"message": "no"}}, self.status)
         return JSONResponse({"text": f" {self.words} "})

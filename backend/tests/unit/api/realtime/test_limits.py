@@ -174,17 +174,25 @@ async def test_a_session_is_held_with_any_model_that_can(others: Endpoints) -> N
         assert (status, error["code"]) == (404, "model_not_found")
 
 
-async def test_a_model_that_hears_needs_no_recogniser(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = cascade.find_spec  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        cascade, "find_spec", lambda name: None if name == "pocketsphinx" else found(name)
-    )
-    assert (await refusal(server.url))[0] == 501
+async def test_a_model_that_hears_needs_no_recogniser(server: Server) -> None:
+    """Others do, and so do sessions that only transcribe."""
+    server.service.transcription_models = {}
+    for query in ("", "?model=solo", "?intent=transcription"):
+        status, error = await refusal(server.url, query)
+        assert (status, error["code"]) == (501, "no_transcription_model")
+        assert "--transcription-url" in error["message"]
+        assert "--model" in error["message"]
     async with talker(server.url, "?model=omni") as c:
         await c.update(audio={"input": {"transcription": {}}})
         await c.say(speech())
         await c.until("response.done")
         (failed,) = (e for e in c.events if e["type"].endswith("transcription.failed"))
-        assert failed["error"]["code"] == "not_installed"
+        assert failed["error"]["code"] == "no_transcription_model"
+        await c.send("session.update", session={"type": "transcription"})
+        assert (await c.error())["code"] == "no_transcription_model"
+
+
+async def test_an_unknown_intent_is_refused(server: Server) -> None:
+    status, error = await refusal(server.url, "?intent=translation")
+    assert (status, error["param"]) == (400, "intent")
+    assert "transcription" in error["message"]

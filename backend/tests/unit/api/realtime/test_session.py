@@ -83,7 +83,23 @@ async def test_the_betas_fields_are_taken_and_todays_are_answered(server: Server
 WRONG: list[tuple[dict[str, Any], str | None, str]] = [
     ({"output_modalities": ["audio", "text"]}, "session.output_modalities", "at most 1"),
     ({"output_modalities": []}, "session.output_modalities", "at least 1"),
-    ({"type": "transcription"}, "session.type", "realtime"),
+    ({"type": "painting"}, "session.type", "'transcription'"),
+    ({"include": ["everything"]}, "session.include", "logprobs"),
+    (
+        {"audio": {"input": {"noise_reduction": {"type": "near_field"}}}},
+        "session.audio.input.noise_reduction",
+        "valid: null",
+    ),
+    (
+        {"audio": {"input": {"transcription": {"language": "fr-CA"}}}},
+        "session.audio.input.transcription.language",
+        "valid: en, de",
+    ),
+    (
+        {"audio": {"input": {"transcription": {"model": "nobody"}}}},
+        "session.audio.input.transcription.model",
+        "ears",
+    ),
     ({"audio": {"output": {"speed": 2}}}, "session.audio.output.speed", "1.5"),
     ({"audio": {"output": {"voice": "nobody"}}}, "session.audio.output.voice", "clara"),
     ({"audio": {"input": {"format": {"type": "audio/mp3"}}}}, None, "audio/pcmu"),

@@ -1,0 +1,59 @@
+"""A session as clients see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cantata.api.realtime.session import SessionSettings
+
+_OF_ANSWERS = ("create_response", "interrupt_response", "idle_timeout_ms")
+"""Fields of turn detection that sessions without answers do not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionIdentity:
+    """What of a session never changes."""
+
+    id: str
+    model: str
+    expires_at: int
+    """Unix time."""
+
+
+def show_session(
+    identity: SessionIdentity, settings: SessionSettings, voice: str | None
+) -> dict[str, Any]:
+    """The session in the names of today's protocol.
+
+    Args:
+        identity: of the session.
+        settings: of this moment.
+        voice: that answers have.
+    """
+    shown = settings.model_dump()
+    if settings.type == "transcription":
+        return _show_transcription_session(identity, shown)
+    shown["audio"]["output"]["voice"] = voice
+    return {
+        "object": "realtime.session",
+        "id": identity.id,
+        "model": identity.model,
+        "expires_at": identity.expires_at,
+        **shown,
+    }
+
+
+def _show_transcription_session(identity: SessionIdentity, shown: dict[str, Any]) -> dict[str, Any]:
+    received = shown["audio"]["input"]
+    if received["turn_detection"] is not None:
+        kept = {k: v for k, v in received["turn_detection"].items() if k not in _OF_ANSWERS}
+        received = {**received, "turn_detection": kept}
+    return {
+        "object": "realtime.transcription_session",
+        "id": identity.id,
+        "type": "transcription",
+        "expires_at": identity.expires_at,
+        "audio": {"input": received},
+        "include": shown["include"],
+    }
