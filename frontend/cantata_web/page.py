@@ -13,7 +13,7 @@ from cantata_web.sources import HERE, MICROPHONE, WORKLET, fill, read, script
 
 ASSETS_PATH = "cantata_web"
 
-PARTS = ("speak", "keep", "talk", "draw", "clone", "parallel", "metrics")
+PARTS = ("speak", "keep", "talk", "draw", "listen", "clone", "parallel", "metrics")
 # In this order: later rules refine earlier ones.
 STYLES = (
     "colours",
@@ -24,6 +24,7 @@ STYLES = (
     "keep",
     "talk",
     "draw",
+    "listen",
     "offer",
     "narrow",
     "forced",

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import test, { beforeEach } from "node:test";
 
 import { asSpeechError } from "../cantata_web/static/api/errors.js";
+import { readEvents } from "../cantata_web/static/api/events.js";
 import { Drawing, DrawingState } from "../cantata_web/static/draw/drawing.js";
-import { readEvents } from "../cantata_web/static/draw/events.js";
 import { Painters } from "../cantata_web/static/draw/painters.js";
 import { offeredSizes, whyNotSize } from "../cantata_web/static/draw/sizes.js";
 import { Catalogue } from "../cantata_web/static/offer/catalogue.js";
@@ -81,6 +81,7 @@ test("events are read however the bytes are cut", async () => {
   assert.deepEqual(await eventsOf([text, ""]), expected, "at once");
   assert.deepEqual(await eventsOf([text.replaceAll("\n", "\r\n")]), expected);
   assert.deepEqual(await eventsOf(["data: 1\n"]), [], "an event that was cut off is none");
+  assert.deepEqual(await eventsOf(["data: [DONE]\n\n", ""]), [], "the end of OpenAI's streams");
 });
 
 test("two streams that are read in turns do not disturb each other", async () => {

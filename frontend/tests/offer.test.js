@@ -37,6 +37,8 @@ test("the line under the name says what is served", () => {
   assert.equal(line("speech"), "Speech you hear while it is still being made.");
   assert.equal(line("pictures"), "Pictures you see while they are still being drawn.");
   assert.equal(line("answers"), "Answers that arrive while they are still being made.");
+  const listened = "Transcripts you read while a recording is still being heard.";
+  assert.equal(line("transcripts"), listened);
   assert.equal(line("speech", "pictures"), "Speech and pictures while they are still being made.");
   const all = line("speech", "answers", "pictures");
   assert.equal(all, "Speech, answers and pictures while they are still being made.");
@@ -79,7 +81,7 @@ test("a model that draws is described by its limits", () => {
   assert.equal(only, "Only edits: needs 1, takes up to 1 picture at a time");
 });
 
-test("what models take and make tells which of them draw, answer and hear", async () => {
+test("what models take and make tells which of them draw, answer, hear and listen", async () => {
   const entry = (id, takes, makes, images = null) => {
     return { id, input_modalities: takes, output_modalities: makes, images };
   };
@@ -87,6 +89,7 @@ test("what models take and make tells which of them draw, answer and hear", asyn
     entry("speaks", ["text"], ["audio"]),
     entry("reads", ["text", "image"], ["text"]),
     entry("hears", ["text", "audio"], ["text", "audio"]),
+    entry("listens", ["audio"], ["text"]),
     entry("draws", ["text"], ["image"], LIMITS),
     entry("does both", ["text", "image"], ["text", "image"], LIMITS),
   ];
@@ -99,6 +102,7 @@ test("what models take and make tells which of them draw, answer and hear", asyn
   assert.deepEqual(ids(catalogue.drawing), ["draws", "does both"]);
   assert.deepEqual(ids(catalogue.answering), ["reads", "hears", "does both"]);
   assert.deepEqual(ids(catalogue.hearing), ["hears"]);
+  assert.deepEqual(ids(catalogue.listening), ["listens"]);
   assert.equal(modalityWords(["text", "image", "smell"]), "text, pictures and smell");
 });
 

@@ -21,6 +21,7 @@ import { CodeView } from "./views/code.js";
 import { confirmDialog } from "./views/confirm.js";
 import { DrawView } from "./views/draw.js";
 import { Hush } from "./views/hush.js";
+import { ListenView } from "./views/listen.js";
 import { MetricsView } from "./views/metrics.js";
 import { ServerNotice } from "./views/notice.js";
 import { NowPlaying } from "./views/nowplaying.js";
@@ -52,11 +53,14 @@ function start(root) {
   // Before the views: they change their status lines at the same events.
   const answerer = new Answerer(part("talk"), { settings, catalogue });
   const { talk, voice } = openTalk(server, () => answerer.choice);
+  const listen = new ListenView(part("listen"), { server, catalogue });
   const hear = () => {
-    hush.set((speaker.busy && speaker.state !== State.PAUSED) || voice.active);
+    const speaks = speaker.busy && speaker.state !== State.PAUSED;
+    hush.set(speaks || voice.active || listen.playing);
   };
   speaker.addEventListener("state", hear);
   talk.addEventListener("state", hear);
+  listen.addEventListener("sound", hear);
   const speak = new SpeakView(part("speak"), { speaker, server, settings, store });
   new NowPlaying(speaker, () => ({ text: speak.value, voice: settings.voiceName }));
   offerLink(part("speak"), () => speak.request);
@@ -74,10 +78,20 @@ function start(root) {
     if (talk.state !== TalkState.CONNECTING) return;
     speaker.stop();
     preview.stop();
+    listen.pause();
   });
-  speaker.addEventListener("begin", () => talk.stop());
+  const yieldTo = () => {
+    talk.stop();
+    listen.pause();
+  };
+  speaker.addEventListener("begin", yieldTo);
   preview.addEventListener("change", () => {
-    if (preview.playing !== null) talk.stop();
+    if (preview.playing !== null) yieldTo();
+  });
+  listen.addEventListener("begin", () => {
+    talk.stop();
+    speaker.stop();
+    preview.stop();
   });
   const parallel = new ParallelView(part("parallel"), { server, settings });
   const metrics = new MetricsView(part("metrics"), server);
@@ -105,13 +119,15 @@ function start(root) {
       parallel.stop();
       preview.stop();
       if (!part("draw").hidden) studio.cancelAll();
+      if (part("listen").hidden) listen.pause();
+      else listen.stop();
     } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       if (!part("speak").hidden) speak.speak();
       if (!part("draw").hidden) draw.draw();
     }
   });
   refuseStrays(document);
-  expose(speaker, { parallel, talk, voice, studio });
+  expose(speaker, { parallel, talk, voice, studio, listen });
   const offered = { choices, catalogue, view: new OfferView(root, { choices, catalogue, tabs }) };
   connect(server, offered, new ServerNotice(root.querySelector("[data-role='server']")));
 }
@@ -171,10 +187,11 @@ function connect(server, { choices, catalogue, view }, notice) {
 }
 
 // For tests and the browser's console.
-function expose(speaker, { parallel, talk, voice, studio }) {
+function expose(speaker, { parallel, talk, voice, studio, listen }) {
   window.cantata = new Readings(speaker);
   Object.defineProperty(window.cantata, "streams", { get: () => parallel.streams });
   Object.defineProperty(window.cantata, "drawings", { get: () => studio.drawings });
+  Object.defineProperty(window.cantata, "transcription", { get: () => listen.transcription });
   window.cantata.talk = new TalkReadings(talk, voice);
 }
 

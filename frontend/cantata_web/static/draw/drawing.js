@@ -1,7 +1,7 @@
 // One picture: its request, and what comes of it. No DOM here.
 
 import { asSentence, asSpeechError, SpeechError } from "../api/errors.js";
-import { readEvents } from "./events.js";
+import { readEvents } from "../api/events.js";
 
 const PREVIEWS = 3; // the most that the server sends
 // Worded for speech elsewhere: of these the server's own words are shown.

@@ -24,11 +24,20 @@ export class Catalogue extends EventTarget {
 
   /** Those that answer messages. */
   get answering() {
-    return this.models.filter(({ output_modalities: makes }) => makes.includes("text"));
+    return this.models.filter((one) => one.output_modalities.includes("text") && !listens(one));
   }
 
   /** Those that answer what they hear. */
   get hearing() {
     return this.answering.filter(({ input_modalities: takes }) => takes.includes("audio"));
   }
+
+  /** Those that write down what they hear. */
+  get listening() {
+    return this.models.filter(listens);
+  }
+}
+
+function listens({ input_modalities: takes, output_modalities: makes }) {
+  return String(takes) === "audio" && String(makes) === "text";
 }

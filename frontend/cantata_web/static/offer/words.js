@@ -7,12 +7,13 @@ const CHANNELS = { 1: "mono", 2: "stereo" };
 const ONLY = {
   speech: "Speech you hear while it is still being made.",
   answers: "Answers that arrive while they are still being made.",
+  transcripts: "Transcripts you read while a recording is still being heard.",
   pictures: "Pictures you see while they are still being drawn.",
 };
 
 /**
  * The line under the page's name.
- * @param {{speech: boolean, answers: boolean, pictures: boolean}} served
+ * @param {{speech: boolean, answers: boolean, transcripts: boolean, pictures: boolean}} served
  */
 export function tagline(served) {
   const kinds = Object.keys(ONLY).filter((kind) => served[kind]);

@@ -5,7 +5,8 @@ import { element } from "./elements.js";
 
 const SPEECH_TABS = ["speak", "clone", "parallel"];
 
-/** Follows the lists once both have come. Tabs of what no served model does are not there. */
+/** Follows the lists once both have come. Tabs of what no served model does are not there, but for
+ *  the one that listens: it says how to get such a model. */
 export class OfferView {
   #root;
   #catalogue;
@@ -20,10 +21,11 @@ export class OfferView {
   }
 
   show() {
-    const { models, drawing, answering, hearing } = this.#catalogue;
+    const { models, drawing, answering, hearing, listening } = this.#catalogue;
     const served = {
       speech: this.#choices.models.length > 0,
       answers: answering.length > 0,
+      transcripts: listening.length > 0,
       pictures: drawing.length > 0,
     };
     this.#root.querySelector("[data-role='tagline']").textContent = tagline(served);

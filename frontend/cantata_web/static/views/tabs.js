@@ -16,6 +16,8 @@ export function startTabs(root, shown) {
       tab.tabIndex = selected ? 0 : -1;
       root.querySelector(`#${tab.getAttribute("aria-controls")}`).hidden = !selected;
     }
+    // On a phone the row of tabs scrolls.
+    chosen.scrollIntoView({ block: "nearest", inline: "nearest" });
     shown(nameOf(chosen));
   };
 

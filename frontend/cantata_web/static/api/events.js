@@ -1,6 +1,8 @@
 // Server-sent events out of a response's body, which fetch can read and EventSource cannot POST for.
 
-import { SpeechError } from "../api/errors.js";
+import { SpeechError } from "./errors.js";
+
+const END = "[DONE]"; // OpenAI's streams end with it, and it is no JSON
 
 /** Yields each event's data, which is JSON, as `{name, data}`. Rejects with a SpeechError if the
  *  connection breaks, and with an AbortError if the request was aborted. */
@@ -43,6 +45,7 @@ function parse(block) {
     const colon = line.indexOf(":");
     fields[line.slice(0, colon)]?.push(line.slice(colon + 1).replace(/^ /, ""));
   }
-  if (fields.data.length === 0) return null;
-  return { name: fields.event.at(-1) ?? "message", data: JSON.parse(fields.data.join("\n")) };
+  const data = fields.data.join("\n");
+  if (data === "" || data === END) return null;
+  return { name: fields.event.at(-1) ?? "message", data: JSON.parse(data) };
 }

@@ -1,0 +1,182 @@
+// The tab that writes down what is said in a recording.
+
+import { shortClock } from "../listen/clock.js";
+import { writeSrt, writeVtt } from "../listen/subtitles.js";
+import { Transcription, TranscriptionState as State } from "../listen/transcription.js";
+import { fillMenu } from "./choices.js";
+import { copyText } from "./clipboard.js";
+import { PlayedRecording } from "./playedrecording.js";
+import { counted } from "./plural.js";
+import { save } from "./save.js";
+import { SoundSource } from "./soundsource.js";
+import { statusLine } from "./status.js";
+import { WordList } from "./wordlist.js";
+
+const MAX_BYTES = 512 * 2 ** 20; // the server's limit
+const FILES = {
+  srt: { type: "application/x-subrip", write: ({ passages }) => writeSrt(passages) },
+  vtt: { type: "text/vtt", write: ({ passages }) => writeVtt(passages) },
+  txt: { type: "text/plain", write: ({ text }) => `${text}\n` },
+};
+
+/** Dispatches "begin" when it plays or records, "sound" when it begins or ceases to play. */
+export class ListenView extends EventTarget {
+  /** The one that is shown; null before the first. @type {Transcription | null} */
+  transcription = null;
+  #server;
+  #find;
+  #menu;
+  #show;
+  #played;
+  #words;
+  #recording = null; // {sound, name}
+
+  /** @param {Catalogue} catalogue lists the models that listen */
+  constructor(root, { server, catalogue }) {
+    super();
+    this.#server = server;
+    this.#find = (role) => root.querySelector(`[data-role="${role}"]`);
+    this.#menu = root.querySelector("#cantata-listener");
+    this.#show = statusLine(this.#find("listen-status"));
+    this.#played = new PlayedRecording(this.#find("listen-audio"));
+    this.#words = new WordList(root.querySelector(".heard"));
+    this.#listenTo(new SoundSource(root));
+    catalogue.addEventListener("change", () => this.#offer(catalogue.listening));
+  }
+
+  get playing() {
+    return this.#played.playing;
+  }
+
+  /** Something else is to be heard. */
+  pause() {
+    this.#played.pause();
+  }
+
+  /** Ends the request, and the sound. */
+  stop() {
+    this.pause();
+    this.transcription?.cancel();
+  }
+
+  #listenTo(source) {
+    const on = (role, act) => this.#find(role).addEventListener("click", act);
+    on("listen-cancel", () => this.transcription.cancel());
+    on("listen-again", () => this.#listen());
+    on("copy-transcript", () => void this.#copy());
+    for (const extension of Object.keys(FILES)) {
+      on(`save-${extension}`, () => this.#save(extension));
+    }
+    source.addEventListener("take", ({ detail }) => this.#take(detail));
+    source.addEventListener("refused", ({ detail }) => this.#show(detail, true));
+    source.addEventListener("record", () => {
+      this.stop();
+      this.#begin();
+      this.#show("Recording. Its words appear once you stop.");
+    });
+    this.#words.addEventListener("choose", ({ detail }) => this.#played.playFrom(detail.start));
+    const played = this.#played;
+    played.addEventListener("play", () => this.#begin());
+    played.addEventListener("time", () => {
+      this.#words.mark(played.seconds > 0 || played.playing ? played.seconds : null);
+      this.dispatchEvent(new Event("sound"));
+    });
+    played.addEventListener("change", () => this.#refresh());
+  }
+
+  #begin() {
+    this.dispatchEvent(new Event("begin"));
+  }
+
+  #offer(models) {
+    fillMenu(this.#menu, models.map(({ id }) => ({ value: id, label: id })), []);
+    this.#find("listener-control").hidden = models.length < 2;
+    this.#find("no-listener").hidden = models.length > 0;
+    this.#find("listen-form").hidden = models.length === 0;
+  }
+
+  #take({ sound, name, seconds }) {
+    if (sound.size > MAX_BYTES) {
+      this.#show(`“${name}” is too large: at most ${MAX_BYTES / 2 ** 20} MiB.`, true);
+      return;
+    }
+    this.#recording = { sound, name };
+    this.#played.show(sound, seconds);
+    this.#find("recording-name").textContent = name;
+    this.#listen();
+  }
+
+  #listen() {
+    this.transcription?.cancel();
+    const transcription = new Transcription(this.#server, {
+      ...this.#recording,
+      model: this.#menu.value,
+    });
+    this.transcription = transcription;
+    this.#words.show("", []);
+    transcription.addEventListener("change", () => {
+      if (transcription !== this.transcription) return;
+      this.#words.show(transcription.text, transcription.parts);
+      if (this.#played.seconds > 0) this.#words.mark(this.#played.seconds);
+      this.#refresh();
+    });
+    this.#refresh();
+    void transcription.start();
+  }
+
+  #refresh() {
+    if (this.transcription === null) return;
+    const { over, text, state, error } = this.transcription;
+    this.#show(this.#sentence(), error !== null);
+    const [cancel, again] = ["listen-cancel", "listen-again"].map(this.#find);
+    again.disabled = !over;
+    // What has the focus must not vanish under it.
+    if (over && cancel === document.activeElement) again.focus();
+    cancel.disabled = over;
+    for (const extension of Object.keys(FILES)) {
+      this.#find(`save-${extension}`).disabled = text === "" || !over;
+    }
+    this.#find("copy-transcript").disabled = text === "";
+    this.#find("no-words").hidden = text !== "";
+    const unreadable = this.#played.broken && state !== State.FAILED;
+    this.#find("listen-hint").textContent = unreadable
+      ? "This browser cannot play the file."
+      : "Choose a word to play from it.";
+    this.#showProgress();
+  }
+
+  #sentence() {
+    const { state, error, text, words, seconds } = this.transcription;
+    if (state === State.LISTENING) return "The server is listening…";
+    if (state === State.FAILED) return error.message;
+    if (state === State.CANCELLED) {
+      return text === "" ? "Cancelled." : "Cancelled. What was heard by then is below.";
+    }
+    if (text === "") return "Nobody can be heard speaking in it.";
+    const many = words.length > 0 ? `${counted(words.length, "word")} in ` : "";
+    return `Done: ${many}${shortClock(seconds)} of sound.`;
+  }
+
+  #showProgress() {
+    const { over, state, heardSeconds } = this.transcription;
+    const { duration } = this.#played;
+    const progress = this.#find("listen-progress");
+    if (over) Object.assign(progress, { max: 1, value: state === State.DONE ? 1 : 0 });
+    else if (duration === null || heardSeconds === 0) progress.removeAttribute("value");
+    else Object.assign(progress, { max: duration, value: Math.min(heardSeconds, duration) });
+    const all = duration === null ? "" : ` of ${shortClock(duration)}`;
+    this.#find("listen-position").textContent = `${shortClock(heardSeconds)}${all}`;
+  }
+
+  async #copy() {
+    const copied = await copyText(this.transcription.text);
+    this.#show(copied ? "Copied." : "The browser did not allow copying.", !copied);
+  }
+
+  #save(extension) {
+    const { type, write } = FILES[extension];
+    const name = this.#recording.name.replace(/\.[^.]*$/, "");
+    save(write(this.transcription), extension, type, name);
+    this.#show(`${name}.${extension} is in your downloads.`);
+  }
+}
