@@ -18,7 +18,7 @@ from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-TABS = ("Speak", "Talk", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Talk", "Listen", "Your voice", "In parallel", "Server")
 PHONE: ViewportSize = {"width": 390, "height": 844}
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
 SCREENS = pytest.mark.parametrize("screen", [PHONE, LAPTOP], ids=["phone", "laptop"])

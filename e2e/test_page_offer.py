@@ -47,7 +47,7 @@ from .test_page_tabs import UNNAMED_CONTROLS
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 NARROW: ViewportSize = {"width": 360, "height": 740}
-SPEECH_TABS = ["Speak", "Talk", "Your voice", "In parallel", "Server"]
+SPEECH_TABS = ["Speak", "Talk", "Listen", "Your voice", "In parallel", "Server"]
 ListChange = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 Opener = Callable[..., SpeechPage]
 
@@ -96,7 +96,15 @@ def test_the_page_says_what_is_served(make_opener: Opener) -> None:
     page = speech_page.page
     tagline = page.locator(".tagline")
     expect(tagline).to_have_text("Speech, answers and pictures while they are still being made.")
-    assert tabs(page) == ["Speak", "Talk", "Draw", "Your voice", "In parallel", "Server"]
+    assert tabs(page) == [
+        "Speak",
+        "Talk",
+        "Draw",
+        "Listen",
+        "Your voice",
+        "In parallel",
+        "Server",
+    ]
     assert speech_facts(page) == {
         "Sound": "24 kHz, stereo",
         "Voices": "2 of its own; follows a description in words",
@@ -329,14 +337,22 @@ def test_options_of_any_schema_have_a_control(make_opener: Opener) -> None:
     ("served", "tagline", "offered"),
     [
         ("tiny-directed", "Speech you hear while it is still being made.", SPEECH_TABS),
-        ("tiny-painter", "Pictures you see while they are still being drawn.", ["Draw", "Server"]),
+        (
+            "tiny-painter",
+            "Pictures you see while they are still being drawn.",
+            ["Draw", "Listen", "Server"],
+        ),
         (
             "tiny-omni",
             "Answers that arrive while they are still being made.",
-            ["Talk", "Server"],
+            ["Talk", "Listen", "Server"],
         ),
-        ("reader", "Answers that arrive while they are still being made.", ["Server"]),
-        ("both", "Answers and pictures while they are still being made.", ["Draw", "Server"]),
+        ("reader", "Answers that arrive while they are still being made.", ["Listen", "Server"]),
+        (
+            "both",
+            "Answers and pictures while they are still being made.",
+            ["Draw", "Listen", "Server"],
+        ),
     ],
 )
 def test_the_words_and_the_tabs_follow_what_is_served(
