@@ -23,9 +23,11 @@ from cantata_layers.qwen3_config import Qwen3Stack, read_qwen3_stack
 from cantata_models.qwen3_asr.languages import LANGUAGES
 
 MODEL_TYPE = "qwen3_asr"
+ALIGNER_FOLDER = "forced_aligner"
+"""Inside a checkpoint's folder: a second checkpoint, which gives words their times."""
 _SECTION = "thinker_config"
 _ALIGNER = "forced_aligner"
-"""In the type of a checkpoint that gives words their times and writes none."""
+"""In the type of a published checkpoint that gives words their times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,12 @@ _ENCODER_SIZES = (
 )
 
 
-def load_config(checkpoint: Path) -> Qwen3AsrConfig:
+def load_config(checkpoint: Path, *, aligns: bool = False) -> Qwen3AsrConfig:
     """Read config.json and the preprocessor's settings.
+
+    Args:
+        checkpoint: its folder.
+        aligns: whether it is to give words their times; otherwise, to write.
 
     Raises:
         ConfigError: a file or value is missing or wrong, or is not served.
@@ -129,8 +135,9 @@ def load_config(checkpoint: Path) -> Qwen3AsrConfig:
     fields = read_json(checkpoint / "config.json")
     published = bool(fields.items(_SECTION))
     part = fields.section(_SECTION) if published else fields
-    if _ALIGNER in part.get("model_type", str, "") or part.values.get("classify_num"):
-        raise ConfigError(f"{part.where}: a forced aligner writes no text; it is not served")
+    if _is_aligner(fields, part) != aligns:
+        does, is_to = ("writes text", "align") if aligns else ("aligns words", "write text")
+        raise ConfigError(f"{part.where}: this checkpoint {does}; it is to {is_to}")
     stack = read_qwen3_stack(part.section("text_config"))
     encoder = _read_encoder(part.section("audio_config"), stack)
     sound = read_preprocessor_fields(checkpoint)
@@ -147,13 +154,20 @@ def load_config(checkpoint: Path) -> Qwen3AsrConfig:
     )
 
 
+def _is_aligner(fields: JsonFields, part: JsonFields) -> bool:
+    named = (part.get("model_type", str, ""), str(fields.values.get("architectures", "")))
+    return _ALIGNER in named[0] or "TokenClassification" in named[1]
+
+
 def find_special_tokens(tokenizer: Tokenizer, config: Qwen3AsrConfig) -> SpecialTokens:
     """Look up the tokens that prompts are made of.
 
     Raises:
         ConfigError: one is missing, or the config names another.
     """
-    tokens = SpecialTokens(**{name: _find(tokenizer, token) for name, token in _TOKENS.items()})
+    tokens = SpecialTokens(
+        **{name: find_token(tokenizer, token) for name, token in _TOKENS.items()}
+    )
     if tokens.audio_pad != config.audio_pad:
         raise ConfigError(
             f"audio_token_id is {config.audio_pad}, but the tokenizer's {_TOKENS['audio_pad']} is "
@@ -162,7 +176,12 @@ def find_special_tokens(tokenizer: Tokenizer, config: Qwen3AsrConfig) -> Special
     return tokens
 
 
-def _find(tokenizer: Tokenizer, token: str) -> int:
+def find_token(tokenizer: Tokenizer, token: str) -> int:
+    """Return a special token's number.
+
+    Raises:
+        ConfigError: there is none.
+    """
     found = tokenizer.token_to_id(token)
     if found is None:
         raise ConfigError(f"the tokenizer has no {token}")

@@ -1,12 +1,13 @@
 """The plug-in for the server."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.plugin import ModelPlugin
 from cantata.contract.model.recognizer import TranscriptionBuilder
-from cantata_models.qwen3_asr.config import MODEL_TYPE
-from cantata_models.qwen3_asr.pipeline import PIPELINE
+from cantata_models.qwen3_asr.config import ALIGNER_FOLDER, MODEL_TYPE
+from cantata_models.qwen3_asr.pipeline import ALIGNER, PIPELINE
 
 # The imports below are local so that listing the plug-in loads neither torch nor transformers.
 
@@ -16,6 +17,11 @@ def load_transcription_builder(checkpoint: Path) -> TranscriptionBuilder:
     from cantata_models.qwen3_asr.transcription_builder import Qwen3AsrBuilder
 
     return Qwen3AsrBuilder(checkpoint)
+
+
+def unused_stages(checkpoint: Path) -> Collection[str]:
+    """Return the aligner, for a checkpoint that has none."""
+    return frozenset() if (checkpoint / ALIGNER_FOLDER).is_dir() else frozenset((ALIGNER,))
 
 
 def check_numerics() -> NumericsReport:
@@ -38,6 +44,7 @@ PLUGIN = ModelPlugin(
     pipeline=PIPELINE,
     deployment=Path(__file__).with_name("deploy.yaml"),
     load_transcription_builder=load_transcription_builder,
+    unused_stages=unused_stages,
     check_numerics=check_numerics,
     write_random_checkpoint=write_random_checkpoint,
 )

@@ -10,14 +10,21 @@ from tokenizers import Tokenizer
 
 from cantata.contract.data.chunks import Codes, Payload, to_array
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import PipelineRequest, SamplingOptions
-from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
+from cantata.contract.data.request import PipelineRequest, SamplingOptions, StageInput
+from cantata.contract.data.transcripts import (
+    SPEECH_RATE,
+    Transcript,
+    TranscriptionRequest,
+    TranscriptUpdate,
+)
+from cantata.contract.model.pipeline import TRANSCRIPT
 from cantata.contract.model.recognizer import Sound, TranscriptReader
 from cantata_layers.omni.inputs import ThinkerInput, identify_rows
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_models.qwen3_asr.config import find_special_tokens, load_config
+from cantata_models.qwen3_asr.config import ALIGNER_FOLDER, find_special_tokens, load_config
+from cantata_models.qwen3_asr.inputs import AlignerInput
 from cantata_models.qwen3_asr.languages import LANGUAGES, find_name
-from cantata_models.qwen3_asr.pipeline import ENCODER, THINKER
+from cantata_models.qwen3_asr.pipeline import ALIGNER, ENCODER, THINKER
 from cantata_models.qwen3_asr.prompt import TranscriptionPrompts
 from cantata_models.qwen3_asr.sound_features import FeatureExtractor
 from cantata_models.qwen3_asr.transcripts import parse_answer
@@ -37,12 +44,12 @@ class Qwen3AsrBuilder:
     """
 
     translates = False
-    has_timestamps = False
     stage = None
-    output = f"{THINKER}.codes"
 
     def __init__(self, checkpoint: Path) -> None:
         config = load_config(checkpoint)
+        self.has_timestamps = (checkpoint / ALIGNER_FOLDER).is_dir()
+        self.output = f"{ALIGNER}.{TRANSCRIPT}" if self.has_timestamps else f"{THINKER}.codes"
         self._names = frozenset(config.languages)
         self.languages = tuple(LANGUAGES[name] for name in config.languages)
         self.max_window_s = config.longest_s
@@ -60,7 +67,7 @@ class Qwen3AsrBuilder:
     def build(
         self, request_id: str, request: TranscriptionRequest, sound: Sound | None
     ) -> PipelineRequest:
-        """Return the inputs of encoder and thinker.
+        """Return the inputs of encoder, thinker and, if there is one, aligner.
 
         Raises:
             InvalidRequest: the language is unknown, the prompt is too long, or a translation is
@@ -88,7 +95,15 @@ class Qwen3AsrBuilder:
                 repetition_penalty=1.0,
             ),
         )
-        return PipelineRequest(request_id, {ENCODER: features, THINKER: thinker})
+        inputs: dict[str, StageInput] = {ENCODER: features, THINKER: thinker}
+        if self.has_timestamps:
+            inputs[ALIGNER] = AlignerInput(
+                features=features,
+                seconds=len(sound) / SPEECH_RATE,
+                language="" if language is None else LANGUAGES[language],
+                is_wanted=request.timestamps,
+            )
+        return PipelineRequest(request_id, inputs)
 
     def reader(self) -> TranscriptReader:
         """For one window."""
@@ -113,14 +128,20 @@ class AnswerReader:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._tokens: list[int] = []
+        self._aligned: Transcript | None = None
 
     def read(self, payload: Payload) -> None:
-        """Take more tokens."""
+        """Take more tokens, or the transcript that an aligner made."""
+        if isinstance(payload, TranscriptUpdate):
+            self._aligned = payload.transcript
+            return
         assert isinstance(payload, Codes)
         self._tokens += to_array(payload)[:, 0].tolist()
 
     def end(self) -> Transcript:
-        """The transcript of all of them."""
+        """The transcript of all of it."""
+        if self._aligned is not None:
+            return self._aligned
         answer = self._tokenizer.decode(self._tokens, skip_special_tokens=True)
         found = parse_answer(answer)
         return Transcript(found.text, found.language)

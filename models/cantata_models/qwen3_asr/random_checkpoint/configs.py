@@ -138,6 +138,30 @@ def published_config(size: CheckpointSize, *, is_tied: bool) -> dict[str, Any]:
     }
 
 
+CLASSES = 64
+"""Of the aligner's time; the published one has 5000."""
+
+
+def aligner_config(size: CheckpointSize) -> dict[str, Any]:
+    """The publisher's config.json of a forced aligner."""
+    config = published_config(size, is_tied=False)
+    config["thinker_config"] |= {"classify_num": CLASSES, "model_type": "qwen3_forced_aligner"}
+    del config["support_languages"]
+    return config | {
+        "timestamp_segment_time": 80,
+        "timestamp_token_id": token_ids()["<timestamp>"],
+    }
+
+
+def saved_again_aligner_config(size: CheckpointSize) -> dict[str, Any]:
+    """config.json of a forced aligner as transformers writes it."""
+    return saved_again_config(size, is_tied=False) | {
+        "architectures": ["Qwen3ASRForTokenClassification"],
+        "id2label": {str(number): f"LABEL_{number}" for number in range(CLASSES)},
+        "label2id": {f"LABEL_{number}": number for number in range(CLASSES)},
+    }
+
+
 def saved_again_config(size: CheckpointSize, *, is_tied: bool) -> dict[str, Any]:
     """config.json as transformers writes it."""
     ids = token_ids()

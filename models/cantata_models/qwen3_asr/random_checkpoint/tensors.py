@@ -6,6 +6,7 @@ Names and shapes are those of transformers' model, built without memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -45,6 +46,18 @@ def checkpoint_tensors(config: Mapping[str, Any], *, is_tied: bool) -> Iterator[
         if not (is_tied and name.startswith(SAVED_AGAIN.head))
     }
     yield from specify(shapes, RULES)
+
+
+def aligner_tensors(config: Mapping[str, Any], classes: int) -> Iterator[TensorSpec]:
+    """Yield every tensor of a forced aligner, whose head is as large as its classes.
+
+    Args:
+        config: as `checkpoint_tensors`.
+        classes: of time.
+    """
+    for spec in checkpoint_tensors(config, is_tied=False):
+        is_head = spec.name.startswith(SAVED_AGAIN.head)
+        yield replace(spec, shape=(classes, spec.shape[1])) if is_head else spec
 
 
 def to_published(spec: TensorSpec) -> str:

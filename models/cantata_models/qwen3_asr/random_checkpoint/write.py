@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from cantata_layers.random_tensors import TensorSpec, draw
 from cantata_models.qwen3_asr.config import SAVED_AGAIN
 from cantata_models.qwen3_asr.random_checkpoint.configs import (
     CHAT_TEMPLATE,
+    CLASSES,
     ORDINARY,
     PREPROCESSOR,
     PROCESSOR,
@@ -21,12 +23,18 @@ from cantata_models.qwen3_asr.random_checkpoint.configs import (
     TOKENIZER_FIELDS,
     WORDS,
     CheckpointSize,
+    aligner_config,
     generation_config,
     published_config,
+    saved_again_aligner_config,
     saved_again_config,
     token_ids,
 )
-from cantata_models.qwen3_asr.random_checkpoint.tensors import checkpoint_tensors, to_published
+from cantata_models.qwen3_asr.random_checkpoint.tensors import (
+    aligner_tensors,
+    checkpoint_tensors,
+    to_published,
+)
 
 END_GAIN = 2.0
 """Of the rows that score the end of an answer: many end within a few steps."""
@@ -64,14 +72,43 @@ def write_checkpoint(
         write_json(folder / "config.json", again)
         write_json(folder / "processor_config.json", PROCESSOR)
         (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
-    tensors = {
-        to_published(spec) if is_published else spec.name: _drawn(spec, seed).to(dtype)
-        for spec in checkpoint_tensors(again, is_tied=is_tied)
-    }
-    path = folder / "model.safetensors"
-    save_file(tensors, path, metadata={"format": "pt"})
-    path.chmod(0o644)
+    _save(
+        folder,
+        {
+            to_published(spec) if is_published else spec.name: _drawn(spec, seed).to(dtype)
+            for spec in checkpoint_tensors(again, is_tied=is_tied)
+        },
+    )
     return folder
+
+
+def write_aligner(folder: Path, seed: int, *, is_published: bool = True) -> Path:
+    """Write a tiny forced aligner into `folder` and return it; otherwise as `write_checkpoint`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_qwen_tokenizer(folder, token_ids(), TOKENIZER_FIELDS, WORDS, ORDINARY)
+    if is_published:
+        write_json(folder / "config.json", aligner_config(TINY))
+        write_json(folder / "preprocessor_config.json", PREPROCESSOR)
+    else:
+        write_json(folder / "config.json", saved_again_aligner_config(TINY))
+        write_json(folder / "processor_config.json", PROCESSOR)
+    specs = aligner_tensors(saved_again_config(TINY, is_tied=False), CLASSES)
+    _save(
+        folder,
+        {
+            to_published(spec)
+            if is_published
+            else spec.name.replace(SAVED_AGAIN.head, "score."): torch.from_numpy(draw(spec, seed))
+            for spec in specs
+        },
+    )
+    return folder
+
+
+def _save(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    path = folder / "model.safetensors"
+    save_file(dict(tensors), path, metadata={"format": "pt"})
+    path.chmod(0o644)
 
 
 def _drawn(spec: TensorSpec, seed: int) -> torch.Tensor:

@@ -47,8 +47,7 @@ def test_the_head_may_be_the_table_of_embeddings(
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (lambda v: v["thinker_config"].update(model_type="qwen3_forced_aligner"), "aligner"),
-        (lambda v: v["thinker_config"].update(classify_num=5000), "aligner"),
+        (lambda v: v["thinker_config"].update(model_type="qwen3_forced_aligner"), "aligns"),
         (lambda v: v["thinker_config"]["audio_config"].update(n_window=100), "n_window"),
         (lambda v: v["thinker_config"]["audio_config"].update(n_window_infer=850), "n_window"),
         (lambda v: v["thinker_config"]["audio_config"].update(output_dim=32), "output_dim"),

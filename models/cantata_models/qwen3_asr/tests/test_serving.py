@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,16 +12,23 @@ import pytest_asyncio
 
 from cantata.config import load_deployment
 from cantata.config.plugins import locate
+from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
 from cantata.contract.transcription_service import TranscriptionModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata_models.qwen3_asr.random_checkpoint.write import write_checkpoint
+from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+from cantata_models.qwen3_asr.aligner.words import split_words
+from cantata_models.qwen3_asr.config import ALIGNER_FOLDER
+from cantata_models.qwen3_asr.pipeline import PIPELINE
+from cantata_models.qwen3_asr.random_checkpoint.write import write_aligner, write_checkpoint
 from cantata_models.qwen3_asr.tests.parity.scenarios import SCENARIOS, Scenario
 from cantata_models.qwen3_asr.tests.thinker_driver import golden
+from cantata_models.qwen3_asr.transcription_builder import Qwen3AsrBuilder
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.integration
+asynchronous = pytest.mark.asyncio(loop_scope="module")
 
 SEED = 1
 ENDED = [one for one in SCENARIOS if one.seed == SEED]
@@ -29,8 +37,10 @@ ENDED = [one for one in SCENARIOS if one.seed == SEED]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TranscriptionModel]:
-    located = locate(str(write_checkpoint(tmp_path_factory.mktemp("asr"), SEED)))
-    whole = load_deployment(located.plugin.deployment, located.pipeline).with_dtype("float32")
+    folder = write_checkpoint(tmp_path_factory.mktemp("asr"), SEED)
+    write_aligner(folder / ALIGNER_FOLDER, SEED)
+    located = locate(str(folder))
+    whole = load_deployment(located.plugin.deployment, PIPELINE).with_dtype("float32")
     small = {"slots": 4, "max_model_len": 2048, "kv_positions": 4096}
     stages = {
         name: stage.model_copy(update=small if name == "thinker" else {"slots": 4})
@@ -43,8 +53,10 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Trans
     await service.stop()
 
 
-async def recognized(model: TranscriptionModel, scenario: Scenario, pieces: int = 1) -> Transcript:
-    request = TranscriptionRequest(scenario.language, scenario.prompt)
+async def recognized(
+    model: TranscriptionModel, scenario: Scenario, pieces: int = 1, *, timestamps: bool = False
+) -> Transcript:
+    request = TranscriptionRequest(scenario.language, scenario.prompt, timestamps=timestamps)
     async with model.recognize(request) as window:
         for piece in np.array_split(scenario.samples, pieces):
             await window.feed(piece)
@@ -52,6 +64,7 @@ async def recognized(model: TranscriptionModel, scenario: Scenario, pieces: int 
 
 
 @pytest.mark.parametrize("scenario", ENDED, ids=lambda scenario: scenario.name)
+@asynchronous
 async def test_a_transcript_is_the_reference_s(
     model: TranscriptionModel, scenario: Scenario
 ) -> None:
@@ -61,16 +74,19 @@ async def test_a_transcript_is_the_reference_s(
     assert transcript.seconds == len(scenario.samples) / 16_000
 
 
+@asynchronous
 async def test_together_each_is_what_it_is_alone(model: TranscriptionModel) -> None:
     together = await asyncio.gather(*(recognized(model, scenario) for scenario in ENDED[:4]))
     assert [one.text for one in together] == [str(golden(one, "text")) for one in ENDED[:4]]
 
 
+@asynchronous
 async def test_a_window_without_sound_ends(model: TranscriptionModel) -> None:
     transcript = await recognized(model, Scenario("none", np.zeros(0, np.float32)))
     assert transcript.seconds == 0
 
 
+@asynchronous
 async def test_a_window_that_is_left_is_freed(model: TranscriptionModel) -> None:
     async with model.recognize(TranscriptionRequest()) as window:
         await window.feed(ENDED[0].samples)
@@ -78,14 +94,43 @@ async def test_a_window_that_is_left_is_freed(model: TranscriptionModel) -> None
     assert model.admission.slots_in_use == 0
 
 
+@asynchronous
 async def test_an_unknown_language_is_refused(model: TranscriptionModel) -> None:
     with pytest.raises(InvalidRequest, match="klingon"):
         await recognized(model, Scenario("unknown", ENDED[0].samples, "klingon"))
     assert model.admission.slots_in_use == 0
 
 
+@asynchronous
 async def test_the_model_says_what_it_does(model: TranscriptionModel) -> None:
     assert not model.has_partials
-    assert not model.has_timestamps
+    assert model.has_timestamps
     assert not model.translates
     assert model.languages[:2] == ("zh", "en")
+
+
+@asynchronous
+async def test_words_have_times_if_they_are_wanted(model: TranscriptionModel) -> None:
+    english = next(one for one in ENDED if one.language == "en")
+    plain, timed = [await recognized(model, english, timestamps=wanted) for wanted in (False, True)]
+    assert plain.text == timed.text == str(golden(english, "text"))
+    assert plain.words == ()
+    assert timed.words
+    assert [word.text for word in timed.words] == [unit.written for unit in split_words(timed.text)]
+    assert all(0 <= word.start_s <= word.end_s <= timed.seconds for word in timed.words)
+
+
+def test_without_an_aligner_the_thinker_s_tokens_are_read(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, SEED)
+    assert [stage.name for stage in locate(str(folder)).pipeline.stages] == ["encoder", "thinker"]
+    builder = Qwen3AsrBuilder(folder)
+    assert (builder.output, builder.has_timestamps) == ("thinker.codes", False)
+    assert set(builder.build("r", TranscriptionRequest(), ENDED[0].samples).inputs) == {
+        "encoder",
+        "thinker",
+    }
+    reader = builder.reader()
+    answer = load_qwen_tokenizer(folder).encode("language English<asr_text>Good morning.").ids
+    for tokens in (answer[:3], answer[3:], []):
+        reader.read(Codes(np.array(tokens, np.int32).reshape(-1, 1)))
+    assert reader.end() == Transcript("Good morning.", "en")

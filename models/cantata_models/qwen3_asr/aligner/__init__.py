@@ -1,0 +1,1 @@
+"""Qwen3-ForcedAligner: when each word of a transcript was spoken."""
