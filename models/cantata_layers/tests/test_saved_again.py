@@ -22,8 +22,10 @@ from cantata.config.plugins import installed_plugins
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import SpeechRequest
+from cantata.contract.data.transcripts import TranscriptionRequest
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_layers.chat_template import load_chat_template
+from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.omni.tools import ToolTemplate
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
@@ -120,6 +122,11 @@ def get_inputs(plugin: ModelPlugin, checkpoint: Path) -> list[bytes]:
         tools = (TOOL,) if chat.call_reader() is not None else ()
         message = Message(Role.USER, (TextPart(TEXTS[0]),))
         made.append((tools, chat.build("r", ChatRequest((message,), seed=1, tools=tools))))
+    if plugin.load_transcription_builder is not None:
+        listener = plugin.load_transcription_builder(checkpoint)
+        asked = TranscriptionRequest(listener.languages[0], TEXTS[0])
+        inputs = listener.build("r", asked, listener.warm_up).inputs
+        made += [one.tokens for one in inputs.values() if isinstance(one, ThinkerInput)]
     return [pickle.dumps(one) for one in made]
 
 
@@ -133,7 +140,9 @@ def load_tensors(folder: Path) -> dict[str, torch.Tensor]:
 
 
 WITH_TOKENIZERS = sorted(
-    n for n in PLUGINS if n in {*OMNIS, "bagel", "moss-tts-local", "qwen3-tts", "qwen-image"}
+    n
+    for n in PLUGINS
+    if n in {*OMNIS, "bagel", "moss-tts-local", "qwen3-asr", "qwen3-tts", "qwen-image"}
 )
 
 
