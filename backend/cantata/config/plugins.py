@@ -152,6 +152,12 @@ def embedded_models() -> list[str]:
     return [plugin.name for plugin in ordered]
 
 
+def embedded_recognizers() -> list[str]:
+    """Those of them that turn speech into text."""
+    plugins = _embedded(installed_plugins())
+    return [plugin.name for plugin in plugins if plugin.load_transcription_builder is not None]
+
+
 def _choose_default(plugins: Mapping[str, ModelPlugin]) -> str:
     named = [plugin.name for plugin in plugins.values() if plugin.is_default]
     if len(named) != 1:

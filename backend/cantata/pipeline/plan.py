@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cantata.config import Deployment, Dtype, StageDeployment, load_deployment
-from cantata.config.plugins import LocatedModel, embedded_models, locate
+from cantata.config.plugins import (
+    LocatedModel,
+    embedded_models,
+    embedded_recognizers,
+    locate,
+)
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageSpec
 from cantata.pipeline.devices import check_devices
@@ -58,6 +63,24 @@ def find_services(
         raise ConfigError(f"{len(deploy)} deployment files for {len(names)} models: {names}")
     files = [*deploy, *[None] * (len(names) - len(deploy))]
     return [_find(name, file, dtype) for name, file in zip(names, files, strict=True)]
+
+
+def plan_recognizer(plans: Iterable[ServicePlan]) -> list[ServicePlan]:
+    """The embedded model that transcribes, for spoken conversations with others that do not.
+
+    Args:
+        plans: of the models that were asked for.
+
+    Returns:
+        Its plan; none if one of them transcribes, if nobody can talk with any of them, or if the
+        package that runs it is not installed.
+    """
+    plugins = [plan.located.plugin for plan in plans]
+    if any(plugin.load_transcription_builder is not None for plugin in plugins):
+        return []
+    if not any(plugin.load_builder or plugin.load_chat_builder for plugin in plugins):
+        return []
+    return [plan_service(name) for name in embedded_recognizers()[:1]]
 
 
 def preload_stages(plans: Iterable[ServicePlan]) -> None:

@@ -73,7 +73,8 @@ class ModelsHere:
     """Models whose stages run on this machine, but for those that a deployment puts elsewhere.
 
     Args:
-        models: names, checkpoint folders or a hub's ids; none: all that ship with weights.
+        models: names, checkpoint folders or a hub's ids; none: all that ship with weights. If none
+            of those that are named transcribes, one that ships with weights comes later.
         deploy: deployment files of the first ones.
         dtype: overrides the deployments.
         key_file: of the key that stage hosts ask for.
@@ -94,10 +95,19 @@ class ModelsHere:
         from cantata.pipeline.plan import plan_services, preload_stages
 
         plans = plan_services(*self._named)
-        # Without a name, what ships with weights is served. Nobody has to wait for all of it.
-        self._first, self._later = (plans, []) if self._named[0] else (plans[:1], plans[1:])
+        options = with_conversation(options, plans[0].deployment.realtime)
+        if not self._named[0]:
+            # What ships with weights is served. Nobody has to wait for all of it.
+            self._first, self._later = plans[:1], plans[1:]
+        else:
+            self._first, self._later = plans, []
+            if options.transcription.url is None:
+                # Spoken conversations need the words; whoever was named starts before.
+                from cantata.pipeline.plan import plan_recognizer
+
+                self._later = plan_recognizer(plans)
         preload_stages(self._first)
-        return with_conversation(options, plans[0].deployment.realtime)
+        return options
 
     def service(self, log_format: LogFormat) -> TranscriptionService:
         """Over pipelines in stage processes."""

@@ -1,0 +1,60 @@
+"""What `cantata serve` serves, and which of it loads later."""
+
+from __future__ import annotations
+
+import pytest
+
+from cantata.api.server.server_config import EndpointOptions, ServerOptions
+from cantata.config.plugins import (
+    embedded_models,
+    embedded_recognizers,
+    installed_plugins,
+    locate,
+)
+from cantata.pipeline import plan
+from cantata.serving.server import ModelsHere
+
+SPEAKS = locate(None).plugin.name
+
+
+def prepare(
+    monkeypatch: pytest.MonkeyPatch, *models: str, options: ServerOptions | None = None
+) -> tuple[list[str], list[str]]:
+    """Names of the models that are waited for, and of those that load later."""
+    preloaded: list[str] = []
+
+    def preload(plans: list[plan.ServicePlan]) -> None:
+        preloaded.extend(one.located.plugin.name for one in plans)
+
+    monkeypatch.setattr(plan, "preload_stages", preload)
+    here = ModelsHere(models, (), None)
+    here.prepare(options or ServerOptions())
+    first, later = (
+        [one.located.plugin.name for one in plans] for plans in (here._first, here._later)
+    )
+    assert preloaded == first, "nothing is imported for what loads later"
+    return first, later
+
+
+def test_what_ships_with_weights_is_served_and_the_default_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, later = prepare(monkeypatch)
+    assert (first, [*first, *later]) == ([SPEAKS], embedded_models())
+
+
+def test_a_recognizer_comes_later_beside_a_named_voice(monkeypatch: pytest.MonkeyPatch) -> None:
+    [recognizer] = embedded_recognizers()
+    assert prepare(monkeypatch, SPEAKS) == ([SPEAKS], [recognizer])
+    # Not beside one that was named,
+    assert prepare(monkeypatch, SPEAKS, recognizer) == ([SPEAKS, recognizer], [])
+    # nor where an endpoint transcribes,
+    endpoint = ServerOptions(transcription=EndpointOptions("http://there/v1", "a-model"))
+    assert prepare(monkeypatch, SPEAKS, options=endpoint) == ([SPEAKS], [])
+    # nor beside what only draws,
+    plugins = installed_plugins()
+    draws = next(name for name in embedded_models() if plugins[name].load_image_builder)
+    assert prepare(monkeypatch, draws) == ([draws], [])
+    # nor without the package that runs it.
+    monkeypatch.setattr(plan, "embedded_recognizers", list)
+    assert prepare(monkeypatch, SPEAKS) == ([SPEAKS], [])
