@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
@@ -21,8 +22,11 @@ from cantata.speech_input.vad import WINDOW, SpeechJudge
 
 _FED_SAMPLES = SPEECH_RATE // 4
 """Sound sent to the model at a time, unless something is to be recognised."""
-_PARTIAL_SAMPLES = SPEECH_RATE
-"""Sound from one partial transcript to the next."""
+_PARTIAL_S = 1.0
+"""Seconds of sound from one partial transcript to the next, on a server with time to spare."""
+_PARTIAL_SHARE = 3.0
+"""On others, they are so many times as far apart as they take: whoever pauses waits for the one in
+progress."""
 _JUDGED_AT_ONCE = 16
 """Windows judged before other tasks get their turn."""
 _FULL_SCALE = np.float32(32768)
@@ -32,8 +36,29 @@ _FULL_SCALE = np.float32(32768)
 class RecognitionLoad:
     """What a server's conversations have asked their recogniser for and do not have yet."""
 
-    waiting: set[object] = field(default_factory=set)
-    """Windows that wait for a transcript."""
+    waiting: dict[object, float] = field(default_factory=dict)
+    """Windows that wait for a transcript, and since when."""
+    took_s: float = 0.0
+    """How long the last one was waited for."""
+
+    @property
+    def partial_samples(self) -> int:
+        """Sound from one partial transcript to the next."""
+        return round(max(_PARTIAL_S, _PARTIAL_SHARE * self.took_s) * SPEECH_RATE)
+
+    def begin(self, window: object) -> None:
+        """A transcript of a window was asked for."""
+        self.waiting.setdefault(window, time.monotonic())
+
+    def end(self, window: object) -> None:
+        """It has come."""
+        since = self.waiting.pop(window, None)
+        if since is not None:
+            self.took_s = time.monotonic() - since
+
+    def forget(self, window: object) -> None:
+        """Nobody waits for it any more."""
+        self.waiting.pop(window, None)
 
 
 class ModelTranscriber:
@@ -113,7 +138,7 @@ class _Utterance:
         if self._window is None:
             self._window = await self._open()
         window = self._window
-        is_due = window.unasked >= _PARTIAL_SAMPLES and not is_quiet
+        is_due = window.unasked >= self._load.partial_samples and not is_quiet
         is_partial = self._options.partials and is_due and not self._load.waiting
         await window.feed(_to_sound(passage.sound), recognize=passage.is_pause or is_partial)
 
@@ -196,18 +221,20 @@ class _OpenWindow:
         self.unasked += len(sound)
         if recognize:
             self._asked, self.unasked = self._length, 0
-            self._load.waiting.add(self)
+            self._load.begin(self)
         if recognize or sum(map(len, self._pending)) >= _FED_SAMPLES:
             await self._flush(recognize=recognize)
 
     async def finish(self) -> Transcript:
         if self._pending:
             await self._flush(recognize=False)
-        self._load.waiting.add(self)
-        return await self._recognition.finish()
+        self._load.begin(self)
+        transcript = await self._recognition.finish()
+        self._load.end(self)
+        return transcript
 
     async def close(self) -> None:
-        self._load.waiting.discard(self)
+        self._load.forget(self)
         try:
             if self._reader is not None:
                 self._reader.cancel()
@@ -223,7 +250,7 @@ class _OpenWindow:
         try:
             async for transcript in recognition.partials():
                 if round(transcript.seconds * SPEECH_RATE) >= self._asked:
-                    self._load.waiting.discard(self)
+                    self._load.end(self)
                 self._report(transcript, False)
         except CantataError:
             return  # `finish` and `feed` say so
@@ -267,13 +294,13 @@ class _WholeWindow:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _recognize(self) -> Transcript:
-        self._load.waiting.add(self)
+        self._load.begin(self)
         try:
             async with self._model.recognize(self._request) as recognition:
                 await recognition.feed(np.concatenate(self._sound))
                 return await recognition.finish()
         finally:
-            self._load.waiting.discard(self)
+            self._load.forget(self)
 
 
 def _to_sound(heard: Heard) -> Sound:

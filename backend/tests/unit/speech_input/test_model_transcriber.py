@@ -85,7 +85,7 @@ async def test_the_words_are_asked_for_in_the_pause_and_nothing_follows_them() -
     assert found.text == words(len(sound) / SPEECH_RATE)
     assert np.abs(sound).max() == np.float32(1000 / 32768)
     assert model.counts.requests == [REQUEST]
-    assert (model.counts.open, spoken.load.waiting) == (0, set())
+    assert (model.counts.open, spoken.load.waiting) == (0, {})
 
 
 async def test_partial_words_come_about_once_a_second() -> None:
@@ -124,7 +124,23 @@ async def test_no_partial_words_are_asked_for_while_any_are_awaited() -> None:
     for one in (first, second):
         one.end()
     await asyncio.gather(*running)
-    assert load.waiting == set()
+    assert load.waiting == {}
+
+
+async def test_on_a_slow_server_partial_words_are_rarer() -> None:
+    model = FakeTranscriptionModel("ears")
+    spoken = Spoken(model)
+    spoken.load.took_s = 0.9
+    assert spoken.load.partial_samples == 2.7 * SPEECH_RATE
+    running = asyncio.create_task(spoken.run())
+    spoken.say(round(2.6 * SECOND))
+    await spoken.taken()
+    assert model.counts.asked == []
+    spoken.say(SECOND)
+    await eventually(lambda: model.counts.asked)
+    spoken.end()
+    await running
+    assert spoken.load.took_s < 0.9
 
 
 async def test_a_long_utterance_is_joined_from_windows() -> None:
@@ -204,7 +220,7 @@ async def test_a_failure_is_told_and_frees_the_window() -> None:
     spoken.end()
     with pytest.raises(RequestFailed):
         await spoken.run()
-    assert (model.counts.open, spoken.load.waiting) == (0, set())
+    assert (model.counts.open, spoken.load.waiting) == (0, {})
 
 
 @pytest.mark.parametrize("has_partials", [True, False])
@@ -219,4 +235,4 @@ async def test_a_cancelled_one_is_freed(has_partials: bool) -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert running.cancelled()
-    assert (model.counts.open, spoken.load.waiting) == (0, set())
+    assert (model.counts.open, spoken.load.waiting) == (0, {})
