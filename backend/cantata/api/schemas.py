@@ -104,6 +104,9 @@ class SpeechOptions(ModelOptions):
     """Same seed, same samples. Not part of OpenAI's protocol."""
     temperature: Temperature | None = None
     """0 is greedy. Not part of OpenAI's protocol."""
+    verify: bool | Literal["retry"] = False
+    """Hear the result with a model that transcribes. `retry`: speak again, with other seeds, what
+    is not heard as written. Not part of OpenAI's protocol."""
 
 
 class SpeechBody(SpeechOptions):
@@ -113,12 +116,18 @@ class SpeechBody(SpeechOptions):
     timestamps: bool = False
     """Send word times; needs `stream_format` sse. Not part of OpenAI's protocol."""
 
-    def check_timestamps(self) -> None:
-        """Reject timestamps in a sound file.
+    def check_stream(self) -> None:
+        """Reject timestamps in a sound file, and second attempts at what has been sent.
 
         Raises:
             InvalidRequest: names the alternative.
         """
+        if self.verify == "retry" and self.stream_format == "sse":
+            raise InvalidRequest(
+                'verify "retry" needs "stream_format": "audio"; what was sent cannot be spoken '
+                "again",
+                param="verify",
+            )
         if self.timestamps and self.stream_format != "sse":
             raise InvalidRequest(
                 'timestamps need "stream_format": "sse"; a sound file cannot carry them',
@@ -207,6 +216,40 @@ class SpeechAudioTimestamps(WireModel):
     words: list[TimedWord]
 
 
+class VerifiedWord(WireModel):
+    """A word of the text, and what was heard in its place."""
+
+    text: str
+    text_start: int
+    """Offset in what the client sent, in code points, as the next."""
+    text_end: int
+    confidence: float
+    """0 to 1; 0: it was not heard."""
+    heard: str
+    """In lower case; empty: nothing."""
+
+
+class SpeechVerification(WireModel):
+    """What a model that transcribes heard of an utterance. Not part of OpenAI's protocol."""
+
+    heard: str
+    words: list[VerifiedWord]
+    missing: list[str]
+    """Words of the text that were not heard."""
+    extra: list[str]
+    """Words that were heard and are not in the text."""
+    attempts: int = 1
+    """Times that the text was spoken."""
+
+
+class SpeechAudioVerification(WireModel):
+    """Server-sent event: what was heard of the utterance; sent after its sound. Not part of
+    OpenAI's protocol."""
+
+    type: Literal["speech.audio.verification"] = "speech.audio.verification"
+    verification: SpeechVerification
+
+
 class SpeechAudioDone(WireModel):
     """Server-sent event: the utterance is complete."""
 
@@ -235,6 +278,8 @@ class BatchResult(WireModel):
     usage: Usage
     ignored: list[str]
     """Fields that the model cannot follow."""
+    verification: SpeechVerification | None = None
+    """Only if it was asked for."""
 
 
 class BatchFailure(WireModel):

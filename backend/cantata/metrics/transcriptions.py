@@ -37,6 +37,19 @@ class TranscriptionMetrics:
             registry=registry,
         )
 
+        self._verified = Counter(
+            "cantata_speech_words_verified",
+            "Words of utterances that were verified, by whether they were heard.",
+            (*model, "result"),
+            registry=registry,
+        )
+
+    def count_verified(self, model: str, words: int, missing: int, extra: int) -> None:
+        """An utterance of a model was heard: so many words, of which some are missing, and some
+        beside them."""
+        for result, number in (("heard", words - missing), ("missing", missing), ("extra", extra)):
+            self._verified.labels(model, result).inc(number)
+
     @contextmanager
     def track(self, model: str, seconds: Callable[[], float]) -> Iterator[None]:
         """Count one recording.

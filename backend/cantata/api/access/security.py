@@ -27,6 +27,7 @@ _EXPOSED = (
     "x-sample-rate",
     "x-channels",
     "x-ignored",
+    "x-verification",
     "retry-after",
     "content-disposition",
     "server-timing",

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from cantata.api.context import Context
+from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS, either, events, sound
-from cantata.api.schemas import SpeechBody
+from cantata.api.schemas import SpeechBody, SpeechVerification
 from cantata.api.speech.framing import EVENT_TYPES, SSE_MEDIA_TYPE, choose_framing
 from cantata.api.speech.response import SpeechResponse
-from cantata.api.speech.validated_request import validate_request
+from cantata.api.speech.validated_request import ValidatedRequest, validate_request
+from cantata.api.speech.verification import choose_verifier, count_words, verify_speech
 from cantata.api.speech.voice_choice import choose_model
+from cantata.api.speech.whole import VerifiedSpeech
 from cantata.audio.formats import FORMATS
+from cantata.contract.service import Samples
 
 router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute, responses=ERRORS)
 
@@ -25,8 +31,20 @@ router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute
 )
 async def speech(body: SpeechBody, context: Context) -> Response:
     """Speak one text. See docs/protocol.md."""
-    body.check_timestamps()
+    body.check_stream()
     model = await choose_model(context, body.model, body.voice)
     order = await validate_request(context, model, body)
+    if body.verify and body.stream_format == "audio":
+        choose_verifier(context)
+        return VerifiedSpeech(context, order, body.verify)
     framing = choose_framing(body, order.output.audio_format)
-    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
+    verify = partial(_verify, context, order) if body.verify else None
+    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s, verify)
+
+
+async def _verify(
+    context: ApiContext, order: ValidatedRequest, samples: Sequence[Samples]
+) -> SpeechVerification:
+    found = await verify_speech(context, order.request.text, samples, order.model.sample_rate)
+    count_words(context, order.model.name, found)
+    return found

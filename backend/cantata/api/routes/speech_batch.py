@@ -6,7 +6,6 @@ import asyncio
 import base64
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -17,12 +16,11 @@ from cantata.api.http.bodies import CheckedRoute
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.openapi import ERRORS, answers
 from cantata.api.schemas import BatchBody, BatchFailure, BatchItem, BatchResult, ErrorDetail
-from cantata.api.speech.encoder import encoding
 from cantata.api.speech.framing import build_usage
-from cantata.api.speech.utterance import open_utterance
-from cantata.api.speech.validated_request import ValidatedRequest, validate_request
+from cantata.api.speech.validated_request import validate_request
 from cantata.api.speech.voice_choice import choose_model
-from cantata.contract.data.errors import CantataError, InvalidRequest
+from cantata.api.speech.whole import SpokenFile, speak_file
+from cantata.contract.data.errors import CantataError
 
 logger = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute, responses=ERRORS)
@@ -30,8 +28,6 @@ router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute
 _MEDIA_TYPE = "application/x-ndjson"
 _AT_A_TIME = 4
 """Items of one batch that are spoken at the same time; this bounds its memory."""
-MAX_FILE_BYTES = 32 << 20
-"""Largest file of one item; it is kept in memory until it is complete."""
 
 
 @router.post("/speech/batch", response_class=Response, responses=answers(_MEDIA_TYPE))
@@ -39,15 +35,6 @@ async def speech_batch(body: BatchBody, context: Context) -> Response:
     """Speak many texts, after all live streams. See docs/protocol.md."""
     context.lifecycle.check()
     return BatchResponse(context, body.requests)
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A text that was spoken."""
-
-    order: ValidatedRequest
-    data: bytearray
-    duration_s: float
 
 
 class BatchResponse(StreamedResponse):
@@ -80,37 +67,16 @@ class BatchResponse(StreamedResponse):
                 line = await asyncio.to_thread(_line, item.custom_id, outcome)
                 await body.write_in_parts(line)
 
-    async def _outcome(self, item: BatchItem) -> _File | ErrorDetail:
+    async def _outcome(self, item: BatchItem) -> SpokenFile | ErrorDetail:
         try:
             model = await choose_model(self._context, item.model, item.voice)
             order = await validate_request(self._context, model, item)
-            return await self._speak(order)
+            return await speak_file(self._context, order, item.verify, batch=True)
         except CantataError as error:
             return describe(error).detail
 
-    async def _speak(self, order: ValidatedRequest) -> _File:
-        data = bytearray()
-        async with encoding(order.output) as encoder:
-            async with open_utterance(
-                order.model, order.request, self._context.metrics, batch=True
-            ) as spoken:
-                async for chunk in spoken:
-                    data += await encoder.feed(chunk.samples)
-                    _check_size(data)
-            await encoder.finish_whole(data)
-        return _File(order, data, spoken.duration_s)
 
-
-def _check_size(data: bytearray) -> None:
-    if len(data) > MAX_FILE_BYTES:
-        raise InvalidRequest(
-            f"this text's file would have more than {MAX_FILE_BYTES >> 20} MiB; split the text, or "
-            "use a compressed format or a lower sample_rate",
-            param="input",
-        )
-
-
-def _line(custom_id: str, outcome: _File | ErrorDetail) -> bytes:
+def _line(custom_id: str, outcome: SpokenFile | ErrorDetail) -> bytes:
     line: BatchResult | BatchFailure
     if isinstance(outcome, ErrorDetail):
         line = BatchFailure(custom_id=custom_id, error=outcome)
@@ -125,5 +91,7 @@ def _line(custom_id: str, outcome: _File | ErrorDetail) -> bytes:
             duration_s=outcome.duration_s,
             usage=build_usage(order.request.text, outcome.duration_s),
             ignored=list(order.ignored),
+            verification=outcome.verification,
         )
+        return line.model_dump_json(exclude_none=True).encode() + b"\n"
     return line.model_dump_json().encode() + b"\n"

@@ -16,7 +16,9 @@ from cantata.api.schemas import (
     SpeechAudioDone,
     SpeechAudioError,
     SpeechAudioTimestamps,
+    SpeechAudioVerification,
     SpeechBody,
+    SpeechVerification,
     Usage,
 )
 from cantata.api.speech.timestamps import timed_words
@@ -27,7 +29,13 @@ from cantata.contract.service import SpokenWord
 SSE_MEDIA_TYPE = "text/event-stream"
 EVENT_TYPES = [
     event.model_fields["type"].default
-    for event in (SpeechAudioDelta, SpeechAudioTimestamps, SpeechAudioDone, SpeechAudioError)
+    for event in (
+        SpeechAudioDelta,
+        SpeechAudioTimestamps,
+        SpeechAudioVerification,
+        SpeechAudioDone,
+        SpeechAudioError,
+    )
 ]
 
 
@@ -53,6 +61,10 @@ class Framing(ABC):
 
     def words(self, words: Sequence[SpokenWord]) -> bytes:
         """When words are heard, ahead of their samples, if requested."""
+        return b""
+
+    def verification(self, found: SpeechVerification) -> bytes:
+        """What was heard of the utterance, after its sound."""
         return b""
 
     @abstractmethod
@@ -98,6 +110,9 @@ class _SseFraming(Framing):
         if not (words and self._timestamps):
             return b""
         return sse_event(SpeechAudioTimestamps(words=timed_words(words, self._text)))
+
+    def verification(self, found: SpeechVerification) -> bytes:
+        return sse_event(SpeechAudioVerification(verification=found))
 
     def end(self, duration_s: float) -> bytes:
         return sse_event(SpeechAudioDone(usage=build_usage(self._text, duration_s)))

@@ -101,6 +101,12 @@ class FakeTranscriptionModel:
     def admission(self) -> AdmissionReport:
         return AdmissionReport(8, self.counts.open, 0, 0)
 
+    def transcript(self, seconds: float, request: TranscriptionRequest) -> Transcript:
+        """What a window of this length says."""
+        if self.behaviour.text is not None:
+            return Transcript(self.behaviour.text, "en", seconds=seconds)
+        return expected_transcript(seconds, request)
+
     def check_room(self) -> None:
         if self.behaviour.full:
             raise Overloaded("every slot is taken", 2.0)
@@ -158,6 +164,4 @@ class FakeRecognition:
 
     def _transcript(self) -> Transcript:
         seconds = sum(map(len, self._pieces)) / SPEECH_RATE
-        if self._model.behaviour.text is not None:
-            return Transcript(self._model.behaviour.text, "en", seconds=seconds)
-        return expected_transcript(seconds, self._request)
+        return self._model.transcript(seconds, self._request)

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 from fake_service import FakeService
 from pydantic import BaseModel
+from wyoming.asr import Transcribe, Transcript, TranscriptChunk, TranscriptStart, TranscriptStop
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.error import Error
 from wyoming.event import Event
@@ -24,16 +25,21 @@ from wyoming.tts import (
 )
 
 from cantata.api import health_schemas, schemas
-from cantata.api.adapters import captioned_speech, deepgram_messages, elevenlabs_messages
+from cantata.api.adapters import (
+    captioned_speech,
+    deepgram_listen_messages,
+    deepgram_messages,
+    elevenlabs_messages,
+)
 from cantata.api.app import create_app
 from cantata.api.chat import answers, body, conversation, whole
 from cantata.api.chat import messages as chat_messages
 from cantata.api.images import answers as image_answers
 from cantata.api.images import body as image_body
-from cantata.api.routes import speech_batch
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
 from cantata.api.speech import messages
+from cantata.api.speech import whole as speech_whole
 from cantata.api.transcription import answers as transcription_answers
 from cantata.api.transcription import body as transcription_body
 from cantata.audio.formats import FORMATS
@@ -56,6 +62,7 @@ def types() -> dict[str, type[BaseModel]]:
             image_body,
             image_answers,
             deepgram_messages,
+            deepgram_listen_messages,
             elevenlabs_messages,
             captioned_speech,
             transcription_answers,
@@ -95,7 +102,7 @@ def test_every_message_and_body_has_an_example() -> None:
     shown = {name for name, _ in EXAMPLES}
     assert members(messages.ClientMessage) | members(messages.ServerMessage) <= shown
     bodies = {"SpeechBody", "SpeechAudioDelta", "SpeechAudioDone", "SpeechAudioError", "ErrorBody"}
-    bodies |= {"SpeechAudioTimestamps"}
+    bodies |= {"SpeechAudioTimestamps", "SpeechAudioVerification"}
     bodies |= {"BatchBody", "BatchResult", "BatchFailure"}
     bodies |= {"ChatBody", "ChatCompletion", "ChatCompletionChunk"}
     bodies |= {"GenerationBody", "EditBody", "ImagesAnswer"}
@@ -112,6 +119,9 @@ def test_every_message_of_the_adapters_has_an_example() -> None:
     answers = {"Metadata", "Flushed", "Cleared", "DeepgramWarning", "DeepgramError"}
     bodies = {"DeepgramSpeakBody", "DeepgramErrorBody"}
     assert answers | bodies <= shown
+    assert members(deepgram_listen_messages.ListenClientMessage) <= shown
+    answers = {"ListenResults", "SpeechStartedMessage", "UtteranceEndMessage", "ListenMetadata"}
+    assert answers | {"ListenUrlBody", "ListenAnswer"} <= shown
     sockets = {"StreamText", "ContextText", "ElevenLabsAudio", "SocketError"}
     bodies = {"SynthesisBody", "AudioWithTimestamps", "ElevenLabsVoices", "ElevenLabsErrorBody"}
     assert sockets | bodies <= shown
@@ -121,8 +131,20 @@ def test_every_message_of_the_adapters_has_an_example() -> None:
 @pytest.mark.parametrize(
     ("side", "kinds"),
     [
-        ("client", (Describe, Ping, Synthesize, SynthesizeStart, SynthesizeChunk, SynthesizeStop)),
-        ("server", (Info, Pong, AudioStart, AudioChunk, AudioStop, SynthesizeStopped, Error)),
+        (
+            "client",
+            (
+                *(Describe, Ping, Synthesize, SynthesizeStart, SynthesizeChunk, SynthesizeStop),
+                *(Transcribe, AudioStart, AudioChunk, AudioStop),
+            ),
+        ),
+        (
+            "server",
+            (
+                *(Info, Pong, AudioStart, AudioChunk, AudioStop, SynthesizeStopped),
+                *(TranscriptStart, TranscriptChunk, Transcript, TranscriptStop, Error),
+            ),
+        ),
     ],
 )
 def test_wyoming_events_are_what_its_own_package_reads(side: str, kinds: tuple[Any, ...]) -> None:
@@ -181,7 +203,7 @@ def test_every_route_and_setting_is_documented() -> None:
     assert f"up to {video.MAX_S:g} s and 3840" in DOCUMENT
     assert f"at least {video.MIN_FRAMES} and at most {video.MAX_FRAMES}," in DOCUMENT
     assert f"file of more than {whole.MAX_FILE_BYTES >> 20} MiB is an error" in DOCUMENT
-    assert f"a file of more than {speech_batch.MAX_FILE_BYTES >> 20} MiB" in DOCUMENT
+    assert f"a file of more than {speech_whole.MAX_FILE_BYTES >> 20} MiB" in DOCUMENT
 
 
 def test_every_format_is_listed_with_its_sample_rates() -> None:

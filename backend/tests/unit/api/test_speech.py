@@ -343,7 +343,7 @@ async def test_openai_client(server: Server, openai_client: openai.AsyncOpenAI) 
     assert decoded(default.content) == ("mp3float", 24_000, 1)
     assert server.solo.counts.requests[-1].speed == 1.5
     models = [model.id async for model in openai_client.models.list()]
-    assert models == ["solo", "duo", "omni", "reader", "painter", "editor"]
+    assert models == ["solo", "duo", "omni", "reader", "painter", "editor", "ears"]
     assert (await openai_client.models.retrieve("tts-1")).id == "solo"
 
 

@@ -12,9 +12,9 @@ import pytest
 from fake_service import FakeService, eventually, expected_pcm
 from live_server import Server, running
 
-from cantata.api.routes import speech_batch
 from cantata.api.schemas import MAX_BATCH_INPUT_CHARACTERS, MAX_BATCH_REQUESTS
 from cantata.api.settings import ServerSettings
+from cantata.api.speech import whole
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.errors import RequestFailed
 
@@ -102,7 +102,7 @@ async def test_a_text_that_breaks_off_has_no_audio(server: Server, http: httpx.A
 async def test_a_file_that_gets_too_large_is_an_error(
     server: Server, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(speech_batch, "MAX_FILE_BYTES", 20_000)
+    monkeypatch.setattr(whole, "MAX_FILE_BYTES", 20_000)
     server.solo.behaviour.chunks = 1000
     answers = await lines(http, items("hello", response_format="pcm"))
     assert (answers["0"]["error"]["param"], answers["0"]["error"]["code"]) == (

@@ -1,0 +1,148 @@
+"""Speech that is heard before it is believed: `verify` on the routes of speech."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from fake_service import FakeService
+from fake_transcription import FakeTranscriptionModel
+from live_server import Server
+
+from cantata.api.speech.verification import compare_words, is_faithful
+from cantata.contract.data.transcripts import TranscribedWord, Transcript, TranscriptionRequest
+
+SPEECH, BATCH = "/v1/audio/speech", "/v1/audio/speech/batch"
+
+
+def heard(*words: str) -> tuple[TranscribedWord, ...]:
+    return tuple(TranscribedWord(word, n, n + 1, 0.9) for n, word in enumerate(words))
+
+
+def test_words_are_found_whatever_their_case_and_marks() -> None:
+    found = compare_words("Don't stop, Anna!", heard("dont", "stop", "anna."))
+    assert is_faithful(found)
+    assert [word.confidence for word in found.words] == [0.9] * 3
+    assert [(word.text, word.text_start, word.text_end) for word in found.words] == [
+        ("Don't", 0, 5),
+        ("stop", 6, 10),
+        ("Anna", 12, 16),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("this afternoon", ("this", "after", "noon")),
+        ("after noon", ("afternoon",)),
+        ("20 minutes", ("twenty", "minutes")),
+        ("twenty minutes", ("20", "minutes")),
+    ],
+)
+def test_spellings_do_not_matter(text: str, words: tuple[str, ...]) -> None:
+    assert is_faithful(compare_words(text, heard(*words)))
+
+
+def test_missing_wrong_and_doubled_words_are_named() -> None:
+    found = compare_words("one red house by the river", heard("one", "house", "buy", "the", "the"))
+    assert found.missing == ["red", "by", "river"]
+    by, river = found.words[3], found.words[5]
+    assert (by.confidence, by.heard) == (0.0, "buy")
+    # What was heard instead of a word is not beside it.
+    assert (river.heard, found.extra) == ("the", [])
+    doubled = compare_words("the river", heard("the", "the", "river"))
+    assert (doubled.missing, doubled.extra) == ([], ["the"])
+    assert compare_words("nothing", ()).missing == ["nothing"]
+    assert is_faithful(compare_words("...", ()))
+
+
+class Ears(FakeTranscriptionModel):
+    """Hears a text, whatever is said; before that, other texts, one each time."""
+
+    def __init__(self, *texts: str) -> None:
+        super().__init__("ears")
+        self._texts = list(texts)
+
+    def transcript(self, seconds: float, request: TranscriptionRequest) -> Transcript:
+        text = self._texts.pop(0) if len(self._texts) > 1 else self._texts[0]
+        words = heard(*text.split())
+        return Transcript(text, "en", words, (), -0.1, 0.0, 0.0, seconds)
+
+
+@pytest.fixture
+def loud(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake voices' tones count as speech."""
+    monkeypatch.setattr(
+        "cantata.speech_input.vad.SileroJudge.probability", lambda self, window: 1.0
+    )
+
+
+def give_ears(service: FakeService, *texts: str) -> None:
+    service.transcription_models = {"ears": Ears(*texts)}
+    service.ears = service.transcription_models["ears"]  # type: ignore[assignment]
+
+
+def read_events(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line[6:]) for line in text.split("\n") if line.startswith("data: ")]
+
+
+@pytest.mark.usefixtures("loud")
+async def test_a_file_tells_what_was_heard(server: Server, http: httpx.AsyncClient) -> None:
+    give_ears(server.service, "good day")
+    body = {"input": "Good morning.", "verify": True, "response_format": "wav"}
+    response = await http.post(SPEECH, json=body)
+    assert response.status_code == 200, response.text
+    plain = await http.post(SPEECH, json={**body, "verify": False})
+    assert len(response.content) == len(plain.content)
+    found = json.loads(response.headers["x-verification"])
+    assert found["heard"] == "good day"
+    assert found["missing"] == ["morning"]
+    assert found["attempts"] == 1
+    metrics = (await http.get("/metrics")).text
+    assert 'cantata_speech_words_verified_total{model="solo",result="missing"} 1.0' in metrics
+
+
+@pytest.mark.usefixtures("loud")
+async def test_a_stream_tells_it_after_its_sound(server: Server, http: httpx.AsyncClient) -> None:
+    give_ears(server.service, "good morning")
+    body = {"input": "Good morning.", "verify": True, "stream_format": "sse"}
+    events = read_events((await http.post(SPEECH, json=body)).text)
+    kinds = [event["type"] for event in events]
+    assert kinds[-2:] == ["speech.audio.verification", "speech.audio.done"]
+    assert set(kinds[:-2]) == {"speech.audio.delta"}
+    assert events[-2]["verification"]["missing"] == []
+
+
+@pytest.mark.usefixtures("loud")
+async def test_what_is_not_heard_is_spoken_again(server: Server, http: httpx.AsyncClient) -> None:
+    give_ears(server.service, "good", "good good morning", "good morning")
+    body = {"input": "Good morning.", "verify": "retry", "temperature": 0.8, "seed": 7}
+    response = await http.post(SPEECH, json=body)
+    found = json.loads(response.headers["x-verification"])
+    assert (found["attempts"], found["missing"], found["extra"]) == (3, [], [])
+    assert [one.seed for one in server.service.solo.counts.requests] == [7, 8, 9]
+
+
+@pytest.mark.usefixtures("loud")
+async def test_the_best_attempt_counts(server: Server, http: httpx.AsyncClient) -> None:
+    give_ears(server.service, "good", "good morning everybody my friends", "no")
+    item = {"custom_id": "a", "input": "Good morning.", "verify": "retry", "temperature": 0.8}
+    response = await http.post(BATCH, json={"requests": [item, {"custom_id": "b", "input": "Hm."}]})
+    lines = {line["custom_id"]: line for line in map(json.loads, response.text.splitlines())}
+    assert lines["a"]["verification"]["heard"] == "good"
+    assert lines["a"]["verification"]["attempts"] == 3
+    assert "verification" not in lines["b"]
+
+
+async def test_what_cannot_be_verified(server: Server, http: httpx.AsyncClient) -> None:
+    body = {"input": "Good morning.", "verify": "retry", "stream_format": "sse"}
+    error = (await http.post(SPEECH, json=body)).json()["error"]
+    assert error["param"] == "verify"
+    assert "cannot be spoken again" in error["message"]
+    server.service.transcription_models = {}
+    error = (await http.post(SPEECH, json={"input": "Hm.", "verify": True})).json()["error"]
+    assert error["param"] == "verify"
+    assert "this server has none" in error["message"]
+    assert not server.service.solo.counts.requests
