@@ -68,6 +68,10 @@ class MediaReader:
         """The file of a picture that was sent as text; errors as of `RequestMedia`."""
         return await self._loader.load(source, IMAGE, param, self.limits.max_bytes)
 
+    async def load_sound(self, source: str, param: str) -> bytes:
+        """The file of a recording at a URL, or in a `data:` URL; errors as of `RequestMedia`."""
+        return await self._loader.load(source, AUDIO, param, self.limits.max_bytes)
+
     async def write(
         self, pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None = None
     ) -> bytes:

@@ -39,6 +39,8 @@ MAX_WORK_S = 30.0
 """Most seconds of decoding. A valid file takes a small part of it; one that takes longer is
 malicious."""
 
+HEAD_BYTES = 12
+"""By which a container is recognised."""
 BLOCK_S = 4.0
 """Seconds of sound that `stream_mono` returns at a time."""
 _MAX_WORK_SHARE = 0.2
@@ -114,7 +116,13 @@ def read_track(data: bytes, limits: SoundLimits, param: str) -> Recording | None
 
 
 def stream_mono(
-    file: BinaryIO, sample_rate: int, max_s: float, param: str
+    file: BinaryIO,
+    sample_rate: int,
+    max_s: float,
+    param: str,
+    *,
+    head: bytes | None = None,
+    block_s: float = BLOCK_S,
 ) -> Generator[NDArray[np.float32], None, None]:
     """The sound of a long file, block by block: its length costs no memory.
 
@@ -123,19 +131,23 @@ def stream_mono(
         sample_rate: Hz of what is returned.
         max_s: seconds; a longer file is rejected when that is reached.
         param: the field that it came in, for error messages.
+        head: the file's first `HEAD_BYTES`, of one that cannot go back to its beginning.
+        block_s: seconds of sound returned at a time.
 
     Yields:
-        [N] in -1..1, the mean of all channels, N about `BLOCK_S` of sound.
+        [N] in -1..1, the mean of all channels, N about `block_s` of sound.
 
     Raises:
         InvalidAudio: not a sound file, damaged or too long, or it takes too much work.
     """
-    container = recognise_audio(file.read(12), param)
-    file.seek(0)
+    if head is None:
+        head = file.read(HEAD_BYTES)
+        file.seek(0)
+    container = recognise_audio(head, param)
     with opened(file, container, _DECODERS, param, InvalidAudio, AUDIO_FORMATS) as source:
         if not source.streams.audio:
             raise InvalidAudio(f"{param} contains no sound", param)
-        yield from _join_blocks(_Mono(sample_rate, max_s, param), source, param)
+        yield from _join_blocks(_Mono(sample_rate, max_s, param), source, block_s, param)
 
 
 def measure_duration(file: BinaryIO) -> float | None:
@@ -188,22 +200,22 @@ class _Mono:
 
 
 def _join_blocks(
-    mono: _Mono, source: av.container.InputContainer, param: str
+    mono: _Mono, source: av.container.InputContainer, block_s: float, param: str
 ) -> Iterator[NDArray[np.float32]]:
-    """Frames joined to blocks. Only the time of decoding counts as work: a block waits until its
-    reader wants the next."""
+    """Frames joined to blocks. Only the thread's own time counts as work: a block waits until its
+    reader wants the next, and a file may still be arriving."""
     frames = _frames(source, math.inf, param)
     parts: list[NDArray[np.float32]] = []
     length, work_s = 0, 0.0
     while True:
-        began_s = time.monotonic()
+        began_s = time.thread_time()
         frame = next(frames, None)
         parts.append(mono.end() if frame is None else mono.take(frame))
-        work_s += time.monotonic() - began_s
+        work_s += time.thread_time() - began_s
         if work_s > MAX_WORK_S + mono.seconds * _MAX_WORK_SHARE:
             raise InvalidAudio(f"{param} takes too long to decode", param)
         length += len(parts[-1])
-        if frame is None or length >= BLOCK_S * mono.sample_rate:
+        if frame is None or length >= block_s * mono.sample_rate:
             yield np.clip(np.concatenate(parts), -1, 1)
             parts, length = [], 0
         if frame is None:

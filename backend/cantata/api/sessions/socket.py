@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import abstractmethod
-from typing import TypeVar
+from typing import TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
@@ -53,6 +53,10 @@ class SocketConnection(Connection):
             CantataError: it is rejected; see `refuse`.
         """
 
+    async def take_binary(self, data: bytes) -> None:
+        """Act on one binary message; errors as of `take`."""
+        raise ProtocolViolation("binary messages go from the server to the client only")
+
     @abstractmethod
     def refuse(self, error: CantataError) -> None:
         """Answer a message that is rejected."""
@@ -68,8 +72,9 @@ class SocketConnection(Connection):
             try:
                 text = message.get("text")
                 if text is None:
-                    raise ProtocolViolation("binary messages go from the server to the client only")
-                await self.take(text)
+                    await self.take_binary(message["bytes"])
+                else:
+                    await self.take(text)
                 self.on_message_handled()
             except CantataError as error:
                 self.refuse(error)
@@ -102,13 +107,16 @@ class SocketConnection(Connection):
 
 
 def parse_query(kind: type[Query], params: QueryParams) -> Query:
-    """The options in an address; unknown ones are ignored.
+    """The options in an address; unknown ones are ignored. One that is a list may be repeated.
 
     Raises:
         InvalidRequest: one has a wrong value.
     """
+    fields = kind.model_fields.items()
+    lists = {name for name, field in fields if get_origin(field.annotation) is list}
+    repeated = {name: params.getlist(name) for name in lists & params.keys()}
     try:
-        return kind.model_validate(dict(params))
+        return kind.model_validate({**params, **repeated})
     except ValidationError as error:
         raise explain_validation(error.errors(include_url=False)) from None
 
