@@ -146,6 +146,7 @@ def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
         "/v1/audio/speech": settings.max_body_bytes + recording * 4 // 3,
         "/v1/audio/transcriptions": settings.max_body_bytes + settings.max_recording_bytes,
         "/v1/audio/translations": settings.max_body_bytes + settings.max_recording_bytes,
+        "/v1/listen": settings.max_recording_bytes,
     }
 
 

@@ -153,13 +153,14 @@ def _output(model: ServedModel, query: SpeakQuery) -> OutputFormat:
     return sound_output(name, model.sample_rate, rate, query.bit_rate)
 
 
-def _code(code: str | None) -> str:
+def deepgram_code(code: str | None) -> str:
     """Our error code in Deepgram's form."""
     named = {"rate_limit_exceeded": "TOO_MANY_REQUESTS"}
     return named.get(code or "", (code or "internal_error").upper())
 
 
-def _error(code: str, message: str, request_id: str) -> DeepgramError:
+def make_error(code: str, message: str, request_id: str) -> DeepgramError:
+    """An error over a WebSocket in Deepgram's format."""
     return DeepgramError(
         code=code, description=message, err_code=code, err_msg=message, request_id=request_id
     )
@@ -212,7 +213,7 @@ class _Connection(SocketConnection):
                 self.stop()
 
     def refuse(self, error: CantataError) -> None:
-        code = _code(error.code)
+        code = deepgram_code(error.code)
         warning = DeepgramWarning(
             code=code, description=error.message, warn_code=code, warn_msg=error.message
         )
@@ -220,7 +221,7 @@ class _Connection(SocketConnection):
 
     async def close_with_error(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail
-        await self.send(_error(_code(detail.code), detail.message, self.name))
+        await self.send(make_error(deepgram_code(detail.code), detail.message, self.name))
         await self.shut(close_code(error))
 
     def _job(self, text: str) -> SpeakJob:
@@ -243,8 +244,8 @@ class _Channel(Channel):
                 await self._send_sound(self._sound.end())
                 await self._socket.send(Flushed(sequence_id=int(item.context_id or 0)))
             case ErrorMessage():
-                code = _code(item.error.code)
-                await self._socket.send(_error(code, item.error.message, self._socket.name))
+                code = deepgram_code(item.error.code)
+                await self._socket.send(make_error(code, item.error.message, self._socket.name))
             case AudioStart() | AudioDone():
                 pass
             case Cleared():
