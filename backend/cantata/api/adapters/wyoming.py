@@ -6,15 +6,16 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
 from pydantic import BaseModel
+from wyoming.asr import Transcribe
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.error import Error
 from wyoming.event import Event, async_read_event, async_write_event
-from wyoming.info import Attribution, Describe, Info, TtsProgram, TtsVoice
+from wyoming.info import Describe
 from wyoming.ping import Ping, Pong
 from wyoming.tts import (
     Synthesize,
@@ -25,9 +26,15 @@ from wyoming.tts import (
     SynthesizeVoice,
 )
 
-from cantata import __version__
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.voices import resolve_model_voice
+from cantata.api.adapters.wyoming_events import (
+    BoundedReader,
+    make_audio_chunk,
+    make_audio_start,
+    make_info,
+)
+from cantata.api.adapters.wyoming_hearing import WyomingHearing
 from cantata.api.connections.acceptor import Acceptor, ConnectionGate
 from cantata.api.connections.dead_peers import DeadPeers
 from cantata.api.connections.descriptors import connection_limit
@@ -37,7 +44,6 @@ from cantata.api.sessions.connection import Channel, Connection
 from cantata.api.speech import messages
 from cantata.api.speech.outbox import AudioFrame, Item
 from cantata.api.speech.utterance_queue import Mark, Speak
-from cantata.audio.pcm import BYTES_PER_SAMPLE, encode_s16le
 from cantata.contract.data.errors import CantataError, ProtocolViolation
 from cantata.metrics import EndReason
 
@@ -49,9 +55,6 @@ no key."""
 logger = logging.getLogger(__name__)
 
 _LEGACY, _STREAM = "legacy", "stream"
-_ATTRIBUTION = Attribution(name="Cantata", url="")
-_UNKNOWN_LANGUAGES = ("en",)
-"""Home Assistant does not offer voices without a language."""
 
 
 @asynccontextmanager
@@ -86,19 +89,23 @@ async def wyoming_server(context: ApiContext, listener: socket.socket) -> AsyncI
 
 
 class _Connection(Connection):
-    """Texts one after the other, or one text in pieces."""
+    """Texts one after the other, or one text in pieces; and sound that is written down."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ApiContext
     ) -> None:
         super().__init__(context, "wyoming", IDLE_TIMEOUT_S)
         settings = context.settings
-        self._reader = _BoundedReader(
+        self._reader = BoundedReader(
             reader, settings.max_message_bytes, settings.connections.head_timeout_s
         )
         self._writer = writer
         self._stream: SentenceBuffer | None = None
         """The text that is being sent."""
+        self._transcribe: Transcribe | None = None
+        """How the next sound is to be written down."""
+        self._hearing: WyomingHearing | None = None
+        """The sound that is being written down."""
 
     async def serve(self) -> None:
         """Serve to the end, and close the socket in any case."""
@@ -111,8 +118,16 @@ class _Connection(Connection):
         self._channel = _Channel(self)
         self.open(self._channel)
 
+    def close(self) -> None:
+        self._free()
+        super().close()
+
+    def stop(self, reason: EndReason = EndReason.CLIENT_LEFT) -> None:
+        self._free()
+        super().stop(reason)
+
     def has_pending_text(self) -> bool:
-        return self._stream is not None
+        return self._stream is not None or self._hearing is not None
 
     async def read(self) -> None:
         while True:
@@ -164,9 +179,9 @@ class _Connection(Connection):
     async def _act(self, event: Event) -> None:
         kind = event.type
         if Describe.is_type(kind):
-            self._channel.outbox.post(_Answer(event=_info(self.context).event()))
+            self._post(make_info(self.context).event())
         elif Ping.is_type(kind):
-            self._channel.outbox.post(_Answer(event=Pong(Ping.from_event(event).text).event()))
+            self._post(Pong(Ping.from_event(event).text).event())
         elif Synthesize.is_type(kind):
             # Inside a stream it repeats the whole text for servers that do not stream.
             if self._stream is None:
@@ -181,6 +196,42 @@ class _Connection(Connection):
         elif SynthesizeStop.is_type(kind) and self._stream is not None:
             self._stream.flush(Mark(_STREAM))
             self._stream = None
+        else:
+            await self._hear(event)
+
+    async def _hear(self, event: Event) -> None:
+        kind = event.type
+        if Transcribe.is_type(kind):
+            self._transcribe = Transcribe.from_event(event)
+        elif AudioStart.is_type(kind):
+            await self._begin_hearing()
+        elif AudioChunk.is_type(kind):
+            hearing = self._hearing or await self._begin_hearing()
+            await hearing.feed(AudioChunk.from_event(event))
+        elif AudioStop.is_type(kind) and self._hearing is not None:
+            await self._hearing.end()
+
+    async def _begin_hearing(self) -> WyomingHearing:
+        """Write down the sound that follows."""
+        if self._hearing is not None:
+            await self._hearing.give_way()
+        self._hearing = await WyomingHearing.begin(self.context, self._transcribe, self._post)
+        assert self._group is not None
+        self._hearing.start(self._group, self.name, self._on_heard)
+        return self._hearing
+
+    def _post(self, event: Event) -> None:
+        self._channel.outbox.post(_Answer(event=event))
+
+    def _on_heard(self, hearing: WyomingHearing) -> None:
+        if self._hearing is hearing:
+            self._hearing = self._transcribe = None
+            self.on_message_handled()
+
+    def _free(self) -> None:
+        if self._hearing is not None:
+            self._hearing.cancel()
+            self._hearing = None
 
     async def _sentence_buffer(self, wanted: SynthesizeVoice | None) -> SentenceBuffer:
         """A sentence buffer for a client that names a voice, a language or neither."""
@@ -206,11 +257,11 @@ class _Channel(Channel):
         match item:
             case messages.AudioStart():
                 if self._format is None:
-                    await self._events.send(_start(item.sample_rate, item.channels))
+                    await self._events.send(make_audio_start(item.sample_rate, item.channels))
                 self._format = item
             case AudioFrame():
                 assert self._format is not None
-                await self._events.send(_chunk(self._format, item))
+                await self._events.send(make_audio_chunk(self._format, item))
             case messages.InputSpoken():
                 await self._stop(streamed=item.context_id == _STREAM)
             case messages.ErrorMessage():
@@ -224,7 +275,7 @@ class _Channel(Channel):
         if self._format is None:
             # Clients wait for a stop even if there was nothing to speak.
             model = self._events.context.model(None)
-            await self._events.send(_start(model.sample_rate, model.channels))
+            await self._events.send(make_audio_start(model.sample_rate, model.channels))
         await self._events.send(AudioStop().event())
         self._format = None
         if streamed:
@@ -235,87 +286,3 @@ class _Answer(BaseModel):
     """An event that answers another at once."""
 
     event: Event
-
-
-class _BoundedReader:
-    """The reader for `async_read_event`; rejects events that announce too much data.
-
-    Between two events a client may be silent for long; an event that has begun must end in time,
-    and the first one must come in time.
-
-    Args:
-        reader: the connection.
-        max_bytes: of an event's data or sound.
-        event_timeout_s: for each part of an event.
-    """
-
-    def __init__(
-        self, reader: asyncio.StreamReader, max_bytes: int, event_timeout_s: float
-    ) -> None:
-        self._reader = reader
-        self._max_bytes = max_bytes
-        self._timeout_s = event_timeout_s
-        self._started = False
-
-    async def readline(self) -> bytes:
-        """The next line; one beyond the reader's own limit raises ValueError."""
-        first = await (
-            self._reader.read(1) if self._started else self._in_time(self._reader.read(1))
-        )
-        self._started = True
-        if first in (b"", b"\n"):
-            return first
-        return first + await self._in_time(self._reader.readline())
-
-    async def readexactly(self, size: int) -> bytes:
-        """This many bytes."""
-        if size > self._max_bytes:
-            raise ValueError(f"the event has {size} bytes, which is too many")
-        return await self._in_time(self._reader.readexactly(size))
-
-    async def _in_time(self, reading: Coroutine[None, None, bytes]) -> bytes:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return await reading
-        except TimeoutError:
-            waited = f"no complete event arrived within {self._timeout_s:g} s"
-            raise ProtocolViolation(waited) from None
-
-
-def _info(context: ApiContext) -> Info:
-    voices = [
-        TtsVoice(
-            name=voice.id,
-            attribution=_ATTRIBUTION,
-            installed=True,
-            description=voice.description or voice.name,
-            version=__version__,
-            languages=list(model.capabilities.languages or _UNKNOWN_LANGUAGES),
-        )
-        for model in context.service.models.values()
-        for voice in model.voices
-    ]
-    program = TtsProgram(
-        name="cantata",
-        attribution=_ATTRIBUTION,
-        installed=True,
-        description="Streaming speech",
-        version=__version__,
-        voices=voices,
-        supports_synthesize_streaming=True,
-    )
-    return Info(tts=[program])
-
-
-def _start(sample_rate: int, channels: int) -> Event:
-    return AudioStart(rate=sample_rate, width=BYTES_PER_SAMPLE, channels=channels).event()
-
-
-def _chunk(sound: messages.AudioStart, frame: AudioFrame) -> Event:
-    chunk = AudioChunk(
-        rate=sound.sample_rate,
-        width=BYTES_PER_SAMPLE,
-        channels=sound.channels,
-        audio=encode_s16le(frame.sound),
-    )
-    return chunk.event()
