@@ -31,6 +31,7 @@ from cantata_bench.load_options import (
     WarmUp,
 )
 from cantata_bench.model_page.command import model_command
+from cantata_bench.transcription.command import transcription_command
 from cantata_bench.voice_quality.command import voices_command
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(invoke_without_command=True)
 app.command("model")(model_command)
+app.command("transcription")(transcription_command)
 app.command("voices")(voices_command)
 
 PERFORMANCE_MARKER = "figures: written by `cantata bench report --page`"

@@ -1,0 +1,1 @@
+"""How well and how fast recordings are transcribed: `cantata bench transcription`."""

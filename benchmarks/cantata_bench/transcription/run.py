@@ -1,0 +1,211 @@
+"""Voices read sentences, recognisers write them down, and a table comes out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import jiwer
+
+from cantata_bench.server import running_server
+from cantata_bench.tables import table
+from cantata_bench.transcription.recognisers import (
+    RecognisedText,
+    Recogniser,
+    ServerRecogniser,
+    list_peers,
+)
+from cantata_bench.transcription.recordings import (
+    RATE_HZ,
+    SpokenText,
+    add_babble,
+    join_without_break,
+    over_telephone,
+    read_aloud,
+    read_by_espeak,
+)
+from cantata_bench.voice_quality.measures import SPELLINGS, EvalSentence
+
+CLOSE_S = 0.08
+"""A word's time is right within so many seconds."""
+_NUMBERS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *("eighteen", "nineteen", "twenty"),
+)
+_SHORT_FORMS = {"'re": " are", "'m": " am", "'ll": " will", "'ve": " have"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """One recogniser under one condition."""
+
+    recogniser: str
+    condition: str
+    words: int
+    errors: int
+    seconds: float
+    """Of sound."""
+    cpu_s: float
+    timed: int
+    """Words whose beginnings are known to both sides."""
+    close: int
+    """Of these, within `CLOSE_S`."""
+
+    @property
+    def wer(self) -> float:
+        """Word error rate in percent."""
+        return 100 * self.errors / max(self.words, 1)
+
+    @property
+    def rtf(self) -> float:
+        """CPU seconds for a second of sound."""
+        return self.cpu_s / max(self.seconds, 1e-9)
+
+
+def measure(
+    voices: Sequence[str],
+    sentences: Sequence[EvalSentence],
+    long_minutes: float,
+    folder: Path,
+    tell: Callable[[str], None],
+) -> list[Scores]:
+    """Serve the voices and the recogniser, and compare it with what is installed.
+
+    Args:
+        voices: of models that ship.
+        sentences: at least one.
+        long_minutes: length of a recording without a break; 0: none.
+        folder: gets the server's log.
+        tell: gets a line for each row.
+
+    Raises:
+        RuntimeError: the server did not start.
+    """
+    found = []
+    models = ("solo", "hibari", "whisper")
+    options = [option for model in models for option in ("--model", model)]
+    with running_server(folder / "server.log", options=options) as server:
+        spoken = {voice: _read_all(server.url, voice, sentences) for voice in voices}
+        espeak = [one for s in sentences if (one := read_by_espeak(s.text)) is not None]
+        if espeak:
+            spoken[espeak[0].voice] = espeak
+        recognisers: list[Recogniser] = [
+            ServerRecogniser(server.url, server.pid),
+            *list_peers(),
+        ]
+        for condition, recordings in _conditions(spoken, long_minutes):
+            for recogniser in recognisers:
+                found.append(_score(recogniser, condition, recordings))
+                tell(_row_text(found[-1]))
+    return found
+
+
+def count_errors(text: str, heard: str) -> tuple[int, int]:
+    """Words in the text, and wrong, missing and added ones in what was heard. Loops count in full:
+    they are what a recogniser must not do."""
+    wanted, got = bare_words(text), bare_words(heard)
+    if not got:
+        return len(wanted), len(wanted)
+    return len(wanted), round(len(wanted) * float(jiwer.wer(" ".join(wanted), " ".join(got))))
+
+
+def bare_words(text: str) -> list[str]:
+    """Lower-case words without punctuation; small numbers are words, short forms are spelled out,
+    and variants of a spelling are one word."""
+    plain = text.lower().replace("\u2019", "'")
+    for short, long in _SHORT_FORMS.items():
+        plain = plain.replace(short, long)
+    words = re.sub(r"[^a-z0-9 ]", " ", plain.replace("'", "").replace("-", " ")).split()
+    words = [
+        _NUMBERS[int(word)] if word.isdigit() and int(word) < len(_NUMBERS) else word
+        for word in words
+    ]
+    return [SPELLINGS.get(word, word) for word in words]
+
+
+def compare_times(spoken: SpokenText, heard: RecognisedText) -> tuple[int, int]:
+    """Words that both sides have a time for, and how many of them agree within `CLOSE_S`."""
+    own = spoken.text.split()
+    if len(own) != len(spoken.word_starts) or not heard.words:
+        return 0, 0
+    wanted = ["".join(bare_words(word)) for word in own]
+    got = ["".join(bare_words(word)) for word, _ in heard.words]
+    timed = close = 0
+    for block in SequenceMatcher(None, wanted, got, autojunk=False).get_matching_blocks():
+        for step in range(block.size):
+            late_s = heard.words[block.b + step][1] - spoken.word_starts[block.a + step]
+            timed += 1
+            close += abs(late_s) <= CLOSE_S
+    return timed, close
+
+
+def make_table(scores: Sequence[Scores]) -> str:
+    """Markdown: one row for each condition and recogniser, and what the columns mean."""
+    head = ["recording", "recogniser", "WER", "CPU s per s", "words within 80 ms"]
+    lines = [
+        [
+            one.condition,
+            one.recogniser,
+            f"{one.wer:.1f}%",
+            f"{one.rtf:.3f}",
+            f"{100 * one.close / one.timed:.0f}%" if one.timed else "",
+        ]
+        for one in scores
+    ]
+    return (
+        "The word error rate counts loops in full. CPU time is that of all processes of the server "
+        "(cantata), or of the calling process. faster-whisper has the same model, one thread, its "
+        "voice activity detector, word times and a beam of 5; pocketsphinx has its own model. "
+        "Times of words are compared with those that the voice itself reports."
+        "\n\n" + table(head, lines)
+    )
+
+
+def _read_all(url: str, voice: str, sentences: Sequence[EvalSentence]) -> list[SpokenText]:
+    return [read_aloud(url, voice, sentence.text) for sentence in sentences]
+
+
+def _conditions(
+    spoken: dict[str, list[SpokenText]], long_minutes: float
+) -> Iterator[tuple[str, list[SpokenText]]]:
+    others = [one.sound for recordings in spoken.values() for one in recordings]
+    for voice, recordings in spoken.items():
+        yield f"{voice}, clean", recordings
+        for decibels in (10.0, 0.0):
+            name = f"{voice}, babble at {decibels:g} dB"
+            yield (
+                name,
+                [
+                    replace(one, sound=add_babble(one.sound, others, decibels, seed))
+                    for seed, one in enumerate(recordings)
+                ],
+            )
+        name = f"{voice}, telephone"
+        yield name, [replace(one, sound=over_telephone(one.sound)) for one in recordings]
+    if long_minutes:
+        name, recordings = next(iter(spoken.items()))
+        seconds, whole = 0.0, list[SpokenText]()
+        while seconds < 60 * long_minutes:
+            whole.append(recordings[len(whole) % len(recordings)])
+            seconds += len(whole[-1].sound) / RATE_HZ
+        yield f"{name}, {long_minutes:g} min without a break", [join_without_break(whole)]
+
+
+def _score(recogniser: Recogniser, condition: str, recordings: Sequence[SpokenText]) -> Scores:
+    words = errors = timed = close = 0
+    seconds = cpu_s = 0.0
+    for spoken in recordings:
+        heard = recogniser.transcribe(spoken.sound)
+        counted, wrong = count_errors(spoken.text, heard.text)
+        both, right = compare_times(spoken, heard)
+        words, errors, timed, close = words + counted, errors + wrong, timed + both, close + right
+        seconds, cpu_s = seconds + len(spoken.sound) / RATE_HZ, cpu_s + heard.cpu_s
+    return Scores(recogniser.name, condition, words, errors, seconds, cpu_s, timed, close)
+
+
+def _row_text(one: Scores) -> str:
+    return f"{one.condition}: {one.recogniser} WER {one.wer:.1f}%, CPU {one.rtf:.3f} s per s"
