@@ -146,9 +146,17 @@ def locate(model: str | None) -> LocatedModel:
 
 
 def embedded_models() -> list[str]:
-    """Names of the plug-ins whose weights ship with them: the default, then those that speak."""
+    """Names of the plug-ins whose weights ship with them, in the order in which they load: the
+    default, what finds the words of those who talk with it, other voices, the rest."""
     plugins = _embedded(installed_plugins())
-    ordered = sorted(plugins, key=lambda one: (not one.is_default, one.load_builder is None))
+    ordered = sorted(
+        plugins,
+        key=lambda one: (
+            not one.is_default,
+            one.load_transcription_builder is None,
+            one.load_builder is None,
+        ),
+    )
     return [plugin.name for plugin in ordered]
 
 
