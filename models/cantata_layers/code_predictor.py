@@ -20,6 +20,13 @@ from cantata_layers.qwen3_config import Qwen3Stack
 
 ChooseCode = Callable[[torch.Tensor, int], torch.Tensor]
 """[R, V] scores and the codebook -> [R] int64 codes."""
+_IN_LAYER = {
+    "self_attn": ("q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm"),
+    "mlp": ("gate_proj", "up_proj", "down_proj"),
+}
+"""Modules of a published layer that only wrap its parts."""
+PREDICTOR_STACKS = ("code_predictor.codec_embedding", "code_predictor.lm_head")
+"""Parameters with a part for each codebook after the first."""
 Turns = tuple[torch.Tensor, torch.Tensor]
 """Cosines and sines, each [Q, E]."""
 
@@ -166,6 +173,26 @@ class CodePredictor(nn.Module):
         for layer, (keys, values) in zip(self.layers, cache, strict=True):
             x = layer(x, start, turns, keys, values)
         return torch.as_tensor(self.norm(x[:, -1]))
+
+
+def predictor_names(prefix: str) -> dict[str, str]:
+    """Return the published names of a talker's `code_predictor`, for a `WeightMap`.
+
+    Args:
+        prefix: of the talker's published names.
+    """
+    own, published = "code_predictor.", f"{prefix}code_predictor."
+    return {
+        f"{published}model.codec_embedding.{{}}.weight": f"{own}codec_embedding.{{}}",
+        f"{published}lm_head.{{}}.weight": f"{own}lm_head.{{}}",
+        **{
+            f"{published}model.layers.{{}}.{module}.{part}.{{}}": f"{own}layers.{{}}.{part}.{{}}"
+            for module, parts in _IN_LAYER.items()
+            for part in parts
+        },
+        f"{published}small_to_mtp_projection.{{}}": f"{own}small_to_mtp_projection.{{}}",
+        f"{published}model.{{}}": f"{own}{{}}",
+    }
 
 
 def _rotary(positions: int, head_dim: int, theta: float) -> Turns:

@@ -1,12 +1,14 @@
-"""Copies a checkpoint's tensors to the parameters of a talker, some of which vLLM's layers fuse."""
+"""Copies a checkpoint's tensors to the parameters of a talker, some of which hold several."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
 import torch
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.weight_map import SAME_NAMES, WeightMap
 
 FUSED: Mapping[str, tuple[str, str | int]] = {
     "q_proj": ("qkv_proj", "q"),
@@ -20,30 +22,95 @@ NOT_IN_CHECKPOINTS = (".attn._", ".rotary_emb.")
 """In the names of what vLLM's layers also hold: cache scales and rotary tables."""
 
 
-def load_tensor(targets: Mapping[str, torch.Tensor], name: str, tensor: torch.Tensor) -> str:
-    """Copy a checkpoint's tensor to its parameter or buffer, or to its part of a fused one.
+class ParameterLoader:
+    """Copies tensors one by one, and knows which are still missing.
 
-    Returns:
-        The name in `targets`.
-
-    Raises:
-        ConfigError: there is no such parameter or buffer, or its shape differs.
+    Args:
+        targets: parameters and buffers by the talker's names.
+        names: the tensors' published names -> the talker's. A part of a fused parameter is named
+            as in `FUSED`, one of a stack by its index behind the stack's name.
+        stacks: names of the parameters that hold several tensors, one above the other.
     """
-    fused = next((part for part in FUSED if f".{part}." in name), None)
-    target_name = name if fused is None else name.replace(fused, FUSED[fused][0])
-    target = targets.get(target_name)
-    if target is None:
-        raise ConfigError(f"the talker has no parameter {name}")
-    try:
+
+    def __init__(
+        self,
+        targets: Mapping[str, torch.Tensor],
+        names: WeightMap = SAME_NAMES,
+        stacks: Collection[str] = (),
+    ) -> None:
+        self._targets, self._names, self._stacks = targets, names, stacks
+        self.missing = set(self._parts())
+        """The talker's names of what no tensor was copied to."""
+
+    def load(self, published: str, tensor: torch.Tensor) -> None:
+        """Copy a tensor to its parameter, or to its part of one.
+
+        Raises:
+            ConfigError: there is no such parameter, or its shape differs.
+        """
+        name = self._names.own(published)
+        if name is None:
+            raise ConfigError(f"the talker has no parameter {published}")
+        try:
+            self._copy(name, tensor)
+        except KeyError as error:
+            raise ConfigError(f"the talker has no parameter {published}") from error
+        except (AssertionError, IndexError, RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"{published} of {list(tensor.shape)} does not fit the talker: {error}"
+            ) from error
+        self.missing.discard(name)
+
+    def load_all(self, tensors: Iterable[tuple[str, torch.Tensor]], where: Path) -> None:
+        """Copy the tensors, and check that nothing is missing.
+
+        Raises:
+            ConfigError: as `load` and `check_complete`.
+        """
+        for published, tensor in tensors:
+            self.load(published, tensor)
+        self.check_complete(where)
+
+    def check_complete(self, where: Path) -> None:
+        """Check that every parameter was loaded.
+
+        Raises:
+            ConfigError: the checkpoint lacks some; names them as published.
+        """
+        if self.missing:
+            names = sorted(self._names.published(name) for name in self.missing)
+            raise ConfigError(f"{where}: lacks weights of {', '.join(names)}")
+
+    def _copy(self, name: str, tensor: torch.Tensor) -> None:
+        """Copy to a parameter by the talker's name.
+
+        Raises:
+            KeyError: there is none.
+            AssertionError, IndexError, RuntimeError, ValueError: the shape differs.
+        """
+        fused = next((part for part in FUSED if f".{part}." in name), None)
+        stack, _, index = name.rpartition(".")
         if fused is not None:
-            target.weight_loader(target, tensor, FUSED[fused][1])  # type: ignore[attr-defined]
+            whole, part = FUSED[fused]
+            target = self._targets[name.replace(fused, whole)]
+            target.weight_loader(target, tensor, part)  # type: ignore[attr-defined]
+        elif stack in self._stacks:
+            copy_tensor(self._targets[stack].data[int(index)], tensor)
         else:
-            copy_tensor(target, tensor)
-    except (AssertionError, RuntimeError, ValueError) as error:
-        raise ConfigError(
-            f"{name} of {list(tensor.shape)} does not fit the talker: {error}"
-        ) from error
-    return target_name
+            copy_tensor(self._targets[name], tensor)
+
+    def _parts(self) -> Iterator[str]:
+        """Yield the names of what a checkpoint must have."""
+        for name, target in self._targets.items():
+            fused = [part for part, (whole, _) in FUSED.items() if f".{whole}." in name]
+            if any(part in name for part in NOT_IN_CHECKPOINTS):
+                continue
+            if name in self._stacks:
+                yield from (f"{name}.{index}" for index in range(len(target)))
+            elif fused:
+                yield from (name.replace(FUSED[part][0], part) for part in fused)
+            else:
+                yield name
 
 
 def copy_tensor(target: torch.Tensor, tensor: torch.Tensor) -> None:
@@ -55,9 +122,3 @@ def copy_tensor(target: torch.Tensor, tensor: torch.Tensor) -> None:
     if target.shape != tensor.shape:
         raise ValueError(f"expected {list(target.shape)}")
     target.data.copy_(tensor)
-
-
-def missing_parameters(targets: Mapping[str, torch.Tensor], loaded: set[str]) -> set[str]:
-    """What a checkpoint should have had."""
-    own = {name for name in targets if any(part in name for part in NOT_IN_CHECKPOINTS)}
-    return targets.keys() - own - loaded

@@ -6,7 +6,7 @@ Letters: N rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,11 +14,11 @@ from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.models.qwen3_moe import Qwen3MoeDecoderLayer
 
-from cantata.contract.data.errors import ConfigError
 from cantata_layers import qwen3
 from cantata_layers.axial_rotation import AxialRotation, interleaved_axes
-from cantata_layers.parameters import missing_parameters
+from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3_moe_config import Qwen3MoeStack
+from cantata_layers.weight_map import WeightMap
 
 EXPERT = re.compile(r"layers\.(\d+)\.mlp\.experts\.(\d+)\.(gate_proj|up_proj|down_proj)\.weight")
 """A published expert's tensor, behind the name of the stack."""
@@ -66,43 +66,41 @@ def make_rotation(stack: Qwen3MoeStack) -> AxialRotation:
     return AxialRotation(stack.layers.head_dim, stack.layers.rope_theta, axes)
 
 
-def load_expert(layers: nn.ModuleList, name: str, tensor: torch.Tensor) -> str | None:
-    """Copy a published expert's tensor to its place.
+class ExpertLoader(ParameterLoader):
+    """Copies a stack's experts too, which vLLM's layers hold together.
 
     Args:
-        name: from `layers.` on.
-
-    Returns:
-        The name; None: it is not an expert's.
-
-    Raises:
-        ConfigError: there is no such expert, or its shape differs.
+        targets: as `ParameterLoader`, as are `names` and `stacks`.
+        layers: of the stack; their names begin with `layers.`.
+        stack: its sizes.
     """
-    found = EXPERT.fullmatch(name)
-    if found is None:
-        return None
-    layer, expert, projection = int(found[1]), int(found[2]), found[3]
-    try:
-        decoder: Any = layers[layer]
+
+    def __init__(
+        self,
+        targets: Mapping[str, torch.Tensor],
+        layers: nn.ModuleList,
+        stack: Qwen3MoeStack,
+        names: WeightMap,
+        stacks: Collection[str] = (),
+    ) -> None:
+        others = {name: target for name, target in targets.items() if STACKED not in name}
+        super().__init__(others, names, stacks)
+        self._layers = layers
+        self.missing.update(_experts(stack))
+
+    def _copy(self, name: str, tensor: torch.Tensor) -> None:
+        found = EXPERT.fullmatch(name)
+        if found is None:
+            super()._copy(name, tensor)
+            return
+        expert, projection = int(found[2]), found[3]
+        decoder: Any = self._layers[int(found[1])]
         experts = decoder.mlp.experts
         count, size, inner = experts.routed_experts.w2_weight.shape
         shape = (size, inner) if projection == "down_proj" else (inner, size)
         if tensor.shape != shape or expert >= count:
             raise ValueError(f"expected {list(shape)} of expert 0 to {count - 1}")
         list(experts.load_weights([(f"{expert}.{projection}.weight", tensor)]))
-    except (IndexError, ValueError) as error:
-        raise ConfigError(
-            f"{name} of {list(tensor.shape)} does not fit the talker: {error}"
-        ) from error
-    return name
-
-
-def missing_with_experts(
-    targets: Mapping[str, torch.Tensor], loaded: set[str], stack: Qwen3MoeStack
-) -> set[str]:
-    """What a checkpoint should have had, its experts included."""
-    others = {name: target for name, target in targets.items() if STACKED not in name}
-    return missing_parameters(others, loaded) | set(_experts(stack)) - loaded
 
 
 def _experts(stack: Qwen3MoeStack) -> Iterator[str]:

@@ -34,10 +34,12 @@ class WeightMap:
     def __init__(self, names: Mapping[str, str]) -> None:
         self._pairs = [(_compile(published), own) for published, own in names.items()]
         self._inverse = [(_compile(own), published) for published, own in names.items()]
-        starts = (name.partition(ANY)[0].rpartition(".")[0] for name in names)
-        # Up to the first dot: longer ones may begin alike, and a tensor would be read twice.
-        firsts = dict.fromkeys(start.partition(".")[0] for start in starts)
-        self._prefixes = ("",) if "" in firsts else tuple(f"{first}." for first in firsts)
+        starts = dict.fromkeys(_literal_start(published) for published in names)
+        self._prefixes = [
+            start
+            for start in starts
+            if not any(start.startswith(other) for other in starts if other != start)
+        ]
 
     def own(self, published: str) -> str | None:
         """The network's name of a published weight; None: it has no such weight."""
@@ -123,6 +125,12 @@ def check_fit(
 def _list_names(names: list[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
+
+
+def _literal_start(pattern: str) -> str:
+    """What all names of a pattern begin with, up to a dot."""
+    before, dot, _ = pattern.partition(ANY)[0].rpartition(".")
+    return before + dot
 
 
 def _compile(pattern: str) -> re.Pattern[str]:

@@ -19,13 +19,14 @@ from torch.nn import functional
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
-from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
+from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
-from cantata_layers.checkpoint import read_rows, read_tensors
+from cantata_layers.checkpoint import read_rows
 from cantata_layers.frame_limit import frame_limit
-from cantata_layers.parameters import load_tensor, missing_parameters
+from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3 import run_layers
+from cantata_layers.weight_map import WeightMap, check_fit
 from cantata_models.qwen25_omni.config import (
     FRAME_PERIOD_S,
     MAX_FRAMES,
@@ -37,9 +38,16 @@ from cantata_models.qwen25_omni.layers import make_layers, make_rotation, qwen2_
 from cantata_models.qwen25_omni.rows import BEHIND_PROMPT, AnswerRows, FixedRows
 from cantata_models.qwen25_omni.speakers import Speaker, load_speakers
 
-TALKER_PREFIX = "talker."
+NAMES = WeightMap(
+    {
+        "talker.codec_head.{}": "codec_head.{}",
+        "talker.thinker_to_talker_proj.{}": "thinker_to_talker_proj.{}",
+        "talker.model.{}": "{}",
+        "talker.{}": "{}",
+    }
+)
 TEXT_EMBEDDING = "thinker.model.embed_tokens.weight"
-CODE_EMBEDDING = "embed_tokens.weight"
+CODE_EMBEDDING = "talker.model.embed_tokens.weight"
 ROW_BLOCK = 16
 """Rows projected at a time.
 
@@ -86,23 +94,19 @@ class Qwen25OmniTalker(nn.Module):
     def load_checkpoint(self, checkpoint: Path) -> None:
         """Load the talker's part of a published checkpoint, and five rows of the thinker's."""
         targets = {name: p for name, p in self.named_parameters() if name not in _PROJECTED}
-        loaded, embedding = set[str](), None
-        for name, tensor in read_tensors(checkpoint, TALKER_PREFIX):
-            ours = name.removeprefix("model.")
-            if ours == CODE_EMBEDDING:
-                embedding = tensor
+        loader, embedding = ParameterLoader(targets, NAMES), dict[str, torch.Tensor]()
+        for name, tensor in NAMES.read(checkpoint):
+            if name == CODE_EMBEDDING:
+                embedding[name] = tensor
             else:
-                loaded.add(load_tensor(targets, ours, tensor))
-        missing = missing_parameters(targets, loaded)
-        if missing or embedding is None:
-            names = sorted(missing) or [CODE_EMBEDDING]
-            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(names)}")
-        shape = [self._config.talker.stack.vocab_size, self._config.talker.embedding_size]
-        if list(embedding.shape) != shape:
-            raise ConfigError(
-                f"{checkpoint}: {CODE_EMBEDDING} must be {shape}, not {list(embedding.shape)}"
-            )
-        self._project_tables(embedding, read_rows(checkpoint, TEXT_EMBEDDING, self._special_tokens))
+                loader.load(name, tensor)
+        loader.check_complete(checkpoint)
+        talker = self._config.talker
+        shape = (talker.stack.vocab_size, talker.embedding_size)
+        check_fit({CODE_EMBEDDING: shape}, embedding, checkpoint)
+        self._project_tables(
+            embedding[CODE_EMBEDDING], read_rows(checkpoint, TEXT_EMBEDDING, self._special_tokens)
+        )
 
     def forward(
         self,

@@ -15,21 +15,20 @@ from torch.nn import functional
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
-from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
-from cantata_layers.checkpoint import read_tensors
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.thinker_rows import ThinkerRows
-from cantata_layers.parameters import load_tensor, missing_parameters
+from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3 import run_layers
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+from cantata_layers.weight_map import WeightMap
 from cantata_models.qwen25_omni.layers import make_layers, make_rotation, qwen2_config_fields
 from cantata_models.qwen25_omni.thinker_config import THINKER, load_thinker_config
 from cantata_models.qwen25_omni.turn_ids import turn_ids
 
-NETWORK, HEAD = f"{THINKER}model.", f"{THINKER}lm_head."
+NAMES = WeightMap({f"{THINKER}lm_head.{{}}": "lm_head.{}", f"{THINKER}model.{{}}": "{}"})
 
 
 class Qwen25OmniThinker(nn.Module):
@@ -70,12 +69,8 @@ class Qwen25OmniThinker(nn.Module):
 
     def load_checkpoint(self, checkpoint: Path) -> None:
         """Load the parameters from the thinker's part of a published checkpoint."""
-        targets = dict(self.named_parameters())
-        loaded = {load_tensor(targets, *found) for found in read_tensors(checkpoint, NETWORK)}
-        for name, tensor in read_tensors(checkpoint, HEAD):
-            loaded.add(load_tensor(targets, f"lm_head.{name}", tensor))
-        if missing := missing_parameters(targets, loaded):
-            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+        loader = ParameterLoader(dict(self.named_parameters()), NAMES)
+        loader.load_all(NAMES.read(checkpoint), checkpoint)
 
     def forward(
         self,

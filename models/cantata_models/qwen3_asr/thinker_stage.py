@@ -21,7 +21,7 @@ from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.thinker_rows import ThinkerRows
-from cantata_layers.parameters import load_tensor, missing_parameters
+from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3 import config_fields, make_layers, run_layers
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_asr.config import (
@@ -70,18 +70,16 @@ class Qwen3AsrThinker(nn.Module):
     def load_checkpoint(self, checkpoint: Path) -> None:
         """Load the parameters from the language model's part of a published checkpoint."""
         config = load_config(checkpoint)
-        targets = dict(self.named_parameters())
-        loaded = {
-            load_tensor(targets, *found) for found in read_tensors(checkpoint, config.names.network)
-        }
+        loader = ParameterLoader(dict(self.named_parameters()))
+        for name, tensor in read_tensors(checkpoint, config.names.network):
+            loader.load(name, tensor)
         head = _read_head(checkpoint, config)
         if head is None:
             self.lm_head.weight = self.embed_tokens.weight
-            loaded.add(HEAD)
+            loader.missing.discard(HEAD)
         else:
-            loaded.add(load_tensor(targets, HEAD, head))
-        if missing := missing_parameters(targets, loaded):
-            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+            loader.load(HEAD, head)
+        loader.check_complete(checkpoint)
 
     def forward(
         self,

@@ -20,18 +20,12 @@ from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS
 from cantata_layers import qwen3_moe
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.code_predictor import CodePredictor
+from cantata_layers.code_predictor import PREDICTOR_STACKS, CodePredictor, predictor_names
 from cantata_layers.frame_limit import frame_limit
-from cantata_layers.parameters import load_tensor
 from cantata_layers.predicted_frames import PredictedFrames
-from cantata_layers.predictor_parameters import (
-    PREDICTOR,
-    STACKED,
-    load_predictor_tensor,
-    predictor_parts,
-)
 from cantata_layers.projection import Projection
 from cantata_layers.qwen3 import run_layers
+from cantata_layers.weight_map import WeightMap
 from cantata_models.qwen3_omni.config.checkpoint import (
     EMBEDDINGS,
     MODEL_TYPE,
@@ -43,6 +37,15 @@ from cantata_models.qwen3_omni.config.talker import RESERVED_CODES, TalkerConfig
 from cantata_models.qwen3_omni.inputs import TalkerInput
 from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS, AnswerRows, RowTables
 
+NAMES = WeightMap(
+    {
+        **predictor_names(TALKER),
+        f"{TALKER}codec_head.{{}}": "codec_head.{}",
+        f"{TALKER}{{}}_projection.{{}}": "{}_projection.{}",
+        f"{TALKER}model.{{}}": "{}",
+        f"{TALKER}{{}}": "{}",
+    }
+)
 TABLE_BLOCK = 1024
 """Tokens projected at a time when the checkpoint is loaded."""
 
@@ -90,12 +93,14 @@ class OmniTalker(PredictedFrames, nn.Module):
     def load_checkpoint(self, checkpoint: Path) -> None:
         """Load the parameters from the talker's part of a published checkpoint, and project the
         thinker's embedding of every token."""
-        targets = dict(self.named_parameters())
-        loaded = {self._load(targets, *named) for named in read_tensors(checkpoint, TALKER)}
-        missing = qwen3_moe.missing_with_experts(targets, loaded, self._talker.backbone)
-        missing = missing - STACKED | predictor_parts(self.num_codebooks) - loaded
-        if missing:
-            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+        loader = qwen3_moe.ExpertLoader(
+            dict(self.named_parameters()),
+            self.layers,
+            self._talker.backbone,
+            NAMES,
+            PREDICTOR_STACKS,
+        )
+        loader.load_all(NAMES.read(checkpoint), checkpoint)
         self._fill_text_rows(checkpoint)
 
     def forward(
@@ -135,16 +140,6 @@ class OmniTalker(PredictedFrames, nn.Module):
             param="messages",
         )
         return AnswerRows(inputs, tables, most)
-
-    def _load(
-        self, targets: Mapping[str, nn.Parameter], published: str, tensor: torch.Tensor
-    ) -> str:
-        """Copy a published tensor to its parameter and return what was loaded."""
-        if published.startswith(PREDICTOR):
-            return load_predictor_tensor(targets, published, tensor)
-        name = published.removeprefix("model.")
-        expert = qwen3_moe.load_expert(self.layers, name, tensor)
-        return load_tensor(targets, name, tensor) if expert is None else expert
 
     def _fill_text_rows(self, checkpoint: Path) -> None:
         """Raises ConfigError: the thinker's embeddings are missing or of another shape."""

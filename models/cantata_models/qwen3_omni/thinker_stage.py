@@ -15,18 +15,16 @@ from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
-from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers import qwen3_moe
-from cantata_layers.checkpoint import read_tensors
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.thinker_rows import ThinkerRows
-from cantata_layers.parameters import load_tensor
+from cantata_layers.weight_map import WeightMap
 from cantata_models.qwen3_omni.config.checkpoint import MODEL_TYPE, THINKER, load_config
 
-NETWORK, HEAD = f"{THINKER}model.", f"{THINKER}lm_head."
+NAMES = WeightMap({f"{THINKER}lm_head.{{}}": "lm_head.{}", f"{THINKER}model.{{}}": "{}"})
 
 
 class OmniThinker(nn.Module):
@@ -69,14 +67,8 @@ class OmniThinker(nn.Module):
     def load_checkpoint(self, checkpoint: Path) -> None:
         """Load the parameters from the thinker's part of a published checkpoint."""
         targets = dict(self.named_parameters())
-        loaded: set[str] = set()
-        for published, tensor in read_tensors(checkpoint, NETWORK):
-            expert = qwen3_moe.load_expert(self.layers, published, tensor)
-            loaded.add(load_tensor(targets, published, tensor) if expert is None else expert)
-        for name, tensor in read_tensors(checkpoint, HEAD):
-            loaded.add(load_tensor(targets, f"lm_head.{name}", tensor))
-        if missing := qwen3_moe.missing_with_experts(targets, loaded, self._backbone):
-            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+        loader = qwen3_moe.ExpertLoader(targets, self.layers, self._backbone, NAMES)
+        loader.load_all(NAMES.read(checkpoint), checkpoint)
 
     def forward(
         self,

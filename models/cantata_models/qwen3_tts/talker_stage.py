@@ -17,7 +17,6 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.data.chunks import Codes, Rows
-from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.embedding_source import (
     DeferredRows,
     EmbeddingSource,
@@ -27,18 +26,13 @@ from cantata.contract.model.embedding_source import (
 )
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS
-from cantata_layers.checkpoint import read_tensors
-from cantata_layers.code_predictor import CodePredictor
+from cantata_layers.code_predictor import PREDICTOR_STACKS, CodePredictor, predictor_names
 from cantata_layers.frame_limit import frame_limit
-from cantata_layers.parameters import load_tensor
+from cantata_layers.parameters import ParameterLoader
 from cantata_layers.predicted_frames import PredictedFrames
-from cantata_layers.predictor_parameters import (
-    PREDICTOR,
-    load_predictor_tensor,
-    missing_with_predictor,
-)
 from cantata_layers.projection import Projection
 from cantata_layers.qwen3 import config_fields, make_layers, run_layers
+from cantata_layers.weight_map import WeightMap
 from cantata_models.qwen3_tts.config import (
     FRAME_PERIOD_S,
     MIN_FRAMES,
@@ -56,7 +50,15 @@ from cantata_models.qwen3_tts.prompt import (
     PromptRows,
 )
 
-TALKER_PREFIX = "talker."
+NAMES = WeightMap(
+    {
+        **predictor_names("talker."),
+        "talker.codec_head.{}": "codec_head.{}",
+        "talker.text_projection.{}": "text_projection.{}",
+        "talker.model.{}": "{}",
+        "talker.{}": "{}",
+    }
+)
 ROW_BLOCK = 16
 """Rows of text projected at a time.
 
@@ -114,12 +116,8 @@ class Qwen3Talker(PredictedFrames, nn.Module):
 
     def load_checkpoint(self, checkpoint: Path) -> None:
         """Load the parameters from the talker's part of a published checkpoint."""
-        targets = dict(self.named_parameters())
-        loaded = {
-            _load(targets, name, tensor) for name, tensor in read_tensors(checkpoint, TALKER_PREFIX)
-        }
-        if missing := missing_with_predictor(targets, loaded, self.num_codebooks):
-            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+        loader = ParameterLoader(dict(self.named_parameters()), NAMES, PREDICTOR_STACKS)
+        loader.load_all(NAMES.read(checkpoint), checkpoint)
 
     def forward(
         self,
@@ -212,10 +210,3 @@ def _suppressed_codes(config: Qwen3TtsConfig) -> torch.Tensor:
     """[V] bool: codes that are never chosen."""
     codes = torch.arange(config.talker.vocab_size)
     return (codes >= config.talker.vocab_size - RESERVED_CODES) & (codes != config.codec.eos)
-
-
-def _load(targets: Mapping[str, nn.Parameter], name: str, tensor: torch.Tensor) -> str:
-    """Copy a published tensor to its parameter; returns and raises as `load_tensor`."""
-    if name.startswith(PREDICTOR):
-        return load_predictor_tensor(targets, name, tensor)
-    return load_tensor(targets, name.removeprefix("model."), tensor)

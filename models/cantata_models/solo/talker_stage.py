@@ -14,7 +14,7 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.parameters import load_tensor, missing_parameters
+from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3 import config_fields, make_layers, run_layers
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.half_weights import get_weights
@@ -45,9 +45,7 @@ class SoloTalker(TalkerFront):
             tensors = read_tensors(checkpoint / TALKER_FILE)
         except (FileNotFoundError, ValueError) as error:
             raise ConfigError(str(error)) from error
-        loaded = {load_tensor(targets, name, tensor) for name, tensor in tensors.items()}
-        if missing := missing_parameters(targets, loaded):
-            raise ConfigError(f"{checkpoint}: {TALKER_FILE} lacks {', '.join(sorted(missing))}")
+        ParameterLoader(targets).load_all(tensors.items(), checkpoint / TALKER_FILE)
 
     def forward(
         self,

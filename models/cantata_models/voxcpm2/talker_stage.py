@@ -18,7 +18,6 @@ from torch import nn
 from vllm.config import VllmConfig
 
 from cantata.contract.data.chunks import Rows
-from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.embedding_source import (
     DeferredRows,
     EmbeddingSource,
@@ -30,7 +29,7 @@ from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.activations import silu
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.frame_limit import frame_limit
-from cantata_layers.parameters import load_tensor, missing_parameters
+from cantata_layers.parameters import ParameterLoader
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.config import ARCHITECTURE, load_config
 from cantata_models.voxcpm2.inputs import DEFAULT_STEPS, Mode, TalkerInput
@@ -122,14 +121,12 @@ class VoxCpm2Talker(nn.Module):
 
     def load_checkpoint(self, checkpoint: Path) -> None:
         """Load the parameters from a published checkpoint."""
-        targets = dict(self.named_parameters())
-        loaded = {
-            load_tensor(targets, name, tensor)
+        tensors = (
+            (name, tensor)
             for name, tensor in read_tensors(checkpoint)
             if not name.startswith(NOT_THE_TALKER_S)
-        }
-        if missing := missing_parameters(targets, loaded):
-            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+        )
+        ParameterLoader(dict(self.named_parameters())).load_all(tensors, checkpoint)
 
     def forward(
         self,

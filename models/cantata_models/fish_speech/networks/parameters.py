@@ -14,7 +14,7 @@ from torch import nn
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_pickle, read_tensors
-from cantata_layers.parameters import load_tensor, missing_parameters
+from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3_config import Qwen3Stack
 from cantata_models.fish_speech.config import FishConfig, Layout
 from cantata_models.fish_speech.networks.rotary import pairs_as_halves
@@ -57,20 +57,20 @@ def load_parameters(talker: nn.Module, checkpoint: Path, config: FishConfig) -> 
     for name, normed in stacks.items():
         if normed is False:
             _leave_out_norms(talker.get_submodule(name))
-    targets, loaded = dict(talker.named_parameters()), set[str]()
-    codes = talker.get_buffer("tokens")
+    loader, codes = ParameterLoader(dict(talker.named_parameters())), talker.get_buffer("tokens")
+    expected = set(loader.missing)
     head = "embeddings.weight" if config.tied else "output.weight"
     for name, tensor in _tensors(checkpoint, config):
         if name == head:
-            chosen = _rows(tensor, codes, checkpoint)
-            loaded.add(load_tensor(targets, "head.weight", chosen))
+            loader.load("head.weight", _rows(tensor, codes, checkpoint))
         if name not in ("output.weight", head) or name == "embeddings.weight":
-            loaded.add(load_tensor(targets, name, tensor))
+            loader.load(name, tensor)
     for name, normed in stacks.items():
-        if normed is None and not any(_is_norm_of(name, found) for found in loaded):
+        norms = {found for found in expected if _is_norm_of(name, found)}
+        if normed is None and norms <= loader.missing:
             _leave_out_norms(talker.get_submodule(name))
-    if missing := missing_parameters(dict(talker.named_parameters()), loaded):
-        raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+            loader.missing -= norms
+    loader.check_complete(checkpoint)
 
 
 def _is_norm_of(stack: str, parameter: str) -> bool:

@@ -15,16 +15,20 @@ from torch.nn import functional
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.parameters import copy_tensor, load_tensor, missing_parameters
+from cantata_layers.parameters import ParameterLoader
+from cantata_layers.weight_map import WeightMap
 from cantata_models.moss_tts.config.shared import MossConfig
 from cantata_models.moss_tts.networks.frame_network import FrameNetwork
 
-BACKBONE = "transformer."
-"""What the backbone's tensors are called, here as in a checkpoint."""
-FRAMES = "frames."
-EMBEDDINGS = "audio_embeddings"
-"""One tensor here; a checkpoint has one per codebook."""
-STOP_HEAD = "local_text_lm_head.weight"
+EMBEDDINGS, STOP_HEAD = "frames.audio_embeddings", "frames.local_text_lm_head.weight"
+NAMES = WeightMap(
+    {
+        "transformer.{}": "transformer.{}",
+        # One tensor here; a checkpoint has one per codebook.
+        "audio_embeddings.{}.weight": f"{EMBEDDINGS}.{{}}",
+        "{}": "frames.{}",
+    }
+)
 TIED_HEADS = ("text_lm_head.", "audio_lm_heads.")
 """Heads that are tables of embeddings; a checkpoint may hold them a second time."""
 UNUSED = "local_transformer.wte."
@@ -73,36 +77,18 @@ class TalkerNetwork(nn.Module):
             ConfigError: a tensor is missing or unknown, its shape differs, or a head is not the
                 table of embeddings that it should be.
         """
-        targets = dict(self.named_parameters())
-        books = {f"{EMBEDDINGS}.{book}" for book in range(self._config.num_codebooks)}
-        loaded, heads = set[str](), dict[str, torch.Tensor]()
+        loader = ParameterLoader(dict(self.named_parameters()), NAMES, [EMBEDDINGS])
+        heads: dict[str, torch.Tensor] = {}
         for name, tensor in read_tensors(checkpoint):
             if name.startswith(TIED_HEADS):
                 heads[name.removesuffix(".weight")] = tensor
             elif not name.startswith(UNUSED):
-                loaded.add(self._load(targets, name, tensor))
+                loader.load(name, tensor)
         if self._config.stop_is_text:
             self._make_stop_head()
-            loaded.add(FRAMES + STOP_HEAD)
-        missing = missing_parameters(targets, loaded) - {FRAMES + EMBEDDINGS} | books - loaded
-        if missing:
-            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+            loader.missing.discard(STOP_HEAD)
+        loader.check_complete(checkpoint)
         self._check_tied(heads, checkpoint)
-
-    def _load(self, targets: Mapping[str, torch.Tensor], name: str, tensor: torch.Tensor) -> str:
-        """Copy a checkpoint's tensor; returns the parameter's name, or the codebook's."""
-        if not name.startswith(f"{EMBEDDINGS}."):
-            return load_tensor(
-                targets, name if name.startswith(BACKBONE) else FRAMES + name, tensor
-            )
-        book = name.removesuffix(".weight")
-        try:
-            copy_tensor(self.frames.audio_embeddings.data[int(book.split(".")[1])], tensor)
-        except (IndexError, ValueError) as error:
-            raise ConfigError(
-                f"{name} of {list(tensor.shape)} does not fit the talker: {error}"
-            ) from error
-        return book
 
     def _make_stop_head(self) -> None:
         """Make the stop head of the embeddings of two text tokens: to go on, and to stop."""

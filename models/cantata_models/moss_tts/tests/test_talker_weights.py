@@ -95,7 +95,7 @@ def renamed(name: str, other: str) -> Callable[[Tensors], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without(BIAS), r"lacks weights of frames\.local_transformer\.h\.0\.attn\.c_attn\.bias"),
+        (without(BIAS), r"lacks weights of local_transformer\.h\.0\.attn\.c_attn\.bias"),
         (without(CODES), r"lacks weights of audio_embeddings\.1"),
         (without("transformer.norm.weight"), r"lacks weights of transformer\.norm\.weight"),
         (wider(BIAS), r"c_attn\.bias of \[193\] does not fit the talker: expected \[192\]"),

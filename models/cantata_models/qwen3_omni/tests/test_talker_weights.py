@@ -51,11 +51,17 @@ def renamed(name: str, other: str) -> Callable[[Tensors], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without(EXPERT), r"lacks weights of layers\.1\.mlp\.experts\.3\.up_proj\.weight"),
+        (
+            without(EXPERT),
+            r"lacks weights of talker\.model\.layers\.1\.mlp\.experts\.3\.up_proj\.weight",
+        ),
         (cut(EXPERT), r"experts\.3\.up_proj\.weight of \[31, 64\] does not fit .* \[32, 64\]"),
         (renamed(EXPERT, EXPERT.replace("3", "4")), "expert 0 to 3"),
-        (without(HEAD), r"lacks weights of code_predictor\.lm_head\.14"),
-        (without("talker.hidden_projection.linear_fc1.bias"), "lacks weights of hidden_proj"),
+        (without(HEAD), r"lacks weights of talker\.code_predictor\.lm_head\.14"),
+        (
+            without("talker.hidden_projection.linear_fc1.bias"),
+            r"lacks weights of talker\.hidden_proj",
+        ),
     ],
 )
 def test_another_talker_is_refused(
