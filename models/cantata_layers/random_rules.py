@@ -35,6 +35,11 @@ def values(std: float, mean: float = 0.0, decay: float = 1.0) -> Rule:
     return lambda shape, number: (std * decay**number, mean * decay**number)
 
 
+def lengths(factor: float) -> Rule:
+    """The lengths of a kernel's directions, of which torch's weight norm makes the kernel."""
+    return values(0.1 * factor, factor)
+
+
 def norm(mean: float) -> Rule:
     """The gain of a normalisation, around `mean`."""
     return values(0.2 * mean, mean)

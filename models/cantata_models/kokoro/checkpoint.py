@@ -16,6 +16,7 @@ from torch import nn
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_pickle
+from cantata_layers.weight_map import check_fit
 from cantata_models.kokoro.config import KokoroConfig
 from cantata_models.kokoro.networks.adaptive import Moments
 from cantata_models.kokoro.networks.sound_side import SKIPPED, WIDTH, KokoroDecoder
@@ -154,7 +155,7 @@ def load_network(checkpoint: Path, config: KokoroConfig, device: torch.device) -
     for name, shape in expected.items():
         if name not in tensors and _OPTIONAL.search(name):
             tensors[name] = torch.full(shape, 1.0 if name.endswith("weight") else 0.0)
-    _check(expected, tensors, path)
+    check_fit(expected, tensors, path)
     on_device = {name: tensors[name].to(device) for name in expected}
     network.load_state_dict(on_device, assign=True)
     return network.eval().requires_grad_(False)
@@ -214,25 +215,3 @@ def _fold(tensors: dict[str, torch.Tensor], path: Path) -> dict[str, torch.Tenso
 
 def _count_rows(tensors: Mapping[str, torch.Tensor], name: str, otherwise: int) -> int:
     return tensors[name].shape[0] if name in tensors else otherwise
-
-
-def _check(
-    expected: Mapping[str, tuple[int, ...]], tensors: Mapping[str, torch.Tensor], path: Path
-) -> None:
-    problems = {
-        "lacks": [name for name in expected if name not in tensors],
-        "has unknown": [name for name in tensors if name not in expected],
-        "has misshapen": [
-            f"{name} {list(tensors[name].shape)}, not {list(shape)}"
-            for name, shape in expected.items()
-            if name in tensors and tensors[name].shape != shape
-        ],
-    }
-    found = [
-        f"{what} {', '.join(names[:_SHOWN])}"
-        + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-        for what, names in problems.items()
-        if names
-    ]
-    if found:
-        raise ConfigError(f"{path}: {'; '.join(found)}; see the sizes in config.json")

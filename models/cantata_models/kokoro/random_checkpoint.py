@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from cantata_layers.random_files import write_json
+from cantata_layers.random_rules import Rules, Shape, gain, lengths, norm, specify, values
 from cantata_layers.random_tensors import TensorSpec, draw
 from cantata_models.kokoro.checkpoint import PARTS, PUBLISHED_FILES, Kokoro
 from cantata_models.kokoro.config import CONFIG_FILE, load_config
@@ -28,17 +29,22 @@ _NORMED = re.compile(
 )
 """Weights that are published as a length and a direction."""
 _AFFINE = re.compile(r"\.norm\.(weight|bias)$")
-_BIASES: Mapping[str, tuple[float, float]] = {
-    "predictor.F0_proj.bias": (170.0, 0.0),
-    "predictor.duration_proj.linear_layer.bias": (-1.5, 0.5),
-    "decoder.generator.conv_post.bias": (-3.0, 0.5),
-}
-"""Mean and standard deviation of those that decide pitch, pace and loudness."""
-_GAINS: Mapping[str, float] = {
-    "predictor.F0_proj.weight": 70.0,
-    "predictor.duration_proj.linear_layer.weight": 10.0,
-    "bert_encoder.weight": 4.0,
-    "decoder.generator.conv_post.weight": 0.15,
+RULES: Rules = {
+    # These decide pitch, pace and loudness.
+    r"F0_proj\.bias$": values(0.0, 170.0),
+    r"linear_layer\.bias$": values(0.5, -1.5),
+    r"conv_post\.bias$": values(0.5, -3.0),
+    r"F0_proj\.weight$": gain(70.0),
+    r"linear_layer\.weight$": gain(10.0),
+    r"bert_encoder\.weight$": gain(4.0),
+    r"conv_post\.weight_g$": lengths(0.15),
+    r"\.weight_g$": lengths(1.0),
+    r"\.weight_v$": values(1.0),
+    r"\.alpha|gamma$|noise_convs\.1\.weight$": norm(1.0),
+    r"beta$|\.bias_": values(0.2),
+    r"embeddings?\.weight$": values(1.0),
+    # Enough that what one phone is decides how it is spoken.
+    r"\.weight_[ih]h": gain(2.0),
 }
 
 TINY: dict[str, Any] = {
@@ -91,13 +97,17 @@ def write_checkpoint(
     config = load_config(folder)
     with torch.device("meta"):
         network = Kokoro(config, WIDTH, SKIPPED)
+    shapes = {
+        published: shape
+        for name, parameter in network.named_parameters()
+        if affine or not _AFFINE.search(name)
+        for published, shape in _publish(name, tuple(parameter.shape))
+    }
     parts: dict[str, dict[str, torch.Tensor]] = {part: {} for part in PARTS}
-    for name, parameter in network.named_parameters():
-        if affine or not _AFFINE.search(name):
-            for spec in _specify(name, tuple(parameter.shape)):
-                part, _, rest = spec.name.partition(".")
-                prefix = "module." if wrapped else ""
-                parts[part][prefix + rest] = torch.from_numpy(draw(spec, seed))
+    prefix = "module." if wrapped else ""
+    for spec in specify(shapes, RULES):
+        part, _, rest = spec.name.partition(".")
+        parts[part][prefix + rest] = torch.from_numpy(draw(spec, seed))
     torch.save(parts, folder / PUBLISHED_FILES[0])
     for voice in VOICES:
         shape = (config.max_phones, 1, 2 * config.style)
@@ -106,24 +116,10 @@ def write_checkpoint(
     return folder
 
 
-def _specify(name: str, shape: tuple[int, ...]) -> Iterator[TensorSpec]:
-    """What is drawn for a weight: one tensor, or a length and a direction."""
-    fan_in = max(1, torch.Size(shape[1:]).numel())
-    if name in _BIASES:
-        mean, spread = _BIASES[name]
-        yield TensorSpec(name, shape, spread, mean)
-    elif _NORMED.search(name):
-        gain = _GAINS.get(name, 1.0)
-        yield TensorSpec(f"{name}_v", shape, 1.0)
-        yield TensorSpec(f"{name}_g", (shape[0], *[1] * (len(shape) - 1)), 0.1 * gain, gain)
-    elif ".alpha" in name or re.search(r"(norm|Norm|gamma|\.1)\.weight$|gamma$", name):
-        yield TensorSpec(name, shape, 0.2, 1.0)
-    elif name.endswith(("bias", "beta")) or ".bias_" in name:
-        yield TensorSpec(name, shape, 0.2)
-    elif "embedding" in name and len(shape) == 2 and "mapping" not in name:
-        yield TensorSpec(name, shape, 1.0)
-    elif ".weight_ih" in name or ".weight_hh" in name:
-        # Enough that what one phone is decides how it is spoken.
-        yield TensorSpec(name, shape, 2.0 / fan_in**0.5)
+def _publish(name: str, shape: Shape) -> Iterator[tuple[str, Shape]]:
+    """Yield what is published for a weight: one tensor, or a direction and a length."""
+    if _NORMED.search(name):
+        yield f"{name}_v", shape
+        yield f"{name}_g", (shape[0], *[1] * (len(shape) - 1))
     else:
-        yield TensorSpec(name, shape, _GAINS.get(name, 1.0) / fan_in**0.5)
+        yield name, shape

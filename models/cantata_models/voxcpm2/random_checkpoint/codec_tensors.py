@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from cantata_layers.random_rules import Rule, Rules, Shape, specify, values
+from cantata_layers.random_rules import Rules, Shape, lengths, specify, values
 from cantata_layers.random_tensors import TensorSpec
 from cantata_layers.weights import TakenShapes
 from cantata_models.voxcpm2.codec.config import CodecConfig, load_codec_config
@@ -45,19 +45,15 @@ def _rules(config: CodecConfig) -> Rules:
         r"bias_embed\.weight$": values(0.2),
         r"weight_v$": values(1.0),
         # Recordings are far from -1..1 most of the time.
-        r"^encoder\.block\.0\.weight_g$": _lengths(4.0),
+        r"^encoder\.block\.0\.weight_g$": lengths(4.0),
         # What a unit adds.
-        r"block\.\d+\.block\.3\.weight_g$": _lengths(0.3),
+        r"block\.\d+\.block\.3\.weight_g$": lengths(0.3),
         # Sound that is loud and seldom clips.
-        rf"^decoder\.model\.{last}\.weight_g$": _lengths(0.02),
+        rf"^decoder\.model\.{last}\.weight_g$": lengths(0.02),
         # Of each input, an output gets two taps; there are half as many outputs as inputs.
         **{
-            rf"^decoder\.model\.{layer}\.block\.1\.weight_g$": _lengths(math.sqrt(rate / 2))
+            rf"^decoder\.model\.{layer}\.block\.1\.weight_g$": lengths(math.sqrt(rate / 2))
             for layer, rate in enumerate(config.decoder_rates, start=2)
         },
-        r"weight_g$": _lengths(1.0),
+        r"weight_g$": lengths(1.0),
     }
-
-
-def _lengths(gain: float) -> Rule:
-    return values(0.1 * gain, gain)
