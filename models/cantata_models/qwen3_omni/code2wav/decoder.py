@@ -25,7 +25,7 @@ from cantata_layers.causal_convolutions import (
 from cantata_layers.causal_decoder import CausalDecoder
 from cantata_layers.conv_cache import ConvCache
 from cantata_layers.sliding_transformer import SlidingTransformer
-from cantata_layers.weights import ReadWeights, Weights
+from cantata_layers.weights import Weights
 from cantata_models.qwen3_omni.code2wav.lead import Lead
 from cantata_models.qwen3_omni.config.checkpoint import CODE2WAV, load_speech_config
 from cantata_models.qwen3_omni.config.code2wav import SAMPLE_RATE
@@ -62,12 +62,12 @@ class Code2Wav(CausalDecoder):
     sample_rate, channels = SAMPLE_RATE, 1
     recordable = True
 
-    def __init__(self, checkpoint: Path, device: torch.device, read: ReadWeights = Weights) -> None:
+    def __init__(self, checkpoint: Path, device: torch.device) -> None:
         config = load_speech_config(checkpoint)[1].code2wav
         self.samples_per_frame = config.samples_per_frame
         self.num_codebooks, self.codebook_size = config.codebooks, config.codebook_size
         super().__init__(torch.zeros(1, 1, config.codebooks, dtype=torch.int64, device=device))
-        weights = read(checkpoint, CODE2WAV, device)
+        weights = Weights(checkpoint, CODE2WAV, device)
         hidden, size = config.hidden_size, config.decoder_dim
         entries = config.codebooks * config.codebook_size
         self._table = weights.take("code_embedding.weight", entries, hidden)

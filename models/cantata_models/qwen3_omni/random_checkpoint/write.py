@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,11 +19,7 @@ from cantata_models.qwen3_omni.random_checkpoint.configs import (
     model_config,
 )
 from cantata_models.qwen3_omni.random_checkpoint.shapes import Shape
-from cantata_models.qwen3_omni.random_checkpoint.speech_layout import (
-    code2wav_tensors,
-    talker_tensors,
-)
-from cantata_models.qwen3_omni.random_checkpoint.thinker_layout import thinker_tensors
+from cantata_models.qwen3_omni.random_checkpoint.tensors import checkpoint_tensors
 from cantata_models.qwen3_omni.random_checkpoint.tokens import write_tokenizer
 
 ANSWER_END_GAIN, SPEECH_END_GAIN = 1.7, 1.4
@@ -52,26 +47,21 @@ def write_checkpoint(
         speaks: with talker and code2wav; otherwise as Thinking and Captioner are published.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    config = write_configs(folder, shape, speaks=speaks)
-    write_tokenizer(folder)
-    endings = {"thinker.lm_head.weight": (config["im_end_token_id"], ANSWER_END_GAIN)}
-    shards = [list(thinker_tensors(config["thinker_config"]))]
-    if speaks:
-        talker = config["talker_config"]
-        shards.append([*talker_tensors(talker), *code2wav_tensors(folder)])
-        endings["talker.codec_head.weight"] = (talker["codec_eos_token_id"], SPEECH_END_GAIN)
-    _write_shards(folder, shards, endings, seed, dtype)
-    return folder
-
-
-def write_configs(folder: Path, shape: Shape, *, speaks: bool = True) -> dict[str, Any]:
-    """Write the JSON files, without the tokenizer's, and return config.json."""
     config = model_config(shape, speaks)
     write_json(folder / "config.json", config)
     write_json(folder / "generation_config.json", GENERATION_CONFIG)
     write_json(folder / "preprocessor_config.json", PREPROCESSOR_CONFIG)
     write_json(folder / "chat_template.json", {"chat_template": CHAT_TEMPLATE})
-    return config
+    write_tokenizer(folder)
+    endings = {"thinker.lm_head.weight": (config["im_end_token_id"], ANSWER_END_GAIN)}
+    specs = list(checkpoint_tensors(config))
+    shards = [[spec for spec in specs if spec.name.startswith("thinker.")]]
+    if speaks:
+        shards.append([spec for spec in specs if not spec.name.startswith("thinker.")])
+        end = config["talker_config"]["codec_eos_token_id"]
+        endings["talker.codec_head.weight"] = (end, SPEECH_END_GAIN)
+    _write_shards(folder, shards, endings, seed, dtype)
+    return folder
 
 
 def _write_shards(
