@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 from cantata_layers.random_rules import Rules, gain, upsampling, values
-from cantata_layers.random_tensors import TensorSpec
-
-
-def scale(name: str, size: int) -> TensorSpec:
-    """A layer scale, large enough to matter."""
-    return TensorSpec(name, (size,), 0.1, 0.3)
 
 
 def code_decoder_rules(stages: int) -> Rules:

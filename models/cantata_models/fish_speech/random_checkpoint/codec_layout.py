@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from cantata_layers.random_code_decoder import scale
 from cantata_layers.random_tensors import TensorSpec, bias, conv, linear, norm, weight
 from cantata_models.fish_speech.codec.tensors import HEAD_DIM
 from cantata_models.fish_speech.config import CODEBOOKS
@@ -65,15 +64,20 @@ def _transformer(name: str, size: int, ffn: int, layers: int) -> Iterator[Tensor
         yield weight(f"{layer}.feed_forward.w2", size, ffn, gain=2.0)
         yield norm(f"{layer}.attention_norm", size)
         yield norm(f"{layer}.ffn_norm", size)
-        yield scale(f"{layer}.attention_layer_scale.gamma", size)
-        yield scale(f"{layer}.ffn_layer_scale.gamma", size)
+        yield _scale(f"{layer}.attention_layer_scale.gamma", size)
+        yield _scale(f"{layer}.ffn_layer_scale.gamma", size)
     yield norm(f"{name}.norm", size)
     # What the published file holds too, and what the config says instead.
     yield TensorSpec(f"{name}.freqs_cis", (4, HEAD_DIM // 2, 2), 9.0)
 
 
+def _scale(name: str, size: int) -> TensorSpec:
+    """A layer scale, large enough to matter."""
+    return TensorSpec(name, (size,), 0.1, 0.3)
+
+
 def _conv_next(name: str, size: int) -> Iterator[TensorSpec]:
-    yield scale(f"{name}.gamma", size)
+    yield _scale(f"{name}.gamma", size)
     yield from conv(f"{name}.dwconv.conv", 1, size, 7)
     yield norm(f"{name}.norm", size)
     yield bias(f"{name}.norm", size)

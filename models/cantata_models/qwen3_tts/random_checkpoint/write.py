@@ -8,7 +8,7 @@ import torch
 
 from cantata_layers.random_files import write_json
 from cantata_layers.random_tensors import write_tensors
-from cantata_models.qwen3_tts.random_checkpoint.codec_layout import codec_tensors
+from cantata_models.qwen3_tts.random_checkpoint.codec_tensors import codec_tensors
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
     FEATURE_EXTRACTOR_CONFIG,
     GENERATION_CONFIG,

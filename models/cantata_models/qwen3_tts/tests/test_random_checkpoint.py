@@ -9,7 +9,7 @@ import pytest
 
 from cantata_layers.random_files import write_json
 from cantata_models.qwen3_tts.codec.config import FOLDER
-from cantata_models.qwen3_tts.random_checkpoint.codec_layout import codec_tensors
+from cantata_models.qwen3_tts.random_checkpoint.codec_tensors import codec_tensors
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
     PUBLISHED_LARGE,
     PUBLISHED_SMALL,
