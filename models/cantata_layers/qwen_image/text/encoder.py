@@ -25,12 +25,12 @@ from cantata_layers.qwen_image.text.patches import Patches
 from cantata_layers.weight_map import SAME_NAMES, WeightMap
 
 LANGUAGE, VISION = "language_model.", "visual."
+FLAT_NAMES = {"visual.{}": f"{VISION}{{}}", "model.{}": f"{LANGUAGE}{{}}"}
 NAMES = WeightMap(
     {
         "model.language_model.{}": f"{LANGUAGE}{{}}",
         "model.visual.{}": f"{VISION}{{}}",
-        "visual.{}": f"{VISION}{{}}",
-        "model.{}": f"{LANGUAGE}{{}}",
+        **FLAT_NAMES,
     }
 )
 """Names of tensors in both published layouts -> those of transformers' modules."""

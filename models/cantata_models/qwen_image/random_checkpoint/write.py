@@ -18,7 +18,7 @@ from cantata_layers.random_rules import Rules, gain, norm, specify
 from cantata_layers.random_tensors import TensorSpec, write_tensors
 from cantata_models.qwen_image.random_checkpoint import configs
 from cantata_models.qwen_image.random_checkpoint.shapes import TINY, Shape, Variant
-from cantata_models.qwen_image.random_checkpoint.text_layout import text_tensors
+from cantata_models.qwen_image.random_checkpoint.text_tensors import text_tensors
 from cantata_models.qwen_image.random_checkpoint.tokens import write_tokenizer
 from cantata_models.qwen_image.random_checkpoint.vae_layout import vae_tensors
 

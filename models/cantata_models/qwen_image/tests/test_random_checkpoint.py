@@ -15,7 +15,7 @@ from cantata_layers.qwen_image.config.transformer import read_transformer
 from cantata_layers.random_tensors import TensorSpec
 from cantata_models.qwen_image.random_checkpoint import configs
 from cantata_models.qwen_image.random_checkpoint.shapes import PUBLISHED, VARIANTS
-from cantata_models.qwen_image.random_checkpoint.text_layout import text_tensors
+from cantata_models.qwen_image.random_checkpoint.text_tensors import text_tensors
 from cantata_models.qwen_image.random_checkpoint.vae_layout import vae_tensors
 from cantata_models.qwen_image.random_checkpoint.write import denoiser_tensors, write_checkpoint
 
