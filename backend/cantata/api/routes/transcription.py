@@ -16,6 +16,7 @@ from cantata.api.transcription.answers import STREAM_EVENTS
 from cantata.api.transcription.body import TranscriptionBody, close_files, read_form
 from cantata.api.transcription.response import TranscriptionOrder, TranscriptionResponse
 from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.transcription_service import TranscriptionModel
 
 router = APIRouter(
     prefix="/v1/audio", tags=["transcription"], route_class=CheckedRoute, responses=ERRORS
@@ -73,8 +74,21 @@ async def _respond(request: Request, context: ApiContext, *, translate: bool) ->
             raise InvalidRequest(
                 f"model {model.name!r} translates nothing; serve a multilingual one", "model"
             )
+        _check_language(model, body.language)
         order = TranscriptionOrder(model, body, sent, form, translate)
         return TranscriptionResponse(context, order)
     except BaseException:
         close_files(form)
         raise
+
+
+def _check_language(model: TranscriptionModel, language: str | None) -> None:
+    """Reject a language before the recording is read: one without speech would never be
+    recognised."""
+    if language is None or not model.languages:
+        return
+    primary = language.lower().replace("_", "-").partition("-")[0]
+    if primary not in {tag.lower().partition("-")[0] for tag in model.languages}:
+        raise InvalidRequest(
+            f"language {language!r}: valid: {', '.join(model.languages)}", "language"
+        )
