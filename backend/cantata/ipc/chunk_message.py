@@ -148,10 +148,13 @@ def _received(group: EncodedGroup, behind_s: float) -> ChunkGroup:
         problem = f"lengths of {sum(group.lengths)} in an array of {len(array)}"
     elif not set(group.metadata) <= set(range(count)):
         problem = f"fields of chunks {sorted(group.metadata)} of {count}"
+    elif form.kind is TranscriptUpdate and not all(
+        group.metadata.get(number, _NOTHING).transcript for number in range(count)
+    ):
+        problem = "a chunk has no transcript"
     if problem is not None:
         raise BrokenChannel(f"what arrived is no {group.payload}: {problem}")
-    always = form.kind in (Progress, TranscriptUpdate)
-    numbers = range(count) if always else group.metadata
+    numbers = range(count) if form.kind is Progress else group.metadata
     extras = {
         number: _extra(form, group.metadata.get(number, _NOTHING), behind_s) for number in numbers
     }

@@ -23,12 +23,30 @@ from cantata.contract.data.chunks import (
     WordTiming,
     to_array,
 )
+from cantata.contract.data.packing import pack, unpack
+from cantata.contract.data.transcripts import (
+    TokenLogprob,
+    TranscribedWord,
+    Transcript,
+    TranscriptUpdate,
+)
 from cantata.ipc.chunk_message import ChunkMessage, find_problem
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.serialization import decode, encode
 from cantata.ipc.wire import BrokenChannel
 
 WORDS = (WordTiming(0, 0.0, 0.5), WordTiming(1, 0.5, 0.75))
+SAID = Transcript(
+    "Grüße, 世界.",
+    "de",
+    (TranscribedWord("Grüße,", 0.25, 0.5, 0.75, (1, 2)), TranscribedWord("世界.", 0.5, 1.0, 1.0)),
+    (TokenLogprob("Gr\ufffd", (71, 114, 195), -0.25), TokenLogprob("", (), 0.0)),
+    -0.5,
+    0.0,
+    0.2,
+    1.5,
+)
+SILENCE = Transcript("", no_speech_prob=1.0)
 CHUNKS: list[Chunk[Payload]] = [
     Chunk("a", "codes", 0, Codes(np.ones((2, 16), np.int32), 1, WORDS), final=False),
     Chunk("b", "codes", 7, Codes(np.zeros((0, 16), np.int32)), final=True),
@@ -38,6 +56,9 @@ CHUNKS: list[Chunk[Payload]] = [
     Chunk("a", "image", 0, Image(np.ones((2, 3, 3), np.uint8)), final=True),
     Chunk("a", "progress", 0, Progress(np.ones((2, 3, 3), np.uint8), 0, 8), final=False),
     Chunk("b", "progress", 1, Progress(np.ones((0, 3, 3), np.uint8), 3, 8), final=False),
+    Chunk("a", "transcript", 0, TranscriptUpdate(np.arange(3, dtype=np.int32), SAID), final=False),
+    Chunk("b", "transcript", 4, TranscriptUpdate(np.zeros(0, np.int32), SILENCE), final=True),
+    Chunk("c", "transcript", 1, TranscriptUpdate(np.full(2, 9, np.int32), SAID), final=True),
 ]
 
 
@@ -61,6 +82,44 @@ def test_chunks_arrive_as_they_were(journey: tuple[Any, ...]) -> None:
     assert all(map(same, CHUNKS, arrived))
 
 
+TRANSCRIPTS = [one for one in CHUNKS if isinstance(one.payload, TranscriptUpdate)]
+
+
+@pytest.mark.parametrize("chunks", [CHUNKS, *([one] for one in TRANSCRIPTS), TRANSCRIPTS[::-1]])
+def test_what_was_packed_is_unpacked(chunks: list[Chunk[Payload]]) -> None:
+    unpacked = unpack(pack(chunks))
+    assert len(unpacked) == len(chunks)
+    assert all(map(same, chunks, unpacked))
+
+
+@pytest.mark.parametrize("chunks", [*([one] for one in TRANSCRIPTS), TRANSCRIPTS])
+def test_transcripts_arrive_from_another_machine(chunks: list[Chunk[Payload]]) -> None:
+    """Alone, and several in a message of one array."""
+    encoded = sent_elsewhere(EncodedChunks.of(chunks))
+    arrived = encoded.chunks()
+    assert len(decode(encoded.content, ChunkMessage).groups) == 1
+    assert len(arrived) == len(chunks)
+    assert all(map(same, chunks, arrived))
+
+
+def test_a_model_may_write_numpys_numbers_into_its_transcript() -> None:
+    said: Any = np.float32(0.5), np.float64(1.5), np.int64(7)
+    word = TranscribedWord("a", said[0], said[1], said[0], (said[2],))
+    update = TranscriptUpdate(np.zeros(1, np.int64), Transcript("a", words=(word,)))
+    [arrived] = sent_here(EncodedChunks.of([Chunk("a", "transcript", 0, update, True)])).chunks()
+    assert isinstance(arrived.payload, TranscriptUpdate)
+    plain = Transcript("a", words=(TranscribedWord("a", 0.5, 1.5, 0.5, (7,)),))
+    assert same(arrived.payload, TranscriptUpdate(np.zeros(1, np.int32), plain))
+
+
+def test_a_chunk_without_its_transcript_is_refused() -> None:
+    [group] = decode(EncodedChunks.of(TRANSCRIPTS).content, ChunkMessage).groups
+    metadata = {number: one for number, one in group.metadata.items() if number != 1}
+    altered = ChunkMessage((dataclasses.replace(group, metadata=metadata),))
+    with pytest.raises(BrokenChannel, match="no transcript"):
+        EncodedChunks(b"".join(encode(altered))).chunks()
+
+
 def test_a_stage_may_write_into_what_arrives() -> None:
     [arrived] = sent_here(EncodedChunks.of(CHUNKS[:1])).chunks()
     assert isinstance(arrived.payload, Codes)
@@ -70,7 +129,13 @@ def test_a_stage_may_write_into_what_arrives() -> None:
 def test_a_relay_reads_whose_chunks_these_are() -> None:
     heads = sent_here(EncodedChunks.of(CHUNKS)).heads()
     assert list(heads.request_ids) == [one.request_id for one in CHUNKS]
-    assert list(heads.last) == [("b", "codes"), ("a", "pcm"), ("a", "image")]
+    assert list(heads.last) == [
+        ("b", "codes"),
+        ("a", "pcm"),
+        ("a", "image"),
+        ("b", "transcript"),
+        ("c", "transcript"),
+    ]
 
 
 def test_milestones_keep_their_time_on_one_machine() -> None:
