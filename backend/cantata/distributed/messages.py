@@ -57,6 +57,14 @@ class FrameKind(IntEnum):
     """`contract.data.chat.CallArguments`"""
     THOUGHT = FIRST_OF_USER + 17
     """`contract.data.chat.Thought`"""
+    TRANSCRIBE = FIRST_OF_USER + 18
+    """`TranscribeOrder`"""
+    WINDOW = FIRST_OF_USER + 19
+    """`WindowOpened`"""
+    MORE_SOUND = FIRST_OF_USER + 20
+    """`MoreSound`: of a window of speech."""
+    TRANSCRIPT = FIRST_OF_USER + 21
+    """`WindowTranscript`"""
 
 
 @dataclass(frozen=True, slots=True)

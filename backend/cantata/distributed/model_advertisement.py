@@ -10,7 +10,7 @@ from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chat import Modality
 from cantata.contract.data.pictures import ImageLimits
 from cantata.contract.data.request import Voice
-from cantata.contract.image_service import ImageService
+from cantata.contract.transcription_service import TranscriptionService
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,21 @@ class DrawingModel:
     note: str
 
 
-Card = SpeakingModel | AnsweringModel | DrawingModel
+@dataclass(frozen=True, slots=True)
+class TranscribingModel:
+    """One model that turns speech into text; fields as of `TranscriptionModel`."""
+
+    name: str
+    identity: str
+    """As a `SpeakingModel`'s."""
+    languages: tuple[str, ...]
+    translates: bool
+    has_timestamps: bool
+    has_partials: bool
+    max_window_s: float
+
+
+Card = SpeakingModel | AnsweringModel | DrawingModel | TranscribingModel
 """A model that does several things has several cards with one name, and one admission."""
 AnyCard = TypeVar("AnyCard", bound=Card)
 
@@ -66,8 +80,10 @@ def compatible(one: Card, other: Card) -> bool:
 
 
 def get_format(card: Card) -> tuple[int, int]:
-    """Sample rate and channels of the sound; zeros if there is none."""
-    return (0, 0) if isinstance(card, DrawingModel) else (card.sample_rate, card.channels)
+    """Sample rate and channels of the sound; zeros if it makes none."""
+    if isinstance(card, SpeakingModel | AnsweringModel):
+        return card.sample_rate, card.channels
+    return 0, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +94,17 @@ class Advertisement:
     speaking: tuple[SpeakingModel, ...]
     answering: tuple[AnsweringModel, ...]
     drawing: tuple[DrawingModel, ...]
+    transcribing: tuple[TranscribingModel, ...] = ()
 
     @property
     def cards(self) -> tuple[Card, ...]:
         """The cards of all models, of every kind."""
-        return *self.speaking, *self.answering, *self.drawing
+        return *self.speaking, *self.answering, *self.drawing, *self.transcribing
 
 
-def build_advertisement(service: ImageService, identities: Mapping[str, str]) -> Advertisement:
+def build_advertisement(
+    service: TranscriptionService, identities: Mapping[str, str]
+) -> Advertisement:
     """Of a service that has started.
 
     Args:
@@ -121,4 +140,22 @@ def build_advertisement(service: ImageService, identities: Mapping[str, str]) ->
         DrawingModel(model.name, identities[model.name], model.limits, model.note)
         for model in service.image_models.values()
     )
-    return Advertisement(service.default_model, tuple(speaking), tuple(answering), tuple(drawing))
+    transcribing = (
+        TranscribingModel(
+            model.name,
+            identities[model.name],
+            model.languages,
+            model.translates,
+            model.has_timestamps,
+            model.has_partials,
+            model.max_window_s,
+        )
+        for model in service.transcription_models.values()
+    )
+    return Advertisement(
+        service.default_model,
+        tuple(speaking),
+        tuple(answering),
+        tuple(drawing),
+        tuple(transcribing),
+    )

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from cantata.contract.catalogue import Catalogue
 from cantata.contract.service import ReplicaReport, StageReport
-from cantata.contract.transcription_service import TranscriptionModel
 from cantata.distributed.directory import ReplicaDirectory
 from cantata.distributed.edge.chat import RemoteChatModel
 from cantata.distributed.edge.peer import Peer
@@ -17,6 +16,7 @@ from cantata.distributed.edge.pictures import RemoteImageModel
 from cantata.distributed.edge.replicas import Replicas
 from cantata.distributed.edge.served import A, RemoteServed
 from cantata.distributed.edge.speech import RemoteModel
+from cantata.distributed.edge.transcription import RemoteTranscriptionModel
 from cantata.distributed.edge.waiting import Waiting
 from cantata.distributed.key import LinkKey
 from cantata.distributed.model_advertisement import Card, compatible, get_format
@@ -28,7 +28,9 @@ REPORT_DEADLINE_S = 0.7
 M = TypeVar("M", bound=RemoteServed[Any])
 
 
-class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel, TranscriptionModel]):
+class RemoteService(
+    Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel, RemoteTranscriptionModel]
+):
     """Implements `contract.transcription_service.TranscriptionService` over replicas.
 
     Args:
@@ -40,7 +42,9 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel, Tr
         self._speaking: dict[str, RemoteModel] = {}
         self._answering: dict[str, RemoteChatModel] = {}
         self._drawing: dict[str, RemoteImageModel] = {}
-        super().__init__(self._speaking, self._answering, self._drawing, {}, "")
+        self._transcribing: dict[str, RemoteTranscriptionModel] = {}
+        kinds = self._speaking, self._answering, self._drawing, self._transcribing
+        super().__init__(*kinds, default_model="")
         self._queues: dict[str, Waiting] = {}
         """By model: what it does for one request takes a place from every other."""
         self._replicas = Replicas(directory, key, self._learn)
@@ -60,7 +64,7 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel, Tr
 
     @property
     def _cards(self) -> list[Card]:
-        models = self._speaking, self._answering, self._drawing
+        models = self._speaking, self._answering, self._drawing, self._transcribing
         return [model.card for kind in models for model in kind.values()]
 
     @property
@@ -115,6 +119,8 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel, Tr
                 self._take(peer, answering, self._answering, RemoteChatModel)
             for drawing in peer.announced.drawing:
                 self._take(peer, drawing, self._drawing, RemoteImageModel)
+            for card in peer.announced.transcribing:
+                self._take(peer, card, self._transcribing, RemoteTranscriptionModel)
 
     def _take(
         self, peer: Peer, card: A, known: dict[str, M], make: Callable[[Replicas, Waiting, A], M]

@@ -61,6 +61,15 @@ class Waiting:
             waiting = "1 request is" if count == 1 else f"{count} requests are"
             raise self._refusal(QUEUE_FULL, f"{waiting} waiting for a place")
 
+    def check_place(self) -> None:
+        """Reject a request that would not wait; takes microseconds.
+
+        Raises:
+            Overloaded: no replica has a place for it.
+        """
+        if self.is_served(lambda peer: True) and self._replicas.best(self._model) is None:
+            raise self._refusal(QUEUE_FULL, "no replica has a free place")
+
     async def place(
         self, fits: Fits, home: bytes | None, wait_s: float, *, queued: bool, again: bool
     ) -> Peer:

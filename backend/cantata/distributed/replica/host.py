@@ -7,7 +7,7 @@ import logging
 import socket
 from collections.abc import Coroutine, Mapping
 
-from cantata.contract.image_service import ImageService
+from cantata.contract.transcription_service import TranscriptionService
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.accepting import LinkAcceptor
 from cantata.distributed.link.connecting import get_address
@@ -38,7 +38,7 @@ class ReplicaHost:
 
     def __init__(
         self,
-        service: ImageService,
+        service: TranscriptionService,
         identities: Mapping[str, str],
         listener: socket.socket,
         key: LinkKey,
@@ -48,7 +48,12 @@ class ReplicaHost:
         self.address = get_address(listener)
         """The address with the real port."""
         self._limiter = InFlightLimiter(
-            {**service.models, **service.chat_models, **service.image_models}
+            {
+                **service.models,
+                **service.chat_models,
+                **service.image_models,
+                **service.transcription_models,
+            }
         )
         self._heartbeat = Heartbeat()
         self._sessions: set[EdgeSession] = set()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from cantata.contract.data.errors import CantataError, RequestFailed
-from cantata.contract.image_service import ImageService
+from cantata.contract.transcription_service import TranscriptionService
 from cantata.distributed.chat_messages import AnswerOrder
 from cantata.distributed.faults import Fault, to_fault
 from cantata.distributed.link.errors import LinkLost, ProtocolError
@@ -31,7 +31,9 @@ from cantata.distributed.replica.answering import answer
 from cantata.distributed.replica.drawing import draw
 from cantata.distributed.replica.in_flight import InFlightLimiter
 from cantata.distributed.replica.speaking import speak
+from cantata.distributed.replica.transcribing import transcribe
 from cantata.distributed.serialization import decode, encode
+from cantata.distributed.transcription_messages import TranscribeOrder
 from cantata.utils.logs import of_request
 
 logger = logging.getLogger(__name__)
@@ -56,7 +58,7 @@ class EdgeSession:
         sock: LinkSocket,
         peer: str,
         heartbeat: Heartbeat,
-        service: ImageService,
+        service: TranscriptionService,
         limiter: InFlightLimiter,
         on_change: Callable[[], None],
     ) -> None:
@@ -159,6 +161,10 @@ class EdgeSession:
                 picture = decode(frame.body, DrawOrder)
                 with of_request(picture.work_id):
                     await self._draw(stream, picture)
+            case FrameKind.TRANSCRIBE:
+                window = decode(frame.body, TranscribeOrder)
+                with of_request(window.work_id):
+                    await self._transcribe(stream, window)
             case FrameKind.ASK_REPORTS:
                 reports = Reports(tuple(await self._service.stage_reports()))
                 await stream.send(FrameKind.REPORTS, *encode(reports))
@@ -187,3 +193,12 @@ class EdgeSession:
         with self._limiter.order(model.name, gated=False):
             self._on_change()
             await draw(stream, order, model)
+
+    async def _transcribe(self, stream: Stream, order: TranscribeOrder) -> None:
+        live = not order.request.batch
+        self._ordered[order.model] += live
+        model = self._service.transcription_model(order.model)
+        # Its own admission knows whether a slot is free; files wait there.
+        with self._limiter.order(model.name, gated=False, live=live):
+            self._on_change()
+            await transcribe(stream, order, model)

@@ -71,7 +71,12 @@ class FakeCluster:
         service = service or FakeService()
         for name, value in behaviour.items():
             setattr(service.solo.behaviour, name, value)
-        names = (*service.models, *service.chat_models, *service.image_models)
+        names = (
+            *service.models,
+            *service.chat_models,
+            *service.image_models,
+            *service.transcription_models,
+        )
         identities = dict.fromkeys(names, identity)
         host = ReplicaHost(service, identities, listen(Address("127.0.0.1", 0)), self.key)
         await host.start()

@@ -59,7 +59,12 @@ def fragile_service() -> FakeService:
 async def main() -> None:
     """Serve until killed."""
     service = fragile_service()
-    names = (*service.models, *service.chat_models, *service.image_models)
+    names = (
+        *service.models,
+        *service.chat_models,
+        *service.image_models,
+        *service.transcription_models,
+    )
     listener = listen(Address("127.0.0.1", 0))
     host = ReplicaHost(service, dict.fromkeys(names, "the same"), listener, read_key(None))
     await host.start()

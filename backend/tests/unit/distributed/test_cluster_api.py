@@ -64,7 +64,7 @@ async def test_speech_over_http_and_websocket(
 async def test_models_and_voices_are_the_replicas(http: httpx.AsyncClient) -> None:
     listed = (await http.get("/v1/models")).json()
     names = [model["id"] for model in listed["data"]]
-    assert names == ["solo", "duo", "omni", "reader", "painter", "editor"]
+    assert names == ["solo", "duo", "omni", "reader", "painter", "editor", "ears"]
     voices = (await http.get("/v1/audio/voices")).json()
     assert {voice["id"] for voice in voices["voices"]} >= {"clara", "ben"}
 

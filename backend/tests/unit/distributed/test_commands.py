@@ -31,7 +31,8 @@ sys.path.insert(0, {api!r})
 from fake_service import FakeService
 service = FakeService()
 service.solo.behaviour.interval_s = 0.05
-names = (*service.models, *service.chat_models, *service.image_models)
+kinds = service.models, service.chat_models, service.image_models, service.transcription_models
+names = [name for kind in kinds for name in kind]
 deployment = SimpleNamespace(
     model_dump_json=lambda: "as deployed",
     realtime=ConversationDeployment(chat_url="http://there/v1", chat_model="a model"),
