@@ -228,7 +228,8 @@ class _OpenWindow:
     async def finish(self) -> Transcript:
         if self._pending:
             await self._flush(recognize=False)
-        self._load.begin(self)
+        if self._asked < self._length:
+            self._load.begin(self)
         transcript = await self._recognition.finish()
         self._load.end(self)
         return transcript

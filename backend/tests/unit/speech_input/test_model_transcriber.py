@@ -143,6 +143,19 @@ async def test_on_a_slow_server_partial_words_are_rarer() -> None:
     assert spoken.load.took_s < 0.9
 
 
+async def test_a_transcript_that_was_ready_is_no_sign_of_speed() -> None:
+    model = FakeTranscriptionModel("ears")
+    spoken = Spoken(model)
+    running = asyncio.create_task(spoken.run(partials=False))
+    spoken.say(SECOND)
+    spoken.say(5, loud=False)
+    await eventually(lambda: model.counts.asked and not spoken.load.waiting)
+    spoken.load.took_s = 0.9
+    spoken.end()
+    await running
+    assert spoken.load.took_s == 0.9
+
+
 async def test_a_long_utterance_is_joined_from_windows() -> None:
     model = FakeTranscriptionModel("ears", max_window_s=4.0)
     spoken = Spoken(model)
