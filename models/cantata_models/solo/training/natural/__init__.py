@@ -1,0 +1,1 @@
+"""Trains the natural voice: texts, teachers that read them, codec, judgement."""

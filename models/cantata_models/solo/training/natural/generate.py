@@ -1,0 +1,130 @@
+"""Teachers read the texts, shard by shard; shards that are there are kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from cantata_layers.misaki.g2p import load_g2p
+from cantata_layers.misaki.phones import vocabulary
+from cantata_models.solo.training.natural.shards import AnnotatedSpeech, write_shard
+from cantata_models.solo.training.natural.teachers import ScriptLine, SpeechTeacher, TeachingVoice
+from cantata_models.solo.training.natural.texts import TextMaker
+from cantata_models.solo.training.natural.voices import HEART, list_stock_voices, mix_voices
+
+logger = logging.getLogger(__name__)
+
+SPEEDS = (0.9, 1.15)
+FEWEST_PHONES = 6
+MOST_PHONES = 300
+"""With the padding. Longer readings take much memory and vary no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataPart:
+    """One part of the data: who reads how much."""
+
+    name: str
+    voices: tuple[TeachingVoice, ...]
+    shards: int
+    texts: int
+    """In a shard."""
+
+    def find_path(self, folder: Path, number: int) -> Path:
+        """Of a shard."""
+        return folder / f"{self.name}-{number:04d}.npz"
+
+
+def plan_heart(scale: float) -> DataPart:
+    """About six hours of hibari's voice."""
+    return DataPart("heart", (HEART,), shards=max(1, round(60 * scale)), texts=80)
+
+
+def plan_kokoro(packages: Path, scale: float) -> tuple[DataPart, ...]:
+    """About four hours of the stock voices, and four of mixtures.
+
+    Raises:
+        PackageMissing: the styles are not there.
+    """
+    shards = max(1, round(120 * scale))
+    return (
+        DataPart("stock", list_stock_voices(packages), shards, texts=24),
+        DataPart("mixed", mix_voices(packages), shards, texts=24),
+    )
+
+
+def write_parts(
+    parts: Sequence[DataPart], teacher: Callable[[], SpeechTeacher], folder: Path
+) -> None:
+    """Writes what is missing, the parts' shards in turn, and logs each as a line of JSON.
+
+    Args:
+        parts: of one teacher.
+        teacher: opens it; not called if nothing is missing.
+        folder: of the shards.
+    """
+    missing = [
+        (number, place, part)
+        for place, part in enumerate(parts)
+        for number in range(part.shards)
+        if not part.find_path(folder, number).exists()
+    ]
+    if not missing:
+        return
+    opened = teacher()
+    for number, _, part in sorted(missing, key=lambda item: item[:2]):
+        began = time.process_time()
+        spoken = list(read_texts(part, number, opened))
+        write_shard(part.find_path(folder, number), spoken)
+        seconds = sum(one.seconds for one in spoken)
+        line = {
+            "shard": f"{part.name}-{number:04d}",
+            "texts": len(spoken),
+            "seconds": round(seconds, 1),
+            "times_real_time": round(seconds / (time.process_time() - began), 2),
+        }
+        with (folder / "generated.jsonl").open("a") as log:
+            log.write(json.dumps(line) + "\n")
+        logger.info("%s", line)
+
+
+def read_texts(part: DataPart, number: int, teacher: SpeechTeacher) -> Iterator[AnnotatedSpeech]:
+    """The utterances of one shard: the same for the same part and number."""
+    # A part's name becomes a number, so that its texts differ from those of others.
+    key = [number, *part.name.encode()]
+    rng, maker = np.random.default_rng(key), TextMaker(key)
+    for index in range(part.texts):
+        voice = part.voices[(number * part.texts + index) % len(part.voices)]
+        for phones, text in read_aloud(maker.draw(), voice.british):
+            speed = round(float(rng.uniform(*SPEEDS)), 3)
+            seed = int(rng.integers(2**31))
+            yield teacher.read(voice, ScriptLine(text, phones, speed, seed))
+
+
+def read_aloud(text: str, british: bool) -> Iterator[tuple[tuple[int, ...], str]]:
+    """The phones of a text, with the text that they are of.
+
+    A paragraph stays one reading if the teachers can read so much at once, so that its sentences
+    have the melody of a paragraph; else its sentences are read one by one.
+    """
+    sentences = load_g2p(british).read(text)
+    if not sentences:
+        return
+    starts = [sentence.words[0].span.start for sentence in sentences]
+    parts = [text[a:b].strip() for a, b in pairwise([0, *starts[1:], len(text)])]
+    space = vocabulary()[" "]
+    joined = [sentences[0].phones[0]]
+    for sentence in sentences:
+        joined += [*sentence.phones[1:-1], space]
+    joined[-1] = sentences[-1].phones[-1]
+    options = [(tuple(joined), text)]
+    if len(joined) > MOST_PHONES:
+        options = [(s.phones, part) for s, part in zip(sentences, parts, strict=True)]
+    yield from (one for one in options if FEWEST_PHONES <= len(one[0]) <= MOST_PHONES)

@@ -1,0 +1,99 @@
+"""The texts that the teachers read: sentences of every kind, and short paragraphs of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from cantata_models.solo.text.lexicon import load_lexicon
+from cantata_models.solo.training.natural import prose
+from cantata_models.solo.training.text import bare, read_heldout
+
+KINDS: tuple[tuple[float, tuple[str, ...]], ...] = (
+    (0.42, prose.STATEMENTS),
+    (0.14, prose.YES_NO),
+    (0.10, prose.OPEN_QUESTIONS),
+    (0.07, prose.OTHER_QUESTIONS),
+    (0.08, prose.EXCLAMATIONS),
+    (0.07, prose.LISTS),
+    (0.08, prose.DIALOGUE),
+    (0.04, prose.REPLIES),
+)
+"""The share of each kind, and its patterns."""
+PARAGRAPH_SHARE = 0.15
+PARAGRAPH = (2, 3)
+"""Sentences in a paragraph."""
+_SLOT = re.compile(r"\{(\w+)\}")
+_RARE_LETTERS = (4, 11)
+_VOWEL_AFTER_A = re.compile(r"\b([Aa]) (?=[aeio]|u(?!s|ni))")
+_TRIES = 8
+"""For a phrase that is not yet in the sentence."""
+
+
+@cache
+def list_rare_words() -> tuple[str, ...]:
+    """Words of the lexicon, names above all, that make every sequence of sounds occur."""
+    shortest, longest = _RARE_LETTERS
+    words = (word for word, _ in load_lexicon().items())
+    return tuple(word for word in words if word.isalpha() and shortest <= len(word) <= longest)
+
+
+@cache
+def list_held_out() -> frozenset[str]:
+    """The bare sentences of all evaluations, which no teacher may read for training."""
+    judged = files("cantata_bench.voice_quality") / "sentences.tsv"
+    lines = [line.partition("\t")[2] for line in judged.read_text("utf-8").splitlines()]
+    return frozenset(bare(text) for text in (*lines, *(item.text for item in read_heldout())))
+
+
+class TextMaker:
+    """Draws texts; the same ones for the same seed."""
+
+    def __init__(self, seed: int | Sequence[int]) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._shares = np.array([share for share, _ in KINDS])
+        self._used = set[str]()
+
+    def draw(self) -> str:
+        """One text that is in no evaluation: a sentence, or a paragraph of a few."""
+        count = 1
+        if self._rng.random() < PARAGRAPH_SHARE:
+            count = int(self._rng.integers(PARAGRAPH[0], PARAGRAPH[1] + 1))
+        return " ".join(self.draw_sentence() for _ in range(count))
+
+    def draw_sentence(self) -> str:
+        """One sentence, or what counts as one in a pattern."""
+        while True:
+            kind = int(self._rng.choice(len(KINDS), p=self._shares))
+            self._used.clear()
+            text = self._fill(self._choose(KINDS[kind][1]))
+            text = _VOWEL_AFTER_A.sub(r"\1n ", text)
+            if bare(text) not in list_held_out():
+                return text
+
+    def _choose(self, options: Sequence[str]) -> str:
+        return options[int(self._rng.integers(len(options)))]
+
+    def _fill(self, pattern: str) -> str:
+        """A capital in a slot's name makes one at the beginning of the phrase."""
+
+        def put(match: re.Match[str]) -> str:
+            name = match[1]
+            phrase = self._phrase(name.lower())
+            return phrase[0].upper() + phrase[1:] if name[0].isupper() else phrase
+
+        return _SLOT.sub(put, pattern)
+
+    def _phrase(self, name: str) -> str:
+        if name == "word":
+            return self._choose(list_rare_words())
+        for _ in range(_TRIES):
+            phrase = self._choose(prose.PHRASES[name])
+            if phrase not in self._used:
+                break
+        self._used.add(phrase)
+        return self._fill(phrase)
