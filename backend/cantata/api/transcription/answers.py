@@ -12,7 +12,8 @@ class DurationUsage(WireModel):
     """What a recording is counted by."""
 
     type: Literal["duration"] = "duration"
-    seconds: float
+    seconds: int
+    """Rounded up. Some clients take no fractions."""
 
 
 class LogprobObject(WireModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -49,7 +50,7 @@ class FinishedTranscription:
     @property
     def usage(self) -> DurationUsage:
         """What the recording is counted by."""
-        return DurationUsage(seconds=round(self.seconds, 3))
+        return DurationUsage(seconds=math.ceil(self.seconds))
 
     def verbose(self, *, words: bool, segments: bool) -> VerboseTranscription:
         """OpenAI's `verbose_json`."""
