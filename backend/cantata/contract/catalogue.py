@@ -13,7 +13,14 @@ IMAGE_MODEL_ALIASES = ("gpt-image-", "chatgpt-image-", "dall-e-")
 """Prefixes of names that clients send routinely for pictures; they select the first model that
 draws."""
 
-TRANSCRIPTION_MODEL_ALIASES = ("whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe")
+TRANSCRIPTION_MODEL_ALIASES = (
+    "whisper-1",
+    "gpt-4o-transcribe",
+    "gpt-4o-mini-transcribe",
+    "gpt-transcribe",
+    "gpt-live-transcribe",
+    "gpt-realtime-whisper",
+)
 """Prefixes of names that clients send routinely for transcripts; they select the first model that
 listens."""
 

@@ -25,6 +25,7 @@ from cantata.api.adapters.deepgram_listen_messages import (
     ListenQuery,
     ListenResults,
     ListenSocketQuery,
+    ListenUrlBody,
     ResultsMetadata,
     SpeechStartedMessage,
     UtteranceEndMessage,
@@ -73,13 +74,16 @@ _FOREIGN_MODELS = re.compile(
 )
 _ENCODINGS: dict[str, Encoding] = {"linear16": "pcm", "mulaw": "mulaw", "alaw": "alaw"}
 _TELEPHONE_RATE = 8000
-_CONTENT = {"schema": {"type": "string", "format": "binary"}}
+_CONTENT = {
+    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+    "application/json": {"schema": ListenUrlBody.model_json_schema()},
+}
 
 
 @router.post(
     PREFIX,
     response_model=ListenAnswer,
-    openapi_extra={"requestBody": {"required": True, "content": {"audio/*": _CONTENT}}},
+    openapi_extra={"requestBody": {"required": True, "content": _CONTENT}},
 )
 async def listen(
     request: Request, query: Annotated[ListenQuery, Query()], context: Context

@@ -55,6 +55,7 @@ MAX_MESSAGE_BYTES = 32 << 10
 SOCKETS = {
     "native": "/v1/audio/speech/stream",
     "deepgram": "/v1/speak",
+    "deepgram listening": "/v1/listen?encoding=linear16&sample_rate=16000",
     "elevenlabs": "/v1/text-to-speech/clara/stream-input",
     "elevenlabs contexts": "/v1/text-to-speech/clara/multi-stream-input",
 }
@@ -166,6 +167,13 @@ MESSAGES: dict[str, list[Sent]] = {
         spoken(type="Flush"),
         spoken(type="Clear"),
         spoken(type="Close"),
+    ],
+    "deepgram listening": [
+        Sent(bytes(1000)),
+        Sent(b"\x00\x7f" * 5001),
+        spoken(type="KeepAlive"),
+        spoken(type="Finalize"),
+        spoken(type="CloseStream"),
     ],
     "elevenlabs": [
         spoken(text=" "),

@@ -39,6 +39,10 @@ async def test_http(
     ("path", "headers"),
     [
         ("/v1/speak", {"authorization": f"Token {KEY}"}),
+        (
+            "/v1/listen?encoding=linear16&sample_rate=16000",
+            {"authorization": f"Token {KEY}"},
+        ),
         ("/v1/text-to-speech/clara/multi-stream-input", {"xi-api-key": KEY}),
     ],
 )
