@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import av
 import numpy as np
@@ -36,3 +37,9 @@ def decode(data: bytes) -> tuple[NDArray[np.int16], int]:
         frames = [one for frame in file.decode(audio=0) for one in resampler.resample(frame)]
     pcm = np.concatenate([frame.to_ndarray()[0] for frame in frames])
     return pcm.astype(np.int16), frames[0].sample_rate
+
+
+def assert_words(text: str) -> None:
+    """A recogniser has understood `SENTENCES`, once."""
+    spoken = re.findall(r"\w+", SENTENCES.lower())
+    assert re.findall(r"\w+", text.lower()) == spoken, text

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from wyoming.audio import AudioChunk
+from wyoming.asr import Transcribe, Transcript
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.client import AsyncTcpClient
 from wyoming.info import Describe, Info
 from wyoming.tts import (
@@ -15,7 +16,8 @@ from wyoming.tts import (
 )
 
 from .conftest import Address
-from .listening import SENTENCES, assert_heard, samples
+from .listening import SENTENCES, assert_heard, assert_words, samples
+from .speaking import RATE, frames
 
 pytestmark = pytest.mark.e2e
 
@@ -52,3 +54,22 @@ async def test_streamed_text_is_heard_once(server: Address) -> None:
         await client.write_event(SynthesizeStop().event())
         sound, rate = await sound_until(client, "synthesize-stopped")
     assert_heard(samples(sound), rate)
+
+
+async def test_sound_is_written_down(server: Address) -> None:
+    async with AsyncTcpClient("127.0.0.1", server.wyoming_port) as client:
+        await client.write_event(Describe().event())
+        event = await client.read_event()
+        assert event is not None
+        model = Info.from_event(event).asr[0].models[0]
+    async with AsyncTcpClient("127.0.0.1", server.wyoming_port) as client:
+        await client.write_event(Transcribe(name=model.name, language=model.languages[0]).event())
+        await client.write_event(AudioStart(rate=RATE, width=2, channels=1).event())
+        for frame in frames(server):
+            await client.write_event(AudioChunk(RATE, 2, 1, frame).event())
+        await client.write_event(AudioStop().event())
+        while (event := await client.read_event()) is not None:
+            if Transcript.is_type(event.type):
+                assert_words(Transcript.from_event(event).text)
+                return
+    raise AssertionError("the connection ended without a transcript")
