@@ -12,8 +12,7 @@ class DurationUsage(WireModel):
     """What a recording is counted by."""
 
     type: Literal["duration"] = "duration"
-    seconds: int
-    """Rounded up. Some clients take no fractions."""
+    seconds: float
 
 
 class LogprobObject(WireModel):

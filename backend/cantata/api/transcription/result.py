@@ -49,7 +49,7 @@ class FinishedTranscription:
 
     @property
     def usage(self) -> DurationUsage:
-        """What the recording is counted by."""
+        """What the recording is counted by: whole seconds, since some clients take no fractions."""
         return DurationUsage(seconds=math.ceil(self.seconds))
 
     def verbose(self, *, words: bool, segments: bool) -> VerboseTranscription:

@@ -99,7 +99,7 @@ async def test_options_reach_the_model(server: Server, http: httpx.AsyncClient) 
     request = server.service.ears.counts.requests[0]
     assert (request.language, request.prompt) == ("de", "Cantata, vLLM, tea")
     for query in ({"language": "multi"}, {"language": "de", "detect_language": "true"}):
-        await listen(http, **query)
+        await listen(http, TWICE, **query)
         assert server.service.ears.counts.requests[-1].language is None
 
 
