@@ -66,7 +66,7 @@ ROUTES = [
         ("GET", "/v2/audio/speech"),
         ("POST", "/v1/audio/speech/batch/x"),
         ("POST", "/v1/audio/speech%00"),
-        ("POST", "/v1/audio/transcriptions"),
+        ("POST", "/v1/audio/transcripts"),
         ("POST", "/V1/AUDIO/SPEECH"),
         ("GET", "/health/x"),
         ("GET", "/ready/x"),
