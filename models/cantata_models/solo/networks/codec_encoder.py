@@ -84,7 +84,11 @@ class CodecEncoder(nn.Module):
         self.out = RowLinear(frame, config.latent_size)
 
     def forward(self, samples: torch.Tensor) -> torch.Tensor:
-        x = self.into(self.mel(samples) / 4 + 1)
+        return self.encode_mel(self.mel(samples))
+
+    def encode_mel(self, mel: torch.Tensor) -> torch.Tensor:
+        """[B, H, mels] of `LogMel` -> [B, T, Z]."""
+        x = self.into(mel / 4 + 1)
         for block in self.hop_blocks:
             x = block(x)
         batch, hops, _ = x.shape

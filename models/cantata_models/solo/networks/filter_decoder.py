@@ -122,12 +122,16 @@ class FilterState:
 
 
 class PitchedEncoder(nn.Module):
-    """Sound and its pitch -> latents. Not causal."""
+    """Sound and its pitch -> latents. Not causal.
+
+    A linear layer carries the spectra past the network, which adds what that leaves out.
+    """
 
     def __init__(self, config: FilterCodecConfig) -> None:
         super().__init__()
         self.config = config
         self.heard = CodecEncoder(replace(config.encoder, latent_size=config.heard_size))
+        self.envelope = RowLinear(config.hops_per_frame * config.encoder.mels, config.heard_size)
 
     def forward(
         self, samples: torch.Tensor, log2_hz: torch.Tensor, voicing: torch.Tensor
@@ -144,14 +148,19 @@ class PitchedEncoder(nn.Module):
         """
         shape = (len(samples), -1, self.config.hops_per_frame)
         pitch = (log2_hz - MIDDLE_LOG2_HZ).reshape(shape)
-        return torch.cat([self.heard(samples).float(), pitch, voicing.reshape(shape)], dim=2)
+        mel = self.heard.mel(samples)
+        patches = mel.reshape(len(mel), pitch.shape[1], -1)
+        heard = self.heard.encode_mel(mel) + self.envelope(patches)
+        return torch.cat([heard, pitch, voicing.reshape(shape)], dim=2)
 
 
 class FilterDecoder(nn.Module):
-    """Latents at 12.5 Hz -> 24 kHz mono, 10 ms late (`lag` samples: out[n] = target[n - lag])."""
+    """Latents at 12.5 Hz -> 24 kHz mono, 10 ms late (`lag` samples: out[n] = target[n - lag]).
 
-    harmonic_mean: torch.Tensor
-    noise_mean: torch.Tensor
+    As in the encoder, a linear layer carries the spectra past the trunk.
+    """
+
+    mean_gains: torch.Tensor
 
     def __init__(self, config: FilterCodecConfig) -> None:
         super().__init__()
@@ -171,18 +180,20 @@ class FilterDecoder(nn.Module):
             for _ in range(config.hop_blocks)
         )
         self.norm = nn.LayerNorm(hop)
-        self.out = RowLinear(hop, config.harmonic_points + config.noise_points)
+        points = config.harmonic_points + config.noise_points
+        self.envelope = RowLinear(config.latent_size, config.hops_per_frame * points)
+        self.out = RowLinear(hop, points)
         nn.init.normal_(self.out.weight, std=0.01)
-        nn.init.zeros_(self.out.bias)
+        for bias in (self.out.bias, self.envelope.weight, self.envelope.bias):
+            nn.init.zeros_(bias)
         curves = ((_HARMONIC_CURVE, config.harmonic_points), (_NOISE_CURVE, config.noise_points))
-        harmonic, noise = (_spread_curve(curve, count) for curve, count in curves)
-        self.register_buffer("harmonic_mean", harmonic, persistent=False)
-        self.register_buffer("noise_mean", noise, persistent=False)
+        mean = torch.cat([_spread_curve(curve, count) for curve, count in curves])
+        self.register_buffer("mean_gains", mean, persistent=False)
         self.source = SourceFilter(config.harmonic_points, config.noise_points)
 
     def init_state(self, slots: int) -> FilterState:
         """Returns silent state for `slots` concurrent streams, on the weights' device."""
-        c, device = self.config, self.harmonic_mean.device
+        c, device = self.config, self.mean_gains.device
         frame = torch.zeros(slots, c.frame_kernel - 1, c.frame_channels, device=device)
         hop = torch.zeros(slots, c.hop_kernel - 1, c.hop_channels, device=device)
         return FilterState(
@@ -228,8 +239,7 @@ class FilterDecoder(nn.Module):
     def advance(self, rows: FilterState, latents: torch.Tensor) -> torch.Tensor:
         """Latents [B, T, Z] -> samples [B, T * samples_per_frame]; updates `rows` in place."""
         hertz, voicing = self.read_pitch(latents)
-        hops = self.run_trunk(rows, latents)
-        return self.make_sound(rows, hops, hertz, voicing)
+        return self.make_sound(rows, self.run_trunk(rows, latents), hertz, voicing)
 
     def read_pitch(self, latents: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """[B, T, Z] -> the pitch in Hz and the voicing, from 0 to 1, at the hops' ends: [B, H]."""
@@ -241,7 +251,10 @@ class FilterDecoder(nn.Module):
         return hertz.flatten(1), voicing.clamp(0, 1).flatten(1)
 
     def run_trunk(self, rows: FilterState, latents: torch.Tensor) -> torch.Tensor:
-        """Latents [B, T, Z] -> [B, H, C]; updates the histories of `rows` in place."""
+        """Latents [B, T, Z] -> log gains [B, H, K + K'] of pulses and noise, float32.
+
+        Updates the histories of `rows` in place.
+        """
         batch, frames, _ = latents.shape
         x = self.into(latents)
         for block, history in zip(self.frame_blocks, rows.frame_histories, strict=True):
@@ -251,33 +264,25 @@ class FilterDecoder(nn.Module):
         x = x + self.pitch_into(pitch.transpose(2, 3).flatten(1, 2))
         for block, history in zip(self.hop_blocks, rows.hop_histories, strict=True):
             x = _run_causal(block, x, history)
-        hops: torch.Tensor = x
-        return hops
-
-    def make_gains(self, hops: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """[B, H, C] -> log gains of pulses [B, H, K] and of noise [B, H, K'], float32."""
-        gains = self.out(self.norm(hops)).float() * _OUTPUT_SCALE
-        c = self.config
-        harmonic, noise = gains.split([c.harmonic_points, c.noise_points], dim=2)
-        return (
-            (harmonic + self.harmonic_mean).clamp(max=LARGEST_LOG_GAIN),
-            (noise + self.noise_mean).clamp(max=LARGEST_LOG_GAIN),
-        )
+        envelope = self.envelope(latents).view(batch, x.shape[1], -1)
+        gains: torch.Tensor = self.out(self.norm(x)) * _OUTPUT_SCALE + envelope + self.mean_gains
+        return gains.float().clamp(max=LARGEST_LOG_GAIN)
 
     def make_sound(
-        self, rows: FilterState, hops: torch.Tensor, hertz: torch.Tensor, voicing: torch.Tensor
+        self, rows: FilterState, gains: torch.Tensor, hertz: torch.Tensor, voicing: torch.Tensor
     ) -> torch.Tensor:
-        """The trunk's hops to samples; updates the source's part of `rows` in place.
+        """From gains to samples; updates the source's part of `rows` in place.
 
         Args:
             rows: as long as the batch.
-            hops: [B, H, C] from `run_trunk`.
+            gains: [B, H, K + K'] from `run_trunk`.
             hertz, voicing: [B, H] from `read_pitch`.
 
         Returns:
             [B, H * HOP] float32.
         """
-        harmonic, noise = self.make_gains(hops)
+        sizes = [self.config.harmonic_points, self.config.noise_points]
+        harmonic, noise = torch.split(gains, sizes, dim=2)
         before = torch.where(rows.hertz > 0, rows.hertz, hertz[:, :1])
         pitch = torch.cat([before, hertz], dim=1)
         gate = torch.cat([rows.voicing, voicing], dim=1)
@@ -285,7 +290,7 @@ class FilterDecoder(nn.Module):
         ends = torch.cat([rows.phase[:, None], rows.phase[:, None] + turns], dim=1)
         pulses = self.source.make_pulses(ends[:, :-1] % 1, pitch, gate)
         pulses = torch.cat([rows.pulses, pulses], dim=1)
-        places = rows.place[:, None] + torch.arange(hops.shape[1], device=hops.device)
+        places = rows.place[:, None] + torch.arange(gains.shape[1], device=gains.device)
         segments = self.source.make_segments(harmonic, noise, pulses, places % NOISE_HOPS)
         rows.phase.copy_(ends[:, -1] % 1)
         rows.hertz.copy_(hertz[:, -1:].detach())

@@ -112,7 +112,7 @@ def test_training_and_inference_paths_agree() -> None:
 def test_the_pitch_of_the_latents_is_heard() -> None:
     decoder = make_small_decoder()
     torch.nn.init.zeros_(decoder.out.weight)
-    decoder.noise_mean.fill_(-20)
+    decoder.mean_gains[SMALL_FILTER.harmonic_points :] = -20
     hertz = 160.0  # 150 samples
     latents = torch.zeros(1, 6, SMALL_FILTER.latent_size)
     heard = SMALL_FILTER.heard_size

@@ -25,6 +25,7 @@ from cantata_models.solo.networks.filter_decoder import FilterCodecConfig
 from cantata_models.solo.networks.source_filter import NOISE_HOPS
 from cantata_models.solo.training.losses import SpectralLoss
 from cantata_models.solo.training.natural.bank import PitchedSound, SpeechBank
+from cantata_models.solo.training.natural.components import start_from_components
 from cantata_models.solo.training.natural.filter_codec import (
     CodecProgress,
     FilterCodec,
@@ -37,6 +38,8 @@ SETTLE_HOPS = 5
 """At the beginning of a crop, segments of before are missing; these hops are not compared."""
 CLIP_NORM = 1.0
 LAST_RATE = 0.05
+COMPONENT_CROPS = 100
+"""From which the principal components are computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,6 @@ class FilterCodecTrainer:
     def __post_init__(self) -> None:
         torch.manual_seed(self.plan.seed)
         self.codec, self.mean = FilterCodec(self.config), FilterCodec(self.config)
-        self.mean.load_state_dict(self.codec.state_dict())
         self.mean.eval().requires_grad_(False)
         self._spectral = SpectralLoss(self.codec.decoder.sample_rate)
         self._optimizer = torch.optim.AdamW(
@@ -126,11 +128,22 @@ class FilterCodecTrainer:
             self.progress = import_codec(self.mean, self.start)
             self.progress.begun = self.progress.step
             self.codec.load_state_dict(self.mean.state_dict())
+        else:
+            self._begin()
 
     @property
     def path(self) -> Path:
         """The checkpoint."""
         return self.folder / "filter_codec.pt"
+
+    def _begin(self) -> None:
+        if not self.bank.seconds:
+            self.bank.refresh()
+        heard = self.bank.draw(np.random.default_rng(self.plan.seed), COMPONENT_CROPS)
+        codec = self.codec
+        share = start_from_components(codec.encoder, codec.decoder, heard.samples)
+        self.mean.load_state_dict(codec.state_dict())
+        logger.info("the components keep %.3f of the variance", share)
 
     def _resume(self) -> None:
         saved: dict[str, Any] = torch.load(self.path, weights_only=True)
@@ -207,12 +220,12 @@ class FilterCodecTrainer:
         """The spectral loss [] of crops with their lead."""
         decoder, rows = self.codec.decoder, len(sound.samples)
         latents = self.codec.encode(sound)
-        hops = decoder.run_trunk(decoder.init_state(rows), latents)
+        gains = decoder.run_trunk(decoder.init_state(rows), latents)
         lead = self.plan.lead_frames * self.config.hops_per_frame
         hertz, voicing = (value[:, lead:] for value in decoder.read_pitch(latents.detach()))
         source = decoder.init_state(rows)
         source.place.copy_(torch.from_numpy(rng.integers(NOISE_HOPS, size=rows)))
-        output = decoder.make_sound(source, hops[:, lead:], hertz, voicing)
+        output = decoder.make_sound(source, gains[:, lead:], hertz, voicing)
         skipped = SETTLE_HOPS * decoder.lag
         ours = output[:, decoder.lag + skipped :]
         begin = self.plan.lead_frames * self.config.samples_per_frame + skipped
