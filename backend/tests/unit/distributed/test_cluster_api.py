@@ -13,9 +13,11 @@ from fake_cluster import FakeCluster, Listed, fake_cluster, undisturbed
 from fake_service import FakeModel, eventually
 from live_server import Server, running
 from socket_client import client
+from test_transcriptions import spoken as recording
 
 from cantata.api.server.listening import bound, listen
 from cantata.audio.pcm import encode_s16le
+from cantata.contract.data.transcripts import SPEECH_RATE
 from cantata.contract.service import AdmissionReport
 from dashboard import exposed, expressions, labels, shown
 
@@ -59,6 +61,28 @@ async def test_speech_over_http_and_websocket(
         await c.send("input.done")
         await c.until("audio.done")
         assert c.pcm == pcm(cluster, TEXT)
+
+
+async def test_a_recording_is_written_down(
+    cluster: FakeCluster, server: Server, http: httpx.AsyncClient
+) -> None:
+    """Each of its parts on some replica, several at a time."""
+    answer = await http.post(
+        "/v1/audio/transcriptions",
+        data={"model": "whisper-1", "response_format": "verbose_json"},
+        files={"file": ("speech.wav", recording(3))},
+    )
+    assert answer.status_code == 200, answer.text
+    counts = [replica.service.ears.counts for replica in cluster.replicas]
+    assert sum(one.finished for one in counts) == 3
+    assert all(request.batch for one in counts for request in one.requests)
+    lengths = sorted(len(sound) for one in counts for sound in one.sounds)
+    words = sum(length // (SPEECH_RATE // 2) for length in lengths)
+    assert len(answer.json()["text"].split()) == words > 15
+    assert [one.open for one in counts] == [0, 0]
+    metrics = (await http.get("/metrics")).text
+    places = cluster.replicas[0].service.ears.admission.places
+    assert f'cantata_admission_places{{model="ears"}} {2 * places}.0' in metrics
 
 
 async def test_models_and_voices_are_the_replicas(http: httpx.AsyncClient) -> None:

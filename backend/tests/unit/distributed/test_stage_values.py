@@ -18,6 +18,7 @@ import pytest
 
 from alike import same
 from cantata.contract.data.request import SamplingOptions
+from cantata.contract.data.transcripts import SPEECH_RATE, SoundPiece
 from cantata.distributed.link.errors import ProtocolError
 from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.annotations import fits, get_hints
@@ -71,6 +72,8 @@ MIXED = Mixed(
         TinyConversation([1], added={0: [0.5, 1.5]}, positions=[[0], [1], [2]]),
         MIXED,
         dataclasses.replace(MIXED, speaker=3),
+        SoundPiece(np.linspace(-1, 1, 30 * SPEECH_RATE, dtype=np.float32), recognize=True),
+        SoundPiece(np.zeros(0, np.float32)),
         None,
     ],
 )
@@ -103,6 +106,14 @@ def test_what_no_input_holds_is_named_before_it_is_sent(value: object, named: st
 def test_fields_of_other_types_are_refused(change: dict[str, Any], why: str) -> None:
     with pytest.raises(ProtocolError, match=why):
         carried(dataclasses.replace(TinyInput([1]), **change))
+
+
+@pytest.mark.parametrize(
+    "change", [{"samples": np.zeros(4, np.float64)}, {"samples": [0.5]}, {"recognize": 1}]
+)
+def test_sound_of_other_types_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError, match="is not of type"):
+        carried(dataclasses.replace(SoundPiece(np.zeros(4, np.float32)), **change))
 
 
 def test_only_the_model_s_own_dataclasses_are_made() -> None:
