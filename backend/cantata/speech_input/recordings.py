@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
-from cantata.contract.data.errors import InvalidAudio
+from cantata.contract.data.errors import InvalidAudio, Overloaded
 from cantata.media.sound import stream_mono
 from cantata.speech_input.segmenter import (
     SegmenterOptions,
@@ -24,7 +25,10 @@ T = TypeVar("T")
 
 MAX_RECORDING_S = 4 * 3600.0
 """Seconds of the longest recording."""
+MAX_ARRIVING = 64
+"""Files that arrive while they are read, at a time: each has a thread."""
 _NICENESS = 5
+_RETRY_S = 5.0
 
 
 @dataclass(slots=True)
@@ -43,10 +47,31 @@ class RecordingReader:
         self._threads = ThreadPoolExecutor(
             1, "recordings", initializer=os.nice, initargs=(_NICENESS,)
         )
+        self._arriving = 0
 
     def close(self) -> None:
         """End the thread."""
         self._threads.shutdown(cancel_futures=True)
+
+    @contextmanager
+    def arriving(self) -> Iterator[Executor]:
+        """A thread for the time of the block, for a file whose end has not come yet.
+
+        Raises:
+            Overloaded: too many files are arriving.
+        """
+        if self._arriving >= MAX_ARRIVING:
+            raise Overloaded(
+                f"{MAX_ARRIVING} sound files are arriving already; send bare samples, or retry",
+                _RETRY_S,
+            )
+        thread = ThreadPoolExecutor(1, "arriving")
+        self._arriving += 1
+        try:
+            yield thread
+        finally:
+            self._arriving -= 1
+            thread.shutdown(wait=False)
 
     async def read(
         self, file: BinaryIO, options: SegmenterOptions, progress: RecordingProgress, param: str

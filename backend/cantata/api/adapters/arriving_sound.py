@@ -6,7 +6,7 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import aclosing
 from typing import BinaryIO, TypeVar, cast
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cantata.audio.pcm import BYTES_PER_SAMPLE, to_s16
 from cantata.media.sound import HEAD_BYTES, stream_mono
-from cantata.speech_input.recordings import MAX_RECORDING_S
+from cantata.speech_input.recordings import MAX_RECORDING_S, RecordingReader
 from cantata.speech_input.sound import HEARD_RATE, Encoding, Heard, SoundInput
 
 T = TypeVar("T")
@@ -43,6 +43,7 @@ class ArrivingSound(ABC):
 
         Raises:
             InvalidAudio: it cannot be read.
+            Overloaded: too many files are arriving.
         """
 
 
@@ -88,13 +89,13 @@ class ArrivingFile(ArrivingSound):
 
     Args:
         take: gets the sound.
+        reader: of the server; gives the thread.
         param: what messages call the file.
     """
 
-    def __init__(self, take: TakeSound, param: str) -> None:
-        self._take, self._param = take, param
+    def __init__(self, take: TakeSound, reader: RecordingReader, param: str) -> None:
+        self._take, self._reader, self._param = take, reader, param
         self._pipe = _Pipe(asyncio.get_running_loop())
-        self._threads = ThreadPoolExecutor(1, "arriving")
 
     async def feed(self, data: bytes) -> None:
         self._pipe.write(data)
@@ -105,29 +106,29 @@ class ArrivingFile(ArrivingSound):
 
     async def run(self) -> None:
         try:
-            async with aclosing(self._blocks()) as blocks:
-                async for block in blocks:
-                    await self._take(to_s16(block))
+            with self._reader.arriving() as thread:
+                async with aclosing(self._blocks(thread)) as blocks:
+                    async for block in blocks:
+                        await self._take(to_s16(block))
         finally:
             self._pipe.close()
-            self._threads.shutdown(wait=False)
 
-    async def _blocks(self) -> AsyncGenerator[NDArray[np.float32], None]:
-        head = await self._run(lambda: self._pipe.peek(HEAD_BYTES))
+    async def _blocks(self, thread: Executor) -> AsyncGenerator[NDArray[np.float32], None]:
+        head = await self._run(thread, lambda: self._pipe.peek(HEAD_BYTES))
         file = cast(BinaryIO, self._pipe)
         blocks = stream_mono(
             file, HEARD_RATE, MAX_RECORDING_S, self._param, head=head, block_s=_BLOCK_S
         )
         try:
-            while (block := await self._run(lambda: next(blocks, None))) is not None:
+            while (block := await self._run(thread, lambda: next(blocks, None))) is not None:
                 yield block
         finally:
             self._pipe.close()
-            await self._run(blocks.close)
+            await self._run(thread, blocks.close)
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def _run(self, thread: Executor, work: Callable[[], T]) -> T:
         """In the thread. Whoever is cancelled waits for its end, which comes with the pipe's."""
-        job = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        job = asyncio.get_running_loop().run_in_executor(thread, work)
         try:
             return await asyncio.shield(job)
         finally:

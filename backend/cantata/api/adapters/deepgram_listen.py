@@ -239,7 +239,7 @@ class _Connection(SocketConnection):
     def _make_sound(self) -> ArrivingSound:
         query = self._query
         if query.encoding is None:
-            return ArrivingFile(self._live.feed, "the sound")
+            return ArrivingFile(self._live.feed, self.context.recordings, "the sound")
         assert query.sample_rate is not None
         encoding = _ENCODINGS[query.encoding]
         return ArrivingSamples(encoding, query.sample_rate, query.channels, self._live.feed)

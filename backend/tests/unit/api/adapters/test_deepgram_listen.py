@@ -20,6 +20,7 @@ from websockets.exceptions import InvalidStatus
 from cantata.api.settings import ServerSettings
 from cantata.api.transcription import live
 from cantata.contract.data.errors import RequestFailed
+from cantata.speech_input import recordings
 from cantata.speech_input.sound import HEARD_RATE
 
 CUT_S = 0.02
@@ -273,6 +274,24 @@ async def test_a_file_that_is_none_ends_the_connection(server: Server, data: byt
         assert error["type"] == "Error"
         assert "the sound" in error["description"]
         assert await c.closed() == 1008
+
+
+async def test_files_that_arrive_are_counted(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recordings, "MAX_ARRIVING", 1)
+    async with json_socket(address(server)) as first:
+        async with json_socket(address(server)) as second:
+            error = await second.message()
+            assert error["code"] == "TOO_MANY_REQUESTS"
+            assert await second.closed() == 1013
+        await first.socket.send(write_file(speech(), "ogg", "libopus", 48000))
+        await first.send(type="CloseStream")
+        assert text(finals(await until_closed(first))[0])
+    async with json_socket(address(server)) as third:
+        await third.send(type="CloseStream")
+        assert (await third.message())["type"] == "Error"  # a file of no bytes is none
+        assert await third.closed() == 1008
 
 
 @pytest.mark.parametrize("settings", [ServerSettings(max_message_bytes=10_000)])
