@@ -19,6 +19,9 @@ from wyoming.error import Error
 from wyoming.event import Event
 from wyoming.info import Describe, Info
 
+from cantata.api.app import create_app
+from cantata.api.server.listening import listen
+from cantata.api.settings import ServerSettings
 from cantata.contract.data.errors import RequestFailed
 from cantata.speech_input.sound import HEARD_RATE
 
@@ -199,3 +202,27 @@ async def test_a_disconnect_ends_the_work(port: int, service: FakeService) -> No
         await client.write_event(AudioStop().event())
     await eventually(lambda: service.ears.counts.open == 0)
     assert not service.ears.counts.finished
+
+
+async def test_what_is_being_said_is_written_down_while_the_server_stops(
+    service: FakeService,
+) -> None:
+    listener = listen("127.0.0.1", 0)
+    app = create_app(service, ServerSettings(), wyoming=listener)
+    port: int = listener.getsockname()[1]
+    async with (
+        app.router.lifespan_context(app),
+        AsyncTcpClient("127.0.0.1", port) as client,
+    ):
+        await eventually(lambda: service.ready)
+        await client.write_event(AudioStart(RATE, 2, 1).event())
+        await send_sound(client, speech()[: 2 * RATE])
+        await eventually(lambda: service.ears.counts.open == 1)
+        app.state.context.drain.announce()
+        await send_sound(client, speech()[2 * RATE :])
+        await client.write_event(AudioStop().event())
+        assert text(await answer(client))
+        refused = await next_event(client)
+        assert refused
+        assert Error.from_event(refused).code == "going_away"
+        assert await next_event(client) is None
