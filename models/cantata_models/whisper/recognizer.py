@@ -35,6 +35,7 @@ from cantata_models.whisper.checkpoint import convert, read_config
 from cantata_models.whisper.inputs import WhisperInputs
 from cantata_models.whisper.request_builder import MAX_WINDOW_S
 from cantata_models.whisper.vocabulary import Vocabulary
+from cantata_models.whisper.word_placing import place_words
 from cantata_models.whisper.word_times import AlignedToken, align_tokens, join_words
 
 _MAX_FRAMES = 3000
@@ -42,7 +43,9 @@ _SILENCE_FRAMES = 300
 _POSITIONS = 448
 """Of the decoder."""
 _TOKENS_PER_S = 9
-"""Fast speech has about six."""
+"""Fast English has about six."""
+_FOREIGN_TOKENS_PER_S = 30
+"""Letters of other scripts are up to three tokens each."""
 _SPARE_TOKENS = 24
 _MAX_COMPRESSION = 2.4
 _MIN_LOGPROB = -1.0
@@ -61,7 +64,18 @@ class Attempt:
 
 
 ATTEMPTS = (Attempt(1000, 0.0), Attempt(2000, 0.0), Attempt(_MAX_FRAMES, 0.0), Attempt(2000, 0.4))
-"""The first whose result is good counts, or comes a second time; or else the likeliest."""
+"""The first whose result is good counts, or comes a second time; or else the likeliest. Those that
+would hear a window exactly as an earlier one are left out: they would only repeat its mistakes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """What the encoder made of a window."""
+
+    frames: int
+    """F."""
+    output: Any
+    """CTranslate2's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,30 +143,34 @@ class WhisperRecognizer:
         seconds = len(sound) / SPEECH_RATE
         if not len(sound):
             return TranscriptUpdate(np.zeros(0, np.int32), Transcript(""))
-        code = inputs.language or self._find_language(sound)
-        attempts: Sequence[Attempt] = ATTEMPTS
-        if inputs.temperature is not None:
-            attempts = [Attempt(_MAX_FRAMES // 2, inputs.temperature)]
+        attempts = list_attempts(len(sound), inputs.temperature)
+        encoded = self._encode(sound, attempts[0].frames)
+        code = inputs.language or self._find_language(encoded)
         results: list[_Decoded] = []
         for attempt in attempts:
-            results.append(self._attempt(inputs, sound, code, attempt))
+            if attempt.frames != encoded.frames:
+                encoded = self._encode(sound, attempt.frames)
+            results.append(self._attempt(inputs, seconds, code, attempt, encoded))
             # What comes out twice was said, even if it repeats itself.
             if results[-1].is_good or results[-1].text in [one.text for one in results[:-1]]:
                 break
         best = results[-1] if len(results) < len(attempts) else _choose_likeliest(results)
         is_silent = best.no_speech_prob > _NO_SPEECH and best.avg_logprob < _MIN_LOGPROB
-        return self._to_update(inputs, code, best, seconds, is_silent=is_silent)
+        written = "en" if inputs.translate else code
+        return self._to_update(inputs, written, best, sound, is_silent=is_silent)
 
     def _to_update(
-        self, inputs: WhisperInputs, code: str, best: _Decoded, seconds: float, *, is_silent: bool
+        self, inputs: WhisperInputs, code: str, best: _Decoded, sound: Sound, *, is_silent: bool
     ) -> TranscriptUpdate:
         tokens = [] if is_silent else best.tokens
         text = "" if is_silent else best.text
         vocabulary, wanted = self._vocabulary, inputs.timestamps
+        seconds = len(sound) / SPEECH_RATE
+        words = join_words(tokens, vocabulary, code, seconds) if wanted else ()
         transcript = Transcript(
             text,
-            language="en" if inputs.translate else vocabulary.tag(code),
-            words=join_words(tokens, vocabulary, code, seconds) if wanted else (),
+            language=vocabulary.tag(code),
+            words=place_words(words, sound),
             logprobs=self._list_logprobs(tokens) if wanted else (),
             avg_logprob=best.avg_logprob,
             no_speech_prob=best.no_speech_prob,
@@ -163,38 +181,44 @@ class WhisperRecognizer:
         return TranscriptUpdate(numbers, transcript)
 
     def _attempt(
-        self, inputs: WhisperInputs, sound: Sound, code: str, attempt: Attempt
+        self,
+        inputs: WhisperInputs,
+        seconds: float,
+        code: str,
+        attempt: Attempt,
+        encoded: _Encoded,
     ) -> _Decoded:
-        seconds = len(sound) / SPEECH_RATE
-        encoded, frames = self._encode(sound, attempt.frames)
         vocabulary = self._vocabulary
         prompt = vocabulary.build_prompt(inputs.prompt, code, translate=inputs.translate)
-        longest = min(_POSITIONS, len(prompt) + int(seconds * _TOKENS_PER_S) + _SPARE_TOKENS)
+        is_english = code == "en" or inputs.translate
+        pace = _TOKENS_PER_S if is_english else _FOREIGN_TOKENS_PER_S
+        most = int(seconds * pace) + _SPARE_TOKENS
         is_greedy = attempt.temperature == 0
         [result] = self._model.generate(
-            encoded,
+            encoded.output,
             [prompt],
             beam_size=inputs.beam_size if is_greedy else 1,
             sampling_topk=1 if is_greedy else 0,
             sampling_temperature=1.0 if is_greedy else attempt.temperature,
-            max_length=longest,
+            # CTranslate2 gives the text half of it at most, and what the prompt leaves.
+            max_length=min(_POSITIONS, max(2 * most, len(prompt) + most)),
             return_scores=True,
             return_no_speech_prob=True,
         )
         numbers = [token for token in result.sequences_ids[0] if token < vocabulary.end]
-        tokens = self._align(encoded, frames, code, inputs, numbers)
+        tokens = self._align(encoded, code, inputs, numbers)
         kept = self._drop_late(tokens, seconds)
         text = vocabulary.decode([token.number for token in kept]).strip()
         return _Decoded(kept, text, result.scores[0], result.no_speech_prob, attempt.temperature)
 
     def _align(
-        self, encoded: Any, frames: int, code: str, inputs: WhisperInputs, numbers: list[int]
+        self, encoded: _Encoded, code: str, inputs: WhisperInputs, numbers: list[int]
     ) -> list[AlignedToken]:
         if not numbers:
             return []
         # CTranslate2 adds the mark of plain text itself.
         start = self._vocabulary.build_start(code, translate=inputs.translate)[:-1]
-        [found] = self._model.align(encoded, start, [numbers], frames)
+        [found] = self._model.align(encoded.output, start, [numbers], encoded.frames)
         return align_tokens(numbers, found.alignments, found.text_token_probs)
 
     def _drop_late(self, tokens: list[AlignedToken], seconds: float) -> list[AlignedToken]:
@@ -206,35 +230,46 @@ class WhisperRecognizer:
                     return tokens[:number]
         return tokens
 
-    def _encode(self, sound: Sound, least: int) -> tuple[Any, int]:
-        """The encoder's output, and F."""
+    def _encode(self, sound: Sound, frames: int) -> _Encoded:
         from ctranslate2 import StorageView
 
-        own = math.ceil(len(sound) / HOP)
-        frames = min(_MAX_FRAMES, max(least, own + _SILENCE_FRAMES))
-        frames += frames % 2
         padded = np.zeros(frames * HOP, np.float32)
         padded[: len(sound)] = sound[: len(padded)]
         mels: NDArray[np.float32] = np.ascontiguousarray(log_mel(padded, self._mel_bins)[None])
-        return self._model.encode(StorageView.from_array(mels), to_cpu=False), frames
+        return _Encoded(frames, self._model.encode(StorageView.from_array(mels), to_cpu=False))
 
-    def _find_language(self, sound: Sound) -> str:
+    def _find_language(self, encoded: _Encoded) -> str:
         if not self._vocabulary.is_multilingual:
             return "en"
-        encoded, _ = self._encode(sound, ATTEMPTS[0].frames)
-        [languages] = self._model.detect_language(encoded)
+        [languages] = self._model.detect_language(encoded.output)
         mark: str = languages[0][0]
         return mark.strip("<|>")
 
     def _list_logprobs(self, tokens: Sequence[AlignedToken]) -> tuple[TokenLogprob, ...]:
         return tuple(
             TokenLogprob(
-                text := self._vocabulary.decode([token.number]),
-                tuple(text.encode()),
+                self._vocabulary.decode([token.number]),
+                tuple(self._vocabulary.to_bytes(token.number)),
                 math.log(max(token.probability, 1e-10)),
             )
             for token in tokens
         )
+
+
+def list_attempts(samples: int, temperature: float | None) -> list[Attempt]:
+    """The attempts at a window, each with the frames that the encoder gets.
+
+    Args:
+        samples: N.
+        temperature: of the only attempt; None: those of `ATTEMPTS` that differ.
+    """
+    attempts: Sequence[Attempt] = ATTEMPTS
+    if temperature is not None:
+        attempts = [Attempt(_MAX_FRAMES // 2, temperature)]
+    own = math.ceil(samples / HOP) + _SILENCE_FRAMES
+    own += own % 2
+    exact = [Attempt(min(_MAX_FRAMES, max(one.frames, own)), one.temperature) for one in attempts]
+    return list(dict.fromkeys(exact))
 
 
 def looks_like_loop(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -20,6 +20,8 @@ _TEXT_ALONE = 51_864
 """Tokens of the vocabulary of models that know English alone; others have at least one more."""
 _TAGS = {"jw": "jv"}
 """Whisper's codes of languages that differ from BCP 47's."""
+_OTHER_TAGS = {"nb": "no", "fil": "tl", "cmn": "zh"}
+"""More tags of languages that Whisper knows by another one."""
 
 
 class Vocabulary:
@@ -63,7 +65,9 @@ class Vocabulary:
         """Whisper's code of a BCP 47 tag, such as `pt` for `pt-BR`; None if it has none."""
         primary = language.lower().replace("_", "-").partition("-")[0]
         known = dict(zip(self.languages, self.codes, strict=True))
-        return primary if primary in self.codes else known.get(primary)
+        if primary in self.codes:
+            return primary
+        return known.get(primary) or known.get(_OTHER_TAGS.get(primary, ""))
 
     def tag(self, code: str) -> str:
         """The BCP 47 tag of a code."""
@@ -100,10 +104,25 @@ class Vocabulary:
         text: str = self._tokenizer.decode([token for token in tokens if token < self.end])
         return text
 
+    def to_bytes(self, token: int) -> bytes:
+        """A token of text as UTF-8, of which it may be a part of a character."""
+        characters = self._tokenizer.id_to_token(token) or ""
+        return bytes(_list_bytes()[character] for character in characters)
+
     def _id(self, token: str) -> int:
         number: int | None = self._tokenizer.token_to_id(token)
         assert number is not None
         return number
+
+
+@cache
+def _list_bytes() -> dict[str, int]:
+    """The byte that each character of a vocabulary stands for (github.com/openai/gpt-2): itself if
+    it can be seen, or else one of the characters from U+0100 on, in order."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in visible]
+    shifted = {chr(0x100 + place): byte for place, byte in enumerate(others)}
+    return {**{chr(byte): byte for byte in visible}, **shifted}
 
 
 def knows_more_than_english(vocabulary_size: int) -> bool:

@@ -5,8 +5,9 @@ Letters: T tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from unicodedata import category
 
 from cantata.contract.data.transcripts import TranscribedWord
 from cantata_models.whisper.vocabulary import Vocabulary
@@ -54,7 +55,8 @@ def align_tokens(
 def join_words(
     tokens: Sequence[AlignedToken], vocabulary: Vocabulary, code: str, seconds: float
 ) -> tuple[TranscribedWord, ...]:
-    """Join tokens to words; punctuation belongs to the word before it.
+    """Join tokens to words. Punctuation belongs to the word before it, or if it opens what follows,
+    as in `"Yes"` or `$5`, to the word after it.
 
     Args:
         tokens: of a window's text.
@@ -62,42 +64,80 @@ def join_words(
         code: of the language.
         seconds: length of the window; the last word ends there at the latest.
     """
-    groups: list[list[AlignedToken]] = []
-    texts: list[str] = []
+    pieces: list[_Piece] = []
+    for piece in _list_pieces(tokens, vocabulary):
+        if pieces and not _begins_word(piece.text, pieces[-1].text, code):
+            pieces[-1] += piece
+        else:
+            pieces.append(piece)
+    words = _join_punctuation([piece for piece in pieces if piece.text.strip()])
+    ends = [word.tokens[0].start_s for word in words[1:]] + [seconds]
+    return tuple(_to_word(word, min(end, seconds)) for word, end in zip(words, ends, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Tokens that are whole characters."""
+
+    text: str
+    tokens: tuple[AlignedToken, ...]
+
+    def __add__(self, other: _Piece) -> _Piece:
+        return _Piece(self.text + other.text, self.tokens + other.tokens)
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether it has a letter or a digit."""
+        return any(character.isalnum() for character in self.text)
+
+
+def _list_pieces(tokens: Sequence[AlignedToken], vocabulary: Vocabulary) -> Iterator[_Piece]:
     pending: list[AlignedToken] = []
     for token in tokens:
         pending.append(token)
         text = vocabulary.decode([one.number for one in pending])
-        if _REPLACEMENT in text:
-            continue  # a part of a character
-        if groups and not _begins_word(text, code):
-            groups[-1] += pending
-            texts[-1] += text
-        else:
-            groups.append(pending)
-            texts.append(text)
-        pending = []
-    if pending and groups:
-        groups[-1] += pending
-    if not groups:
-        return ()
-    ends = [group[0].start_s for group in groups[1:]] + [seconds]
-    return tuple(
-        _to_word(text, group, min(end, seconds))
-        for text, group, end in zip(texts, groups, ends, strict=True)
-        if text.strip()
-    )
+        if _REPLACEMENT not in text:
+            yield _Piece(text, tuple(pending))
+            pending = []
+    if pending:  # the text ends within a character
+        yield _Piece("", tuple(pending))
 
 
-def _begins_word(text: str, code: str) -> bool:
-    bare = text.strip()
-    if not any(character.isalnum() for character in bare):
+def _begins_word(text: str, before: str, code: str) -> bool:
+    """Whether a piece is not part of the word that ends before it."""
+    if text[:1].isspace():
+        return True
+    if code not in _SPACELESS or not text:
         return False
-    return code in _SPACELESS or text[:1].isspace()
+    if _opens(before[-1:]) or (_is_latin(before[-1:]) and _is_latin(text[:1])):
+        return False
+    return text[0].isalnum() or _opens(text[0])
 
 
-def _to_word(text: str, tokens: Sequence[AlignedToken], end_s: float) -> TranscribedWord:
-    probability = sum(token.probability for token in tokens) / len(tokens)
-    start_s = min(tokens[0].start_s, end_s)
-    numbers = tuple(token.number for token in tokens)
-    return TranscribedWord(text.strip(), round(start_s, 2), round(end_s, 2), probability, numbers)
+def _opens(character: str) -> bool:
+    """Whether it is an opening bracket or quotation mark."""
+    return bool(character) and category(character) in ("Ps", "Pi")
+
+
+def _is_latin(character: str) -> bool:
+    """Whether it is part of words that spaceless languages, too, write in several letters."""
+    return character.isascii() and character.isalnum()
+
+
+def _join_punctuation(pieces: Sequence[_Piece]) -> list[_Piece]:
+    """Join what is not spoken to the word before it, or the first one to the word after it."""
+    words: list[_Piece] = []
+    for piece in pieces:
+        if words and not (piece.is_spoken and words[-1].is_spoken):
+            words[-1] += piece
+        else:
+            words.append(piece)
+    return words
+
+
+def _to_word(word: _Piece, end_s: float) -> TranscribedWord:
+    probability = sum(token.probability for token in word.tokens) / len(word.tokens)
+    start_s = min(word.tokens[0].start_s, end_s)
+    numbers = tuple(token.number for token in word.tokens)
+    text = word.text.strip()
+    return TranscribedWord(text, round(start_s, 2), round(end_s, 2), probability, numbers)

@@ -1,0 +1,183 @@
+"""Where words begin in the sound.
+
+The alignment says when the decoder goes on to the next token. That is late, and the later, the
+shorter the word before: the decoder stays with each word for about a fifth of a second, and `the`
+takes a tenth. So times are corrected by the lengths of words and by the pauses in the sound.
+Measured with three voices on 343 words, in comparison with the voices' own times: within 80 ms are
+52% of the jumps, and 88% of what this module makes of them.
+
+Letters: N samples at `SPEECH_RATE`, L levels in steps of 10 ms, K words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from unicodedata import east_asian_width
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.transcripts import SPEECH_RATE, TranscribedWord
+from cantata.contract.model.recognizer import Sound
+
+_STEP = 160
+_STEP_S = _STEP / SPEECH_RATE
+_LATE_S = 0.17
+"""How late a jump comes after a word without letters, and by how much less for each letter."""
+_LESS_LATE_S = 0.02
+_MOST_LETTERS = 8
+_WIDE = 4
+"""Letters that take as long as a character of Chinese, Japanese or Korean."""
+_JUMP_SPREAD_S = 0.06
+"""Standard deviation of a corrected jump."""
+_LENGTH_SPREAD = 0.4
+"""The same of a word's length around what its letters say, relative to it."""
+_LEAST_LENGTH_S = 0.1
+_PAUSE_S = 0.1
+"""The shortest; the closure of a stop consonant is mostly shorter."""
+_REACH_S = 0.25
+"""A pause is before the word whose corrected jump is no further from it."""
+_ONSET_S = 0.03
+"""A word begins so long before it is loud."""
+_BELOW_LOUD_DB, _ABOVE_NOISE_DB, _LEAST_BELOW_DB = 35.0, 6.0, 15.0
+"""A pause is so much quieter than the loudest parts; in noise, at most so much louder than it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A part of a window without speech."""
+
+    start_s: float
+    end_s: float
+
+
+def place_words(words: Sequence[TranscribedWord], sound: Sound) -> tuple[TranscribedWord, ...]:
+    """Words at their corrected times.
+
+    Args:
+        words: [K]; each starts where the alignment jumps to it.
+        sound: [N], the window.
+    """
+    if not words:
+        return ()
+    seconds = len(sound) / SPEECH_RATE
+    pauses = find_pauses(sound)
+    onset = _find_onset(pauses, seconds)
+    offset = next((pause.start_s for pause in pauses if pause.end_s >= seconds), seconds)
+    jumps = _correct_jumps(words, onset)
+    before = _find_words_after(pauses, jumps, seconds)
+    starts = np.full(len(words), onset)
+    ends = np.append(starts[1:], offset)
+    for first, last in _list_stretches(len(words), before):
+        begin_s = before[first].end_s - _ONSET_S if first in before else onset
+        end_s = before[last].start_s if last in before else offset
+        end_s = max(begin_s, end_s)
+        starts[first:last] = _space_words(words[first:last], jumps[first:last], begin_s, end_s)
+        ends[first:last] = [*starts[first + 1 : last], end_s]
+    starts = np.maximum.accumulate(np.clip(starts, 0.0, seconds))
+    ends = np.clip(ends, starts, seconds)
+    return tuple(
+        replace(word, start_s=round(float(start_s), 2), end_s=round(float(end_s), 2))
+        for word, start_s, end_s in zip(words, starts, ends, strict=True)
+    )
+
+
+def find_pauses(sound: Sound) -> list[Pause]:
+    """The parts without speech: those at the edges, and those that are long enough.
+
+    Args:
+        sound: [N].
+    """
+    levels = _measure_levels(sound)
+    if not len(levels):
+        return []
+    loud = float(np.percentile(levels, 95))
+    noise = min(float(np.percentile(levels, 5)) + _ABOVE_NOISE_DB, loud - _LEAST_BELOW_DB)
+    quiet = levels < max(loud - _BELOW_LOUD_DB, noise)
+    edges = np.diff(np.concatenate([[False], quiet, [False]]).astype(int))
+    seconds = len(sound) / SPEECH_RATE
+    pauses = []
+    for start, end in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
+        is_last = end == len(levels)
+        if start == 0 or is_last or (end - start) * _STEP_S >= _PAUSE_S:
+            pauses.append(Pause(float(start * _STEP_S), seconds if is_last else end * _STEP_S))
+    return pauses
+
+
+def _measure_levels(sound: Sound) -> NDArray[np.float64]:
+    """[L] in decibels, each the mean of itself and its neighbours."""
+    count = len(sound) // _STEP
+    if not count:
+        return np.zeros(0)
+    power = np.square(sound[: count * _STEP].astype(np.float64)).reshape(count, _STEP).mean(axis=1)
+    levels = np.pad(10 * np.log10(power + 1e-10), 1, mode="edge")
+    return np.convolve(levels, np.full(3, 1 / 3), mode="valid")
+
+
+def _find_onset(pauses: Sequence[Pause], seconds: float) -> float:
+    """Where the first word begins."""
+    if pauses and pauses[0].start_s == 0 and pauses[0].end_s < seconds:
+        return max(0.0, pauses[0].end_s - _ONSET_S)
+    return 0.0
+
+
+def _correct_jumps(words: Sequence[TranscribedWord], onset: float) -> NDArray[np.float64]:
+    """[K] seconds, in order. The alignment has the first token begin with the window."""
+    jumps = [onset]
+    for earlier, word in pairwise(words):
+        letters = min(_count_letters(earlier), _MOST_LETTERS)
+        jumps.append(word.start_s - _LATE_S + _LESS_LATE_S * letters)
+    return np.maximum.accumulate(np.array(jumps))
+
+
+def _find_words_after(
+    pauses: Sequence[Pause], jumps: NDArray[np.float64], seconds: float
+) -> dict[int, Pause]:
+    """The longest pause before each word that has one, but for the first word, by its number."""
+    before: dict[int, Pause] = {}
+    for pause in pauses:
+        if pause.start_s == 0 or pause.end_s >= seconds or len(jumps) < 2:
+            continue
+        away = np.maximum(pause.start_s - jumps[1:], jumps[1:] - pause.end_s)
+        number = 1 + int(away.argmin())
+        if away[number - 1] > _REACH_S:
+            continue
+        known = before.get(number)
+        if known is None or known.end_s - known.start_s < pause.end_s - pause.start_s:
+            before[number] = pause
+    return before
+
+
+def _list_stretches(count: int, before: dict[int, Pause]) -> Iterator[tuple[int, int]]:
+    """Numbers of the words between pauses: each stretch's first, and the next one's first."""
+    bounds = [0, *sorted(before), count]
+    yield from pairwise(bounds)
+
+
+def _space_words(
+    words: Sequence[TranscribedWord], jumps: NDArray[np.float64], begin_s: float, end_s: float
+) -> NDArray[np.float64]:
+    """[K] starts of words without a pause, the likeliest under both spreads: those of the jumps,
+    and those of the words' lengths. The first word begins at `begin_s`, the last ends at `end_s`.
+    """
+    letters = np.array([max(_count_letters(word), 1) for word in words])
+    lengths = letters * (end_s - begin_s) / letters.sum()
+    weights = (_LENGTH_SPREAD * np.maximum(lengths, _LEAST_LENGTH_S)) ** -2
+    inner = len(words) - 1
+    if not inner:
+        return np.array([begin_s])
+    trust = _JUMP_SPREAD_S**-2
+    matrix = np.diag(trust + weights[:-1] + weights[1:])
+    matrix -= np.diag(weights[1:-1], 1) + np.diag(weights[1:-1], -1)
+    target = trust * jumps[1:] + weights[:-1] * lengths[:-1] - weights[1:] * lengths[1:]
+    target[0] += weights[0] * begin_s
+    target[-1] += weights[-1] * end_s
+    return np.append(begin_s, np.linalg.solve(matrix, target))
+
+
+def _count_letters(word: TranscribedWord) -> int:
+    """Of a word, each as long as those of English."""
+    characters = [character for character in word.text if character.isalnum()]
+    return sum(_WIDE if east_asian_width(one) in "WF" else 1 for one in characters)
