@@ -10,7 +10,13 @@ from typing import cast
 
 import numpy as np
 
-from cantata.contract.data.errors import ChunkTimeout, InvalidRequest, Overloaded, StageDied
+from cantata.contract.data.errors import (
+    CantataError,
+    ChunkTimeout,
+    InvalidRequest,
+    Overloaded,
+    StageDied,
+)
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.data.transcripts import (
     SPEECH_RATE,
@@ -63,6 +69,8 @@ class PipelineTranscriptionModel:
         self._text_executor = TextExecutor()
         self._start = ModelStart(name)
         self._files = asyncio.Semaphore(1)
+        self._freed = asyncio.Event()
+        """Set whenever a window leaves its slot."""
         self._running = {LIVE: 0, BATCH: 0}
         self._waiting = 0
         self._admitted = {LIVE: 0, BATCH: 0}
@@ -127,7 +135,7 @@ class PipelineTranscriptionModel:
         Raises:
             Overloaded: every slot is taken.
         """
-        if self._start.done and self._running[LIVE] >= self.orchestrator.slots:
+        if self._start.done and not self._has_room:
             self._refused[QUEUE_FULL] += 1
             raise Overloaded(f"all {self.orchestrator.slots} slots are taken", RETRY_S)
 
@@ -148,6 +156,10 @@ class PipelineTranscriptionModel:
             with self.orchestrator.track_request():
                 yield window
 
+    @property
+    def _has_room(self) -> bool:
+        return sum(self._running.values()) < self.orchestrator.slots
+
     @asynccontextmanager
     async def _place(self, *, batch: bool) -> AsyncIterator[None]:
         """Windows of files wait for theirs, those of speakers do not."""
@@ -155,19 +167,31 @@ class PipelineTranscriptionModel:
         if not batch:
             self.check_room()
         else:
-            self._waiting += 1
-            try:
-                await self._files.acquire()
-            finally:
-                self._waiting -= 1
+            await self._wait_for_place()
         self._running[kind] += 1
         self._admitted[kind] += 1
         try:
             yield
         finally:
             self._running[kind] -= 1
+            self._freed.set()
             if batch:
                 self._files.release()
+
+    async def _wait_for_place(self) -> None:
+        """Take one of the places of files once there is also a slot: speakers may have them all."""
+        self._waiting += 1
+        try:
+            await self._files.acquire()
+            try:
+                while not self._has_room:
+                    self._freed.clear()
+                    await self._freed.wait()
+            except asyncio.CancelledError:
+                self._files.release()
+                raise
+        finally:
+            self._waiting -= 1
 
     @asynccontextmanager
     async def _window(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
@@ -231,6 +255,8 @@ class _OpenWindow:
         self._updates = opened.outputs[edge.source]
         self._is_reading = asyncio.Lock()
         self._last: Transcript | None = None
+        self._error: CantataError | None = None
+        """Why no more transcripts come."""
         self._is_over = False
 
     async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
@@ -265,7 +291,13 @@ class _OpenWindow:
         async with self._is_reading:
             if self._is_over:
                 return None
-            chunk = await self._updates.next()
+            if self._error is not None:
+                raise self._error
+            try:
+                chunk = await self._updates.next()
+            except CantataError as error:
+                self._error = error  # the other task waits for it, too
+                raise
             self._last = cast(TranscriptUpdate, chunk.payload).transcript
             self._is_over = chunk.final
             return self._last

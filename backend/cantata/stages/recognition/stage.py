@@ -149,7 +149,8 @@ class RecognitionStage:
         window.pieces.append(sound.samples)
         window.complete = final
         if final or sound.recognize:
-            window.asked = next(self._order)
+            if window.asked is None:  # who asks again keeps his turn
+                window.asked = next(self._order)
             # What is known of all its sound is sent again only if it is the last time.
             window.is_sent = window.is_sent and not (final and window.covered == window.length)
 
@@ -224,6 +225,8 @@ class RecognitionStage:
                 self._failed.append((request_id, outcome))
                 continue
             window.update, window.covered, window.is_sent = outcome, length, False
+            if length == window.length:  # whatever was asked meanwhile has its answer
+                window.asked = None
 
     def _new_chunks(self) -> Iterator[Chunk[Payload]]:
         for request_id, window in list(self._windows.items()):
