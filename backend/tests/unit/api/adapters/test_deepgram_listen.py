@@ -88,10 +88,11 @@ async def test_speech_is_written_down_utterance_by_utterance(server: Server) -> 
 
 async def test_interim_results_come_before_the_final_one(server: Server) -> None:
     async with json_socket(samples(server, interim_results="true")) as c:
-        await send_sound(c, speech(), silence(1))
-        messages = await c.until(type="Results", is_final=True)
-    *interim, final = [one for one in messages if one["type"] == "Results"]
-    assert interim
+        await send_sound(c, speech())
+        messages = await c.until(is_final=False)
+        await send_sound(c, silence(1))
+        messages += await c.until(is_final=True)
+    *interim, final = messages
     assert not any(one["speech_final"] for one in interim)
     lengths = [one["duration"] for one in (*interim, final)]
     assert lengths == sorted(lengths)
