@@ -71,6 +71,8 @@ def join_words(
         else:
             pieces.append(piece)
     words = _join_punctuation([piece for piece in pieces if piece.text.strip()])
+    if not words:
+        return ()
     ends = [word.tokens[0].start_s for word in words[1:]] + [seconds]
     return tuple(_to_word(word, min(end, seconds)) for word, end in zip(words, ends, strict=True))
 
