@@ -96,3 +96,13 @@ class InFlightLimiter:
         finally:
             self._live[name] -= live
             self._served[name] -= 1
+
+    @contextmanager
+    def hold_place(self, name: str) -> Iterator[None]:
+        """Count a place that an order takes which was not live while it waited, for the time of the
+        block."""
+        self._live[name] += 1
+        try:
+            yield
+        finally:
+            self._live[name] -= 1

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.transcription_service import TranscriptionService
@@ -198,7 +199,8 @@ class EdgeSession:
         live = not order.request.batch
         self._ordered[order.model] += live
         model = self._service.transcription_model(order.model)
-        # Its own admission knows whether a slot is free; files wait there.
+        # Its own admission knows whether a slot is free; files wait there, and then take one.
+        place = nullcontext() if live else self._limiter.hold_place(model.name)
         with self._limiter.order(model.name, gated=False, live=live):
             self._on_change()
-            await transcribe(stream, order, model)
+            await transcribe(stream, order, model, place)

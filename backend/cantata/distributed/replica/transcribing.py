@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager
 
 from cantata.contract.data.errors import first_error
 from cantata.contract.data.transcripts import Transcript
@@ -19,17 +20,26 @@ from cantata.distributed.transcription_messages import (
 )
 
 
-async def transcribe(stream: Stream, order: TranscribeOrder, model: TranscriptionModel) -> None:
+async def transcribe(
+    stream: Stream,
+    order: TranscribeOrder,
+    model: TranscriptionModel,
+    place: AbstractContextManager[None],
+) -> None:
     """Recognise it; returns when no stage holds any part of it.
+
+    Args:
+        place: entered while the window is open.
 
     Raises:
         CantataError: as of `TranscriptionModel.recognize` and its recognitions.
         ProtocolError: what came was no sound.
     """
     async with model.recognize(order.request) as window:
-        await send(stream, FrameKind.WINDOW, WindowOpened(window.request_id))
-        transcript = await _recognize(stream, window)
-        await send(stream, FrameKind.TRANSCRIPT, WindowTranscript(transcript, final=True))
+        with place:
+            await send(stream, FrameKind.WINDOW, WindowOpened(window.request_id))
+            transcript = await _recognize(stream, window)
+            await send(stream, FrameKind.TRANSCRIPT, WindowTranscript(transcript, final=True))
 
 
 async def _recognize(stream: Stream, window: Recognition) -> Transcript:

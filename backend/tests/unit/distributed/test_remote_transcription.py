@@ -311,6 +311,22 @@ async def test_speakers_find_no_room_where_every_place_is_taken(
         assert (await transcribed(cluster, sound(0.5), FILE)).seconds == 0.5
 
 
+async def test_windows_of_files_take_places_once_they_are_open(cluster: FakeCluster) -> None:
+    """So speakers go where fewer are."""
+    first, second = cluster.replicas
+    ears(second).behaviour.full = True
+    async with recognize(cluster, FILE) as window, AsyncExitStack() as stack:
+        ears(second).behaviour.full = False
+        await eventually(lambda: first.host.status.models["ears"].free == 7)
+        await eventually(
+            lambda: [peer.free("ears") for peer in cluster.edge._replicas.peers].count(7) == 1
+        )
+        await stack.enter_async_context(recognize(cluster))
+        assert (ears(first).counts.open, ears(second).counts.open) == (1, 1)
+        await window.finish()
+    await eventually(lambda: first.host.status.models["ears"].free == 8)
+
+
 async def test_a_replica_that_drains_finishes_its_windows(cluster: FakeCluster) -> None:
     async with recognize(cluster) as window:
         await window.feed(sound(1.0))
