@@ -33,6 +33,9 @@ _SMALL_NUMBERS = (
     *("eighteen", "nineteen", "twenty"),
 )
 
+_SPELLINGS = {"dr": "doctor", "mr": "mister", "mrs": "missus", "vs": "versus", "okay": "ok"}
+"""A recogniser writes either."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Word:
@@ -158,4 +161,4 @@ def _strip(word: str) -> str:
     plain = word.lower().replace("'", "").replace("\u2019", "")
     if plain.isascii() and plain.isdigit() and int(plain) < len(_SMALL_NUMBERS):
         return _SMALL_NUMBERS[int(plain)]
-    return plain
+    return _SPELLINGS.get(plain, plain)

@@ -39,6 +39,7 @@ def test_words_are_found_whatever_their_case_and_marks() -> None:
         ("after noon", ("afternoon",)),
         ("20 minutes", ("twenty", "minutes")),
         ("twenty minutes", ("20", "minutes")),
+        ("Doctor Watson", ("Dr.", "Watson")),
     ],
 )
 def test_spellings_do_not_matter(text: str, words: tuple[str, ...]) -> None:
