@@ -67,13 +67,15 @@ def convert(folder: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
     try:
-        TransformersConverter(str(folder)).convert(str(fresh), force=True)
-        os.replace(fresh, target)
-    except OSError:
-        if not is_converted(target):  # another process was faster
-            raise
-    except Exception as error:
-        raise ConfigError(f"{folder}: cannot be converted ({error})") from error
+        try:
+            TransformersConverter(str(folder)).convert(str(fresh), force=True)
+        except Exception as error:  # transformers' errors have no common type
+            raise ConfigError(f"{folder}: cannot be converted ({error})") from error
+        try:
+            os.replace(fresh, target)
+        except OSError:
+            if not is_converted(target):  # another process was faster
+                raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return target

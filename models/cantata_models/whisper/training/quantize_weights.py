@@ -98,7 +98,8 @@ def quantize(model: ModelFile) -> ModelFile:
             variables[name] = value
             continue
         rows = value.astype(np.float32)
-        scale = np.float32(127) / np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float32).tiny)
+        largest = np.abs(rows).max(axis=1)
+        scale = np.float32(127) / np.where(largest == 0, np.float32(127), largest)
         variables[name] = np.rint(rows * scale[:, None]).astype(np.int8)
         variables[f"{name}_scale"] = scale
     scales = {

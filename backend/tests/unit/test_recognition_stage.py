@@ -1,0 +1,315 @@
+"""The recognition stage: whose window is next, partial transcripts, aborts, faults of one."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cantata.config import RecognitionDeployment
+from cantata.contract.data.errors import (
+    CantataError,
+    InvalidAudio,
+    InvalidRequest,
+    Overloaded,
+    ProtocolViolation,
+    RequestFailed,
+)
+from cantata.contract.data.transcripts import (
+    SPEECH_RATE,
+    SoundPiece,
+    Transcript,
+    TranscriptUpdate,
+)
+from cantata.contract.model.pipeline import TRANSCRIPT
+from cantata.contract.model.recognizer import SpeechWindow
+from cantata.stages.recognition.stage import RecognitionStage
+
+DEADLINE_S = 30.0
+Result = tuple[str, str, bool]
+"""Request, its transcript or the name of its error, and whether it has ended."""
+
+
+class Listing:
+    """Says which second of which window each sample is from; notes every batch."""
+
+    max_window_s = 5.0
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.gate: threading.Event | None = None
+
+    def recognize(self, windows: Sequence[SpeechWindow]) -> Sequence[Any]:
+        self.batches.append([f"{window.inputs} {len(window.samples)}" for window in windows])
+        if self.gate is not None:
+            assert self.gate.wait(DEADLINE_S)
+        return [self._one(window) for window in windows]
+
+    def _one(self, window: SpeechWindow) -> Any:
+        match window.inputs:
+            case "crash":
+                raise ValueError("overflow")
+            case "refused":
+                return InvalidAudio("too loud")
+            case "odd":
+                return "some text"
+        text = f"{window.inputs} {' '.join(str(round(float(one))) for one in window.samples)}"
+        return TranscriptUpdate(np.zeros(0, np.int32), Transcript(text.strip()))
+
+
+def named(name: str) -> Any:
+    """The input of `Listing`."""
+    return name
+
+
+def build_stage(model: Listing, *, slots: int = 8, max_batch: int = 1) -> RecognitionStage:
+    return RecognitionStage(model, RecognitionDeployment(slots=slots, max_batch=max_batch))
+
+
+def feed(
+    stage: RecognitionStage, name: str, *samples: float, asks: bool = False, final: bool = False
+) -> None:
+    stage.extend(name, SoundPiece(np.array(samples, np.float32), asks), final=final)
+
+
+def add(stage: RecognitionStage, name: str, *samples: float, **options: bool) -> None:
+    """A window with its first sound."""
+    stage.add(name, named(name), batch=options.pop("batch", False))
+    feed(stage, name, *samples, **options)
+
+
+def step(stage: RecognitionStage) -> list[Result]:
+    made = stage.step()
+    found: list[Result] = []
+    for chunk in made.chunks:
+        assert chunk.port == TRANSCRIPT
+        assert isinstance(chunk.payload, TranscriptUpdate)
+        found.append((chunk.request_id, chunk.payload.transcript.text, chunk.final))
+    return found + [(name, type(error).__name__, True) for name, error in made.failures]
+
+
+def run(stage: RecognitionStage) -> list[Result]:
+    """Steps until there is no more work."""
+    found = []
+    while stage.has_work():
+        found += step(stage)
+    return found
+
+
+@contextmanager
+def threaded(stage: RecognitionStage) -> Iterator[int]:
+    """The descriptor that says when a result is there."""
+    descriptor = stage.start_thread(nullcontext)
+    try:
+        yield descriptor
+    finally:
+        stage.close()
+
+
+def wait_for_result(stage: RecognitionStage, descriptor: int) -> None:
+    while not stage.has_work():
+        assert select.select([descriptor], [], [], DEADLINE_S)[0]
+        os.eventfd_read(descriptor)
+
+
+def test_a_window_is_recognised_once_it_is_complete() -> None:
+    model = Listing()
+    stage = build_stage(model)
+    add(stage, "a", 1, 2)
+    feed(stage, "a", 3)
+    assert not stage.has_work()
+    assert stage.counts() == {"requests": 1, "seconds": 0}
+    feed(stage, "a", final=True)
+    assert run(stage) == [("a", "a 1 2 3", True)]
+    assert stage.counts() == {"requests": 0, "seconds": 0}
+
+
+def test_speakers_go_before_files_whole_windows_before_partial_ones_then_the_first() -> None:
+    stage = build_stage(Listing())
+    add(stage, "file", 1, batch=True, final=True)
+    add(stage, "partial 2", 1, asks=True)
+    add(stage, "partial 1", 1, asks=True)
+    add(stage, "whole 2", 1, final=True)
+    add(stage, "whole 1", 1, final=True)
+    order = [name for name, _, _ in run(stage)]
+    assert order == ["whole 2", "whole 1", "partial 2", "partial 1", "file"]
+
+
+def test_who_asks_again_keeps_his_turn() -> None:
+    model = Listing()
+    stage = build_stage(model)
+    add(stage, "often", 1, asks=True)
+    add(stage, "once", 1, asks=True)
+    feed(stage, "often", 2, asks=True)
+    assert run(stage) == [("often", "often 1 2", False), ("once", "once 1", False)]
+
+
+def test_a_partial_covers_all_that_has_come_and_is_replaced_by_the_next() -> None:
+    model = Listing()
+    stage = build_stage(model)
+    add(stage, "a", 1, asks=True)
+    feed(stage, "a", 2, asks=True)
+    assert run(stage) == [("a", "a 1 2", False)]
+    feed(stage, "a", 3)
+    assert run(stage) == [], "nobody has asked"
+    feed(stage, "a", asks=True)
+    assert run(stage) == [("a", "a 1 2 3", False)]
+    feed(stage, "a", 4, final=True)
+    assert run(stage) == [("a", "a 1 2 3 4", True)]
+    assert model.batches == [["a 2"], ["a 3"], ["a 4"]]
+
+
+def test_chunks_of_a_window_are_numbered() -> None:
+    stage = build_stage(Listing())
+    add(stage, "a", 1, asks=True)
+    (first,) = stage.step().chunks
+    feed(stage, "a", 2, final=True)
+    (last,) = stage.step().chunks
+    assert [(chunk.index, chunk.final) for chunk in (first, last)] == [(0, False), (1, True)]
+
+
+def test_a_complete_window_that_is_recognised_already_ends_without_another_call() -> None:
+    model = Listing()
+    stage = build_stage(model)
+    add(stage, "a", 1, asks=True)
+    assert run(stage) == [("a", "a 1", False)]
+    feed(stage, "a", final=True)
+    assert run(stage) == [("a", "a 1", True)]
+    assert model.batches == [["a 1"]]
+
+
+def test_a_window_without_sound_has_a_transcript() -> None:
+    stage = build_stage(Listing())
+    add(stage, "a", final=True)
+    assert run(stage) == [("a", "a", True)]
+
+
+def test_a_window_that_is_too_long_is_refused_and_freed() -> None:
+    stage = build_stage(Listing())
+    stage.add("a", named("a"), batch=False)
+    whole = np.zeros(5 * SPEECH_RATE, np.float32)
+    stage.extend("a", SoundPiece(whole), final=False)
+    with pytest.raises(InvalidRequest, match=r"5\.0 s of sound; valid: up to 5 s"):
+        feed(stage, "a", 1, final=True)
+    assert stage.counts()["requests"] == 0
+    feed(stage, "a", 1, final=True)  # what was on its way
+    assert run(stage) == []
+
+
+def test_slots_are_held_until_the_end() -> None:
+    stage = build_stage(Listing(), slots=1)
+    assert stage.capacity.slots == 1
+    add(stage, "a", 1)
+    with pytest.raises(Overloaded):
+        stage.add("b", named("b"), batch=False)
+    stage.abort("a")
+    stage.abort("a")
+    add(stage, "b", 1)
+    with pytest.raises(ProtocolViolation):
+        stage.add("b", named("b"), batch=False)
+    feed(stage, "b", final=True)
+    run(stage)
+    with pytest.raises(ProtocolViolation):
+        stage.add("c", None, batch=False)
+    add(stage, "c", 1)
+
+
+def test_windows_are_recognised_together_up_to_the_limit() -> None:
+    model = Listing()
+    stage = build_stage(model, max_batch=2)
+    for name in "abc":
+        add(stage, name, 1, final=True)
+    run(stage)
+    assert model.batches == [["a 1", "b 1"], ["c 1"]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [("crash", RequestFailed), ("refused", InvalidAudio), ("odd", RequestFailed)],
+)
+def test_a_faulty_window_leaves_the_others_of_its_batch(
+    fault: str, error: type[CantataError]
+) -> None:
+    stage = build_stage(Listing(), max_batch=3)
+    for name in ("a", fault, "b"):
+        add(stage, name, 1, final=True)
+    assert sorted(run(stage)) == sorted(
+        [("a", "a 1", True), ("b", "b 1", True), (fault, error.__name__, True)]
+    )
+    assert stage.counts()["requests"] == 0
+
+
+def test_a_thread_recognises_while_sound_comes() -> None:
+    model = Listing()
+    model.gate = threading.Event()
+    stage = build_stage(model)
+    with threaded(stage) as descriptor:
+        add(stage, "a", 1, asks=True)
+        assert step(stage) == [], "it has begun"
+        assert not stage.has_work()
+        feed(stage, "a", 2)
+        add(stage, "b", 1, final=True)
+        assert not stage.has_work(), "the thread is at work"
+        model.gate.set()
+        wait_for_result(stage, descriptor)
+        assert step(stage) == [("a", "a 1", False)]
+        wait_for_result(stage, descriptor)
+        assert step(stage) == [("b", "b 1", True)]
+        assert not stage.has_work(), "of the second sample, nobody has asked"
+
+
+def test_what_is_asked_and_completed_meanwhile_needs_no_other_call() -> None:
+    model = Listing()
+    model.gate = threading.Event()
+    stage = build_stage(model)
+    with threaded(stage) as descriptor:
+        add(stage, "a", 1, asks=True)
+        add(stage, "b", 1, asks=True)
+        step(stage)
+        feed(stage, "a", final=True)
+        feed(stage, "b", asks=True)
+        model.gate.set()
+        wait_for_result(stage, descriptor)
+        assert step(stage) == [("a", "a 1", True)]
+        wait_for_result(stage, descriptor)
+        assert step(stage) == [("b", "b 1", False)]
+        feed(stage, "b", 2)
+        assert not stage.has_work(), "the question has had its answer"
+        assert model.batches == [["a 1"], ["b 1"]]
+
+
+def test_an_abort_while_it_is_recognised_frees_the_window_at_once() -> None:
+    model = Listing()
+    model.gate = threading.Event()
+    stage = build_stage(model, slots=1)
+    with threaded(stage) as descriptor:
+        add(stage, "a", 1, final=True)
+        step(stage)
+        stage.abort("a")
+        assert stage.counts()["requests"] == 0
+        stage.add("a", named("again"), batch=False)  # another one with its id
+        feed(stage, "a", 7, final=True)
+        model.gate.set()
+        wait_for_result(stage, descriptor)
+        assert step(stage) == [], "the first window's words are nobody's"
+        wait_for_result(stage, descriptor)
+        assert step(stage) == [("a", "again 7", True)]
+
+
+def test_a_window_that_failed_and_is_aborted_is_not_reported() -> None:
+    model = Listing()
+    model.gate = threading.Event()
+    stage = build_stage(model)
+    with threaded(stage) as descriptor:
+        add(stage, "crash", 1, final=True)
+        step(stage)
+        model.gate.set()
+        wait_for_result(stage, descriptor)
+        stage.abort("crash")
+        assert step(stage) == []

@@ -1,0 +1,1 @@
+"""The reference: transformers' Whisper with random weights."""
