@@ -246,6 +246,7 @@ async def test_models_say_what_they_take_and_make(http: httpx.AsyncClient) -> No
         "reader": (["text", "image"], ["text"]),
         "painter": (["text"], ["image"]),
         "editor": (["text", "image"], ["image"]),
+        "ears": (["audio"], ["text"]),
     }
     assert (await http.get("/v1/models/omni")).json() == listed["omni"]
     assert (await http.get("/v1/models/tts-1")).json() == listed["solo"]

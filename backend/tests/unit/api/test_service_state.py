@@ -104,6 +104,7 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
         "reader",
         "painter",
         "editor",
+        "ears",
     ]
     audio = (await asgi.get("/v1/audio/models")).json()["models"]
     assert audio[1]["sample_rate"] == 48000
@@ -146,7 +147,8 @@ async def test_the_openapi_document_promises_what_is_sent(asgi: httpx.AsyncClien
     assert content["audio/mpeg"]["schema"] == {"type": "string", "format": "binary"}
     event = content["text/event-stream"]["itemSchema"]["properties"]["data"]
     told = event["contentSchema"]["properties"]["type"]["enum"]
-    assert told == [f"speech.audio.{kind}" for kind in ("delta", "timestamps", "done", "error")]
+    kinds = ("delta", "timestamps", "verification", "done", "error")
+    assert told == [f"speech.audio.{kind}" for kind in kinds]
 
 
 async def samples(http: httpx.AsyncClient) -> dict[tuple[str, ...], float]:
