@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cantata.config.plugins import locate
-from cantata.contract.data.errors import ConfigError
+from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
 from cantata.contract.model.recognizer import Sound, SpeechWindow
 from cantata_models.whisper import checkpoint as checkpoints
@@ -199,6 +199,24 @@ def test_what_a_checkpoint_knows(load: Load) -> None:
     assert [one.translates for one in (many, large, english)] == [True, True, False]
     sizes = [checkpoints.read_config(load(shape).folder).mel_bins for shape in (MANY, LARGE)]
     assert sizes == [80, 128]
+
+
+def test_languages_are_found_by_their_tags(load: Load) -> None:
+    vocabulary = load(LARGE).vocabulary
+    tags = ("en-GB", "pt_BR", "JV", "jw", "nb-NO", "nn", "cmn-Hans", "yue", "fil", "tlh", "")
+    codes = ["en", "pt", "jw", "jw", "no", "nn", "zh", "yue", "tl", None, None]
+    assert [vocabulary.find_code(tag) for tag in tags] == codes
+
+
+def test_what_cannot_be_served_is_refused(load: Load) -> None:
+    english, many = load(ENGLISH).builder, load(MANY).builder
+    for builder, request, message in (
+        (english, TranscriptionRequest("de"), "language 'de': valid: en$"),
+        (many, TranscriptionRequest("tlh"), "language 'tlh': valid: en, zh, de"),
+        (english, TranscriptionRequest(translate=True), "English alone"),
+    ):
+        with pytest.raises(InvalidRequest, match=message):
+            builder.build("r", request, None)
 
 
 def test_a_folder_that_cannot_be_converted_says_so(load: Load, tmp_path: Path) -> None:

@@ -85,3 +85,9 @@ def test_a_row_of_zeros_and_an_alias() -> None:
     assert made.variables["a/weight"].tolist() == [[0, 0], [64, -127]]
     np.testing.assert_array_equal(made.variables["b"], rows)
     assert made.aliases == {"c/weight": "a/weight", "c/weight_scale": "a/weight_scale"}
+
+
+def test_values_are_rounded() -> None:
+    rows = np.array([[1, 0.006]], np.float32)
+    made = quantize(ModelFile("W", 1, {"a/weight": rows}, {}))
+    assert made.variables["a/weight"].tolist() == [[127, 1]]

@@ -112,6 +112,16 @@ def test_the_bytes_of_tokens_are_those_of_the_text(vocabulary: Vocabulary) -> No
     assert any("\ufffd" in vocabulary.decode([number]) for number in numbers)
 
 
+def test_marks_stand_before_the_text(vocabulary: Vocabulary) -> None:
+    marks = [vocabulary._id(mark) for mark in ("<|startoftranscript|>", "<|notimestamps|>")]
+    assert vocabulary.build_prompt("  ", "en", translate=False) == marks
+    prompt = vocabulary.build_prompt("Ada <|endoftext|> ", "en", translate=False)
+    assert prompt[0] == vocabulary._id("<|startofprev|>")
+    assert prompt[-2:] == marks
+    assert max(prompt[1:-2]) < vocabulary.end, "a mark in a prompt is no mark"
+    assert vocabulary.decode(prompt).startswith(" Ada")
+
+
 # ---- where words begin
 
 
