@@ -48,10 +48,10 @@ def test_babble_has_the_level_that_was_asked_for() -> None:
 
 
 def test_the_telephone_is_narrow() -> None:
-    low = np.sin(2 * np.pi * 100 * np.arange(RATE_HZ) / RATE_HZ).astype(np.float32)
-    middle = np.sin(2 * np.pi * 1000 * np.arange(RATE_HZ) / RATE_HZ).astype(np.float32) / 2
-    assert np.abs(over_telephone(low)).mean() < 0.02
-    assert np.abs(over_telephone(middle)).mean() > 0.25
+    time_s = np.arange(RATE_HZ) / RATE_HZ
+    low, middle = (0.5 * np.sin(2 * np.pi * hertz * time_s) for hertz in (100, 1000))
+    assert np.abs(over_telephone(low.astype(np.float32))).mean() < 0.02
+    assert np.abs(over_telephone(middle.astype(np.float32))).mean() > 0.25
 
 
 def test_a_long_recording_has_no_pauses() -> None:
