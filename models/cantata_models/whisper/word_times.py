@@ -62,7 +62,8 @@ def join_words(
         tokens: of a window's text.
         vocabulary: of the model.
         code: of the language.
-        seconds: length of the window; the last word ends there at the latest.
+        seconds: length of the window; the last word ends there at the latest, or where the mark
+            after it begins.
     """
     pieces: list[_Piece] = []
     for piece in _list_pieces(tokens, vocabulary):
@@ -73,7 +74,10 @@ def join_words(
     words = _join_punctuation([piece for piece in pieces if piece.text.strip()])
     if not words:
         return ()
-    ends = [word.tokens[0].start_s for word in words[1:]] + [seconds]
+    last = words[-1].tokens[-1]
+    is_marked = len(words[-1].tokens) > 1 and not _is_spoken(vocabulary.decode([last.number]))
+    ends = [word.tokens[0].start_s for word in words[1:]]
+    ends.append(last.start_s if is_marked else seconds)
     return tuple(_to_word(word, min(end, seconds)) for word, end in zip(words, ends, strict=True))
 
 
@@ -90,7 +94,11 @@ class _Piece:
     @property
     def is_spoken(self) -> bool:
         """Whether it has a letter or a digit."""
-        return any(character.isalnum() for character in self.text)
+        return _is_spoken(self.text)
+
+
+def _is_spoken(text: str) -> bool:
+    return any(character.isalnum() for character in text)
 
 
 def _list_pieces(tokens: Sequence[AlignedToken], vocabulary: Vocabulary) -> Iterator[_Piece]:

@@ -79,10 +79,10 @@ def test_words_are_heard(condition: str, most: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "share"), [("clean", 0.85), ("noise", 0.75), ("telephone", 0.85)]
+    ("condition", "share"), [("clean", 0.88), ("noise", 0.8), ("telephone", 0.85)]
 )
 def test_words_begin_when_the_voice_says_them(condition: str, share: float) -> None:
-    """Found: 89%, 82% and 89% within 80 ms; of the alignment's own jumps 52%."""
+    """Found with all sentences: 90%, 86% and 89%; of the alignment's own jumps 52%."""
     late = [
         late_s
         for spoken, heard in zip(read_all(condition), hear_all(condition), strict=True)

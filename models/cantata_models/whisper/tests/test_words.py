@@ -95,7 +95,9 @@ def test_times_and_probabilities_of_words(vocabulary: Vocabulary) -> None:
     ]
     first, last = join_words(tokens, vocabulary, "en", 1.2)
     assert (first.start_s, first.end_s, first.probability) == (0.1, 0.5, 1.0)
-    assert (last.start_s, last.end_s, last.probability) == (0.5, 1.2, 0.375)
+    assert (last.start_s, last.end_s, last.probability) == (0.5, 0.9, 0.375), "to its full stop"
+    (alone,) = join_words(tokens[1:2], vocabulary, "en", 1.2)
+    assert alone.end_s == 1.2, "nothing says where it ends"
 
 
 def test_a_token_begins_at_its_first_row() -> None:
@@ -137,7 +139,7 @@ def bursts(seconds: float, *spans: tuple[float, float], noise: float = 0.0) -> S
 
 
 def jumps(*words: tuple[str, float]) -> list[TranscribedWord]:
-    return [TranscribedWord(text, start_s, start_s, 1.0) for text, start_s in words]
+    return [TranscribedWord(text, start_s, 60.0, 1.0) for text, start_s in words]
 
 
 def spans_of(words: Sequence[TranscribedWord]) -> list[tuple[float, float]]:
@@ -203,6 +205,14 @@ def test_pauses_are_found_above_noise_and_closures_are_none() -> None:
             assert pause.start_s == pytest.approx(right.start_s, abs=0.025)
             assert pause.end_s == pytest.approx(right.end_s, abs=0.025)
     assert find_pauses(bursts(1.0, (0.0, 1.0))) == []
+    blip = find_pauses(bursts(1.0, (0.0, 0.2), (0.5, 0.52)))
+    assert len(blip) == 1, "what is too short for a word interrupts no pause"
+
+
+def test_where_no_pause_ends_the_last_word_the_alignment_does() -> None:
+    sound = bursts(3.0, (0.0, 3.0))
+    words = [TranscribedWord("Good", 0.0, 1.1, 1.0), TranscribedWord("morning.", 1.1, 2.0, 1.0)]
+    assert place_words(words, sound)[-1].end_s == 2.0
 
 
 # ---- loops, and what comes after the end
