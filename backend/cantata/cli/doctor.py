@@ -173,7 +173,7 @@ def _check_weights(plugin: ModelPlugin) -> Check:
     folder = plugin.embedded_checkpoint
     if folder is None:
         return Check(what, Verdict.OK, "needs a checkpoint folder (--model)")
-    kinds = ("*.safetensors", "*.onnx")
+    kinds = ("*.safetensors", "*.onnx", "*.bin")
     weights = [path for kind in kinds for path in folder.rglob(kind)]
     size = sum(path.stat().st_size for path in weights)
     found = f"{len(weights)} weight files, {size / 1e6:.1f} MB" if weights else f"none in {folder}"

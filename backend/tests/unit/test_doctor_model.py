@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cantata.cli import doctor_model
-from cantata.cli.doctor import Verdict
+from cantata.cli.doctor import Verdict, _check_weights
 from cantata.config.plugins import embedded_models, installed_plugins, locate
 from cantata.stages.codec import room
 from running_sum import RunningSumDecoder
@@ -27,6 +27,13 @@ def test_an_embedded_model_is_ready() -> None:
     assert (known.verdict, decoder.verdict) == (Verdict.OK, Verdict.OK)
     assert "talker (ar)" in known.found
     assert "slots of little memory" in decoder.found
+
+
+@pytest.mark.parametrize("name", embedded_models())
+def test_the_weights_that_ship_are_found(name: str) -> None:
+    check = _check_weights(installed_plugins()[name])
+    assert check.verdict is Verdict.OK
+    assert "weight files" in check.found
 
 
 def test_a_model_without_a_decoder_of_sound_is_ready_too() -> None:
