@@ -94,19 +94,22 @@ def _filter_medians(weights: torch.Tensor) -> torch.Tensor:
 def _find_path(costs: NDArray[np.float64]) -> list[tuple[int, int]]:
     """Dynamic time warping: (token, row) along the cheapest path, both from 0 to their ends."""
     tokens, rows = costs.shape
-    best = np.full((tokens + 1, rows + 1), np.inf)
-    best[0, 0] = 0
-    steps = np.zeros((tokens + 1, rows + 1), int)
-    for row in range(1, rows + 1):
-        for token in range(1, tokens + 1):
-            ways = (best[token - 1, row - 1], best[token - 1, row], best[token, row - 1])
+    values = costs.tolist()  # whose items Python reads much faster
+    best = [[0.0] + [float("inf")] * rows]
+    steps = []
+    for token in range(tokens):
+        above, line, taken = best[-1], [float("inf")], []
+        for row in range(rows):
+            ways = (above[row], above[row + 1], line[row])
             step = _pick(ways)
-            steps[token, row] = step
-            best[token, row] = costs[token - 1, row - 1] + ways[step]
-    token, row, path = tokens, rows, []
-    while token and row:
-        path.append((token - 1, row - 1))
-        step = int(steps[token, row])
+            taken.append(step)
+            line.append(values[token][row] + ways[step])
+        best.append(line)
+        steps.append(taken)
+    token, row, path = tokens - 1, rows - 1, []
+    while token >= 0 and row >= 0:
+        path.append((token, row))
+        step = steps[token][row]
         token, row = token - (step != 2), row - (step != 1)
     return path[::-1]
 
