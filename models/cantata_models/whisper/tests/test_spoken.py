@@ -45,8 +45,8 @@ def hear(sound: Sound, request: TranscriptionRequest | None = None) -> Transcrip
 
 
 def read_all(condition: str) -> tuple[SpokenText, ...]:
-    """All sentences, or under conditions that hurt each second one."""
-    return spoken_sentences()[:: 1 if condition == "clean" else 2]
+    """All sentences, or under conditions that hurt each third one."""
+    return spoken_sentences()[:: 1 if condition == "clean" else 3]
 
 
 @cache
@@ -74,7 +74,7 @@ def test_words_are_heard(condition: str, most: float) -> None:
     for spoken, heard in zip(read_all(condition), hear_all(condition), strict=True):
         said, wrong = count_errors(spoken.text, heard.text)
         words, errors = words + said, errors + wrong
-    assert words > 100
+    assert words > 60
     assert 100 * errors / words <= most
 
 
@@ -88,7 +88,7 @@ def test_words_begin_when_the_voice_says_them(condition: str, share: float) -> N
         for spoken, heard in zip(read_all(condition), hear_all(condition), strict=True)
         for late_s in late_starts(spoken, heard)
     ]
-    assert len(late) > 100
+    assert len(late) > 60
     assert abs(np.median(late)) < 0.02
     assert np.mean(np.abs(late) <= CLOSE_S) >= share
 
