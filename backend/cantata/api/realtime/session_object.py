@@ -32,6 +32,10 @@ def show_session(
         voice: that answers have.
     """
     shown = settings.model_dump()
+    transcription = shown["audio"]["input"]["transcription"]
+    if transcription is not None and not transcription["keywords"]:
+        # Clients that do not know the field read no session that has it.
+        del transcription["keywords"]
     if settings.type == "transcription":
         return _show_transcription_session(identity, shown)
     shown["audio"]["output"]["voice"] = voice
