@@ -199,7 +199,7 @@ def test_a_picture_appears_by_previews_and_is_the_apis_own(
     drawing: DrawPage, server: Server
 ) -> None:
     tabs = drawing.page.get_by_role("tab").all_inner_texts()
-    assert tabs == ["Draw", "Server"], "no model speaks"
+    assert tabs == ["Draw", "Listen", "Server"], "no model speaks"
     drawing.draw(seed=7)
     *before, last = digests(drawing.shown())
     assert last == digests([generated(server, 7)])[0]
