@@ -7,6 +7,7 @@ made in pauses; in speech without any, where speech is least likely.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +15,10 @@ from numpy.typing import NDArray
 
 from cantata.audio.pcm import to_s16
 from cantata.speech_input.sound import HEARD_RATE
+from cantata.speech_input.turns import HYSTERESIS, ONSET_WINDOWS
 from cantata.speech_input.vad import WINDOW, SpeechJudge
 
 _WINDOW_S = WINDOW / HEARD_RATE
-_ONSET_WINDOWS = 2
-"""Windows of speech in a row that begin a segment; a click is shorter."""
-_HYSTERESIS = 0.15
-"""Speech goes on down to this much below the threshold."""
 _FORCED_CUT_SHARE = 0.4
 """Part at the end of a segment of the greatest length in which it is cut."""
 _SMOOTHED_WINDOWS = 5
@@ -80,7 +78,7 @@ class SpeechSegmenter:
         """Samples that do not fill a window yet."""
         self._judged = 0
         """Windows judged so far."""
-        self._before: deque[Sound] = deque(maxlen=self._padding + _ONSET_WINDOWS)
+        self._before: deque[Sound] = deque(maxlen=self._padding + ONSET_WINDOWS)
         """The last windows outside segments."""
         self._onset = 0
         """Windows of speech in a row outside segments."""
@@ -120,7 +118,7 @@ class SpeechSegmenter:
             return None
         self._windows.append(window)
         self._probabilities.append(probability)
-        is_speech = probability >= self._options.threshold - _HYSTERESIS
+        is_speech = probability >= self._options.threshold - HYSTERESIS
         self._quiet = 0 if is_speech else self._quiet + 1
         length_s = (len(self._windows) - self._quiet) * _WINDOW_S
         if self._quiet * _WINDOW_S >= self._options.pause_after(length_s):
@@ -132,10 +130,10 @@ class SpeechSegmenter:
     def _begin(self, window: Sound, probability: float) -> None:
         self._before.append(window)
         self._onset = self._onset + 1 if probability >= self._options.threshold else 0
-        if self._onset >= _ONSET_WINDOWS:
+        if self._onset >= ONSET_WINDOWS:
             self._windows = list(self._before)
-            self._probabilities = [0.0] * (len(self._windows) - _ONSET_WINDOWS)
-            self._probabilities += [probability] * _ONSET_WINDOWS
+            self._probabilities = [0.0] * (len(self._windows) - ONSET_WINDOWS)
+            self._probabilities += [probability] * ONSET_WINDOWS
             self._before.clear()
             self._onset = self._quiet = 0
 
@@ -148,10 +146,7 @@ class SpeechSegmenter:
 
     def _cut(self) -> SpeechSegment:
         """End a segment that has become too long; what follows the cut begins the next one."""
-        first = round(len(self._windows) * (1 - _FORCED_CUT_SHARE))
-        kernel = np.ones(_SMOOTHED_WINDOWS) / _SMOOTHED_WINDOWS
-        likely = np.convolve(self._probabilities[first:], kernel, mode="valid")
-        place = first + int(np.argmin(likely)) + _SMOOTHED_WINDOWS // 2
+        place = find_quietest(self._probabilities)
         segment = self._make(place)
         self._windows, self._probabilities = self._windows[place:], self._probabilities[place:]
         self._quiet = min(self._quiet, len(self._windows))
@@ -160,3 +155,16 @@ class SpeechSegmenter:
     def _make(self, windows: int) -> SpeechSegment:
         start = (self._judged - len(self._windows)) * WINDOW
         return SpeechSegment(start, np.concatenate(self._windows[:windows]))
+
+
+def find_quietest(probabilities: Sequence[float]) -> int:
+    """Where to cut windows of speech that has no pause: the number of the first one after the cut,
+    near the end.
+
+    Args:
+        probabilities: of speech, of each window.
+    """
+    first = round(len(probabilities) * (1 - _FORCED_CUT_SHARE))
+    kernel = np.ones(_SMOOTHED_WINDOWS) / _SMOOTHED_WINDOWS
+    likely = np.convolve(probabilities[first:], kernel, mode="valid")
+    return first + int(np.argmin(likely)) + _SMOOTHED_WINDOWS // 2

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cantata.speech_input.segmenter import SegmenterOptions
+from cantata.speech_input.segmenter import SegmenterOptions, find_quietest
 from cantata.speech_input.sound import HEARD_RATE, Heard
 from cantata.speech_input.turns import HYSTERESIS, ONSET_WINDOWS
 from cantata.speech_input.vad import WINDOW
@@ -24,10 +24,6 @@ _PAUSE_WINDOWS = 3
 beside what ends a turn."""
 _PADDING_WINDOWS = 10
 """Silence kept before the first speech of a window."""
-_FORCED_CUT_SHARE = 0.4
-"""Part at the end of a window of the greatest length in which it is cut."""
-_SMOOTHED_WINDOWS = 5
-"""A forced cut is made where this many pieces are least likely speech."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +142,7 @@ class UtteranceCutter:
     def _cut(self, piece: Heard, probability: float, *, is_pause: bool) -> Passage:
         """End the window, which is full, where it is quietest; what follows begins the next."""
         pieces = [*self._given, (piece, probability)]
-        first = round(len(pieces) * (1 - _FORCED_CUT_SHARE))
-        kernel = np.ones(_SMOOTHED_WINDOWS) / _SMOOTHED_WINDOWS
-        likely = np.convolve([one for _, one in pieces[first:]], kernel, mode="valid")
-        place = first + int(np.argmin(likely)) + _SMOOTHED_WINDOWS // 2
+        place = find_quietest([one for _, one in pieces])
         before = np.concatenate([sound for sound, _ in pieces[:place]])
         self._given = pieces[place:]
         rest = np.concatenate([sound for sound, _ in self._given])
