@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from cantata.contract.data.errors import NotInstalled
@@ -20,8 +19,6 @@ from cantata.speech_input.vad import SileroJudge, load_weights
 
 if TYPE_CHECKING:
     from cantata.speech_input.transcription_endpoint import TranscriptionEndpoint
-
-_FOR_TURNS = ("onnxruntime", "silero_vad")
 
 
 class Cascade:
@@ -40,11 +37,6 @@ class Cascade:
         Raises:
             NotInstalled: names what is missing.
         """
-        missing = [name for name in _FOR_TURNS if find_spec(name) is None]
-        if missing:
-            raise NotInstalled(
-                f"spoken conversations need {', '.join(missing)}: pip install 'cantata[realtime]'"
-            )
         await asyncio.to_thread(load_weights)
 
     async def prepare_semantic(self) -> None:

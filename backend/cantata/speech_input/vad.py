@@ -10,9 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cantata.contract.data.errors import NotInstalled
 from cantata.speech_input.onnx import open_network
 from cantata.speech_input.sound import HEARD_RATE, Heard
 
+_PACKAGES = ("onnxruntime", "silero_vad")
 WINDOW = 512
 """Samples of one judgement (32 ms)."""
 _CONTEXT = 64
@@ -53,7 +55,16 @@ class SileroJudge:
 @cache
 def load_weights() -> Any:
     """The ONNX Runtime session; it has no state, so all streams share it. The first call takes a
-    moment."""
+    moment.
+
+    Raises:
+        NotInstalled: names what is missing.
+    """
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise NotInstalled(
+            f"finding speech in sound needs {', '.join(missing)}: pip install 'cantata[realtime]'"
+        )
     return open_network(_weights())
 
 

@@ -34,8 +34,9 @@ async def speech(body: SpeechBody, context: Context) -> Response:
     body.check_stream()
     model = await choose_model(context, body.model, body.voice)
     order = await validate_request(context, model, body)
+    if body.verify:
+        choose_verifier(context)  # before anything is spoken
     if body.verify and body.stream_format == "audio":
-        choose_verifier(context)
         return VerifiedSpeech(context, order, body.verify)
     framing = choose_framing(body, order.output.audio_format)
     verify = partial(_verify, context, order) if body.verify else None

@@ -78,6 +78,7 @@ async def verify_speech(
         CantataError: the sound cannot be recognised.
     """
     model = choose_verifier(context)
+    await context.cascade.prepare()
     if not sum(map(len, samples)):
         return compare_words(text, ())
     file = io.BytesIO()
@@ -138,11 +139,6 @@ def compare_words(text: str, heard: Sequence[TranscribedWord]) -> SpeechVerifica
     return SpeechVerification(
         heard=" ".join(word.text for word in heard), words=words, missing=missing, extra=extra
     )
-
-
-def is_faithful(found: SpeechVerification) -> bool:
-    """Whether every word was heard, and none beside them."""
-    return not found.missing and not found.extra
 
 
 def count_faults(found: SpeechVerification) -> int:

@@ -20,7 +20,6 @@ from cantata.api.speech.verification import (
     choose_verifier,
     count_faults,
     count_words,
-    is_faithful,
     verify_speech,
 )
 from cantata.contract.data.errors import InvalidRequest
@@ -68,7 +67,7 @@ async def speak_file(
             return spoken
         count_words(context, order.model.name, spoken.verification)
         best = spoken if best is None or _faults(spoken) < _faults(best) else best
-        if is_faithful(spoken.verification):
+        if not _faults(best):
             break
     assert best is not None
     assert best.verification is not None

@@ -11,7 +11,7 @@ from fake_service import FakeService
 from fake_transcription import FakeTranscriptionModel
 from live_server import Server
 
-from cantata.api.speech.verification import compare_words, is_faithful
+from cantata.api.speech.verification import compare_words, count_faults
 from cantata.contract.data.transcripts import TranscribedWord, Transcript, TranscriptionRequest
 
 SPEECH, BATCH = "/v1/audio/speech", "/v1/audio/speech/batch"
@@ -23,7 +23,7 @@ def heard(*words: str) -> tuple[TranscribedWord, ...]:
 
 def test_words_are_found_whatever_their_case_and_marks() -> None:
     found = compare_words("Don't stop, Anna!", heard("dont", "stop", "anna."))
-    assert is_faithful(found)
+    assert not count_faults(found)
     assert [word.confidence for word in found.words] == [0.9] * 3
     assert [(word.text, word.text_start, word.text_end) for word in found.words] == [
         ("Don't", 0, 5),
@@ -43,7 +43,7 @@ def test_words_are_found_whatever_their_case_and_marks() -> None:
     ],
 )
 def test_spellings_do_not_matter(text: str, words: tuple[str, ...]) -> None:
-    assert is_faithful(compare_words(text, heard(*words)))
+    assert not count_faults(compare_words(text, heard(*words)))
 
 
 def test_missing_wrong_and_doubled_words_are_named() -> None:
@@ -56,7 +56,7 @@ def test_missing_wrong_and_doubled_words_are_named() -> None:
     doubled = compare_words("the river", heard("the", "the", "river"))
     assert (doubled.missing, doubled.extra) == ([], ["the"])
     assert compare_words("nothing", ()).missing == ["nothing"]
-    assert is_faithful(compare_words("...", ()))
+    assert not count_faults(compare_words("...", ()))
 
 
 class Ears(FakeTranscriptionModel):
@@ -143,7 +143,9 @@ async def test_what_cannot_be_verified(server: Server, http: httpx.AsyncClient) 
     assert error["param"] == "verify"
     assert "cannot be spoken again" in error["message"]
     server.service.transcription_models = {}
-    error = (await http.post(SPEECH, json={"input": "Hm.", "verify": True})).json()["error"]
-    assert error["param"] == "verify"
-    assert "this server has none" in error["message"]
+    for form in ("audio", "sse"):
+        body = {"input": "Hm.", "verify": True, "stream_format": form}
+        error = (await http.post(SPEECH, json=body)).json()["error"]
+        assert error["param"] == "verify"
+        assert "this server has none" in error["message"]
     assert not server.service.solo.counts.requests
