@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 from fastapi import APIRouter
@@ -66,8 +67,10 @@ async def _respond(request: Request, context: ApiContext, *, translate: bool) ->
     context.lifecycle.check()
     if not request.headers.get("content-type", "").lower().startswith(_FORM):
         raise InvalidRequest(f"the body must be a form, sent as {_FORM}")
+    await context.cascade.prepare()
     form = await request.form(max_files=8, max_fields=100)
-    try:
+    with ExitStack() as stack:
+        stack.callback(close_files, form)
         body, sent = read_form(form)
         model = context.transcription_model(body.model)
         if translate and not model.translates:
@@ -75,11 +78,9 @@ async def _respond(request: Request, context: ApiContext, *, translate: bool) ->
                 f"model {model.name!r} translates nothing; serve a multilingual one", "model"
             )
         _check_language(model, body.language)
-        order = TranscriptionOrder(model, body, sent, form, translate)
-        return TranscriptionResponse(context, order)
-    except BaseException:
-        close_files(form)
-        raise
+        stack.pop_all()  # the response closes them
+    order = TranscriptionOrder(model, body, sent, form, translate)
+    return TranscriptionResponse(context, order)
 
 
 def _check_language(model: TranscriptionModel, language: str | None) -> None:

@@ -107,7 +107,7 @@ def _read_fields(form: FormData) -> Mapping[str, Any]:
         if not isinstance(value, str):
             raise InvalidRequest(f"{name} must be text, not a file", name)
         if name in _LISTS:
-            fields.setdefault(name, []).extend(_read_list(value))
+            fields.setdefault(name, []).extend(_read_list(value, name))
         elif name == "chunking_strategy" and value.lstrip().startswith("{"):
             fields[name] = _read_json(value, name)
         else:
@@ -115,9 +115,9 @@ def _read_fields(form: FormData) -> Mapping[str, Any]:
     return fields
 
 
-def _read_list(value: str) -> list[Any]:
+def _read_list(value: str, name: str) -> list[Any]:
     if value.lstrip().startswith("["):
-        read = _read_json(value, "list")
+        read = _read_json(value, name)
         return read if isinstance(read, list) else [value]
     return [value]
 

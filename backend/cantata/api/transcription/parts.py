@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cantata.api.transcription.body import SentFile, ServerVadOptions, TranscriptionBody
 from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
@@ -104,10 +104,7 @@ class _Pending:
                     self.tasks.add(task)
                     await self.parts.put(task)
         finally:
-            if not self.parts.full():
-                self.parts.put_nowait(None)
-            else:
-                await self.parts.put(None)
+            await self.parts.put(None)
 
     async def cancel(self, reading: asyncio.Task[None]) -> None:
         """End what still runs; returns when nothing does."""
@@ -130,13 +127,13 @@ async def _recognize(
 def _segmenter_options(
     model: TranscriptionModel, strategy: str | ServerVadOptions
 ) -> SegmenterOptions:
-    longest_s = model.max_window_s - _MARGIN_S
+    options = SegmenterOptions(model.max_window_s - _MARGIN_S)
     if not isinstance(strategy, ServerVadOptions):
-        return SegmenterOptions(longest_s)
-    options = SegmenterOptions(
-        longest_s, strategy.threshold, padding_s=strategy.prefix_padding_ms / 1000
-    )
-    if strategy.silence_duration_ms is None:
         return options
-    pauses = ((0.0, strategy.silence_duration_ms / 1000),)
-    return SegmenterOptions(longest_s, options.threshold, options.padding_s, pauses)
+    pause_ms = strategy.silence_duration_ms
+    return replace(
+        options,
+        threshold=strategy.threshold,
+        padding_s=strategy.prefix_padding_ms / 1000,
+        pauses=options.pauses if pause_ms is None else ((0.0, pause_ms / 1000),),
+    )

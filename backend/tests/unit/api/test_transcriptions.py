@@ -220,6 +220,7 @@ async def test_what_is_no_sound_is_refused(
         ({"stream": "true", "response_format": "srt"}, "response_format", "cannot be streamed"),
         ({"chunking_strategy": '{"type": "server_vad", "threshold": 3}'}, None, "threshold"),
         ({"chunking_strategy": "{"}, "chunking_strategy", "JSON"),
+        ({"hotwords": '["a"'}, "hotwords", "JSON"),
         ({"prompt": "a" * 5000}, "prompt", "4096"),
         ({"language": "xx"}, "language", "valid: en, de"),
         ({"model": "solo"}, "model", "no model 'solo' that transcribes; valid: ears"),
