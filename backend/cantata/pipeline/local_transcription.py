@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import cast
 
-import numpy as np
-
 from cantata.config import RecognitionDeployment, load_deployment
 from cantata.config.plugins import LocatedModel, resolve
-from cantata.contract.data.errors import CantataError, ConfigError, InvalidRequest
-from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
+from cantata.contract.data.errors import CantataError, ConfigError
+from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
 from cantata.contract.model.pipeline import StageKind
 from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWindow
 from cantata.contract.service import AdmissionReport
 from cantata.contract.transcription_service import Recognition
+from cantata.pipeline.whole_window import WholeWindow
 from cantata.utils.logs import new_work_id
 
 
@@ -63,7 +62,7 @@ class LocalTranscriptionModel:
     @asynccontextmanager
     async def recognize(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
         """Begin a window; the first one loads the model."""
-        yield _LocalWindow(self, request)
+        yield WholeWindow(self, request)
 
     async def transcribe(self, request: TranscriptionRequest, sound: Sound) -> Transcript:
         """Recognise a whole window in the thread.
@@ -98,28 +97,3 @@ class LocalTranscriptionModel:
 def is_possible(located: LocatedModel) -> bool:
     """Whether the model's pipeline is one recognition stage."""
     return [spec.kind for spec in located.pipeline.stages] == [StageKind.RECOGNITION]
-
-
-class _LocalWindow:
-    """Implements `Recognition`: its sound is recognised when it is complete."""
-
-    def __init__(self, model: LocalTranscriptionModel, request: TranscriptionRequest) -> None:
-        self.request_id = new_work_id()
-        self._model, self._request = model, request
-        self._pieces: list[Sound] = []
-
-    async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
-        """Keep the sound."""
-        self._pieces.append(sound)
-        if sum(map(len, self._pieces)) > self._model.max_window_s * SPEECH_RATE:
-            raise InvalidRequest(f"the window is longer than {self._model.max_window_s:g} s")
-
-    async def partials(self) -> AsyncGenerator[Transcript, None]:
-        """There are none."""
-        return
-        yield
-
-    async def finish(self) -> Transcript:
-        """The transcript of all of it."""
-        sound = np.concatenate(self._pieces) if self._pieces else np.zeros(0, np.float32)
-        return await self._model.transcribe(self._request, sound)

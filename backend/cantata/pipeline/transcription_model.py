@@ -13,7 +13,6 @@ import numpy as np
 from cantata.contract.data.errors import (
     CantataError,
     ChunkTimeout,
-    InvalidRequest,
     Overloaded,
     StageDied,
 )
@@ -33,6 +32,7 @@ from cantata.pipeline.model_start import RETRY_S, ModelStart
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.output_stream import OpenRequest
 from cantata.pipeline.text_executor import TextExecutor
+from cantata.pipeline.whole_window import WholeWindow
 from cantata.scheduling.admission import BATCH, LIVE, QUEUE_FULL
 from cantata.utils.logs import new_work_id
 
@@ -196,13 +196,13 @@ class PipelineTranscriptionModel:
     @asynccontextmanager
     async def _window(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
         if self._builder.stage is None:
-            yield _WholeWindow(self, request)
+            yield WholeWindow(self, request)
             return
         request_id = new_work_id()
         built = await self._build(request_id, request, None)
         async with self.orchestrator.open(built) as opened:
             opened.silence_s = _LISTENING_S
-            yield _OpenWindow(self.orchestrator, opened, self._builder.stage, self._edge)
+            yield _StageWindow(self.orchestrator, opened, self._builder.stage, self._edge)
 
     async def _build(
         self, request_id: str, request: TranscriptionRequest, sound: Sound | None
@@ -216,11 +216,6 @@ class PipelineTranscriptionModel:
 
     async def transcribe(self, request: TranscriptionRequest, sound: Sound) -> Transcript:
         """The transcript of a whole window, of a pipeline without a recognition stage."""
-        if len(sound) > self.max_window_s * SPEECH_RATE:
-            raise InvalidRequest(
-                f"the window has {len(sound) / SPEECH_RATE:.1f} s of sound; valid: up to "
-                f"{self.max_window_s:g} s"
-            )
         reader = self._builder.reader()
         assert reader is not None, "a model without a recognition stage has a reader"
         built = await self._build(new_work_id(), request, sound)
@@ -242,7 +237,7 @@ class PipelineTranscriptionModel:
             await window.finish()
 
 
-class _OpenWindow:
+class _StageWindow:
     """Implements `Recognition` over a recognition stage."""
 
     def __init__(
@@ -301,34 +296,3 @@ class _OpenWindow:
             self._last = cast(TranscriptUpdate, chunk.payload).transcript
             self._is_over = chunk.final
             return self._last
-
-
-class _WholeWindow:
-    """Implements `Recognition` over a pipeline that recognises whole windows."""
-
-    def __init__(self, model: PipelineTranscriptionModel, request: TranscriptionRequest) -> None:
-        self.request_id = new_work_id()
-        self._model = model
-        self._request = request
-        self._pieces: list[Sound] = []
-        self._is_finished = asyncio.Event()
-
-    async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
-        """Keep the sound: the model takes it whole."""
-        self._pieces.append(sound)
-        if sum(map(len, self._pieces)) > self._model.max_window_s * SPEECH_RATE:
-            raise InvalidRequest(f"the window is longer than {self._model.max_window_s:g} s")
-
-    async def partials(self) -> AsyncGenerator[Transcript, None]:
-        """None: ends with `finish`."""
-        await self._is_finished.wait()
-        return
-        yield
-
-    async def finish(self) -> Transcript:
-        """The transcript of all of it."""
-        try:
-            sound = np.concatenate(self._pieces) if self._pieces else np.zeros(0, np.float32)
-            return await self._model.transcribe(self._request, sound)
-        finally:
-            self._is_finished.set()

@@ -1,0 +1,68 @@
+"""A window of speech for a model that recognises it when it is complete."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+import numpy as np
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
+from cantata.contract.model.recognizer import Sound
+from cantata.utils.logs import new_work_id
+
+
+class WholeWindowModel(Protocol):
+    """Recognises whole windows."""
+
+    @property
+    def max_window_s(self) -> float:
+        """Seconds of the longest one."""
+        ...
+
+    async def transcribe(self, request: TranscriptionRequest, sound: Sound) -> Transcript:
+        """The transcript of a window that is not too long."""
+        ...
+
+
+class WholeWindow:
+    """Implements `Recognition`: keeps the sound until `finish`.
+
+    Args:
+        model: recognises it.
+        request: how.
+    """
+
+    def __init__(self, model: WholeWindowModel, request: TranscriptionRequest) -> None:
+        self.request_id = new_work_id()
+        self._model = model
+        self._request = request
+        self._pieces: list[Sound] = []
+        self._samples = 0
+        self._is_finished = asyncio.Event()
+
+    async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
+        """Add sound to the window."""
+        self._samples += len(sound)
+        if self._samples > self._model.max_window_s * SPEECH_RATE:
+            raise InvalidRequest(
+                f"the window has {self._samples / SPEECH_RATE:.1f} s of sound; valid: up to "
+                f"{self._model.max_window_s:g} s"
+            )
+        self._pieces.append(sound)
+
+    async def partials(self) -> AsyncGenerator[Transcript, None]:
+        """There are none: ends with `finish`."""
+        await self._is_finished.wait()
+        return
+        yield
+
+    async def finish(self) -> Transcript:
+        """The transcript of all of it."""
+        try:
+            sound = np.concatenate(self._pieces or [np.zeros(0, np.float32)])
+            return await self._model.transcribe(self._request, sound)
+        finally:
+            self._is_finished.set()
