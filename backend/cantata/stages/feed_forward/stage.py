@@ -27,7 +27,7 @@ from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.contract.process.steps import ReuseReport
 from cantata.stages.common.arrivals import InputCollector
-from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.plugin_call import plugin_call, run_batch
 from cantata.stages.common.slots import check_slot
 from cantata.stages.common.worker import ThreadWorker, Worker
 from cantata.stages.feed_forward.computations import Computations, Outcome
@@ -226,17 +226,7 @@ class FeedForwardStage:
 
     @torch.inference_mode()
     def _run(self, batch: Sequence[Any]) -> Sequence[Outcome]:
-        """A fault of one input must not reach the others."""
-        try:
-            with plugin_call(_FAILURE):
-                outcomes = self._model.run(batch)
-                if len(outcomes) != len(batch):
-                    raise RequestFailed(f"{len(batch)} inputs had {len(outcomes)} outputs")
-        except CantataError as error:
-            if len(batch) == 1:
-                return [error]
-            return [self._run([inputs])[0] for inputs in batch]
-        return [self._checked(outcome) for outcome in outcomes]
+        return [self._checked(one) for one in run_batch(self._model.run, batch, _FAILURE)]
 
     def _checked(self, outcome: Outcome) -> Outcome:
         """The outcome, or what is wrong with it."""

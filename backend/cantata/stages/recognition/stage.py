@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from cantata.contract.model.pipeline import TRANSCRIPT, StageSpec
 from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWindow
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
-from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.plugin_call import run_batch
 from cantata.stages.common.slots import check_slot
 from cantata.stages.common.worker import ThreadWorker, Worker
 
@@ -240,17 +240,7 @@ class RecognitionStage:
                 del self._windows[request_id]
 
     def _recognize(self, batch: Sequence[SpeechWindow]) -> Sequence[Outcome]:
-        """A fault of one window must not reach the others."""
-        try:
-            with plugin_call(_FAILURE):
-                outcomes: Sequence[Any] = self._model.recognize(batch)
-                if len(outcomes) != len(batch):
-                    raise RequestFailed(f"{len(batch)} windows had {len(outcomes)} transcripts")
-        except CantataError as error:
-            if len(batch) == 1:
-                return [error]
-            return [self._recognize([window])[0] for window in batch]
-        return [_check_outcome(outcome) for outcome in outcomes]
+        return [_check_outcome(one) for one in run_batch(self._model.recognize, batch, _FAILURE)]
 
 
 def _check_outcome(outcome: object) -> Outcome:
