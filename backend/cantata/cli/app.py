@@ -53,6 +53,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+ModelOrFolder = Annotated[
+    str | None, typer.Option(help="Model's name or checkpoint folder (with --server, a name).")
+]
+ServerUrl = Annotated[
+    str | None, typer.Option(help="Ask the server at this URL instead of loading the model.")
+]
+
 COMMANDS_GROUP = "cantata.commands"
 """Entry points of other packages' commands: Typer apps, light to import."""
 
@@ -99,13 +106,8 @@ def say(
     seed: Annotated[
         int | None, typer.Option(min=0, help="The same seed gives the same sound.")
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Model's name or checkpoint folder (with --server, a name)."),
-    ] = None,
-    server: Annotated[
-        str | None, typer.Option(help="Ask the server at this URL instead of loading the model.")
-    ] = None,
+    model: ModelOrFolder = None,
+    server: ServerUrl = None,
 ) -> None:
     """Speak a text on the sound device or into a file."""
     from rich.console import Console
@@ -143,13 +145,8 @@ def draw(
         list[Path] | None,
         typer.Option(exists=True, dir_okay=False, help="A picture to edit. Repeatable."),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Model's name or checkpoint folder (with --server, a name)."),
-    ] = None,
-    server: Annotated[
-        str | None, typer.Option(help="Ask the server at this URL instead of loading the model.")
-    ] = None,
+    model: ModelOrFolder = None,
+    server: ServerUrl = None,
 ) -> None:
     """Draw a picture from a prompt, or edit one."""
     from rich.console import Console
@@ -184,13 +181,8 @@ def transcribe(
         str, typer.Option(help="Names that may occur, or what was said before.")
     ] = "",
     translate: Annotated[bool, typer.Option("--translate", help="Write it in English.")] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Model's name or checkpoint folder (with --server, a name)."),
-    ] = None,
-    server: Annotated[
-        str | None, typer.Option(help="Ask the server at this URL instead of loading the model.")
-    ] = None,
+    model: ModelOrFolder = None,
+    server: ServerUrl = None,
 ) -> None:
     """Write down what is said in recordings."""
     from rich.console import Console
