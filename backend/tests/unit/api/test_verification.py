@@ -138,7 +138,7 @@ async def test_the_best_attempt_counts(server: Server, http: httpx.AsyncClient) 
 
 
 async def test_what_cannot_be_verified(server: Server, http: httpx.AsyncClient) -> None:
-    body = {"input": "Good morning.", "verify": "retry", "stream_format": "sse"}
+    body: dict[str, Any] = {"input": "Good morning.", "verify": "retry", "stream_format": "sse"}
     error = (await http.post(SPEECH, json=body)).json()["error"]
     assert error["param"] == "verify"
     assert "cannot be spoken again" in error["message"]
