@@ -41,13 +41,15 @@ def cpu_s(process: psutil.Process) -> float:
 
 
 async def speak(url: str) -> None:
+    """WHY few at a time: on a busy machine, more would be rejected."""
     async with connect(url) as session:
-        async for _ in session.speak("Nothing in the garden had been touched since the summer."):
-            pass
+        for _ in range(3):
+            async for _ in session.speak("Nothing in the garden had been touched."):
+                pass
 
 
 async def test_it_uses_a_hundredth_of_a_core_after_load(server: Server) -> None:
-    await asyncio.gather(*(speak(server.url) for _ in range(8)))
+    await asyncio.gather(speak(server.url), speak(server.url))
     watched = processes(server.url)
     assert len(watched) >= 3
     before = {process: cpu_s(process) for process in watched}

@@ -112,6 +112,34 @@ async def test_clients_are_told_what_the_model_can_do(cluster: FakeCluster) -> N
     assert list(cluster.edge.transcription_models) == ["ears"]
 
 
+async def test_a_spare_model_finds_the_words_until_one_is_named() -> None:
+    """And does not come back while that one is away."""
+    async with fake_cluster(1, spare=("ears",)) as cluster:
+        [spare] = cluster.replicas
+        await transcribed(cluster, sound(0.5))
+        assert ears(spare).counts.finished == 1
+
+        service = FakeService()
+        service.ears.languages = ("fr",)
+        named = await cluster.add(service=service)
+        cluster.report_state()
+        await cluster.known(2)
+        for _ in range(4):
+            await transcribed(cluster, sound(0.5))
+        assert (ears(spare).counts.finished, ears(named).counts.finished) == (1, 4)
+        assert cluster.edge.transcription_model(None).languages == ("fr",)
+
+        await lose(named)
+        await cluster.known(1)
+        await cluster.add(spare=("ears",))
+        cluster.report_state()
+        await cluster.known(2)
+        with pytest.raises(CantataError):
+            await transcribed(cluster, sound(0.5))
+        assert ears(spare).counts.finished == 1
+        assert cluster.edge.transcription_model(None).languages == ("fr",)
+
+
 @pytest.mark.parametrize("seconds", [0.0, 30.0])
 async def test_a_window_may_be_empty_or_the_longest(cluster: FakeCluster, seconds: float) -> None:
     """The longest is seven times what a link takes without being read."""
@@ -319,7 +347,7 @@ async def test_windows_of_files_take_places_once_they_are_open(cluster: FakeClus
         ears(second).behaviour.full = False
         await eventually(lambda: first.host.status.models["ears"].free == 7)
         await eventually(
-            lambda: [peer.free("ears") for peer in cluster.edge._replicas.peers].count(7) == 1
+            lambda: sorted(p.free("ears") for p in cluster.edge._replicas.peers) == [7, 8]
         )
         await stack.enter_async_context(recognize(cluster))
         assert (ears(first).counts.open, ears(second).counts.open) == (1, 1)

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from cantata.api.access.api_keys import ApiKeys
 from cantata.api.settings import SecuritySettings, ServerSettings
-from cantata.speech_input import cascade
+from cantata.speech_input import vad
 from cantata.speech_input.settings import RealtimeSettings
 from talking import Talker, speech, talker
 
@@ -52,12 +52,13 @@ async def test_models_that_are_not_served_and_a_full_queue_are_refused(server: S
 
 
 async def test_a_missing_package_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = cascade.find_spec  # type: ignore[attr-defined]
+    found = vad.find_spec  # type: ignore[attr-defined]
 
     def find(name: str) -> ModuleSpec | None:
         return None if name == "silero_vad" else found(name)
 
-    monkeypatch.setattr(cascade, "find_spec", find)
+    monkeypatch.setattr(vad, "find_spec", find)
+    vad.load_weights.cache_clear()
     status, error = await refusal(server.url)
     assert (status, error["code"]) == (501, "not_installed")
     assert "silero_vad" in error["message"]
@@ -81,7 +82,8 @@ async def test_http_says_what_a_handshake_would(
             assert (await client.get(address + query)).status_code == 204
         assert await compare("?model=nobody") == 404
         with monkeypatch.context() as patched:
-            patched.setattr(cascade, "find_spec", lambda name: None)
+            patched.setattr(vad, "find_spec", lambda name: None)
+            vad.load_weights.cache_clear()
             assert await compare("") == 501
         for model in (server.solo, server.service.duo):
             model.behaviour.full = True
