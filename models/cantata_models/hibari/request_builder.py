@@ -18,7 +18,7 @@ from cantata_models.hibari.voices import HibariVoiceFile, list_voices
 from cantata_models.hibari.waveform import SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from cantata_layers.misaki.g2p import PhonemizedSentence
+    from cantata_layers.misaki.sentences import PhonemizedSentence
 
 PACES = (0.5, 2.0)
 

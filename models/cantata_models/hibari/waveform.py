@@ -113,8 +113,7 @@ def make_pulses(pitch: Floats) -> Floats:
 
     The sum of cos(h t) for h = 1..H is sin((H + 1/2) t) / (2 sin(t / 2)) - 1/2.
     """
-    places = (np.arange(len(pitch) * HOP) + 0.5) / HOP - 0.5
-    hertz = np.interp(places, np.arange(len(pitch)), pitch).astype(np.float32)
+    hertz = _draw_pitch(pitch)
     voiced = hertz > _LEAST_PITCH_HZ
     hertz = np.maximum(hertz, np.float32(_LEAST_PITCH_HZ))
     turns = np.cumsum(hertz, dtype=np.float64) / SAMPLE_RATE
@@ -125,6 +124,21 @@ def make_pulses(pitch: Floats) -> Floats:
     below[near_peak] = 1
     train = np.where(near_peak, harmonics, np.sin(harmonics * angle) / below) - np.float32(0.5)
     return np.where(voiced, train, np.float32(0))
+
+
+def _draw_pitch(pitch: Floats) -> Floats:
+    """[F] Hz in the middles of frames -> [F * HOP], on lines between them.
+
+    WHY in float32 and in this order, as the package does: how many harmonics a sample has is cut off
+    to a whole number, so the last bit of its pitch can be heard.
+    """
+    share = (((np.arange(HOP) + 0.5) / HOP - 0.5) % 1.0).astype(np.float32)
+    padded = np.pad(pitch, 1, mode="edge")[:, None]
+    middle = HOP // 2
+    first = padded[:-2] * (1 - share[:middle]) + padded[1:-1] * share[:middle]
+    second = padded[1:-1] * (1 - share[middle:]) + padded[2:] * share[middle:]
+    hertz: Floats = np.concatenate([first, second], axis=1).reshape(-1)
+    return hertz
 
 
 def _make_frames(
