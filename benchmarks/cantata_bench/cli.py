@@ -31,7 +31,7 @@ from cantata_bench.load_options import (
     WarmUp,
 )
 from cantata_bench.model_page.command import model_command
-from cantata_bench.transcription.command import transcription_command
+from cantata_bench.transcription.command import transcription_command, uploads_command
 from cantata_bench.voice_quality.command import voices_command
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 app = typer.Typer(invoke_without_command=True)
 app.command("model")(model_command)
 app.command("transcription")(transcription_command)
+app.command("uploads")(uploads_command)
 app.command("voices")(voices_command)
 
 PERFORMANCE_MARKER = "figures: written by `cantata bench report --page`"
@@ -237,14 +238,16 @@ def realtime(
     ] = [1, 8],  # noqa: B006
     turns: Annotated[int, typer.Option(min=1, help="Turns of each conversation.")] = 5,
     model: Annotated[str | None, typer.Option(help="Model's name or checkpoint folder.")] = None,
+    voice: Annotated[str, typer.Option(help="Voice that speaks to the server.")] = "heart",
     folder: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("artifacts/bench"),
 ) -> None:
-    """Measure spoken conversations: how soon answers begin, and how soon they stop on barge-in."""
+    """Measure spoken conversations: how soon answers begin and stop, what was understood."""
     import asyncio
 
     from cantata_bench.realtime import measure_realtime, realtime_table
 
-    typer.echo(realtime_table(asyncio.run(measure_realtime(model, sessions, turns, folder))))
+    found = asyncio.run(measure_realtime(model, voice, sessions, turns, folder))
+    typer.echo(realtime_table(found))
 
 
 @app.command()

@@ -1,7 +1,7 @@
-"""Spoken conversations: how soon an answer sounds, and how soon it stops when it is interrupted.
+"""Spoken conversations: how soon an answer begins and stops, and what the server understood.
 
 Each session speaks in real time, hears the beginning of a long answer, and interrupts it with its
-next question. What the words are answered with is not measured: an endpoint in this process has
+next sentence. What the words are answered with is not measured: an endpoint in this process has
 its answer ready.
 """
 
@@ -11,16 +11,16 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import uvicorn
-from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -28,10 +28,13 @@ from starlette.routing import Route
 from websockets.asyncio.client import ClientConnection, connect
 
 from cantata_bench.server import free_port, running_server
+from cantata_bench.transcription.run import count_errors
+from cantata_bench.voice_quality.run import read_sentences
 
 RATE = 24_000
 FRAME_S = 0.02
-QUESTION = "The children walk home along the river after school."
+SPOKEN = 12
+"""Sentences of the evaluation set that are said in turn."""
 SENTENCE = "She went to the market to buy some bread and milk. "
 SENTENCES = 60
 """Sentences of an answer: minutes of sound, so that each interruption comes before its end."""
@@ -40,40 +43,80 @@ LISTENED_S = 0.5
 LOUD = 1000
 """Level at which speech begins, of 32,768: above any noise of a voice."""
 WAIT_S = 30.0
+TRANSCRIBED = "conversation.item.input_audio_transcription.completed"
+SESSION: dict[str, Any] = {
+    "type": "session.update",
+    "session": {
+        "type": "realtime",
+        "audio": {"input": {"transcription": {"model": "whisper-1", "language": "en"}}},
+    },
+}
 
-ANSWER_GOAL_S, INTERRUPTION_GOAL_S = 0.4, 0.1
-"""Medians."""
+ANSWER_GOAL_S, CROWDED_ANSWER_GOAL_S, INTERRUPTION_GOAL_S = 0.15, 0.35, 0.1
+"""Medians; of answers in one conversation, and in several at a time."""
+WER_GOAL = 6.0
+"""Percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenSentence:
+    """What a session says."""
+
+    text: str
+    pcm: bytes
+    """16 bit, mono, `RATE`."""
+
+    @property
+    def onset_s(self) -> float:
+        """Where the first loud sample is."""
+        return float(np.argmax(np.abs(np.frombuffer(self.pcm, "<i2")) > LOUD)) / RATE
 
 
 @dataclass(slots=True)
-class Figures:
-    """Seconds, one for each turn."""
+class ConversationFigures:
+    """Of all sessions; times in seconds, one for each turn."""
 
     answers: list[float] = field(default_factory=list)
     """Seconds from the end of the sound that ended the turn, including the silence that was waited
     for, to the first sound of the answer."""
     interruptions: list[float] = field(default_factory=list)
     """Seconds from the first loud sample of an interruption to the last sound of the answer."""
+    words: int = 0
+    """That were spoken."""
+    errors: int = 0
+    """Wrong, missing and added words in the transcripts."""
+
+    @property
+    def wer(self) -> float:
+        """Word error rate in percent."""
+        return 100 * self.errors / max(self.words, 1)
 
 
 class _Session:
     """The client of one conversation."""
 
-    def __init__(self, socket: ClientConnection, question: bytes, figures: Figures) -> None:
+    def __init__(
+        self,
+        socket: ClientConnection,
+        sentences: Iterator[SpokenSentence],
+        figures: ConversationFigures,
+    ) -> None:
         self._socket = socket
-        self._question = question
-        samples = np.frombuffer(question, "<i2")
-        self._onset_s = float(np.argmax(np.abs(samples) > LOUD)) / RATE
+        self._sentences = sentences
         self._figures = figures
+        self._said: list[str] = []
+        self._understood: list[str] = []
+        """Transcripts, in the order in which they came."""
         self._sent_s = 0.0
         """Seconds of sound sent since the session's start."""
         self._sent_at: list[tuple[float, float]] = []
         """When sound up to here had been sent."""
         self._events: asyncio.Queue[tuple[float, dict[str, Any]]] = asyncio.Queue()
         self._rest = b""
-        """The rest of the question that is being spoken."""
+        """The rest of the sentence that is being spoken."""
 
     async def run(self, turns: int) -> None:
+        await self._socket.send(json.dumps(SESSION))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._speak()), group.create_task(self._listen())]
             for turn in range(turns + 1):
@@ -84,13 +127,17 @@ class _Session:
                 if turn < turns:
                     self._figures.answers.append(answered)
                 await asyncio.sleep(LISTENED_S)
+            await self._transcribed()
             for task in tasks:
                 task.cancel()
+        self._count_words()
 
     def _ask(self) -> float:
         """Begin to speak; returns where the first loud sample will be, in sound since the start."""
-        self._rest = self._question
-        return self._sent_s + self._onset_s
+        sentence = next(self._sentences)
+        self._said.append(sentence.text)
+        self._rest = sentence.pcm
+        return self._sent_s + sentence.onset_s
 
     async def _answered(self) -> float:
         end_ms = (await self._event("input_audio_buffer.speech_stopped"))[1]["audio_end_ms"]
@@ -116,6 +163,15 @@ class _Session:
                 if event["type"] == kind:
                     return at, event
 
+    async def _transcribed(self) -> None:
+        while len(self._understood) < len(self._said):
+            await self._event(TRANSCRIBED)
+
+    def _count_words(self) -> None:
+        words, errors = count_errors(" ".join(self._said), " ".join(self._understood))
+        self._figures.words += words
+        self._figures.errors += errors
+
     def _to_time(self, position_s: float) -> float:
         return next(at for upto_s, at in self._sent_at if upto_s >= position_s - FRAME_S / 2)
 
@@ -123,6 +179,8 @@ class _Session:
         async for message in self._socket:
             event = json.loads(message)
             assert event["type"] != "error", event
+            if event["type"] == TRANSCRIBED:
+                self._understood.append(event["transcript"])
             self._events.put_nowait((time.monotonic(), event))
 
     async def _speak(self) -> None:
@@ -163,19 +221,35 @@ async def _chat() -> AsyncIterator[str]:
         await serving
 
 
-async def _converse(url: str, sessions: int, turns: int) -> Figures:
-    """Sessions at a time, which begin one after the other."""
+async def _read_sentences(url: str, voice: str) -> list[SpokenSentence]:
+    """What the sessions say, as a voice of the server reads it."""
+    spoken = []
     async with httpx.AsyncClient(base_url=url, timeout=WAIT_S) as http:
-        body = {"input": QUESTION, "response_format": "pcm", "sample_rate": RATE}
-        question = (await http.post("/v1/audio/speech", json=body)).raise_for_status().content
-    figures = Figures()
-    turn_s = len(question) / (2 * RATE) + LISTENED_S + 1
+        for sentence in read_sentences(None)[:SPOKEN]:
+            body = {
+                "input": sentence.text,
+                "voice": voice,
+                "response_format": "pcm",
+                "sample_rate": RATE,
+            }
+            answer = (await http.post("/v1/audio/speech", json=body)).raise_for_status()
+            spoken.append(SpokenSentence(sentence.text, answer.content))
+    return spoken
+
+
+async def _converse(
+    url: str, spoken: Sequence[SpokenSentence], sessions: int, turns: int
+) -> ConversationFigures:
+    """Sessions at a time, which begin one after the other, each with another sentence."""
+    figures = ConversationFigures()
+    turn_s = len(spoken[0].pcm) / (2 * RATE) + LISTENED_S + 1
 
     async def one(number: int) -> None:
         await asyncio.sleep(number * turn_s / sessions)
         address = url.replace("http", "ws", 1) + "/v1/realtime"
+        sentences = islice(cycle(spoken), number, None)
         async with connect(address, max_size=None, close_timeout=1) as socket:
-            await _Session(socket, question, figures).run(turns)
+            await _Session(socket, sentences, figures).run(turns)
 
     async with asyncio.TaskGroup() as group:
         for number in range(sessions):
@@ -184,12 +258,13 @@ async def _converse(url: str, sessions: int, turns: int) -> Figures:
 
 
 async def measure_realtime(
-    model: str | None, sessions: Sequence[int], turns: int, folder: Path
-) -> dict[int, Figures]:
+    model: str | None, voice: str, sessions: Sequence[int], turns: int, folder: Path
+) -> dict[int, ConversationFigures]:
     """Start a server and hold conversations with it, by numbers of sessions at a time.
 
     Args:
-        model: what is served; None: the embedded voice.
+        model: what is served; None: the embedded models.
+        voice: reads what the sessions say.
         sessions: at a time.
         turns: of each session. As many sessions of one turn come before, uncounted: recognisers
             are made when they are needed.
@@ -207,25 +282,32 @@ async def measure_realtime(
         serving = running_server(folder / "realtime.log", options=options)
         server = await asyncio.to_thread(serving.__enter__)
         try:
+            spoken = await _read_sentences(server.url, voice)
             for number in sessions:
-                await _converse(server.url, number, 1)
-                found[number] = await _converse(server.url, number, turns)
+                await _converse(server.url, spoken, number, 1)
+                found[number] = await _converse(server.url, spoken, number, turns)
         finally:
             await asyncio.to_thread(serving.__exit__, None, None, None)
     return found
 
 
-def realtime_table(found: dict[int, Figures]) -> str:
-    """Markdown: milliseconds, and whether the medians meet their goals."""
-    kinds: dict[str, tuple[Callable[[Figures], list[float]], float]] = {
-        "end of speech to first sound": (lambda figures: figures.answers, ANSWER_GOAL_S),
-        "barge-in to last sound": (lambda figures: figures.interruptions, INTERRUPTION_GOAL_S),
-    }
-    lines = ["| sessions | | turns | p50 ms | p95 ms | goal |", "|-|-|-|-|-|-|"]
+def realtime_table(found: dict[int, ConversationFigures]) -> str:
+    """Markdown: milliseconds and wrong words, and whether they meet their goals."""
+    lines = ["| sessions | | turns | p50 | p95 | goal |", "|-|-|-|-|-|-|"]
     for sessions, figures in found.items():
-        for name, (values_of, goal_s) in kinds.items():
-            values: NDArray[np.float64] = 1000 * np.array(values_of(figures))
-            p50, p95 = np.percentile(values, [50, 95])
-            met = "met" if p50 <= 1000 * goal_s else f"missed ({1000 * goal_s:.0f} ms)"
-            lines.append(f"| {sessions} | {name} | {len(values)} | {p50:.0f} | {p95:.0f} | {met} |")
+        answer_goal_s = ANSWER_GOAL_S if sessions == 1 else CROWDED_ANSWER_GOAL_S
+        for name, values_s, goal_s in (
+            ("end of speech to first sound", figures.answers, answer_goal_s),
+            ("barge-in to last sound", figures.interruptions, INTERRUPTION_GOAL_S),
+        ):
+            p50, p95 = 1000 * np.percentile(np.array(values_s), [50, 95])
+            goal = _judge(p50, 1000 * goal_s, " ms")
+            row = (sessions, name, len(values_s), f"{p50:.0f} ms", f"{p95:.0f} ms", goal)
+            lines.append(f"| {' | '.join(map(str, row))} |")
+        goal = _judge(figures.wer, WER_GOAL, "%")
+        lines.append(f"| {sessions} | wrong words | | {figures.wer:.1f}% | | {goal} |")
     return "\n".join(lines)
+
+
+def _judge(value: float, goal: float, unit: str) -> str:
+    return f"{'met' if value <= goal else 'missed'} ({goal:g}{unit})"

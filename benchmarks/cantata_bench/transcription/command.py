@@ -1,5 +1,4 @@
-"""`cantata bench transcription`. Heavy imports stand inside the command, so that help is
-instant."""
+"""The commands that measure recognition. Imports stand inside, so that help is instant."""
 
 from __future__ import annotations
 
@@ -43,6 +42,25 @@ def transcription_command(
     typer.echo(text)
     if page is not None:
         put_between_markers(page, MARKER, text)
+
+
+def uploads_command(
+    uploads: Annotated[int, typer.Option(min=1, help="Recordings sent at the same time.")] = 50,
+    streams: Annotated[int, typer.Option(min=1, help="Live streams beside them.")] = 16,
+    seconds: Annotated[float, typer.Option(min=1, help="Of each measurement.")] = 60.0,
+    folder: Annotated[Path, typer.Option(help="Folder for the server's log.")] = Path(
+        "artifacts/transcription"
+    ),
+) -> None:
+    """Measure live streams without and with recordings that are uploaded beside them."""
+    from cantata_bench.transcription.uploads import make_uploads_table, measure_uploads
+
+    try:
+        found = measure_uploads(uploads, streams, seconds, folder, _tell)
+    except (CantataError, RuntimeError) as error:
+        typer.echo(f"cantata: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(make_uploads_table(found))
 
 
 def _tell(line: str) -> None:
