@@ -129,8 +129,8 @@ def make_pulses(pitch: Floats) -> Floats:
 def _draw_pitch(pitch: Floats) -> Floats:
     """[F] Hz in the middles of frames -> [F * HOP], on lines between them.
 
-    WHY in float32 and in this order, as the package does: how many harmonics a sample has is cut off
-    to a whole number, so the last bit of its pitch can be heard.
+    WHY in float32 and in this order, as the package does: the number of a sample's harmonics is cut
+    off to a whole one, so the last bit of its pitch can be heard.
     """
     share = (((np.arange(HOP) + 0.5) / HOP - 0.5) % 1.0).astype(np.float32)
     padded = np.pad(pitch, 1, mode="edge")[:, None]
