@@ -72,7 +72,8 @@ fuzz: $(VENV)/.dev ## Search for texts that break the text frontends; every run 
 	$(BIN)/python -m pytest models/cantata_models/solo/tests/text/test_properties.py \
 	  models/cantata_layers/tests/test_misaki_g2p.py --hypothesis-profile=searching
 
-test-clients: $(VENV)/.dev $(CLIENTS_VENV)/.installed ## Run unmodified third-party clients against the server.
+NODE_CLIENTS := e2e/clients/node
+test-clients: $(VENV)/.dev $(CLIENTS_VENV)/.installed $(NODE_CLIENTS)/node_modules/.installed ## Run unmodified third-party clients against the server.
 	scripts/browser-packages.sh $(BIN)/python
 	CANTATA_PYTHON=$(BIN)/python $(CLIENTS_VENV)/bin/python -m pytest e2e/clients \
 	  --confcutdir=e2e/clients -o filterwarnings=default
@@ -80,6 +81,10 @@ test-clients: $(VENV)/.dev $(CLIENTS_VENV)/.installed ## Run unmodified third-pa
 $(CLIENTS_VENV)/.installed: requirements/clients.txt
 	python3 -m venv $(CLIENTS_VENV)
 	$(CLIENTS_VENV)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
+	@touch $@
+
+$(NODE_CLIENTS)/node_modules/.installed: $(NODE_CLIENTS)/package.json $(NODE_CLIENTS)/package-lock.json
+	npm --prefix $(NODE_CLIENTS) ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 test-cluster: $(VENV)/.dev $(VENV)/.ray ## Test stages on two hosts, then break and upgrade a real Ray cluster (root; 10 to 20 minutes).

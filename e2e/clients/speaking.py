@@ -14,12 +14,12 @@ FRAME_S = 0.05
 
 
 @cache
-def speak(server: Address, response_format: str = "wav") -> bytes:
-    """`SENTENCES` as a file, or as PCM at `RATE` with the silence that ends it."""
-    body = {"input": SENTENCES, "response_format": response_format, "sample_rate": RATE}
+def speak(server: Address, response_format: str = "wav", rate: int = RATE) -> bytes:
+    """`SENTENCES` as a file, or as PCM with the second of silence that ends it."""
+    body = {"input": SENTENCES, "response_format": response_format, "sample_rate": rate}
     answer = httpx.post(f"{server.http}/v1/audio/speech", json=body, timeout=60)
     answer.raise_for_status()
-    return answer.content + bytes(2 * RATE) if response_format == "pcm" else answer.content
+    return answer.content + bytes(2 * rate) if response_format == "pcm" else answer.content
 
 
 def frames(server: Address) -> list[bytes]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import litellm
 import openai
 import pytest
-import requests
 
 from .conftest import Address
 from .listening import KEY, assert_words
@@ -104,15 +103,3 @@ def test_litellm(server: Address, recording: tuple[str, bytes]) -> None:
         model="openai/whisper-1", file=recording, api_base=f"{server.http}/v1", api_key=KEY
     )
     assert_words(answer.text)
-
-
-def test_the_form_that_open_webui_sends(server: Address) -> None:
-    answer = requests.post(
-        f"{server.http}/v1/audio/transcriptions",
-        headers={"Authorization": f"Bearer {KEY}"},
-        files={"file": ("recording.mp3", speak(server, "mp3"))},
-        data={"model": "whisper-1", "language": "en"},
-        timeout=60,
-    )
-    answer.raise_for_status()
-    assert_words(answer.json()["text"])
