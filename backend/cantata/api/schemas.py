@@ -318,6 +318,21 @@ class ImageLimitsObject(WireModel):
     """A note for users of the model; may be empty."""
 
 
+class TranscriptionLimitsObject(WireModel):
+    """The recordings that a model can transcribe."""
+
+    languages: list[str]
+    """BCP 47, the most usual first; empty: unknown. One: it knows no other."""
+    translates: bool
+    """It can write other languages in English."""
+    word_times: bool
+    """It knows when each word is spoken."""
+    max_bytes: int
+    """Size of the largest file."""
+    max_seconds: float
+    """Length of the longest recording."""
+
+
 class ModelObject(WireModel):
     """An entry of GET /v1/models."""
 
@@ -331,7 +346,9 @@ class ModelObject(WireModel):
     `output_modalities`."""
     output_modalities: list[str]
     images: ImageLimitsObject | None = None
-    """Only for models that draw. Not part of OpenAI's protocol."""
+    """Only for models that draw. Not part of OpenAI's protocol, nor is `transcription`."""
+    transcription: TranscriptionLimitsObject | None = None
+    """Only for models that transcribe."""
 
 
 class ModelList(WireModel):

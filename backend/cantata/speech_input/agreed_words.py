@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from cantata.contract.data.languages import SPACELESS, choose_separator
 from cantata.contract.data.transcripts import TokenLogprob, Transcript
 
-_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uff00-\uffef"
-"""Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese characters."""
-_WORD = re.compile(rf"\s*(?:[{_SPACELESS}]|[^\s{_SPACELESS}]+)")
+_WORD = re.compile(rf"\s*(?:[{SPACELESS}]|[^\s{SPACELESS}]+)")
 _MARKS = re.compile(r"[\W_]+")
 
 
@@ -33,7 +32,8 @@ class AgreedWords:
         """Words of the present window that were passed on."""
         self._before: list[str] = []
         """Words of the transcript before."""
-        self._has_text = False
+        self._passed_on = ""
+        """The last text that was."""
 
     def take(self, transcript: Transcript, is_last: bool) -> WordDelta | None:
         """The words that have become certain, if any.
@@ -53,9 +53,9 @@ class AgreedWords:
         text = "".join(words[first:certain])
         start = len("".join(words[:first]))
         logprobs = _within(transcript, start, start + len(text))
-        if self._has_text and first == 0 and not re.match(rf"[\s{_SPACELESS}]", text):
-            text = f" {text}"
-        self._has_text = True
+        if first == 0:
+            text = choose_separator(self._passed_on, text, transcript.language) + text
+        self._passed_on = text
         return WordDelta(text, logprobs)
 
     def _count_agreed(self, words: Sequence[str]) -> int:

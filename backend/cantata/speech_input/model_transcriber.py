@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from cantata.contract.data.errors import CantataError
+from cantata.contract.data.languages import join_texts
 from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
 from cantata.contract.model.recognizer import Sound
 from cantata.contract.transcription_service import Recognition, TranscriptionModel
@@ -313,7 +314,7 @@ def _join(parts: list[Transcript]) -> Transcript:
     if len(parts) == 1:
         return parts[0]
     return Transcript(
-        " ".join(part.text for part in parts if part.text),
+        join_texts((part.text, part.language) for part in parts),
         language=next((part.language for part in parts if part.language), ""),
         logprobs=tuple(token for part in parts for token in part.logprobs),
         seconds=sum(part.seconds for part in parts),

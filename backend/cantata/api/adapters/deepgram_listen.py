@@ -51,6 +51,7 @@ from cantata.api.transcription.live_events import (
     WordsEnded,
 )
 from cantata.contract.data.errors import CantataError, InvalidRequest
+from cantata.contract.data.languages import has_language
 from cantata.contract.data.transcripts import TranscriptionRequest
 from cantata.contract.transcription_service import TranscriptionModel
 from cantata.metrics import EndReason
@@ -120,16 +121,10 @@ def _find_model(context: ApiContext, query: AnyQuery) -> TranscriptionModel:
     is_foreign = not is_ours and _FOREIGN_MODELS.fullmatch(query.model)
     model = context.transcription_model(None if is_foreign else query.model)
     language = query.wanted_language
-    if language is not None and model.languages:
-        spoken = _primary(language)
-        if spoken not in {_primary(one) for one in model.languages}:
-            valid = ", ".join((*model.languages, "multi"))
-            raise InvalidRequest(f"language {language!r}: valid: {valid}", "language")
+    if language is not None and model.languages and not has_language(model.languages, language):
+        valid = ", ".join((*model.languages, "multi"))
+        raise InvalidRequest(f"language {language!r}: valid: {valid}", "language")
     return model
-
-
-def _primary(language: str) -> str:
-    return language.replace("_", "-").partition("-")[0].lower()
 
 
 def _check_samples(query: Q) -> Q:

@@ -27,6 +27,7 @@ from cantata.api.transcription.segments import (
     shift_words,
     split_segments,
 )
+from cantata.contract.data.languages import join_texts
 from cantata.contract.data.transcripts import TranscribedWord, Transcript
 
 _PARAGRAPH_PAUSE_S = 1.5
@@ -44,6 +45,8 @@ class PlacedText:
     """A text, and the words in it with times from the beginning of the sound."""
 
     text: str
+    language: str
+    """BCP 47 tag; empty: unknown."""
     words: tuple[TranscribedWord, ...]
     start_s: float
     end_s: float
@@ -84,7 +87,7 @@ def make_alternative(
 def make_results(parts: Sequence[TranscribedPart], query: ListenQuery) -> RecordingResults:
     """What was said in a recording, with what the client asked for."""
     texts = [_place(part) for part in parts if part.transcript.text]
-    text = " ".join(one.text for one in texts)
+    text = join_texts((one.text, one.language) for one in texts)
     alternative = ListenAlternative(
         transcript=text if query.is_formatted else strip_marks(text),
         confidence=_mean([one.confidence for one in texts]),
@@ -126,8 +129,8 @@ def _split(one: PlacedText, pause_s: float) -> Iterator[PlacedText]:
         if following is None or following.start_s - word.end_s >= pause_s:
             words = one.words[first : number + 1]
             likely = _mean([word.probability for word in words])
-            text = join_words(words)
-            yield PlacedText(text, words, words[0].start_s, word.end_s, likely)
+            text = join_words(words, one.language)
+            yield PlacedText(text, one.language, words, words[0].start_s, word.end_s, likely)
             first = number + 1
 
 
@@ -138,7 +141,9 @@ def _make_paragraphs(parts: Sequence[TranscribedPart]) -> ListenParagraphs:
             groups.append([])
         groups[-1].append(sentence)
     return ListenParagraphs(
-        transcript="\n\n".join(" ".join(one.text for one in group) for group in groups),
+        transcript="\n\n".join(
+            join_texts((one.text, one.language) for one in group) for group in groups
+        ),
         paragraphs=[_make_paragraph(group) for group in groups],
     )
 
@@ -160,7 +165,8 @@ def _place(part: TranscribedPart) -> PlacedText:
     words = tuple(shift_words(part))
     start_s = words[0].start_s if words else part.start_s
     end_s = words[-1].end_s if words else part.start_s + transcript.seconds
-    return PlacedText(transcript.text, words, start_s, end_s, _confidence(transcript))
+    confidence = _confidence(transcript)
+    return PlacedText(transcript.text, transcript.language, words, start_s, end_s, confidence)
 
 
 def _confidence(transcript: Transcript) -> float:

@@ -22,6 +22,7 @@ from cantata.api.transcription.live_events import (
 from cantata.audio.formats import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.data.errors import ProtocolViolation
+from cantata.contract.data.languages import choose_separator
 from cantata.contract.data.transcripts import TranscriptionRequest
 from cantata.contract.transcription_service import TranscriptionModel
 from cantata.speech_input.vad import SileroJudge
@@ -142,7 +143,7 @@ class WyomingHearing:
             await self._live.run(lambda: None)
         if not self._texts:
             self._post(TranscriptStart(language=self._language).event())
-        self._post(Transcript(" ".join(self._texts), language=self._language).event())
+        self._post(Transcript("".join(self._texts), language=self._language).event())
         self._post(TranscriptStop().event())
         on_end(self)
 
@@ -154,9 +155,11 @@ class WyomingHearing:
                 self._language = self._language or transcript.language or None
                 if not self._texts:
                     self._post(TranscriptStart(language=self._language).event())
-                more = f" {transcript.text}" if self._texts else transcript.text
+                before = self._texts[-1] if self._texts else ""
+                more = choose_separator(before, transcript.text, transcript.language)
+                more += transcript.text
                 self._post(TranscriptChunk(text=more).event())
-                self._texts.append(transcript.text)
+                self._texts.append(more)
 
 
 def _check(form: Format) -> None:

@@ -71,6 +71,8 @@ class Transcription(Part):
     """A served model that transcribes; None, and OpenAI's names: the first."""
     language: Annotated[Text, Field(max_length=32)] | None = None
     """BCP 47 tag."""
+    languages: Annotated[list[Annotated[Text, Field(max_length=32)]], Field(max_length=256)] = []
+    """Those that may be spoken."""
     prompt: Annotated[Text, Field(max_length=4096)] | None = None
     """Text that biases names and spelling."""
     keywords: Annotated[list[Annotated[Text, Field(max_length=128)]], Field(max_length=256)] = []

@@ -33,9 +33,10 @@ def show_session(
     """
     shown = settings.model_dump()
     transcription = shown["audio"]["input"]["transcription"]
-    if transcription is not None and not transcription["keywords"]:
-        # Clients that do not know the field read no session that has it.
-        del transcription["keywords"]
+    for field in ("keywords", "languages"):
+        # Clients that do not know the fields read no session that has them.
+        if transcription is not None and not transcription[field]:
+            del transcription[field]
     if settings.type == "transcription":
         return _show_transcription_session(identity, shown)
     shown["audio"]["output"]["voice"] = voice

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cantata.api.context import ApiContext
 from cantata.api.realtime.session import SessionSettings, Transcription
 from cantata.contract.data.errors import InvalidRequest, ModelNotFound, NotInstalled
+from cantata.contract.data.languages import has_language
 from cantata.contract.data.transcripts import TranscriptionRequest
 from cantata.contract.transcription_service import TranscriptionModel
 from cantata.speech_input.transcription import UtteranceOptions
@@ -79,12 +80,8 @@ def check_transcription(context: ApiContext, settings: SessionSettings, param: s
         return  # Each item says so; what hears for itself answers all the same.
     except ModelNotFound as error:
         raise ModelNotFound(f"{where}.model: {error.message}", f"{where}.model") from None
-    if model is not None and asked.language and not _knows(model, asked.language):
-        valid = ", ".join(model.languages)
-        raise InvalidRequest(
-            f"{where}.language: {model.name} does not know {asked.language!r}; valid: {valid}",
-            f"{where}.language",
-        )
+    if model is not None:
+        _check_languages(model, asked, where)
     if settings.include and (model is None or not model.has_timestamps):
         named = "the transcription endpoint" if model is None else model.name
         raise InvalidRequest(
@@ -92,23 +89,25 @@ def check_transcription(context: ApiContext, settings: SessionSettings, param: s
         )
 
 
+def _check_languages(model: TranscriptionModel, asked: Transcription, where: str) -> None:
+    named = [("language", asked.language)] if asked.language else []
+    for field, language in (*named, *(("languages", one) for one in asked.languages)):
+        if not has_language(model.languages, language):
+            valid = ", ".join(model.languages)
+            raise InvalidRequest(
+                f"{where}.{field}: {model.name} does not know {language!r}; valid: {valid}",
+                f"{where}.{field}",
+            )
+
+
 def build_options(settings: SessionSettings) -> UtteranceOptions:
     """How the utterances of a session are to be transcribed."""
     received = settings.audio.input
     asked = received.transcription or Transcription()
     request = TranscriptionRequest(
-        language=asked.language or None,
+        language=asked.language or (asked.languages[0] if len(asked.languages) == 1 else None),
         prompt=" ".join(part for part in (", ".join(asked.keywords), asked.prompt) if part),
         timestamps=_LOGPROBS in settings.include,
     )
     threshold = 0.5 if received.turn_detection is None else received.turn_detection.threshold
     return UtteranceOptions(request, threshold, partials=received.transcription is not None)
-
-
-def _knows(model: TranscriptionModel, language: str) -> bool:
-    """Whether the model understands a language; its dialects do not matter."""
-    return _primary(language) in map(_primary, model.languages)
-
-
-def _primary(tag: str) -> str:
-    return tag.lower().replace("_", "-").partition("-")[0]

@@ -20,6 +20,7 @@ from cantata.api.schemas import (
     ImageLimitsObject,
     ModelList,
     ModelObject,
+    TranscriptionLimitsObject,
     VoiceList,
     VoiceObject,
 )
@@ -29,6 +30,8 @@ from cantata.contract.data.chat import Modality
 from cantata.contract.data.errors import ModelNotFound, StageDied
 from cantata.contract.image_service import ImageModel
 from cantata.contract.service import ServedModel
+from cantata.contract.transcription_service import TranscriptionModel
+from cantata.speech_input.recordings import MAX_RECORDING_S
 
 router = APIRouter(prefix="/v1", tags=["models"], responses=ERRORS)
 
@@ -145,7 +148,8 @@ def _model_object(context: ApiContext, name: str) -> ModelObject:
     if painter is not None:
         takes |= {Modality.TEXT, *([Modality.IMAGE] if painter.limits.max_references else [])}
         makes.add(Modality.IMAGE)
-    if name in context.service.transcription_models:
+    listener = context.service.transcription_models.get(name)
+    if listener is not None:
         takes.add(Modality.AUDIO)
         makes.add(Modality.TEXT)
     return ModelObject(
@@ -154,6 +158,19 @@ def _model_object(context: ApiContext, name: str) -> ModelObject:
         input_modalities=[one.value for one in Modality if one in takes],
         output_modalities=[one.value for one in Modality if one in makes],
         images=None if painter is None else _image_limits(painter),
+        transcription=None if listener is None else _transcription_limits(context, listener),
+    )
+
+
+def _transcription_limits(
+    context: ApiContext, model: TranscriptionModel
+) -> TranscriptionLimitsObject:
+    return TranscriptionLimitsObject(
+        languages=list(model.languages),
+        translates=model.translates,
+        word_times=model.has_timestamps,
+        max_bytes=context.settings.max_recording_bytes,
+        max_seconds=MAX_RECORDING_S,
     )
 
 

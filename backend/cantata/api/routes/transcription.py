@@ -17,6 +17,7 @@ from cantata.api.transcription.answers import STREAM_EVENTS
 from cantata.api.transcription.body import TranscriptionBody, close_files, read_form
 from cantata.api.transcription.response import TranscriptionOrder, TranscriptionResponse
 from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.languages import has_language
 from cantata.contract.transcription_service import TranscriptionModel
 
 router = APIRouter(
@@ -77,19 +78,18 @@ async def _respond(request: Request, context: ApiContext, *, translate: bool) ->
             raise InvalidRequest(
                 f"model {model.name!r} translates nothing; serve a multilingual one", "model"
             )
-        _check_language(model, body.language)
+        _check_languages(model, body)
         stack.pop_all()  # the response closes them
     order = TranscriptionOrder(model, body, sent, form, translate)
     return TranscriptionResponse(context, order)
 
 
-def _check_language(model: TranscriptionModel, language: str | None) -> None:
+def _check_languages(model: TranscriptionModel, body: TranscriptionBody) -> None:
     """Reject a language before the recording is read: one without speech would never be
     recognised."""
-    if language is None or not model.languages:
-        return
-    primary = language.lower().replace("_", "-").partition("-")[0]
-    if primary not in {tag.lower().partition("-")[0] for tag in model.languages}:
-        raise InvalidRequest(
-            f"language {language!r}: valid: {', '.join(model.languages)}", "language"
-        )
+    named = [("language", body.language)] if body.language is not None else []
+    for param, language in (*named, *(("languages", one) for one in body.languages)):
+        if model.languages and not has_language(model.languages, language):
+            raise InvalidRequest(
+                f"{param} {language!r}: valid: {', '.join(model.languages)}", param
+            )

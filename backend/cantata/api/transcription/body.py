@@ -14,7 +14,7 @@ from cantata.api.errors import explain_validation
 from cantata.contract.data.errors import InvalidRequest
 
 ResponseFormat = Literal["json", "text", "srt", "vtt", "verbose_json"]
-_LISTS = ("timestamp_granularities", "include", "hotwords")
+_LISTS = ("timestamp_granularities", "include", "hotwords", "keywords", "languages")
 _MAX_FIELDS = 100
 MAX_PROMPT_CHARACTERS = 4096
 
@@ -39,9 +39,13 @@ class TranscriptionBody(BaseModel):
 
     model: Annotated[str, Field(max_length=256)] | None = None
     language: Annotated[str, Field(max_length=32)] | None = None
+    languages: list[Annotated[str, Field(max_length=32)]] = []
+    """Those that may be spoken."""
     prompt: Annotated[str, Field(max_length=MAX_PROMPT_CHARACTERS)] = ""
     hotwords: list[Annotated[str, Field(max_length=128)]] = []
     """Names that may occur; they are put before the prompt."""
+    keywords: list[Annotated[str, Field(max_length=128)]] = []
+    """OpenAI's name of `hotwords`."""
     temperature: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
     """0: greedy, and warmer where that leads into a loop."""
     response_format: ResponseFormat = "json"
@@ -53,7 +57,13 @@ class TranscriptionBody(BaseModel):
     @property
     def bias(self) -> str:
         """The text that biases the words."""
-        return " ".join(part for part in (", ".join(self.hotwords), self.prompt) if part)
+        names = ", ".join((*self.hotwords, *self.keywords))
+        return " ".join(part for part in (names, self.prompt) if part)
+
+    @property
+    def only_language(self) -> str | None:
+        """The one that is spoken. None: the model finds out."""
+        return self.language or (self.languages[0] if len(self.languages) == 1 else None)
 
 
 @dataclass(frozen=True, slots=True)

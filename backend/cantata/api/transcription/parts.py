@@ -30,12 +30,19 @@ class TranscribedPart:
     start_s: float
     """Seconds of the recording before it."""
     transcript: Transcript
+    is_translated: bool = False
+    """Its text is English."""
+
+    @property
+    def written_in(self) -> str:
+        """BCP 47 tag of the text; empty: unknown."""
+        return "en" if self.is_translated else self.transcript.language
 
 
 def build_request(body: TranscriptionBody, *, translate: bool) -> TranscriptionRequest:
     """How each segment is to be recognised."""
     return TranscriptionRequest(
-        language=body.language,
+        language=body.only_language,
         prompt=body.bias,
         translate=translate,
         temperature=body.temperature or None,
@@ -121,7 +128,8 @@ async def _recognize(
 ) -> TranscribedPart:
     async with model.recognize(request) as recognition:
         await recognition.feed(segment.samples)
-        return TranscribedPart(segment.start_s, await recognition.finish())
+        transcript = await recognition.finish()
+    return TranscribedPart(segment.start_s, transcript, request.translate)
 
 
 def _segmenter_options(

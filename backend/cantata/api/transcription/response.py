@@ -30,6 +30,7 @@ from cantata.api.transcription.parts import (
 )
 from cantata.api.transcription.result import FinishedTranscription
 from cantata.contract.data.errors import CantataError
+from cantata.contract.data.languages import choose_separator
 from cantata.contract.transcription_service import TranscriptionModel
 from cantata.speech_input.recordings import RecordingProgress
 
@@ -124,9 +125,10 @@ class TranscriptionResponse(StreamedResponse):
         transcript = part.transcript
         if not transcript.text:
             return
-        is_first = not any(one.transcript.text for one in self._parts[:-1])
+        earlier = (one.transcript.text for one in reversed(self._parts[:-1]))
+        before = next(filter(None, earlier), "")
         delta = TranscriptTextDelta(
-            delta=transcript.text if is_first else f" {transcript.text}",
+            delta=choose_separator(before, transcript.text, part.written_in) + transcript.text,
             start=round(part.start_s, 3),
             end=round(part.start_s + transcript.seconds, 3),
             logprobs=self._logprobs([part]),
@@ -173,7 +175,7 @@ class TranscriptionResponse(StreamedResponse):
         return FinishedTranscription(
             tuple(self._parts),
             self._progress.seconds,
-            order.body.language,
+            order.body.only_language,
             translate=order.translate,
         )
 

@@ -15,6 +15,7 @@ from cantata.api.transcription.answers import (
 )
 from cantata.api.transcription.parts import TranscribedPart
 from cantata.api.transcription.segments import TranscriptSegment, shift_words, split_segments
+from cantata.contract.data.languages import join_texts
 
 TextForm = Literal["text", "srt", "vtt"]
 
@@ -35,7 +36,7 @@ class FinishedTranscription:
     @property
     def text(self) -> str:
         """All of it."""
-        return " ".join(one.transcript.text for one in self.parts if one.transcript.text)
+        return join_texts((one.transcript.text, one.written_in) for one in self.parts)
 
     @property
     def language(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cantata.api.transcription.parts import TranscribedPart
+from cantata.contract.data.languages import join_texts
 from cantata.contract.data.transcripts import TranscribedWord
 
 _MAX_CHARACTERS = 84
@@ -23,6 +24,8 @@ class TranscriptSegment:
     """A sentence, or a part of a long one."""
 
     text: str
+    language: str
+    """BCP 47 tag of the text; empty: unknown."""
     start_s: float
     """Seconds from the beginning of the recording, as the next."""
     end_s: float
@@ -57,7 +60,7 @@ def split_segments(part: TranscribedPart) -> Iterator[TranscriptSegment]:
         group.append(word)
         following = transcript.words[number + 1] if number + 1 < len(transcript.words) else None
         if following is None or _ends_segment(group, following):
-            text = join_words(group)
+            text = join_words(group, part.written_in)
             yield _make_segment(part, tuple(group), text, (group[0].start_s, word.end_s))
             group = []
 
@@ -67,13 +70,9 @@ def shift_words(part: TranscribedPart) -> list[TranscribedWord]:
     return [_shift(word, part.start_s) for word in part.transcript.words]
 
 
-def join_words(words: Iterable[TranscribedWord]) -> str:
-    """The text of words, with spaces where their script has them."""
-    text = ""
-    for word in words:
-        spaced = text and not (_is_spaceless(text[-1]) and _is_spaceless(word.text[0]))
-        text += f" {word.text}" if spaced else word.text
-    return text
+def join_words(words: Iterable[TranscribedWord], language: str) -> str:
+    """The text of words, with spaces where their language has them."""
+    return join_texts((word.text, language) for word in words)
 
 
 def _ends_segment(group: Sequence[TranscribedWord], following: TranscribedWord) -> bool:
@@ -97,6 +96,7 @@ def _make_segment(
     logprob = sum(likely) / len(likely) if likely else transcript.avg_logprob or 0.0
     return TranscriptSegment(
         text,
+        part.written_in,
         part.start_s + times[0],
         part.start_s + times[1],
         tuple(_shift(word, part.start_s) for word in words),
@@ -108,10 +108,3 @@ def _make_segment(
 
 def _shift(word: TranscribedWord, seconds: float) -> TranscribedWord:
     return replace(word, start_s=word.start_s + seconds, end_s=word.end_s + seconds)
-
-
-def _is_spaceless(character: str) -> bool:
-    """Whether a script has no spaces between words: kana, Chinese characters, Thai, Lao, Burmese,
-    and their punctuation."""
-    code = ord(character)
-    return 0x3000 <= code <= 0x9FFF or 0xFF00 <= code <= 0xFFEF or 0x0E00 <= code <= 0x0EFF

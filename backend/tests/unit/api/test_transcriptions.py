@@ -151,6 +151,18 @@ async def test_a_stream_tells_each_part_as_it_is_heard(
     assert server.service.ears.counts.open == 0
 
 
+async def test_parts_are_joined_as_their_language_writes_them(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    server.service.ears.behaviour.text = "\u4eca\u5929\u4e0b\u96e8\u3002"
+    whole = server.service.ears.behaviour.text * 3
+    assert (await transcribe(http, spoken(3)))["text"] == whole
+    response = await post(http, spoken(3), stream="true")
+    *deltas, done = read_events(response.text)
+    assert len(deltas) == 3
+    assert "".join(delta["delta"] for delta in deltas) == done["text"] == whole
+
+
 async def test_options_reach_the_model(server: Server, http: httpx.AsyncClient) -> None:
     await transcribe(
         http,
@@ -165,6 +177,21 @@ async def test_options_reach_the_model(server: Server, http: httpx.AsyncClient) 
     assert (request.language, request.translate, request.temperature) == ("de", False, 0.4)
     assert request.prompt == "Cantata, vLLM Guten Tag."
     assert request.batch
+
+
+async def test_the_names_that_openais_newer_models_have(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    names = {"keywords[]": ["Cantata", "vLLM"]}
+    one = await transcribe(
+        http, spoken(), response_format="verbose_json", **names, **{"languages[]": ["de"]}
+    )
+    assert one["language"] == "de"
+    await transcribe(http, spoken(), **{"languages[]": ["de", "en"]})
+    first, second = server.service.ears.counts.requests
+    assert (first.language, first.prompt, second.language) == ("de", "Cantata, vLLM", None)
+    told = await fail(http, spoken(), 400, "languages", **{"languages[]": ["de", "xx"]})
+    assert told == "languages 'xx': valid: en, de"
 
 
 async def test_translations(server: Server, http: httpx.AsyncClient) -> None:
@@ -291,4 +318,12 @@ async def test_models_are_listed(http: httpx.AsyncClient) -> None:
     models = (await http.get("/v1/models")).json()["data"]
     (ears,) = [model for model in models if model["id"] == "ears"]
     assert (ears["input_modalities"], ears["output_modalities"]) == (["audio"], ["text"])
+    assert ears["transcription"] == {
+        "languages": ["en", "de"],
+        "translates": True,
+        "word_times": True,
+        "max_bytes": 512 << 20,
+        "max_seconds": 4 * 3600,
+    }
+    assert all((model["transcription"] is None) == (model is not ears) for model in models)
     assert (await http.get("/v1/models/whisper-1")).json()["id"] == "ears"

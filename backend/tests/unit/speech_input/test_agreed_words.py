@@ -42,6 +42,15 @@ def test_the_next_window_begins_anew_after_a_space() -> None:
     assert (first.text, again, second.text) == ("One.", None, " Two three.")
 
 
+def test_the_next_window_follows_without_a_space_where_the_language_has_none() -> None:
+    agreed = AgreedWords()
+    agreed.take(Transcript("\u4f60\u597d", "zh"), True)
+    agreed.take(Transcript("\u6211\u662f", "zh"), False)
+    delta = agreed.take(Transcript("\u6211\u662f", "zh"), True)
+    assert delta is not None
+    assert delta.text == "\u6211\u662f"
+
+
 def test_scripts_without_spaces_have_a_word_for_each_character() -> None:
     assert deltas("\u4f60\u597d", "\u4f60\u597d\u5417\uff1f") == ["\u4f60\u597d\u5417\uff1f"]
     agreed = AgreedWords()

@@ -172,6 +172,17 @@ async def test_a_long_utterance_is_joined_from_windows() -> None:
     assert [text for text, is_last in spoken.reports if is_last] == list(map(words, lengths))
 
 
+async def test_windows_of_a_language_without_spaces_are_joined_without_them() -> None:
+    model = FakeTranscriptionModel("ears", max_window_s=4.0)
+    model.behaviour.text = "\u4eca\u5929\u4e0b\u96e8\u3002"
+    spoken = Spoken(model)
+    spoken.say(10 * SECOND)
+    spoken.end()
+    found = await spoken.run(partials=False)
+    assert len(model.counts.sounds) > 1
+    assert found.text == model.behaviour.text * len(model.counts.sounds)
+
+
 async def test_speech_without_pauses_is_cut_and_nothing_is_lost() -> None:
     model = FakeTranscriptionModel("ears", max_window_s=4.0)
     spoken = Spoken(model)

@@ -74,6 +74,14 @@ async def test_utterances_and_paragraphs(http: httpx.AsyncClient) -> None:
     assert len(joined["results"]["utterances"]) == 2  # parts of a recording stay apart
 
 
+async def test_parts_are_joined_as_their_language_writes_them(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    server.service.ears.behaviour.text = "\u4eca\u5929\u4e0b\u96e8\u3002"
+    alternative = only_alternative(await listen(http, punctuate="true"))
+    assert alternative["transcript"] == server.service.ears.behaviour.text * 2
+
+
 async def test_a_model_without_times_has_no_words(server: Server, http: httpx.AsyncClient) -> None:
     server.service.ears.behaviour.text = "Hello, there."
     answer = await listen(http, punctuate="true", utterances="true", paragraphs="true")

@@ -200,6 +200,10 @@ async def test_what_only_conversations_have_is_refused(server: Server, others: E
                 {"audio": {"input": {"transcription": {"language": "xx"}}}},
                 "session.audio.input.transcription.language",
             ),
+            (
+                {"audio": {"input": {"transcription": {"languages": ["de", "xx"]}}}},
+                "session.audio.input.transcription.languages",
+            ),
         ]
         before = await listen(c)
         for sent, param in refused:
@@ -229,13 +233,14 @@ async def test_a_session_may_name_its_model(server: Server) -> None:
     deaf = FakeTranscriptionModel("hearer", ("fr",), has_timestamps=False)
     server.service.transcription_models = {**server.service.transcription_models, "hearer": deaf}
     async with talker(server.url, INTENT) as c:
-        transcription = {"model": "hearer", "language": "fr-CA"}
-        await listen(c, audio={"input": {"transcription": transcription}})
-        await c.say(speech())
-        await c.until(TRANSCRIBED[1])
+        for spoken in ({"language": "fr-CA"}, {"languages": ["fr"]}):
+            transcription = {"model": "hearer", "language": None, **spoken}
+            await listen(c, audio={"input": {"transcription": transcription}})
+            await c.say(speech())
+            await c.until(TRANSCRIBED[1])
         await c.send("session.update", session={"type": "transcription", "include": [LOGPROBS]})
         assert (await c.error())["param"] == "session.include"
-    assert [request.language for request in deaf.counts.requests] == ["fr-CA"]
+    assert [request.language for request in deaf.counts.requests] == ["fr-CA", "fr"]
     assert server.service.ears.counts.requests == []
 
 
