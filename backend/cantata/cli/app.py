@@ -164,9 +164,18 @@ def draw(
 @app.command()
 def transcribe(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(allow_dash=True, help="Recordings or folders of them; - is standard input."),
-    ],
+    ] = None,
+    microphone: Annotated[
+        bool, typer.Option("--microphone", help="Listen to the microphone until Ctrl-C.")
+    ] = False,
+    input_device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Microphone, by a part of its name. Default: the system's."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", help="File to write, or a folder. Default: standard output."),
@@ -184,15 +193,21 @@ def transcribe(
     model: ModelOrFolder = None,
     server: ServerUrl = None,
 ) -> None:
-    """Write down what is said in recordings."""
+    """Write down what is said in recordings, or at the microphone."""
+    listens = microphone or input_device is not None
+    if listens == bool(files):
+        _fail("give either recordings or --microphone", code=2)
+    if listens and server is not None:
+        _fail("--microphone is heard by a model here; --server takes recordings", code=2)
     from rich.console import Console
 
-    from cantata.cli.transcribe import TranscribeArguments
     from cantata.cli.transcribe import transcribe as transcribe_files
+    from cantata.cli.transcribe_live import transcribe_microphone
+    from cantata.cli.transcribe_options import TranscribeArguments
 
     _configure_logging(LogLevel.WARNING, LogFormat.TEXT)
     options = TranscribeArguments(
-        tuple(files),
+        tuple(files or ()),
         out,
         form.value if form else None,
         language,
@@ -200,8 +215,10 @@ def transcribe(
         translate,
         model,
         server,
+        input_device,
     )
-    _run(transcribe_files(options, Console(stderr=True)))
+    run = transcribe_microphone if listens else transcribe_files
+    _run(run(options, Console(stderr=True)))
 
 
 def _read(text: str | None, file: Path | None) -> str:
@@ -331,6 +348,7 @@ def replica(
         cluster_key_file,
         drain_timeout,
         log_format,
+        with_recognizer=True,
     )
     _run(run_replica(options, print))
 

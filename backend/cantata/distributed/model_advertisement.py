@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -67,6 +67,9 @@ class TranscribingModel:
     has_timestamps: bool
     has_partials: bool
     max_window_s: float
+    is_spare: bool = False
+    """The replica was not told to serve it: it only finds the words of spoken conversations. Edges
+    leave it aside once they know of one that was named."""
 
 
 Card = SpeakingModel | AnsweringModel | DrawingModel | TranscribingModel
@@ -103,12 +106,13 @@ class Advertisement:
 
 
 def build_advertisement(
-    service: TranscriptionService, identities: Mapping[str, str]
+    service: TranscriptionService, identities: Mapping[str, str], spare: Collection[str] = ()
 ) -> Advertisement:
     """Of a service that has started.
 
     Args:
         identities: of its models, by name.
+        spare: names of those that it was not told to serve.
     """
     speaking = (
         SpeakingModel(
@@ -149,6 +153,7 @@ def build_advertisement(
             model.has_timestamps,
             model.has_partials,
             model.max_window_s,
+            model.name in spare,
         )
         for model in service.transcription_models.values()
     )

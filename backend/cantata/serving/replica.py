@@ -38,10 +38,13 @@ class ReplicaOptions:
     key_file: Path | None
     drain_timeout_s: float
     log_format: LogFormat
+    with_recognizer: bool = False
+    """As in a server, one that ships comes later beside named models that do not transcribe."""
 
 
 def make_host(
     plans: Sequence[ServicePlan],
+    later: Sequence[ServicePlan],
     listener: socket.socket,
     key_file: Path | None,
     log_format: LogFormat,
@@ -50,6 +53,7 @@ def make_host(
 
     Args:
         plans: of `cantata.pipeline.plan.plan_services`.
+        later: of `cantata.pipeline.plan.plan_recognizer`.
         listener: of `cantata.distributed.link.connecting.listen`.
         key_file: of the key that edges must have, and stage hosts; None: it is in the environment.
         log_format: of the stage processes.
@@ -65,11 +69,14 @@ def make_host(
 
     identities = {
         plan.located.plugin.name: hash_identity(plan.located.checkpoint, plan.deployment)
-        for plan in plans
+        for plan in (*plans, *later)
     }
-    remote_stages = remote_stages_factory(plans, key_file)
-    service = create_service(*plans, log_format=log_format, remote_stages=remote_stages)
-    return ReplicaHost(service, identities, listener, read_key(key_file))
+    remote_stages = remote_stages_factory((*plans, *later), key_file)
+    service = create_service(
+        *plans, later=later, log_format=log_format, remote_stages=remote_stages
+    )
+    spare = frozenset(plan.located.plugin.name for plan in later)
+    return ReplicaHost(service, identities, listener, read_key(key_file), spare)
 
 
 async def run_replica(
@@ -90,13 +97,14 @@ async def run_replica(
     address = Address.parse(options.listen)
     check_key(read_key(options.key_file), address)
     with listen(address) as listener, stop_on_signals() as stop_event:
-        from cantata.pipeline.plan import plan_services, preload_stages
+        from cantata.pipeline.plan import plan_recognizer, plan_services, preload_stages
 
         plans = plan_services(options.models, options.deploy, options.dtype)
+        later = plan_recognizer(plans) if options.with_recognizer else []
         preload_stages(plans)
-        host = make_host(plans, listener, options.key_file, options.log_format)
+        host = make_host(plans, later, listener, options.key_file, options.log_format)
         meet(host)
-        names = ", ".join(plan.located.plugin.name for plan in plans)
+        names = ", ".join(plan.located.plugin.name for plan in (*plans, *later))
         show(f"loading {names} ...")
         for plan in plans:
             if hint := _build_hint(plan):

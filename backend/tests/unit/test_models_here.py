@@ -1,4 +1,4 @@
-"""What `cantata serve` serves, and which of it loads later."""
+"""What `cantata serve` and `cantata replica` serve, and which of it loads later."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from cantata.config.plugins import (
     installed_plugins,
     locate,
 )
+from cantata.distributed.key import KEY_VARIABLE
+from cantata.distributed.replica.host import ReplicaHost
 from cantata.pipeline import plan
+from cantata.serving.replica import ReplicaOptions, run_replica
 from cantata.serving.server import ModelsHere
+from cantata.utils.logs import LogFormat
 
 SPEAKS = locate(None).plugin.name
 
@@ -58,3 +62,31 @@ def test_a_recognizer_comes_later_beside_a_named_voice(monkeypatch: pytest.Monke
     # nor without the package that runs it.
     monkeypatch.setattr(plan, "embedded_recognizers", list)
     assert prepare(monkeypatch, SPEAKS) == ([SPEAKS], [])
+
+
+@pytest.mark.parametrize(
+    ("with_recognizer", "later"), [(True, embedded_recognizers()), (False, [])]
+)
+async def test_a_replica_serves_the_same(
+    monkeypatch: pytest.MonkeyPatch, with_recognizer: bool, later: list[str]
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, "a key of thirty-two bytes, about")
+    monkeypatch.setattr(plan, "preload_stages", lambda plans: None)
+    met: list[ReplicaHost] = []
+
+    class Met(Exception):
+        pass
+
+    def meet(host: ReplicaHost) -> None:
+        met.append(host)
+        raise Met
+
+    options = ReplicaOptions(
+        "127.0.0.1:0", [SPEAKS], [], None, None, 1.0, LogFormat.TEXT, with_recognizer
+    )
+    with pytest.raises(Met):
+        await run_replica(options, lambda told: None, meet)
+    [host] = met
+    assert list(host._service.models) == [SPEAKS]
+    assert list(host._service.transcription_models) == later
+    assert set(host._spare) == set(later)

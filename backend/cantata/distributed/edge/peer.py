@@ -18,7 +18,12 @@ from cantata.distributed.link.link import Link
 from cantata.distributed.link.reconnecting import reconnect_forever
 from cantata.distributed.link.stream import Stream
 from cantata.distributed.messages import FrameKind, ModelState, ReplicaState, Reports
-from cantata.distributed.model_advertisement import Advertisement, AnyCard, Card
+from cantata.distributed.model_advertisement import (
+    Advertisement,
+    AnyCard,
+    Card,
+    TranscribingModel,
+)
 from cantata.distributed.serialization import decode, encode
 
 logger = logging.getLogger(__name__)
@@ -62,6 +67,8 @@ class Peer:
         """Models that others serve differently."""
         self._lost = 0
         self._trouble: str | None = "not connected yet"
+        self.has_spares = True
+        """Orders for its spare models are sent."""
         self.leaving = False
         """It is no longer one of the replicas and gets no more orders."""
         self._last_reports: list[StageReport] = []
@@ -101,7 +108,11 @@ class Peer:
         if self._announced is None or self.leaving or not self.is_ready:
             return []
         named = (one for one in self._announced.cards if one.name == model)
-        return [one for one in named if (type(one), model) not in self._excluded]
+        return [
+            one
+            for one in named
+            if (type(one), model) not in self._excluded and (self.has_spares or not _is_spare(one))
+        ]
 
     def state(self, model: str) -> ModelState | None:
         """What it last reported about a model, as long as it is connected."""
@@ -258,3 +269,7 @@ class Peer:
             self._on_change()
         else:
             self._on_beat()
+
+
+def _is_spare(card: Card) -> bool:
+    return isinstance(card, TranscribingModel) and card.is_spare

@@ -45,6 +45,8 @@ class RemoteService(
         self._transcribing: dict[str, RemoteTranscriptionModel] = {}
         kinds = self._speaking, self._answering, self._drawing, self._transcribing
         super().__init__(*kinds, default_model="")
+        self._has_listener = False
+        """Some replica was told to serve a model that transcribes."""
         self._queues: dict[str, Waiting] = {}
         """By model: what it does for one request takes a place from every other."""
         self._replicas = Replicas(directory, key, self._learn)
@@ -109,6 +111,11 @@ class RemoteService(
 
     def _learn(self) -> None:
         """Take over what replicas announce."""
+        announced = [one.announced for one in self._replicas.peers if one.announced is not None]
+        named = (not card.is_spare for one in announced for card in one.transcribing)
+        self._has_listener = self._has_listener or any(named)
+        if self._has_listener:
+            self._leave_spares_aside()
         for peer in self._replicas.peers:
             if peer.announced is None:
                 continue
@@ -120,7 +127,17 @@ class RemoteService(
             for drawing in peer.announced.drawing:
                 self._take(peer, drawing, self._drawing, RemoteImageModel)
             for card in peer.announced.transcribing:
-                self._take(peer, card, self._transcribing, RemoteTranscriptionModel)
+                if not (card.is_spare and self._has_listener):
+                    self._take(peer, card, self._transcribing, RemoteTranscriptionModel)
+
+    def _leave_spares_aside(self) -> None:
+        """Also while the replica is away whose model was named: another one would know other
+        languages."""
+        for peer in self._replicas.peers:
+            peer.has_spares = False
+        for name, model in list(self._transcribing.items()):
+            if model.card.is_spare:
+                del self._transcribing[name]
 
     def _take(
         self, peer: Peer, card: A, known: dict[str, M], make: Callable[[Replicas, Waiting, A], M]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 
 from cantata.contract.transcription_service import TranscriptionService
 from cantata.distributed.key import LinkKey
@@ -14,7 +14,7 @@ from cantata.distributed.link.connecting import get_address
 from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.link.heartbeat_monitor import BEAT_S
 from cantata.distributed.link.tls import LinkSocket
-from cantata.distributed.model_advertisement import build_advertisement
+from cantata.distributed.model_advertisement import Advertisement, build_advertisement
 from cantata.distributed.replica.in_flight import InFlightLimiter
 from cantata.distributed.replica.session import EdgeSession
 from cantata.distributed.replica.status import ModelStatus, ReplicaStatus
@@ -34,6 +34,7 @@ class ReplicaHost:
         identities: of its models, by name (`hash_identity`).
         listener: a listening socket; closed here.
         key: that edges must have.
+        spare: names of the models that edges use only if they know of no other that transcribes.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class ReplicaHost:
         identities: Mapping[str, str],
         listener: socket.socket,
         key: LinkKey,
+        spare: Collection[str] = (),
     ) -> None:
         self._service, self._identities, self._key = service, identities, key
+        self._spare = spare
         self._listener = listener
         self.address = get_address(listener)
         """The address with the real port."""
@@ -87,6 +90,10 @@ class ReplicaHost:
     def _is_ready(self) -> bool:
         return self._is_started and self._service.ready
 
+    @property
+    def _advertisement(self) -> Advertisement:
+        return build_advertisement(self._service, self._identities, self._spare)
+
     async def start(self) -> None:
         """Accept edges at once; returns when the models are ready.
 
@@ -99,7 +106,7 @@ class ReplicaHost:
         await self._service.start()
         self._is_started = True
         for session in self._sessions:
-            session.announce(build_advertisement(self._service, self._identities))
+            session.announce(self._advertisement)
         self._report_state()
         self._run(self._report_states(), "cantata:tell-edges")
 
@@ -149,7 +156,7 @@ class ReplicaHost:
         )
         self._sessions.add(session)
         if self._is_started:
-            session.announce(build_advertisement(self._service, self._identities))
+            session.announce(self._advertisement)
         session.report_state(ready=self._is_ready, now=True)
         try:
             await session.run()

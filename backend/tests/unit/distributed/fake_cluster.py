@@ -65,6 +65,7 @@ class FakeCluster:
         *,
         identity: str = "the same",
         service: FakeService | None = None,
+        spare: tuple[str, ...] = (),
         **behaviour: object,
     ) -> Replica:
         """Another replica; the edge is not told of it."""
@@ -78,7 +79,8 @@ class FakeCluster:
             *service.transcription_models,
         )
         identities = dict.fromkeys(names, identity)
-        host = ReplicaHost(service, identities, listen(Address("127.0.0.1", 0)), self.key)
+        listener = listen(Address("127.0.0.1", 0))
+        host = ReplicaHost(service, identities, listener, self.key, spare)
         await host.start()
         replica = Replica(service, host)
         self.replicas.append(replica)

@@ -47,10 +47,12 @@ plans = [
     for name in names
 ]
 sys.modules["cantata.pipeline.plan"] = SimpleNamespace(
-    plan_services=lambda *given: plans, preload_stages=lambda plans: None
+    plan_services=lambda *given: plans,
+    plan_recognizer=lambda plans: [],
+    preload_stages=lambda plans: None,
 )
 sys.modules["cantata.pipeline.service"] = SimpleNamespace(
-    create_service=lambda *plans, log_format, remote_stages: service
+    create_service=lambda *plans, later, log_format, remote_stages: service
 )
 from cantata.cli.app import main
 main()
