@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The browser tests drive the system's Chromium through Playwright, whose wheel brings a Node.js that
 # links to libatomic, and Firefox with PulseAudio, without which it plays nothing where there is no
-# sound device. Install Debian's packages of what is missing: scripts/browser-packages.sh PYTHON
+# sound device. The microphone's tests call PortAudio. Install Debian's packages of what is missing:
+# scripts/browser-packages.sh PYTHON
 set -euo pipefail
 install=$(dirname "$0")/apt-install.sh
 missing=()
@@ -12,6 +13,10 @@ done
 if [ -z "$found" ]; then missing+=(chromium); fi
 "$1" -c 'import ctypes; ctypes.CDLL("libatomic.so.1")' 2>/dev/null || missing+=(libatomic1)
 if [ ${#missing[@]} -gt 0 ]; then "$install" "${missing[@]}"; fi
+
+if ! "$1" -c 'import sounddevice' 2>/dev/null; then
+  "$install" libportaudio2 || echo "The microphone will not be tested" >&2
+fi
 
 missing=()
 command -v firefox-esr >/dev/null || command -v firefox >/dev/null || missing+=(firefox-esr)

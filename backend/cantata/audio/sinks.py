@@ -11,6 +11,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
+from cantata.audio.devices import NoSoundDevice, load_sounddevice
 from cantata.contract.data.errors import CantataError
 
 Pcm = NDArray[np.int16]
@@ -18,7 +19,7 @@ Pcm = NDArray[np.int16]
 
 
 class SinkError(CantataError):
-    """The file cannot be written, or there is no sound device."""
+    """The file cannot be written."""
 
     code = "sink_error"
 
@@ -91,19 +92,12 @@ def check_device() -> Any:
     """The `sounddevice` module, if there is a sound device.
 
     Raises:
-        SinkError: it is not installed or there is none; says to write a file instead.
+        NoSoundDevice: it is not installed or there is none; says to write a file instead.
     """
     instead = "write a file instead, with -o out.wav"
-    try:
-        import sounddevice
-    except ImportError as error:
-        raise SinkError(
-            f"playing needs the package sounddevice (pip install 'cantata[play]'); {instead}"
-        ) from error
-    except OSError as error:
-        raise SinkError(f"playing needs the PortAudio library ({error}); {instead}") from error
+    sounddevice = load_sounddevice("playing", "play", instead)
     try:
         sounddevice.query_devices(kind="output")
     except (sounddevice.PortAudioError, ValueError) as error:
-        raise SinkError(f"this machine has no sound device to play on; {instead}") from error
+        raise NoSoundDevice(f"this machine has no sound device to play on; {instead}") from error
     return sounddevice

@@ -16,7 +16,7 @@ from cantata.contract.model.pipeline import StageKind
 from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWindow
 from cantata.contract.service import AdmissionReport
 from cantata.contract.transcription_service import Recognition
-from cantata.pipeline.whole_window import WholeWindow
+from cantata.pipeline.whole_window import GrowingWindow
 from cantata.utils.logs import new_work_id
 
 
@@ -30,7 +30,7 @@ class LocalTranscriptionModel:
         ConfigError: it is not, or the checkpoint is not valid.
     """
 
-    has_partials = False
+    has_partials = True
 
     def __init__(self, located: LocatedModel) -> None:
         plugin = located.plugin
@@ -62,7 +62,7 @@ class LocalTranscriptionModel:
     @asynccontextmanager
     async def recognize(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
         """Begin a window; the first one loads the model."""
-        yield WholeWindow(self, request)
+        yield GrowingWindow(self, request)
 
     async def transcribe(self, request: TranscriptionRequest, sound: Sound) -> Transcript:
         """Recognise a whole window in the thread.

@@ -62,7 +62,46 @@ class WholeWindow:
     async def finish(self) -> Transcript:
         """The transcript of all of it."""
         try:
-            sound = np.concatenate(self._pieces or [np.zeros(0, np.float32)])
-            return await self._model.transcribe(self._request, sound)
+            return await self._model.transcribe(self._request, self._sound)
         finally:
             self._is_finished.set()
+
+    @property
+    def _sound(self) -> Sound:
+        return np.concatenate(self._pieces or [np.zeros(0, np.float32)])
+
+
+class GrowingWindow(WholeWindow):
+    """Also recognises what has come so far, and nothing twice."""
+
+    def __init__(self, model: WholeWindowModel, request: TranscriptionRequest) -> None:
+        super().__init__(model, request)
+        self._asked: asyncio.Queue[Sound | None] = asyncio.Queue()
+        """Sound whose words are wanted; None: no more."""
+        self._recognizing = asyncio.Lock()
+        self._known: tuple[int, Transcript] | None = None
+        """Samples, and their transcript."""
+
+    async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
+        """Add sound to the window."""
+        await super().feed(sound)
+        if recognize:
+            self._asked.put_nowait(self._sound)
+
+    async def partials(self) -> AsyncGenerator[Transcript, None]:
+        """What has been said so far, each time it was asked for."""
+        while (sound := await self._asked.get()) is not None:
+            yield await self._recognize(sound)
+
+    async def finish(self) -> Transcript:
+        """The transcript of all of it."""
+        try:
+            return await self._recognize(self._sound)
+        finally:
+            self._asked.put_nowait(None)
+
+    async def _recognize(self, sound: Sound) -> Transcript:
+        async with self._recognizing:
+            if self._known is None or self._known[0] != len(sound):
+                self._known = len(sound), await self._model.transcribe(self._request, sound)
+            return self._known[1]

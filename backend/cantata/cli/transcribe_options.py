@@ -1,0 +1,79 @@
+"""The options of `cantata transcribe`, and how it writes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cantata.api.transcription.answers import VerboseTranscription
+from cantata.api.transcription.result import write_transcript
+from cantata.cli.draw import FileError
+
+OutputForm = Literal["txt", "srt", "vtt", "json"]
+_FORMS: dict[str, OutputForm] = {".txt": "txt", ".srt": "srt", ".vtt": "vtt", ".json": "json"}
+
+
+@dataclass(frozen=True, slots=True)
+class TranscribeArguments:
+    """The command's options."""
+
+    files: tuple[Path, ...]
+    """Files and folders; `-` is standard input. None: the microphone."""
+    out: Path | None
+    """A file, or a folder for several. None: standard output, or beside each file."""
+    form: OutputForm | None
+    """None: by the name of `out`, or text."""
+    language: str | None
+    prompt: str
+    translate: bool
+    model: str | None
+    server: str | None
+    input_device: str | None = None
+    """A part of the microphone's name. None: the system's default."""
+
+
+def choose_form(options: TranscribeArguments) -> OutputForm:
+    """The form that was asked for, or that the file's name stands for.
+
+    Raises:
+        FileError: it stands for none.
+    """
+    if options.form is not None:
+        return options.form
+    if options.out is not None and not options.out.is_dir() and options.out.suffix:
+        if options.out.suffix.lower() not in _FORMS:
+            raise FileError(f"{options.out}: the name must end with one of {', '.join(_FORMS)}")
+        return _FORMS[options.out.suffix.lower()]
+    return "txt"
+
+
+def choose_target(out: Path | None, stem: str, form: OutputForm) -> Path | None:
+    """The file that one transcript is written into; None: standard output.
+
+    Args:
+        out: a file, or a folder.
+        stem: the file's name in a folder, without its ending.
+        form: gives the ending.
+
+    Raises:
+        FileError: its folder does not exist.
+    """
+    if out is not None and out.is_dir():
+        out = out / f"{stem}.{form}"
+    if out is not None and not out.parent.is_dir():
+        raise FileError(f"{out}: there is no folder {out.parent}")
+    return out
+
+
+def write_out(transcript: VerboseTranscription, target: Path | None, form: OutputForm) -> None:
+    """Write a transcript into a file, or to standard output."""
+    if form == "json":
+        text = f"{transcript.model_dump_json(exclude_none=True, indent=2)}\n"
+    else:
+        text = write_transcript(transcript, "text" if form == "txt" else form)
+    if target is None:
+        sys.stdout.write(text)
+    else:
+        target.write_text(text, encoding="utf-8")
