@@ -192,7 +192,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield write_checkpoint(tmp_path_factory.mktemp("checkpoint"), SEED)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
 def test_a_fault_is_caught(mutant: Mutant, folder: Path) -> None:
     # Those in front of it do not import it.

@@ -114,7 +114,7 @@ def failing_check(check: Callable[[Path], None], checkpoint: Path) -> bool:
     return False
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("name", DECODER_FAULTS)
 def test_each_fault_of_the_decoder_is_seen(
     name: str, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
@@ -123,7 +123,7 @@ def test_each_fault_of_the_decoder_is_seen(
     assert failing_check(codec_checks.check_decoded, checkpoint)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("name", ENCODER_FAULTS)
 def test_each_fault_of_the_encoder_is_seen(
     name: str, checkpoint: Path, monkeypatch: pytest.MonkeyPatch

@@ -299,7 +299,7 @@ def one_frame_more(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.talker, "_begin", longer)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario_name, make = FAULTS[name]

@@ -96,7 +96,7 @@ def describe(case: tuple[str, Mutant]) -> str:
     return f"{case[1].module.removeprefix(KOKORO)[1:]}: {case[1].wrong.strip()}"
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("case", FAULTS, ids=describe)
 def test_a_scenario_notices(checkpoints: Folders, case: tuple[str, Mutant]) -> None:
     scenario, mutant = case

@@ -156,7 +156,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield write_checkpoints(tmp_path_factory.mktemp("tokenizers"))
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
 def test_a_fault_is_caught(mutant: Mutant, checkpoints: Path) -> None:
     fault = injected(mutant, MODULES)

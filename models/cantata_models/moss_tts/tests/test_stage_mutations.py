@@ -102,7 +102,7 @@ def a_clone_is_not_split(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> Non
     patch.setattr(request_builder, "split_text", whole)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize(
     ("name", "inject"), fault.cases, ids=lambda part: getattr(part, "__name__", part)
 )

@@ -299,7 +299,7 @@ def a_penalty_for_each_repetition(talker: LoadedTalker, patch: pytest.MonkeyPatc
     patch.setattr(talker_driver, "penalized", often)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize(
     ("scenario", "inject"), fault.cases, ids=[f"{f.__name__} in {s}" for s, f in fault.cases]
 )

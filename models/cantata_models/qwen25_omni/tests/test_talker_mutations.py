@@ -169,7 +169,7 @@ def prompt_not_penalized(talker: Any, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(talker.talker_step, "_prompt_codes", ())
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario_name, make = FAULTS[name]

@@ -81,7 +81,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield write_checkpoint(tmp_path_factory.mktemp("checkpoint"), TINY, TOKEN2WAV_SEED)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
 def test_a_fault_is_caught(mutant: Mutant, checkpoint: Path) -> None:
     fault = injected(mutant, MODULES)

@@ -211,7 +211,7 @@ def tokens_are_heard_one_frame_late(made: Checkpoint, patch: pytest.MonkeyPatch)
     patch.setattr(AnswerRows, "_take_tokens", late)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize(
     ("name", "inject"), fault.cases, ids=lambda part: getattr(part, "__name__", part)
 )

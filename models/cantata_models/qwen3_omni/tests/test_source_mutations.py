@@ -150,7 +150,7 @@ def test_without_a_fault_the_checks_pass(check: Any, checkpoint: Path) -> None:
     check(checkpoint)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
 def test_a_fault_is_caught(mutant: Mutant, checkpoint: Path) -> None:
     with (

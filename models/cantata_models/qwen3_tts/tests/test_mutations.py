@@ -251,7 +251,7 @@ def penalty_on_another_codebook(loaded: LoadedTalker, patch: pytest.MonkeyPatch)
     )
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario_name, make = FAULTS[name]

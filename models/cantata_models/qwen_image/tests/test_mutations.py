@@ -199,7 +199,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield tmp_path_factory.mktemp("checkpoints")
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
 def test_a_fault_is_caught(mutant: Mutant, folder: Path) -> None:
     fault = injected(mutant, MODULES)

@@ -254,7 +254,7 @@ def _with_patch_flags(loaded: LoadedStages, patch: pytest.MonkeyPatch, flag: flo
     patch.setattr(loaded.network, "_embed", flagged)
 
 
-@pytest.mark.thorough(every=3)
+@pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_scenario_detects(
     checkpoints: Checkpoints, name: str, monkeypatch: pytest.MonkeyPatch
