@@ -35,7 +35,6 @@ PAUSE_S = 1.2
 LIKE = 0.8
 """Least likeness of what is heard to what was said; the model is small."""
 EDGE_S = 0.05
-MAX_MIB = 512
 FIRST = "first.wav"
 """Beside the recording: its first sentence."""
 
@@ -235,14 +234,6 @@ def test_what_cannot_be_heard_is_told(
     assert listen_page.status.get_attribute("data-error") == "true"
     expect(listen_page.page.get_by_role("button", name="Save as SRT")).to_be_disabled()
 
-    posts = note_posts(listen_page.page)
-    large = tmp_path / "large.wav"
-    with large.open("wb") as file:
-        file.truncate((MAX_MIB << 20) + 1)
-    listen_page.file.set_input_files(large)
-    expect(listen_page.status).to_have_text(f"“large.wav” is too large: at most {MAX_MIB} MiB.")
-    assert posts == []
-
     silence = tmp_path / "silence.wav"
     soundfile.write(silence, np.zeros(16_000, np.int16), 16_000)
     listen_page.hear(silence)
@@ -332,6 +323,43 @@ def test_without_a_model_that_listens_it_says_how_to_get_one(
     expect(listen_page.file).to_be_hidden()
     listen_page.drop(recording)
     assert posts == []
+
+
+def test_what_the_model_takes_is_what_it_says(
+    browser_page: Page, server: Server, recording: Path, tmp_path: Path
+) -> None:
+    """Its languages, and the size of its files."""
+    changed = {"languages": ["en", "pt", "zh"], "max_bytes": 3 << 20}
+
+    def change(route: Route) -> None:
+        listed = route.fetch().json()
+        for model in listed["data"]:
+            if model["transcription"] is not None:
+                model["transcription"] |= changed
+        route.fulfill(json=listed)
+
+    browser_page.route("**/v1/models", change)
+    posts = note_posts(browser_page)
+    listen_page = ListenPage(browser_page)
+    listen_page.open(server.url)
+    large = tmp_path / "large.wav"
+    with large.open("wb") as file:
+        file.truncate((3 << 20) + 1)
+    listen_page.file.set_input_files(large)
+    expect(listen_page.status).to_have_text("“large.wav” is too large: at most 3 MiB.")
+    assert posts == []
+
+    spoken = browser_page.get_by_label("Spoken in")
+    offered = ["any language", "Chinese", "English", "Portuguese"]
+    expect(spoken.get_by_role("option")).to_have_text(offered)
+    first = recording.with_name(FIRST)
+    spoken.select_option("Portuguese")
+    listen_page.file.set_input_files(first)
+    expect(listen_page.status).to_have_text("Language 'pt': valid: en.")
+    spoken.select_option("English")
+    listen_page.press("Listen again")
+    expect(listen_page.status).to_contain_text("Done:")
+    assert_is_like(listen_page.text.inner_text(), SENTENCES[0])
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -9,7 +9,7 @@ import { Transcription, TranscriptionState } from "../cantata_web/static/listen/
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
 const part = (text, start, end) => ({ text, start, end });
-const SOUND = { sound: new Blob(["RIFF"]), name: "talk.wav", model: "ear" };
+const SOUND = { sound: new Blob(["RIFF"]), name: "talk.wav", model: "ear", language: "" };
 const WORDS = [part("Good", 0, 0.5), part("day,", 0.5, 1), part("Ada.", 1.2, 2)];
 
 /** Answers the one request when the test says so. */
@@ -61,6 +61,13 @@ test("the recording is sent once, for words and sentences, as they are heard", a
   ]);
   assert.equal(form.get("file").name, "talk.wav");
   assert.equal(server.options.headers, undefined, "the browser writes the form's boundary");
+});
+
+test("the language that was chosen is sent", async () => {
+  const other = new FakeServer();
+  void new Transcription(other, { ...SOUND, language: "pt" }).start();
+  assert.equal(other.options.body.get("language"), "pt");
+  assert.equal(server.options.body.has("language"), false);
 });
 
 test("the text grows, and ends with the times of its words", async () => {

@@ -82,14 +82,14 @@ test("a model that draws is described by its limits", () => {
 });
 
 test("what models take and make tells which of them draw, answer, hear and listen", async () => {
-  const entry = (id, takes, makes, images = null) => {
-    return { id, input_modalities: takes, output_modalities: makes, images };
+  const entry = (id, takes, makes, images = null, transcription = null) => {
+    return { id, input_modalities: takes, output_modalities: makes, images, transcription };
   };
   const data = [
     entry("speaks", ["text"], ["audio"]),
     entry("reads", ["text", "image"], ["text"]),
     entry("hears", ["text", "audio"], ["text", "audio"]),
-    entry("listens", ["audio"], ["text"]),
+    entry("listens", ["audio"], ["text"], null, { languages: ["en"] }),
     entry("draws", ["text"], ["image"], LIMITS),
     entry("does both", ["text", "image"], ["text", "image"], LIMITS),
   ];

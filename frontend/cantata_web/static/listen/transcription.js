@@ -34,7 +34,8 @@ export class Transcription extends EventTarget {
 
   /**
    * @param {Server} server
-   * @param {{sound: Blob, name: string, model: string}} recording and who listens to it
+   * @param {{sound: Blob, name: string, model: string, language: string}} recording and who listens
+   *   to it; without a language, they find out
    */
   constructor(server, recording) {
     super();
@@ -82,9 +83,10 @@ export class Transcription extends EventTarget {
   }
 
   #form() {
-    const { sound, name, model } = this.#recording;
+    const { sound, name, model, language } = this.#recording;
     const form = new FormData();
     form.append("model", model);
+    if (language !== "") form.append("language", language);
     form.append("response_format", "verbose_json");
     form.append("stream", "true");
     for (const one of ["word", "segment"]) form.append("timestamp_granularities[]", one);

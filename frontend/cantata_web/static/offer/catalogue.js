@@ -24,7 +24,8 @@ export class Catalogue extends EventTarget {
 
   /** Those that answer messages. */
   get answering() {
-    return this.models.filter((one) => one.output_modalities.includes("text") && !listens(one));
+    return this.models.filter(({ input_modalities: takes, output_modalities: makes }) =>
+      takes.includes("text") && makes.includes("text"));
   }
 
   /** Those that answer what they hear. */
@@ -32,12 +33,8 @@ export class Catalogue extends EventTarget {
     return this.answering.filter(({ input_modalities: takes }) => takes.includes("audio"));
   }
 
-  /** Those that write down what they hear. */
+  /** Those that write down what they hear; their `transcription` says which languages and files. */
   get listening() {
-    return this.models.filter(listens);
+    return this.models.filter(({ transcription }) => Boolean(transcription));
   }
-}
-
-function listens({ input_modalities: takes, output_modalities: makes }) {
-  return String(takes) === "audio" && String(makes) === "text";
 }

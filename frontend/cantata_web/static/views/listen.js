@@ -12,7 +12,6 @@ import { SoundSource } from "./soundsource.js";
 import { statusLine } from "./status.js";
 import { WordList } from "./wordlist.js";
 
-const MAX_BYTES = 512 * 2 ** 20; // the server's limit
 const FILES = {
   srt: { type: "application/x-subrip", write: ({ passages }) => writeSrt(passages) },
   vtt: { type: "text/vtt", write: ({ passages }) => writeVtt(passages) },
@@ -26,6 +25,8 @@ export class ListenView extends EventTarget {
   #server;
   #find;
   #menu;
+  #languages;
+  #models = [];
   #show;
   #played;
   #words;
@@ -37,6 +38,8 @@ export class ListenView extends EventTarget {
     this.#server = server;
     this.#find = (role) => root.querySelector(`[data-role="${role}"]`);
     this.#menu = root.querySelector("#cantata-listener");
+    this.#languages = root.querySelector("#cantata-spoken");
+    this.#menu.addEventListener("change", () => this.#offerLanguages());
     this.#show = statusLine(this.#find("listen-status"));
     this.#played = new PlayedRecording(this.#find("listen-audio"));
     this.#words = new WordList(root.querySelector(".heard"));
@@ -88,16 +91,33 @@ export class ListenView extends EventTarget {
     this.dispatchEvent(new Event("begin"));
   }
 
+  /** The one that is chosen; it has limits. */
+  get #listener() {
+    return this.#models.find(({ id }) => id === this.#menu.value);
+  }
+
   #offer(models) {
+    this.#models = models;
     fillMenu(this.#menu, models.map(({ id }) => ({ value: id, label: id })), []);
     this.#find("listener-control").hidden = models.length < 2;
     this.#find("no-listener").hidden = models.length > 0;
     this.#find("listen-form").hidden = models.length === 0;
+    if (models.length > 0) this.#offerLanguages();
+  }
+
+  #offerLanguages() {
+    const { languages } = this.#listener.transcription;
+    const names = new Intl.DisplayNames("en", { type: "language" });
+    const entries = languages.map((value) => ({ value, label: names.of(value) }));
+    entries.sort((one, other) => one.label.localeCompare(other.label));
+    fillMenu(this.#languages, [{ value: "", label: "any language" }, ...entries], [""]);
+    this.#find("language-control").hidden = languages.length < 2;
   }
 
   #take({ sound, name, seconds }) {
-    if (sound.size > MAX_BYTES) {
-      this.#show(`“${name}” is too large: at most ${MAX_BYTES / 2 ** 20} MiB.`, true);
+    const { max_bytes: most } = this.#listener.transcription;
+    if (sound.size > most) {
+      this.#show(`“${name}” is too large: at most ${Math.floor(most / 2 ** 20)} MiB.`, true);
       return;
     }
     this.#recording = { sound, name };
@@ -111,6 +131,7 @@ export class ListenView extends EventTarget {
     const transcription = new Transcription(this.#server, {
       ...this.#recording,
       model: this.#menu.value,
+      language: this.#languages.value,
     });
     this.transcription = transcription;
     this.#words.show("", []);
