@@ -72,6 +72,10 @@ class MediaReader:
         """The file of a recording at a URL, or in a `data:` URL; errors as of `RequestMedia`."""
         return await self._loader.load(source, AUDIO, param, self.limits.max_bytes)
 
+    async def unpack_sound(self, encoded: str, param: str) -> bytes:
+        """The file of a recording that was sent as base64; errors as of `RequestMedia`."""
+        return await self._loader.unpack(encoded, AUDIO, param, self.limits.max_bytes)
+
     async def write(
         self, pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None = None
     ) -> bytes:

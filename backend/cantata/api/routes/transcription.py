@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +16,11 @@ from cantata.api.openapi import ERRORS, answers, either, events
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.api.transcription.answers import STREAM_EVENTS
 from cantata.api.transcription.body import TranscriptionBody, close_files, read_form
+from cantata.api.transcription.json_body import (
+    InputRecording,
+    JsonTranscriptionBody,
+    read_json,
+)
 from cantata.api.transcription.response import TranscriptionOrder, TranscriptionResponse
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.languages import has_language
@@ -25,28 +31,34 @@ router = APIRouter(
 )
 
 _FORM = "multipart/form-data"
+_JSON = "application/json"
 _RESPONSES = either(
     answers("application/json", "text/plain", "application/x-subrip", "text/vtt"),
     events(SSE_MEDIA_TYPE, STREAM_EVENTS),
 )
 
 
-def _form_schema() -> dict[str, Any]:
-    """The form, for the OpenAPI document."""
+def _body_schemas() -> dict[str, Any]:
+    """The form, and the JSON, for the OpenAPI document."""
     schema = TranscriptionBody.model_json_schema(ref_template="#/components/schemas/{model}")
     schema.pop("$defs", None)
     fields = schema["properties"]
     fields["file"] = {"type": "string", "format": "binary"}
     fields["chunking_strategy"] = {"type": "string"}
     schema["required"] = ["file"]
-    return {"requestBody": {"required": True, "content": {_FORM: {"schema": schema}}}}
+    as_json = JsonTranscriptionBody.model_json_schema(ref_template="#/components/schemas/{model}")
+    as_json.pop("$defs", None)
+    as_json["properties"]["chunking_strategy"] = {}
+    as_json["properties"]["input_audio"] = InputRecording.model_json_schema()
+    content = {_FORM: {"schema": schema}, _JSON: {"schema": as_json}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 @router.post(
     "/transcriptions",
     response_class=Response,
     responses=_RESPONSES,
-    openapi_extra=_form_schema(),
+    openapi_extra=_body_schemas(),
 )
 async def transcribe(request: Request, context: Context) -> Response:
     """Write down what is said in a recording. See docs/protocol.md."""
@@ -57,7 +69,7 @@ async def transcribe(request: Request, context: Context) -> Response:
     "/translations",
     response_class=Response,
     responses=_RESPONSES,
-    openapi_extra=_form_schema(),
+    openapi_extra=_body_schemas(),
 )
 async def translate(request: Request, context: Context) -> Response:
     """Write in English what is said in another language. See docs/protocol.md."""
@@ -66,13 +78,15 @@ async def translate(request: Request, context: Context) -> Response:
 
 async def _respond(request: Request, context: ApiContext, *, translate: bool) -> Response:
     context.lifecycle.check()
-    if not request.headers.get("content-type", "").lower().startswith(_FORM):
-        raise InvalidRequest(f"the body must be a form, sent as {_FORM}")
+    sent_as = request.headers.get("content-type", "").lower()
+    if not sent_as.startswith((_FORM, _JSON)):
+        raise InvalidRequest(f"the body must be a form, sent as {_FORM}, or JSON, sent as {_JSON}")
     await context.cascade.prepare()
-    form = await request.form(max_files=8, max_fields=100)
+    is_form = sent_as.startswith(_FORM)
+    form = await request.form(max_files=8, max_fields=100) if is_form else FormData()
     with ExitStack() as stack:
         stack.callback(close_files, form)
-        body, sent = read_form(form)
+        body, sent = read_form(form) if is_form else await read_json(request, context.media)
         model = context.transcription_model(body.model)
         if translate and not model.translates:
             raise InvalidRequest(

@@ -90,13 +90,22 @@ def read_form(form: FormData) -> tuple[TranscriptionBody, SentFile]:
         body = TranscriptionBody.model_validate(_read_fields(form))
     except ValidationError as error:
         raise explain_validation(error.errors(), None) from None
+    check_stream(body)
+    return body, SentFile(files[0].file)
+
+
+def check_stream(body: TranscriptionBody) -> None:
+    """Reject a form of answer that cannot be streamed.
+
+    Raises:
+        InvalidRequest: lists those that can.
+    """
     if body.stream and body.response_format in ("srt", "vtt"):
         raise InvalidRequest(
             f"response_format {body.response_format!r} cannot be streamed; valid with stream: "
             "json, text, verbose_json",
             "response_format",
         )
-    return body, SentFile(files[0].file)
 
 
 def close_files(form: FormData) -> None:

@@ -42,6 +42,7 @@ from cantata.api.speech import messages
 from cantata.api.speech import whole as speech_whole
 from cantata.api.transcription import answers as transcription_answers
 from cantata.api.transcription import body as transcription_body
+from cantata.api.transcription import json_body as transcription_json
 from cantata.audio.formats import FORMATS
 from cantata.media import images, video
 from cantata.speech_input.recordings import MAX_RECORDING_S
@@ -66,6 +67,7 @@ def types() -> dict[str, type[BaseModel]]:
             elevenlabs_messages,
             captioned_speech,
             transcription_answers,
+            transcription_json,
         )
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, WireModel)

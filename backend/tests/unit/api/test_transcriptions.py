@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import json
 from itertools import pairwise
@@ -18,6 +19,7 @@ from live_server import Server
 
 from cantata.api.settings import ServerSettings
 from cantata.contract.data.errors import RequestFailed
+from cantata.media.request_media import MediaLimits
 
 TRANSCRIBE, TRANSLATE = "/v1/audio/transcriptions", "/v1/audio/translations"
 RECORDING = Path(__file__).parents[4] / "docs" / "voice" / "clara.mp3"
@@ -272,7 +274,7 @@ async def test_forms_that_are_no_forms(http: httpx.AsyncClient) -> None:
     response = await http.post(TRANSCRIBE, data={"file": "text"}, files={"x": ("x", b"")})
     assert response.status_code == 400
     assert "not text" in response.json()["error"]["message"]
-    response = await http.post(TRANSCRIBE, json={"file": "x"})
+    response = await http.post(TRANSCRIBE, content=b"x", headers={"content-type": "audio/wav"})
     assert "must be a form" in response.json()["error"]["message"]
     response = await http.post(TRANSCRIBE, files={"x": ("x", b"")})
     assert "0 files" in response.json()["error"]["message"]
@@ -304,6 +306,41 @@ async def test_a_client_that_leaves_ends_the_work(server: Server, http: httpx.As
     async with asyncio.timeout(30):
         while wanted not in (await http.get("/metrics")).text:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def test_a_recording_in_json(server: Server, http: httpx.AsyncClient) -> None:
+    data = base64.b64encode(spoken()).decode()
+    sent = {"input_audio": {"data": data, "format": "wav"}, "language": "de", "prompt": None}
+    response = await http.post(TRANSCRIBE, json=sent)
+    assert response.status_code == 200, response.text
+    assert response.json()["text"].startswith("word0 word1")
+    assert server.service.ears.counts.requests[0].language == "de"
+
+
+@pytest.mark.parametrize(
+    "settings", [ServerSettings(media=MediaLimits(max_bytes=1 << 20))], ids=["small"]
+)
+@pytest.mark.parametrize(
+    ("sent", "status", "said"),
+    [
+        ({}, 400, "input_audio"),
+        ({"input_audio": {"data": "no sound!"}}, 400, "input_audio.data"),
+        ({"input_audio": {"data": "UklGRg=="}}, 400, "is not a readable sound file"),
+        (
+            {"input_audio": {"data": "UklGRg=="}, "stream": True, "response_format": "vtt"},
+            400,
+            "stream",
+        ),
+        ({"input_audio": {"data": "UklGRg=="}, "temperature": "1"}, 400, "temperature"),
+        ({"input_audio": {"data": "A" * (3 << 20)}}, 413, "send a form"),
+    ],
+)
+async def test_json_that_is_wrong(
+    server: Server, http: httpx.AsyncClient, sent: dict[str, Any], status: int, said: str
+) -> None:
+    response = await http.post(TRANSCRIBE, json=sent)
+    assert response.status_code == status, response.text
+    assert said in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("settings", [ServerSettings(max_recording_bytes=100_000)])
