@@ -3,6 +3,7 @@ CLIENTS_VENV ?= .venv-clients
 REFERENCE_VENV ?= .venv-reference
 VOXCPM2_VENV ?= .venv-reference-voxcpm2
 KOKORO_VENV ?= .venv-reference-kokoro
+POCKET_TTS_VENV ?= .venv-reference-pocket-tts
 DOCS_VENV ?= .venv-docs
 # Tests side by side; timed ones run alone all the same. For two cores: three workers, since the
 # tests of the page mostly wait for sound that is played, and one for tests that wait even more.
@@ -101,10 +102,10 @@ screenshots: $(VENV)/.dev ## Take the screenshots in docs/ again (on an idle mac
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m e2e.screenshots
 
-parity: parity-$(MODEL) ## Regenerate the goldens of MODEL=qwen3_tts|moss_tts|omni|qwen3_asr|qwen_image|voxcpm2|kokoro|bagel with its reference.
+parity: parity-$(MODEL) ## Regenerate the goldens of MODEL=qwen3_tts|moss_tts|omni|qwen3_asr|qwen_image|voxcpm2|kokoro|pocket_tts|bagel with its reference.
 
 parity-:
-	@echo "write MODEL=, one of qwen3_tts, moss_tts, omni, qwen3_asr, qwen_image, voxcpm2, kokoro, bagel"; exit 2
+	@echo "write MODEL=, one of qwen3_tts, moss_tts, omni, qwen3_asr, qwen_image, voxcpm2, kokoro, pocket_tts, bagel"; exit 2
 
 parity-qwen3_tts: $(REFERENCE_VENV)/.installed
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
@@ -149,6 +150,11 @@ parity-kokoro: $(KOKORO_VENV)/.installed
 	  $(abspath $(KOKORO_VENV))/bin/python -W ignore -m \
 	  cantata_models.kokoro.tests.parity.write_goldens
 
+parity-pocket_tts: $(POCKET_TTS_VENV)/.installed
+	cd models && PYTHONPATH=.:../backend HF_HUB_OFFLINE=1 \
+	  $(abspath $(POCKET_TTS_VENV))/bin/python -W ignore -m \
+	  cantata_models.pocket_tts.tests.parity.write_goldens
+
 # BAGEL=: a clone of its code; PYTHON_BAGEL=: a Python with transformers 4.49, see reference.py.
 parity-bagel:
 	cd models && PYTHONPATH=.:../backend HF_HUB_OFFLINE=1 $(PYTHON_BAGEL) -m \
@@ -157,7 +163,9 @@ parity-bagel:
 $(REFERENCE_VENV)/.installed: requirements/reference.txt
 $(VOXCPM2_VENV)/.installed: requirements/reference-voxcpm2.txt
 $(KOKORO_VENV)/.installed: requirements/reference-kokoro.txt
-$(REFERENCE_VENV)/.installed $(VOXCPM2_VENV)/.installed $(KOKORO_VENV)/.installed:
+$(POCKET_TTS_VENV)/.installed: requirements/reference-pocket-tts.txt
+$(REFERENCE_VENV)/.installed $(VOXCPM2_VENV)/.installed $(KOKORO_VENV)/.installed \
+$(POCKET_TTS_VENV)/.installed:
 	python3 -m venv $(@D)
 	scripts/install-torch.sh $(@D)
 	$(@D)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<

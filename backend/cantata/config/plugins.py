@@ -83,6 +83,7 @@ def installed_plugins() -> Mapping[str, ModelPlugin]:
     return plugins
 
 
+INDEX_FILE, CONFIG_FILE = "model_index.json", "config.json"
 SHARED = "cantata_layers"
 """The package of what models share."""
 
@@ -196,6 +197,10 @@ def _fetched(hub_id: str) -> Path:
 
 
 def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
+    if not any((folder / name).exists() for name in (INDEX_FILE, CONFIG_FILE)):
+        for plugin in plugins.values():
+            if plugin.is_checkpoint is not None and plugin.is_checkpoint(folder):
+                return LocatedModel(plugin, folder)
     config, keys = _read_config(folder)
     kind = next((config[key] for key in keys if key in config), None)
     for plugin in plugins.values():
@@ -211,8 +216,7 @@ def _read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A checkpoint's configuration, and the keys that may say what it is: the class of its
     pipeline, as diffusers writes it, its `model_type`, as transformers does, or its `architecture`,
     as some others do."""
-    index = folder / "model_index.json"
-    file = folder / "config.json"
+    index, file = folder / INDEX_FILE, folder / CONFIG_FILE
     keys: tuple[str, ...] = ("model_type", "architecture")
     if index.exists():
         file, keys = index, ("_class_name",)

@@ -122,6 +122,9 @@ class ModelPlugin:
     config_keys: frozenset[str] = frozenset()
     """Keys of config.json that together tell this model's checkpoints from others', if they are
     published without a type; empty: they have one."""
+    is_checkpoint: Callable[[Path], bool] | None = None
+    """Whether a folder that has no config.json is a checkpoint of this model's, which is published
+    without one. None: its checkpoints have one."""
     unused_stages: Callable[[Path], Collection[str]] | None = None
     """Checkpoint folder -> stages of the pipeline that it does without. None: it uses all."""
     embedded_checkpoint: Path | None = None

@@ -1,0 +1,1 @@
+"""Mimi without its quantiser: sound into continuous frames, latents into sound."""

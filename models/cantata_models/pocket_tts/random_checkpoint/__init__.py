@@ -1,0 +1,1 @@
+"""Checkpoints of random weights in the published format."""
