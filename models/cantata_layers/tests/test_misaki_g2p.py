@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata_layers.misaki.g2p import EnglishG2P, PhonemizedSentence, load_g2p
+from cantata_layers.misaki.g2p import EnglishG2P, load_g2p
 from cantata_layers.misaki.phones import read_phones, vocabulary
+from cantata_layers.misaki.sentences import PhonemizedSentence
 
 LETTERS = {number: letter for letter, number in vocabulary().items()}
 ORDINARY = (

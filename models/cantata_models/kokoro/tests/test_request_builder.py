@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
+from cantata_layers.misaki.phones import vocabulary
+from cantata_models.kokoro.config import Alphabet
 from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.random_checkpoint import TINY
 from cantata_models.kokoro.request_builder import KokoroRequestBuilder, load_builder
 from cantata_models.kokoro.tests.parity.scenarios import PLAIN, CheckpointKey
+from cantata_models.kokoro.voices import KokoroVoiceFile
 
 LETTERS = {number: letter for letter, number in TINY["vocab"].items()}
 
@@ -82,9 +86,9 @@ def test_letters_that_the_vocabulary_lacks_are_left_out(
     checkpoints: dict[CheckpointKey, Path],
 ) -> None:
     builder = load_builder(checkpoints[PLAIN])
-    vocabulary = dict(builder._alphabet.vocabulary)
+    vocabulary = dict(builder._reader._alphabet.vocabulary)
     del vocabulary["ˈ"]
-    object.__setattr__(builder._alphabet, "vocabulary", vocabulary)
+    object.__setattr__(builder._reader._alphabet, "vocabulary", vocabulary)
     text = "She paid twice."
     (piece,) = build(builder, text)
     assert said_words(text, piece) == [("She", "ʃˌi"), ("paid", "pAd"), ("twice", "twIs")]
@@ -145,6 +149,51 @@ def test_many_marks_behind_phones(builder: KokoroRequestBuilder, marks: str) -> 
 @pytest.mark.parametrize("text", ["...", "?!", "—", "“ ”"])
 def test_marks_alone_are_silence(builder: KokoroRequestBuilder, text: str, voice: str) -> None:
     assert build(builder, text, voice) == ()
+
+
+def build_published(*voices: str) -> KokoroRequestBuilder:
+    """With the published vocabulary."""
+    files = [KokoroVoiceFile(name, Path()) for name in voices]
+    return KokoroRequestBuilder(Alphabet(vocabulary(), 510), files)
+
+
+def test_texts_of_languages_with_a_front_end() -> None:
+    builder = build_published("af_heart", "jf_alpha", "zf_xiaoni", "ff_siwis")
+    assert builder.capabilities.languages == ("en", "ja", "zh")
+    letters = {number: letter for letter, number in vocabulary().items()}
+    for voice, text, said in (
+        ("jf_alpha", "こんにちは、世界。", "koɲɲiʨiβa, sekai."),
+        ("zf_xiaoni", "你好，世界！", "ni↓xau↓, ʂɨ↘ʨje↘!"),
+        ("jf_alpha+af_heart", "[[ˈola]]、世界", "ˈola, sekai"),
+    ):
+        (piece,) = build(builder, text, voice)
+        given = inputs(piece)
+        assert "".join(letters[number] for number in given.phones[1:-1]) == said
+        assert [text[span.start : span.end] for span in piece.words][1] == "世界"
+    with pytest.raises(InvalidRequest, match=r"speaks French, for which there is no text front"):
+        build(builder, "Bonjour.", "ff_siwis")
+    with pytest.raises(InvalidRequest, match=r"nothing .* voice 'jf_alpha' reads Japanese"):
+        build(builder, "привет", "jf_alpha")
+
+
+@pytest.mark.parametrize(
+    ("voice", "module", "extra"),
+    [("jf_alpha", "fugashi", "kokoro-ja"), ("zf_xiaoni", "jieba", "kokoro-zh")],
+)
+def test_a_language_whose_packages_are_missing(
+    monkeypatch: pytest.MonkeyPatch, voice: str, module: str, extra: str
+) -> None:
+    monkeypatch.setattr(
+        "cantata_models.kokoro.languages.front_ends.find_spec",
+        lambda name: None if name == module else find_spec(name),
+    )
+    builder = build_published("af_heart", voice)
+    assert builder.capabilities.languages == ("en",)
+    message = rf"{voice}.*pip install 'cantata\[{extra}\]'.*\[\[ola\]\].*af_heart"
+    with pytest.raises(InvalidRequest, match=message):
+        build(builder, "世界", voice)
+    (piece,) = build(builder, "[[sekai]]!", voice)
+    assert len(inputs(piece).phones) == 8
 
 
 def test_other_scripts_are_refused(builder: KokoroRequestBuilder) -> None:

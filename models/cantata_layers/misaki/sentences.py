@@ -1,0 +1,115 @@
+"""Words with their phones, put together to what a network reads at once.
+
+Letters: T phones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cantata.contract.data.request import TextSpan
+
+PADDING = 0
+"""The id at both ends of a sentence."""
+_MARKS = frozenset(';:,.!?—…"“”()')
+"""Phones without a sound of their own."""
+_CLAUSE_END = frozenset(",;:—.!?")
+
+
+@dataclass(frozen=True, slots=True)
+class PhonemizedWord:
+    """A word and its sound."""
+
+    span: TextSpan
+    """In the client's text."""
+    start: int
+    """Its first phone."""
+    end: int
+    """The phone after its last."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhonemizedSentence:
+    """What the network reads at once."""
+
+    phones: tuple[int, ...]
+    """[T] ids, with the padding at both ends."""
+    words: tuple[PhonemizedWord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PhoneUnit:
+    """A word, perhaps with the space after it, or marks and spaces."""
+
+    phones: tuple[int, ...]
+    """Ids."""
+    span: TextSpan
+    """In the client's text."""
+    is_word: bool
+    ends_clause: bool
+
+
+def has_sound(phones: str) -> bool:
+    """Whether there is more than marks and spaces."""
+    return any(letter not in _MARKS and not letter.isspace() for letter in phones)
+
+
+def ends_clause(phones: str) -> bool:
+    """Whether a sentence may be cut behind them."""
+    stripped = phones.rstrip()
+    return bool(stripped) and stripped[-1] in _CLAUSE_END
+
+
+def make_sentences(
+    units: Iterable[PhoneUnit], space: int, most: int
+) -> Iterator[PhonemizedSentence]:
+    """The sentences of units, each with at least a word.
+
+    Args:
+        units: of one sentence of the text.
+        space: the id of a space.
+        most: phones that the network should read at once, without the padding.
+    """
+    for part in _cut(units, most):
+        if any(unit.is_word for unit in part):
+            yield _join(part, space)
+
+
+def _cut(units: Iterable[PhoneUnit], most: int) -> Iterator[list[PhoneUnit]]:
+    """Parts that the network can read: at the last end of a clause, or else between two words."""
+    part: list[PhoneUnit] = []
+    length = 0
+    for unit in units:
+        for phones in _pieces_of(unit.phones, most):
+            if length + len(phones) > most:
+                ends = [n for n, earlier in enumerate(part, 1) if earlier.ends_clause]
+                cut = ends[-1] if ends and ends[-1] < len(part) else len(part)
+                yield part[:cut]
+                part = part[cut:]
+                length = sum(len(earlier.phones) for earlier in part)
+                if length + len(phones) > most:
+                    yield part
+                    part, length = [], 0
+            part.append(PhoneUnit(phones, unit.span, unit.is_word, unit.ends_clause))
+            length += len(phones)
+    if part:
+        yield part
+
+
+def _pieces_of(phones: tuple[int, ...], most: int) -> Iterator[tuple[int, ...]]:
+    """Of a word; more than one only if the word alone is longer than the network reads."""
+    for begin in range(0, max(len(phones), 1), most):
+        yield phones[begin : begin + most]
+
+
+def _join(units: Sequence[PhoneUnit], space: int) -> PhonemizedSentence:
+    phones, words = [PADDING], list[PhonemizedWord]()
+    for unit in units:
+        if unit.is_word:
+            heard = len(unit.phones) - (unit.phones[-1] == space)
+            words.append(PhonemizedWord(unit.span, len(phones), len(phones) + heard))
+        phones += unit.phones
+    while phones[-1] == space:
+        phones.pop()
+    return PhonemizedSentence((*phones, PADDING), tuple(words))
