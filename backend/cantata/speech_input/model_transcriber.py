@@ -26,7 +26,8 @@ _FED_SAMPLES = SPEECH_RATE // 4
 _PARTIAL_S = 1.0
 """Seconds of sound from one partial transcript to the next, on a server with time to spare."""
 _PARTIAL_SHARE = 3.0
-"""On others, they are so many times as far apart as they take: whoever pauses waits for the one in
+"""On others, those of each conversation are so many times as far apart as they take, and those of
+all together begin so many times less often than they could: whoever pauses waits for the one in
 progress."""
 _JUDGED_AT_ONCE = 16
 """Windows judged before other tasks get their turn."""
@@ -41,6 +42,13 @@ class RecognitionLoad:
     """Windows that wait for a transcript, and since when."""
     took_s: float = 0.0
     """How long the last one was waited for."""
+    partials_from: float = 0.0
+    """When the next partial transcript may be asked for, by the monotonic clock."""
+
+    @property
+    def has_time(self) -> bool:
+        """Whether a partial transcript may be asked for."""
+        return not self.waiting and time.monotonic() >= self.partials_from
 
     @property
     def partial_samples(self) -> int:
@@ -55,7 +63,9 @@ class RecognitionLoad:
         """It has come."""
         since = self.waiting.pop(window, None)
         if since is not None:
-            self.took_s = time.monotonic() - since
+            now = time.monotonic()
+            self.took_s = now - since
+            self.partials_from = now + (_PARTIAL_SHARE - 1) * self.took_s
 
     def forget(self, window: object) -> None:
         """Nobody waits for it any more."""
@@ -140,7 +150,7 @@ class _Utterance:
             self._window = await self._open()
         window = self._window
         is_due = window.unasked >= self._load.partial_samples and not is_quiet
-        is_partial = self._options.partials and is_due and not self._load.waiting
+        is_partial = self._options.partials and is_due and self._load.has_time
         await window.feed(_to_sound(passage.sound), recognize=passage.is_pause or is_partial)
 
     async def finish(self) -> Transcript:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
@@ -95,7 +96,7 @@ async def test_partial_words_come_about_once_a_second() -> None:
     for _ in range(4):
         spoken.say(SECOND)
         await spoken.taken()
-        await eventually(lambda: not spoken.load.waiting)
+        await eventually(lambda: spoken.load.has_time)
     spoken.end()
     found = await running
     gaps = np.diff([0.0, *model.counts.asked])
@@ -117,7 +118,7 @@ async def test_no_partial_words_are_asked_for_while_any_are_awaited() -> None:
             await one.taken()
     assert len(model.counts.asked) == 1
     model.behaviour.may_know.set()
-    await eventually(lambda: not load.waiting)
+    await eventually(lambda: load.has_time)
     second.say(SECOND)
     await second.taken()
     assert len(model.counts.asked) == 2
@@ -141,6 +142,26 @@ async def test_on_a_slow_server_partial_words_are_rarer() -> None:
     spoken.end()
     await running
     assert spoken.load.took_s < 0.9
+
+
+async def test_partial_words_of_all_together_leave_time_for_whole_turns() -> None:
+    model = FakeTranscriptionModel("ears")
+    load = RecognitionLoad()
+    first, second = Spoken(model, load), Spoken(model, load)
+    running = [asyncio.create_task(one.run()) for one in (first, second)]
+    first.say(SECOND + 2)
+    await eventually(lambda: model.counts.asked and not load.waiting)
+    load.partials_from = time.monotonic() + 1000
+    second.say(2 * SECOND)
+    await second.taken()
+    assert len(model.counts.asked) == 1
+    load.partials_from = 0.0
+    second.say(1)
+    await eventually(lambda: len(model.counts.asked) == 2)
+    for one in (first, second):
+        one.end()
+    await asyncio.gather(*running)
+    assert load.partials_from > 0
 
 
 async def test_a_transcript_that_was_ready_is_no_sign_of_speed() -> None:
