@@ -27,6 +27,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from websockets.asyncio.client import ClientConnection, connect
 
+from cantata.config.plugins import embedded_models
 from cantata_bench.server import free_port, running_server
 from cantata_bench.transcription.run import count_errors
 from cantata_bench.voice_quality.run import read_sentences
@@ -54,6 +55,8 @@ SESSION: dict[str, Any] = {
 
 ANSWER_GOAL_S, CROWDED_ANSWER_GOAL_S, INTERRUPTION_GOAL_S = 0.15, 0.35, 0.1
 """Medians; of answers in one conversation, and in several at a time."""
+TRANSCRIPT_GOAL_S = 0.06
+"""In one conversation."""
 WER_GOAL = 6.0
 """Percent."""
 
@@ -81,6 +84,8 @@ class ConversationFigures:
     for, to the first sound of the answer."""
     interruptions: list[float] = field(default_factory=list)
     """Seconds from the first loud sample of an interruption to the last sound of the answer."""
+    transcripts: list[float] = field(default_factory=list)
+    """Seconds from the end of a turn to the words that were understood."""
     words: int = 0
     """That were spoken."""
     errors: int = 0
@@ -105,8 +110,8 @@ class _Session:
         self._sentences = sentences
         self._figures = figures
         self._said: list[str] = []
-        self._understood: list[str] = []
-        """Transcripts, in the order in which they came."""
+        self._understood: list[tuple[float, str]] = []
+        """Transcripts, and when they came."""
         self._sent_s = 0.0
         """Seconds of sound sent since the session's start."""
         self._sent_at: list[tuple[float, float]] = []
@@ -142,7 +147,11 @@ class _Session:
     async def _answered(self) -> float:
         end_ms = (await self._event("input_audio_buffer.speech_stopped"))[1]["audio_end_ms"]
         at, _ = await self._event("response.output_audio.delta")
-        return at - self._to_time(end_ms / 1000)
+        ended_at = self._to_time(end_ms / 1000)
+        self._figures.transcripts += [
+            max(0.0, came_at - ended_at) for came_at, _ in self._understood[len(self._said) - 1 :]
+        ]
+        return at - ended_at
 
     async def _interrupted(self, onset_s: float) -> float:
         last_at = 0.0
@@ -168,7 +177,9 @@ class _Session:
             await self._event(TRANSCRIBED)
 
     def _count_words(self) -> None:
-        words, errors = count_errors(" ".join(self._said), " ".join(self._understood))
+        words, errors = count_errors(
+            " ".join(self._said), " ".join(text for _, text in self._understood)
+        )
         self._figures.words += words
         self._figures.errors += errors
 
@@ -180,7 +191,7 @@ class _Session:
             event = json.loads(message)
             assert event["type"] != "error", event
             if event["type"] == TRANSCRIBED:
-                self._understood.append(event["transcript"])
+                self._understood.append((time.monotonic(), event["transcript"]))
             self._events.put_nowait((time.monotonic(), event))
 
     async def _speak(self) -> None:
@@ -272,13 +283,10 @@ async def measure_realtime(
     """
     found = {}
     async with _chat() as chat:
-        options = [
-            "--chat-url",
-            chat,
-            "--chat-model",
-            "ready",
-            *(["--model", model] if model else []),
-        ]
+        # All named, so that the server is ready when all are.
+        models = [model] if model else embedded_models()
+        served = [option for name in models for option in ("--model", name)]
+        options = ["--chat-url", chat, "--chat-model", "ready", *served]
         serving = running_server(folder / "realtime.log", options=options)
         server = await asyncio.to_thread(serving.__enter__)
         try:
@@ -295,13 +303,18 @@ def realtime_table(found: dict[int, ConversationFigures]) -> str:
     """Markdown: milliseconds and wrong words, and whether they meet their goals."""
     lines = ["| sessions | | turns | p50 | p95 | goal |", "|-|-|-|-|-|-|"]
     for sessions, figures in found.items():
-        answer_goal_s = ANSWER_GOAL_S if sessions == 1 else CROWDED_ANSWER_GOAL_S
+        alone = sessions == 1
         for name, values_s, goal_s in (
-            ("end of speech to first sound", figures.answers, answer_goal_s),
+            (
+                "end of turn to first sound",
+                figures.answers,
+                ANSWER_GOAL_S if alone else CROWDED_ANSWER_GOAL_S,
+            ),
+            ("end of turn to its words", figures.transcripts, TRANSCRIPT_GOAL_S if alone else None),
             ("barge-in to last sound", figures.interruptions, INTERRUPTION_GOAL_S),
         ):
             p50, p95 = 1000 * np.percentile(np.array(values_s), [50, 95])
-            goal = _judge(p50, 1000 * goal_s, " ms")
+            goal = "" if goal_s is None else _judge(p50, 1000 * goal_s, " ms")
             row = (sessions, name, len(values_s), f"{p50:.0f} ms", f"{p95:.0f} ms", goal)
             lines.append(f"| {' | '.join(map(str, row))} |")
         goal = _judge(figures.wer, WER_GOAL, "%")
