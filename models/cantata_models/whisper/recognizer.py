@@ -34,6 +34,7 @@ from cantata.contract.model.recognizer import Sound, SpeechWindow
 from cantata_models.whisper.checkpoint import convert, read_config
 from cantata_models.whisper.inputs import WhisperInputs
 from cantata_models.whisper.request_builder import MAX_WINDOW_S
+from cantata_models.whisper.seeded_sampling import derive_seed, sample_text
 from cantata_models.whisper.vocabulary import Vocabulary
 from cantata_models.whisper.word_placing import place_words
 from cantata_models.whisper.word_times import AlignedToken, align_tokens, join_words
@@ -140,7 +141,6 @@ class WhisperRecognizer:
         return [self._recognize(window.inputs, window.samples) for window in windows]
 
     def _recognize(self, inputs: WhisperInputs, sound: Sound) -> TranscriptUpdate:
-        seconds = len(sound) / SPEECH_RATE
         if not len(sound):
             return TranscriptUpdate(np.zeros(0, np.int32), Transcript(""))
         attempts = list_attempts(len(sound), inputs.temperature)
@@ -150,7 +150,7 @@ class WhisperRecognizer:
         for attempt in attempts:
             if attempt.frames != encoded.frames:
                 encoded = self._encode(sound, attempt.frames)
-            results.append(self._attempt(inputs, seconds, code, attempt, encoded))
+            results.append(self._attempt(inputs, sound, code, attempt, encoded))
             # What comes out twice was said, even if it repeats itself.
             if results[-1].is_good or results[-1].text in [one.text for one in results[:-1]]:
                 break
@@ -183,33 +183,45 @@ class WhisperRecognizer:
     def _attempt(
         self,
         inputs: WhisperInputs,
-        seconds: float,
+        sound: Sound,
         code: str,
         attempt: Attempt,
         encoded: _Encoded,
     ) -> _Decoded:
         vocabulary = self._vocabulary
+        seconds = len(sound) / SPEECH_RATE
         prompt = vocabulary.build_prompt(inputs.prompt, code, translate=inputs.translate)
         is_english = code == "en" or inputs.translate
         pace = _TOKENS_PER_S if is_english else _FOREIGN_TOKENS_PER_S
         most = int(seconds * pace) + _SPARE_TOKENS
-        is_greedy = attempt.temperature == 0
-        [result] = self._model.generate(
-            encoded.output,
-            [prompt],
-            beam_size=inputs.beam_size if is_greedy else 1,
-            sampling_topk=1 if is_greedy else 0,
-            sampling_temperature=1.0 if is_greedy else attempt.temperature,
-            # CTranslate2 gives the text half of it at most, and what the prompt leaves.
-            max_length=min(_POSITIONS, max(2 * most, len(prompt) + most)),
-            return_scores=True,
-            return_no_speech_prob=True,
-        )
-        numbers = [token for token in result.sequences_ids[0] if token < vocabulary.end]
-        tokens = self._align(encoded, code, inputs, numbers)
+        if attempt.temperature > 0:
+            drawn = sample_text(
+                self._model,
+                encoded.output,
+                prompt,
+                vocabulary.end,
+                most=min(most, _POSITIONS // 2, _POSITIONS - len(prompt)),
+                temperature=attempt.temperature,
+                seed=derive_seed(sound, prompt),
+            )
+            numbers, score, no_speech = drawn.tokens, drawn.avg_logprob, drawn.no_speech_prob
+        else:
+            [result] = self._model.generate(
+                encoded.output,
+                [prompt],
+                beam_size=inputs.beam_size,
+                # CTranslate2 gives the text half of it at most, and what the prompt leaves.
+                max_length=min(_POSITIONS, max(2 * most, len(prompt) + most)),
+                return_scores=True,
+                return_no_speech_prob=True,
+            )
+            numbers, score = result.sequences_ids[0], result.scores[0]
+            no_speech = result.no_speech_prob
+        written = [token for token in numbers if token < vocabulary.end]
+        tokens = self._align(encoded, code, inputs, written)
         kept = self._drop_late(tokens, seconds)
         text = vocabulary.decode([token.number for token in kept]).strip()
-        return _Decoded(kept, text, result.scores[0], result.no_speech_prob, attempt.temperature)
+        return _Decoded(kept, text, score, no_speech, attempt.temperature)
 
     def _align(
         self, encoded: _Encoded, code: str, inputs: WhisperInputs, numbers: list[int]
