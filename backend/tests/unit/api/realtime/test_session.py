@@ -91,6 +91,11 @@ WRONG: list[tuple[dict[str, Any], str | None, str]] = [
         "valid: null",
     ),
     (
+        {"input_audio_noise_reduction": {"type": "far_field"}},
+        "session.audio.input.noise_reduction",
+        "valid: null",
+    ),
+    (
         {"audio": {"input": {"transcription": {"language": "fr-CA"}}}},
         "session.audio.input.transcription.language",
         "valid: en, de",
