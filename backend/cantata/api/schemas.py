@@ -441,6 +441,12 @@ class VoiceList(WireModel):
     voices: list[VoiceObject]
 
 
+class VoiceNames(WireModel):
+    """GET /v1/audio/voices?legacy=true: ids."""
+
+    voices: list[str]
+
+
 class UploadedVoice(WireModel):
     """The answer to POST /v1/audio/voices."""
 

@@ -199,6 +199,15 @@ class ServedModel(Protocol):
         """
         ...
 
+    async def phonemize(self, text: str, language: str) -> str:
+        """The phones that the model reads a text as, with the capability `phonemizes`.
+
+        Raises:
+            InvalidRequest: the model, or the server that it runs on, does not say, or the text or
+                its language is not read.
+        """
+        ...
+
     def check_room(self) -> None:
         """Reject a live request if the queue has no room; takes microseconds. `speak` may still
         queue or reject a request that passes.

@@ -14,7 +14,12 @@ from cantata.audio.playback import Playback
 from cantata.contract.data.chunks import Chunk, Milestone, Pcm
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
-from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
+from cantata.contract.model.plugin import (
+    ModelPlugin,
+    OpenRequestBuilder,
+    PhonemizingBuilder,
+    RequestBuilder,
+)
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
 from cantata.contract.voices import find_voice, with_aliases
 from cantata.pipeline.continuation_history import ContinuationHistory
@@ -111,6 +116,18 @@ class PipelineModel:
             Overloaded: the queue is full.
         """
         self._served.check_room()
+
+    async def phonemize(self, text: str, language: str) -> str:
+        """The phones that the model reads a text as.
+
+        Raises:
+            InvalidRequest: the model does not say, or the text or its language is not read.
+        """
+        if not self.capabilities.phonemizes:
+            raise InvalidRequest(f"model {self.name!r} does not say its phones", "model")
+        check_length(len(text), self.max_input_characters)
+        builder = cast(PhonemizingBuilder, self._builder)
+        return await self._served.text_executor.run(len(text), builder.phonemize, text, language)
 
     async def _speak_and_discard(self) -> None:
         request = self._builder.warm_up

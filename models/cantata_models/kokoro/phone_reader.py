@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 
 import numpy as np
@@ -16,6 +16,22 @@ from cantata_models.kokoro.config import Alphabet
 from cantata_models.kokoro.languages.front_ends import FRONT_ENDS, list_readable, load_reader
 from cantata_models.kokoro.languages.reader import TextReader
 from cantata_models.kokoro.voices import AMERICAN, BRITISH, LANGUAGES, KokoroVoiceFile
+
+CODES: Mapping[str, str] = {
+    "en": AMERICAN,
+    "en-us": AMERICAN,
+    "en-gb": BRITISH,
+    "es": "e",
+    "fr": "f",
+    "fr-fr": "f",
+    "hi": "h",
+    "it": "i",
+    "ja": "j",
+    "pt": "p",
+    "pt-br": "p",
+    "zh": "z",
+}
+"""Other names of languages, as the reference package and BCP 47 have them."""
 
 
 class PhoneReader:
@@ -66,6 +82,25 @@ class PhoneReader:
             return read
         translated = [self._translate(sentence) for sentence in read]
         return [sentence for sentence in translated if len(sentence.phones) > 2]
+
+    def phonemize(self, text: str, language: str) -> str:
+        """The phones of a text, its sentences with a space between.
+
+        Raises:
+            InvalidRequest: no voice speaks the language, or as `read`.
+        """
+        code = CODES.get(language.lower(), language.lower())
+        voice = next((file for file in self._files if file.language == code), None)
+        if voice is None:
+            valid = ", ".join(sorted({file.language for file in self._files}))
+            raise InvalidRequest(
+                f"language: no voice speaks {language!r}; valid: {valid}", "language"
+            )
+        letters = {number: letter for letter, number in self._alphabet.vocabulary.items()}
+        return " ".join(
+            "".join(letters[phone] for phone in sentence.phones[1:-1])
+            for sentence in self.read(text, voice)
+        )
 
     def _load_reader(self, language: str) -> TextReader:
         with self._loading:

@@ -33,7 +33,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 PACES = (0.5, 2.0)
-CAPABILITIES = Capabilities(phones=True, paces=PACES, voice_blends=True)
+CAPABILITIES = Capabilities(phones=True, phonemizes=True, paces=PACES, voice_blends=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _Speaker:
 
 
 class KokoroRequestBuilder:
-    """Implements `contract.model.plugin.RequestBuilder`.
+    """Implements `contract.model.plugin.PhonemizingBuilder`.
 
     Args:
         alphabet: of the checkpoint.
@@ -94,6 +94,18 @@ class KokoroRequestBuilder:
             _make_request(f"{request_id}-{index}", sentence, speaker, request, index)
             for index, sentence in enumerate(sentences)
         )
+
+    def phonemize(self, text: str, language: str) -> str:
+        """The phones of a text, its sentences with a space between.
+
+        Args:
+            text: of a client.
+            language: first letter of a voice's name, or a tag such as `en-gb` or `ja`.
+
+        Raises:
+            InvalidRequest: no voice speaks the language, or the text is not read.
+        """
+        return self._reader.phonemize(text, language)
 
     def _choose(self, request: SpeechRequest) -> _Speaker:
         shares: Mapping[str, float] = {request.voice: 1.0}

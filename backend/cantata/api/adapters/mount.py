@@ -11,6 +11,7 @@ from cantata.api.adapters import (
     deepgram_listen,
     elevenlabs,
     elevenlabs_socket,
+    phonemes,
 )
 from cantata.api.errors import shape_errors
 from cantata.api.routing import add_routes
@@ -25,6 +26,7 @@ def mount_adapters(app: FastAPI) -> None:
         elevenlabs,
         elevenlabs_socket,
         captioned_speech,
+        phonemes,
     ):
         add_routes(app, routes.router)
     for routes in (deepgram, deepgram_listen):

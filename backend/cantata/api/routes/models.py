@@ -22,6 +22,7 @@ from cantata.api.schemas import (
     ModelObject,
     TranscriptionLimitsObject,
     VoiceList,
+    VoiceNames,
     VoiceObject,
 )
 from cantata.audio.formats import FORMATS
@@ -89,13 +90,18 @@ def _describe(model: ServedModel) -> AudioModelObject:
 
 
 @router.get("/audio/voices")
-async def list_voices(request: Request, context: Context, model: str | None = None) -> VoiceList:
-    """The voices of one model, or of all; uploaded ones come last."""
+async def list_voices(
+    request: Request, context: Context, model: str | None = None, legacy: bool = False
+) -> VoiceList | VoiceNames:
+    """The voices of one model, or of all; uploaded ones come last. `legacy`: their ids alone, as
+    older clients of Kokoro-FastAPI read them."""
     served = _served(context) if model is None else [context.model(model)]
     voices = [voice for one in served for voice in _list_voices(one)]
     # Without a key, uploaded voices are not listed.
     if is_trusted(request.scope):
         voices += await uploaded_voices(context, served)
+    if legacy:
+        return VoiceNames(voices=[voice.id for voice in voices])
     return VoiceList(voices=voices)
 
 

@@ -33,6 +33,8 @@ class Capabilities:
     there."""
     phones: bool = False
     """The model reads phones instead of a word, in double brackets: `[[kæt]]`."""
+    phonemizes: bool = False
+    """The model says which phones it reads a text as; its builder is a `PhonemizingBuilder`."""
     paces: tuple[float, float] = (1.0, 1.0)
     """Slowest and fastest `SpeechRequest.speed` that the model itself supports; its builder gets no
     other. Beyond them, the engine stretches the sound."""

@@ -56,6 +56,22 @@ class RequestBuilder(Protocol):
         ...
 
 
+class PhonemizingBuilder(RequestBuilder, Protocol):
+    """A builder that says how it reads a text."""
+
+    def phonemize(self, text: str, language: str) -> str:
+        """The phones of a text, as `[[...]]` takes them.
+
+        Args:
+            text: without markup.
+            language: a BCP 47 tag, or the model's own name of it.
+
+        Raises:
+            InvalidRequest: a language or a text that is not read here.
+        """
+        ...
+
+
 class TextFeed(Protocol):
     """One request's text while it arrives. Every call is quick and made by one caller at a time."""
 

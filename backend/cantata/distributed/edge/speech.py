@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import SpeechRequest, Voice
 from cantata.contract.service import SpeechChunk, Utterance
 from cantata.contract.voices import find_voice
@@ -48,6 +49,16 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
         """As of `RemoteVoiced`; also a mixture, if the model takes any."""
         blends = self.capabilities.voice_blends
         return find_voice(self.voices, name, self.name, blends=blends)
+
+    async def phonemize(self, text: str, language: str) -> str:
+        """Not over a link.
+
+        Raises:
+            InvalidRequest: always.
+        """
+        raise InvalidRequest(
+            f"model {self.name!r} runs on replicas: ask a server that runs it itself", "model"
+        )
 
     @asynccontextmanager
     async def speak(

@@ -25,7 +25,6 @@ from cantata.contract.data.errors import (
     InvalidRequest,
     ModelNotFound,
     Overloaded,
-    VoiceNotFound,
 )
 from cantata.contract.data.request import SpeechRequest, Voice
 from cantata.contract.image_service import ImageModel
@@ -43,6 +42,7 @@ from cantata.contract.service import (
     Utterance,
 )
 from cantata.contract.transcription_service import TranscriptionModel
+from cantata.contract.voices import find_voice
 from cantata.stages.process.step_meter import StepMeter
 
 VOICES = (
@@ -138,13 +138,13 @@ class FakeModel:
         return AdmissionReport(places, running, 0, 0, refused, admitted, 1000, running)
 
     def voice(self, name: str | None) -> Voice:
-        if name is None:
-            return self.voices[0]
-        for voice in self.voices:
-            if name in (voice.id, voice.name, *voice.aliases):
-                return voice
-        valid = ", ".join(voice.id for voice in self.voices)
-        raise VoiceNotFound(f"no voice {name!r}; valid: {valid}", "voice")
+        blends = self.capabilities.voice_blends
+        return find_voice(tuple(self.voices), name, self.name, blends=blends)
+
+    async def phonemize(self, text: str, language: str) -> str:
+        if language not in ("a", "en"):
+            raise InvalidRequest(f"language {language!r}: valid: a, en", "language")
+        return f"/{text}/"
 
     def check_room(self) -> None:
         if self.behaviour.full:

@@ -30,6 +30,7 @@ from cantata.api.adapters import (
     deepgram_listen_messages,
     deepgram_messages,
     elevenlabs_messages,
+    phonemes,
 )
 from cantata.api.app import create_app
 from cantata.api.chat import answers, body, conversation, whole
@@ -66,6 +67,7 @@ def types() -> dict[str, type[BaseModel]]:
             deepgram_listen_messages,
             elevenlabs_messages,
             captioned_speech,
+            phonemes,
             transcription_answers,
             transcription_json,
         )

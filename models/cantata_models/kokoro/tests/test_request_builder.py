@@ -176,6 +176,17 @@ def test_texts_of_languages_with_a_front_end() -> None:
         build(builder, "привет", "jf_alpha")
 
 
+def test_it_says_its_phones() -> None:
+    builder = build_published("af_heart", "bf_emma", "jf_alpha")
+    assert builder.capabilities.phonemizes
+    assert builder.phonemize("The car. Home!", "a") == "ðə kˈɑɹ. hˈOm!"
+    assert builder.phonemize("The car.", "en-GB") == "ðə kˈɑː."
+    assert builder.phonemize("世界。", "ja") == "sekai."
+    assert builder.phonemize("...", "j") == ""
+    with pytest.raises(InvalidRequest, match=r"no voice speaks 'z'; valid: a, b, j"):
+        builder.phonemize("你好", "z")
+
+
 @pytest.mark.parametrize(
     ("voice", "module", "extra"),
     [("jf_alpha", "fugashi", "kokoro-ja"), ("zf_xiaoni", "jieba", "kokoro-zh")],
@@ -214,6 +225,13 @@ def test_a_mixture_replaces_the_voice(builder: KokoroRequestBuilder) -> None:
     assert "Q" in spell(piece), "the first voice's accent"
     (alone,) = build(builder, "The car goes home.")
     assert (inputs(alone).voices, inputs(alone).weights) == (("af_heart",), (1.0,))
+
+
+@pytest.mark.parametrize("voice", ["af_heart", "ef_dora"])
+def test_ten_thousand_phones(builder: KokoroRequestBuilder, voice: str) -> None:
+    pieces = build(builder, "[[kanta]], " * 2_000, voice)
+    assert sum(len(piece.words) for piece in pieces) == 2_000
+    assert all(len(inputs(piece).phones) <= 512 for piece in pieces)
 
 
 def test_its_capabilities(builder: KokoroRequestBuilder) -> None:
