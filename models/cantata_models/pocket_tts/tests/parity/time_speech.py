@@ -27,17 +27,20 @@ def main() -> None:
     """Print the seconds of computing for each second of sound, and those to the first sound."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--streams", type=int, default=1, help="at once; the reference has one")
     parser.add_argument("--frames", type=int, default=50)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     folder, frames = arguments.folder, arguments.frames
     is_reference = find_spec("pocket_tts") is not None
-    speak = (prepare_reference if is_reference else prepare_stages)(folder, frames)
+    streams = 1 if is_reference else arguments.streams
+    if is_reference:
+        speak = prepare_reference(folder, frames)
+    else:
+        speak = prepare_stages(folder, frames, streams)
     speak()
-    sound, rounds = (
-        load_config(folder).mimi.frame_seconds * frames,
-        [speak() for _ in range(ROUNDS)],
-    )
+    sound = load_config(folder).mimi.frame_seconds * frames * streams
+    rounds = [speak() for _ in range(ROUNDS)]
     first = median(to_first for to_first, _ in rounds)
     whole = median(to_end for _, to_end in rounds)
     name = "reference" if is_reference else "stages"
@@ -61,7 +64,7 @@ def prepare_reference(folder: Path, frames: int) -> Callable[[], tuple[float, fl
     return speak
 
 
-def prepare_stages(folder: Path, frames: int) -> Callable[[], tuple[float, float]]:
+def prepare_stages(folder: Path, frames: int, streams: int) -> Callable[[], tuple[float, float]]:
     """Return what speaks by the stages, in this process."""
     from cantata.config import ArDeployment, CodecDeployment
     from cantata.contract.data.request import SpeechRequest
@@ -72,15 +75,17 @@ def prepare_stages(folder: Path, frames: int) -> Callable[[], tuple[float, float
 
     options = {"eos_threshold": NEVER, "max_new_tokens": frames}
     builder = load_builder(folder)
-    deployment = ArDeployment(slots=1, max_model_len=512, prefix_caching=True)
+    deployment = ArDeployment(slots=streams, max_model_len=512, prefix_caching=True)
     talker = build_stage(PIPELINE.stage(TALKER), folder, deployment)
-    decoder = codec.build_stage(PIPELINE.stage(CODEC), folder, CodecDeployment(slots=1))
+    decoder = codec.build_stage(PIPELINE.stage(CODEC), folder, CodecDeployment(slots=streams))
 
     def speak() -> tuple[float, float]:
         begin, ends = time.perf_counter(), list[float]()
-        (piece,) = builder.build("request", SpeechRequest(TEXT, "alba", seed=1, options=options))
-        talker.add(piece.request_id, piece.inputs[TALKER], batch=False)
-        decoder.add(piece.request_id, None, batch=False)
+        for index in range(streams):
+            request = SpeechRequest(TEXT, "alba", seed=index, options=options)
+            (piece,) = builder.build(f"request{index}", request)
+            talker.add(piece.request_id, piece.inputs[TALKER], batch=False)
+            decoder.add(piece.request_id, None, batch=False)
         while talker.has_work():
             decoder.receive(talker.step().chunks)
             while decoder.has_work():
