@@ -19,10 +19,11 @@ from cantata_layers.openai_voices import list_aliases
 from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_layers.speakable import check_speakable
-from cantata_models.pocket_tts.config import FlowKind, PocketConfig, load_config
+from cantata_models.pocket_tts.config import load_config
 from cantata_models.pocket_tts.inputs import EncoderInput, TalkerInput
 from cantata_models.pocket_tts.pipeline import ENCODER, TALKER
 from cantata_models.pocket_tts.request_options import RequestOptions
+from cantata_models.pocket_tts.sizes import FlowKind, PocketConfig
 from cantata_models.pocket_tts.text import TextPiece, TextReader, load_reader
 from cantata_models.pocket_tts.voices import find_voices
 

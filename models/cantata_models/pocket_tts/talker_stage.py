@@ -31,10 +31,11 @@ from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.frame_limit import frame_limit
 from cantata_layers.parameters import ParameterLoader
-from cantata_models.pocket_tts.config import PocketConfig, load_config
+from cantata_models.pocket_tts.config import load_config
 from cantata_models.pocket_tts.inputs import FRAME_COLUMNS, TalkerInput
 from cantata_models.pocket_tts.networks.backbone import EPS, Backbone, GivenKeys
 from cantata_models.pocket_tts.networks.flow_head import FlowHead, bounded
+from cantata_models.pocket_tts.sizes import PocketConfig
 from cantata_models.pocket_tts.voices import PublishedVoice, find_voices, read_voice
 
 MIN_FRAMES = 6

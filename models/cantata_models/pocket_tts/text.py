@@ -17,7 +17,7 @@ from sentencepiece import SentencePieceProcessor
 from tokenizers import Tokenizer
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.pocket_tts.config import PocketConfig, TextRules
+from cantata_models.pocket_tts.sizes import PocketConfig, TextRules
 
 MAX_TOKENS = 50
 """Of a piece, unless a clause alone has more."""

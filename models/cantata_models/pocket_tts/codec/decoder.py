@@ -24,8 +24,9 @@ from cantata_models.pocket_tts.codec.layers import (
     load_seanet_units,
     read_part,
 )
-from cantata_models.pocket_tts.config import SeanetSizes, load_config
+from cantata_models.pocket_tts.config import load_config
 from cantata_models.pocket_tts.inputs import FRAME_COLUMNS
+from cantata_models.pocket_tts.sizes import SeanetSizes
 
 FADES_IN = 200
 """The first 1 / 200 of a second grows from silence, as in the published program."""

@@ -21,7 +21,8 @@ from cantata_models.pocket_tts.codec.layers import (
     load_seanet_units,
     read_part,
 )
-from cantata_models.pocket_tts.config import SeanetSizes, load_config
+from cantata_models.pocket_tts.config import load_config
+from cantata_models.pocket_tts.sizes import SeanetSizes
 
 BLOCK_FRAMES = 8
 """Encoded at a time, with the state carried over: a long recording needs no more memory."""

@@ -19,7 +19,7 @@ from cantata_layers.causal_convolutions import CausalConv
 from cantata_layers.conv_cache import ConvCache
 from cantata_layers.linear import Linear
 from cantata_layers.weights import Weights
-from cantata_models.pocket_tts.config import SeanetSizes, WindowedSizes
+from cantata_models.pocket_tts.sizes import SeanetSizes, WindowedSizes
 
 MIMI = "mimi."
 """How the names of its weights begin."""

@@ -19,7 +19,7 @@ from vllm.model_executor.layers.attention import Attention
 from vllm.model_executor.layers.linear import ColumnParallelLinear, RowParallelLinear
 
 from cantata_layers.activations import gelu_tanh
-from cantata_models.pocket_tts.config import BackboneSizes
+from cantata_models.pocket_tts.sizes import BackboneSizes
 
 EPS = 1e-5
 

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from cantata.contract.model.row_products import RowLinear
 from cantata_layers.activations import silu
-from cantata_models.pocket_tts.config import FlowKind, PocketConfig
+from cantata_models.pocket_tts.sizes import FlowKind, PocketConfig
 
 FREQUENCIES = 128
 NORM_EPS, TIME_EPS = 1e-6, 1e-5

@@ -16,10 +16,11 @@ from cantata_layers.random_tensors import TensorSpec, draw, write_tensors
 from cantata_layers.weights import TakenShapes
 from cantata_models.pocket_tts.codec.decoder import MimiDecoder
 from cantata_models.pocket_tts.codec.encoder import MimiEncoder
-from cantata_models.pocket_tts.config import BackboneSizes, PocketConfig, load_config
+from cantata_models.pocket_tts.config import load_config
 from cantata_models.pocket_tts.networks.flow_head import FlowHead
 from cantata_models.pocket_tts.random_checkpoint.configs import PocketShape, VoiceFormat
 from cantata_models.pocket_tts.random_checkpoint.tokenizers import write_tokenizer
+from cantata_models.pocket_tts.sizes import BackboneSizes, PocketConfig
 
 META = torch.device("meta")
 CONFIG_FILE = "english.yaml"

@@ -18,12 +18,13 @@ from cantata.contract.data.errors import ConfigError
 from cantata.stages.ar import build_stage
 from cantata_models.pocket_tts.codec.decoder import load_decoder
 from cantata_models.pocket_tts.codec.encoder import MimiEncoder
-from cantata_models.pocket_tts.config import FlowKind, load_config
+from cantata_models.pocket_tts.config import load_config
 from cantata_models.pocket_tts.networks.flow_head import FlowHead, bounded
 from cantata_models.pocket_tts.pipeline import PIPELINE, TALKER
 from cantata_models.pocket_tts.random_checkpoint.configs import PUBLISHED, SHAPES, TINY
 from cantata_models.pocket_tts.random_checkpoint.write import CONFIG_FILE, write_checkpoint
 from cantata_models.pocket_tts.request_builder import load_builder
+from cantata_models.pocket_tts.sizes import FlowKind
 from cantata_models.pocket_tts.tests.parity.scenarios import write
 from cantata_models.pocket_tts.voices import find_voices, read_voice
 
