@@ -88,7 +88,7 @@ def test_say_reads_standard_input(service: FakeService, tmp_path: Path) -> None:
     [
         (["hello", "-o", "out.doc"], "must end with a sound format"),
         (["hello", "-o", "/no/such/folder/out.wav"], "there is no folder"),
-        (["hello", "-o", "out.wav", "--voice", "bob"], "valid: clara, ben"),
+        (["hello", "-o", "out.wav", "--voice", "bob"], "voices: clara, ben"),
         (["hello", "-o", "out.wav", "--model", "nope"], "neither a checkpoint folder"),
         ([" ", "-o", "out.wav"], "nothing to say"),
         (["hello", "-o", "out.wav", "--server", "http://127.0.0.1:9"], "http://127.0.0.1:9"),
@@ -163,7 +163,7 @@ async def test_say_asks_a_server(tmp_path: Path) -> None:
         assert_file(out, "hello", service)
         refused = await asyncio.to_thread(run, *arguments, "--voice", "bob")
         assert refused.exit_code == 1
-        assert "valid: clara, ben" in refused.stderr
+        assert "voices: clara, ben" in refused.stderr
 
 
 async def test_say_shows_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ async def test_bad_fields_are_named(
     assert error["type"] == "invalid_request_error"
     assert error["param"] == param
     assert says in error["message"]
-    assert error["code"] == ("voice_not_found" if "valid: clara" in says else "invalid_value")
+    assert error["code"] == ("voice_not_found" if "voices: clara" in says else "invalid_value")
 
 
 @pytest.mark.parametrize(
