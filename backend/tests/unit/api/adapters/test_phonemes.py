@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ from live_server import Server
 from cantata.audio.pcm import encode_s16le
 
 
-def give(server: Server, **able: bool) -> None:
+def give(server: Server, **able: Any) -> None:
     server.solo.capabilities = replace(server.solo.capabilities, **able)
 
 
