@@ -7,18 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cantata_layers.byte_level import list_byte_symbols
+
 WHOLE_WORDS = ("assistant", "user")
 """Each is a single token, as in the published vocabulary."""
 PAIRS = (("i", "n"), ("h", "e"), ("t", "he"), ("Ġ", "the"), ("e", "r"), ("o", "n"))
-
-
-def _byte_symbols() -> list[str]:
-    """Return one printable character per byte, as in byte-level BPE."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    symbols = {byte: chr(byte) for byte in printable}
-    symbols |= {byte: chr(256 + rank) for rank, byte in enumerate(others)}
-    return [symbols[byte] for byte in range(256)]
 
 
 def _merges(words: Sequence[str]) -> list[tuple[str, str]]:
@@ -62,7 +55,7 @@ def write_qwen_tokenizer(
         words: each is a single token.
         ordinary: those of the special tokens that are words like others.
     """
-    symbols = [*_byte_symbols(), *(left + right for left, right in _merges(words))]
+    symbols = [*list_byte_symbols(), *(left + right for left, right in _merges(words))]
     symbols += [f"<unused{index}>" for index in range(len(symbols), min(special.values()))]
     vocabulary = {symbol: index for index, symbol in enumerate(symbols)}
     (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), "utf-8")

@@ -45,7 +45,7 @@ class _Form:
 _FORMS: Mapping[str, _Form] = {
     form.kind.__name__: form
     for form in (
-        _Form(Codes, np.int32, 2, ("context_frames", "words")),
+        _Form(Codes, np.int32, 2, ("context_frames", "words", "logprobs")),
         _Form(Rows, np.float32, 2, ("context_frames", "words")),
         _Form(Pcm, np.float32, 2, ("words",)),
         _Form(Image, np.uint8, 3, ()),
@@ -61,6 +61,7 @@ class ChunkMetadata:
 
     context_frames: int = 0
     words: tuple[WordTiming, ...] = ()
+    logprobs: tuple[float, ...] = ()
     step: int = 0
     steps: int = 0
     transcript: Transcript | None = None

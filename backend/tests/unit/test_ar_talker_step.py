@@ -120,6 +120,25 @@ def test_requests_keep_to_their_own_rows(states: RequestStates, step: TalkerStep
     assert step.input_rows()[:, 0].tolist() == [100.0, 200.0, 206.0]
 
 
+def test_only_who_asks_gets_probabilities_by_the_talker_s_own_scores(
+    states: RequestStates, step: TalkerStep
+) -> None:
+    warm = LevelSampling(temperature=0.5)
+    asks = replace(GREEDY, code_0=warm, repetition_penalty=(2.0, 1.0), logprobs=True)
+    states.add("a", prompt(), GREEDY)
+    states.add("b", prompt(), asks)
+    states.add("c", prompt(rows=5, prompt_len=5), asks)
+    for first in range(2):
+        begin = (0, 2) if first == 0 else (2, 1)
+        schedule(step, {"a": begin, "b": begin, "c": (first, 1)})
+        given = torch.linspace(-2, 2, 3 * CODES).reshape(3, CODES).flip(1) ** 3
+        tokens, _ = step.sample(given.clone())
+        [(slot, logprob)] = step.take_logprobs().items()
+        assert slot == states.get_slot("b"), "the others do not ask, or are inside their prompt"
+        assert logprob == pytest.approx(float(given[1].log_softmax(0)[tokens[1]]))
+    assert step.take_logprobs() == {}
+
+
 def test_a_chunk_inside_the_prompt_makes_no_frame(states: RequestStates, step: TalkerStep) -> None:
     states.add("a", prompt(rows=5, prompt_len=5), GREEDY)
     schedule(step, {"a": (0, 3)})

@@ -51,6 +51,7 @@ CHUNKS: list[Chunk[Payload]] = [
     Chunk("a", "codes", 0, Codes(np.ones((2, 16), np.int32), 1, WORDS), final=False),
     Chunk("b", "codes", 7, Codes(np.zeros((0, 16), np.int32)), final=True),
     Chunk("c", "codes", 2, Codes(np.full((1, 4), 9, np.int32)), final=False),
+    Chunk("d", "codes", 3, Codes(np.ones((2, 4), np.int32), logprobs=(-0.5, 0.0)), final=False),
     Chunk("a", "rows", 0, Rows(np.ones((3, 5), np.float32), 2, WORDS), final=False),
     Chunk("a", "pcm", 1, Pcm(np.full((4, 2), 0.1, np.float32), WORDS), final=True),
     Chunk("a", "image", 0, Image(np.ones((2, 3, 3), np.uint8)), final=True),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
+import hashlib
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from cantata.contract.data.chunks import Codes, Payload, to_array
@@ -27,7 +28,7 @@ from cantata_models.qwen3_asr.languages import LANGUAGES, find_name
 from cantata_models.qwen3_asr.pipeline import ALIGNER, ENCODER, THINKER
 from cantata_models.qwen3_asr.prompt import TranscriptionPrompts
 from cantata_models.qwen3_asr.sound_features import FeatureExtractor
-from cantata_models.qwen3_asr.transcripts import parse_answer
+from cantata_models.qwen3_asr.transcripts import list_logprobs, parse_answer
 
 MOST_TOKENS = 1024
 """Of a transcript: more than anybody says in the longest window."""
@@ -80,19 +81,21 @@ class Qwen3AsrBuilder:
         features = self._extractor.extract(sound)
         language = None if request.language is None else self._find(request.language)
         prompt = self._prompts.build(features.rows, request.prompt, language)
+        identities = identify_rows(prompt.tokens, [(features, prompt.sound)])
         thinker = ThinkerInput(
             tokens=prompt.tokens,
             media=prompt.sound,
             positions=None,
-            identities=identify_rows(prompt.tokens, [(features, prompt.sound)]),
+            identities=identities,
             max_tokens=MOST_TOKENS,
             exports_rows=False,
             sampling=SamplingOptions(
-                seed=secrets.randbits(63),
+                seed=_derive_seed(identities),
                 temperature=request.temperature or 0.0,
                 top_k=0,
                 top_p=1.0,
                 repetition_penalty=1.0,
+                logprobs=request.logprobs,
             ),
         )
         inputs: dict[str, StageInput] = {ENCODER: features, THINKER: thinker}
@@ -118,6 +121,11 @@ class Qwen3AsrBuilder:
         return name
 
 
+def _derive_seed(identities: NDArray[np.int32]) -> int:
+    """63 bits of a prompt with its sound, so that the same request has the same transcript."""
+    return int.from_bytes(hashlib.sha256(identities.tobytes()).digest()[:8], "little") >> 1
+
+
 class AnswerReader:
     """Implements `contract.model.recognizer.TranscriptReader`.
 
@@ -128,6 +136,7 @@ class AnswerReader:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._tokens: list[int] = []
+        self._logprobs: list[float] = []
         self._aligned: Transcript | None = None
 
     def read(self, payload: Payload) -> None:
@@ -137,6 +146,7 @@ class AnswerReader:
             return
         assert isinstance(payload, Codes)
         self._tokens += to_array(payload)[:, 0].tolist()
+        self._logprobs += payload.logprobs
 
     def end(self) -> Transcript:
         """The transcript of all of it."""
@@ -144,4 +154,5 @@ class AnswerReader:
             return self._aligned
         answer = self._tokenizer.decode(self._tokens, skip_special_tokens=True)
         found = parse_answer(answer)
-        return Transcript(found.text, found.language)
+        logprobs = list_logprobs(self._tokenizer, self._tokens, self._logprobs)
+        return Transcript(found.text, found.language, logprobs=logprobs)

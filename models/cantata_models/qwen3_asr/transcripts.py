@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tokenizers import Tokenizer
+
+from cantata.contract.data.transcripts import TokenLogprob
+from cantata_layers.byte_level import get_token_bytes
 from cantata_models.qwen3_asr.languages import LANGUAGES
 from cantata_models.qwen3_asr.prompt import ASR_TEXT
 
@@ -33,6 +38,26 @@ def parse_answer(answer: str) -> WrittenSpeech:
     named = _NAMED.search(before)
     name = named[1].capitalize() if named else ""
     return WrittenSpeech(text.strip(), LANGUAGES.get(name, ""))
+
+
+def list_logprobs(
+    tokenizer: Tokenizer, tokens: Sequence[int], logprobs: Sequence[float]
+) -> tuple[TokenLogprob, ...]:
+    """The tokens of an answer's text, those after the mark behind the language.
+
+    Args:
+        tokenizer: of the checkpoint.
+        tokens: [T] of the answer.
+        logprobs: [T], or none, if they were not asked for.
+    """
+    mark = tokenizer.token_to_id(ASR_TEXT)
+    first = tokens.index(mark) + 1 if mark in tokens else 0
+    special = {n for n, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+    return tuple(
+        TokenLogprob(tokenizer.decode([token]), tuple(get_token_bytes(tokenizer, token)), logprob)
+        for token, logprob in zip(tokens[first:], logprobs[first:], strict=bool(logprobs))
+        if token not in special
+    )
 
 
 def shorten_loops(text: str) -> str:

@@ -70,7 +70,7 @@ class WhisperRequestBuilder:
             request.translate,
             request.prompt,
             request.temperature,
-            request.timestamps,
+            request.timestamps or request.logprobs,
             beam_size=_FILE_BEAM_SIZE if request.batch else 1,
         )
         return PipelineRequest(request_id, {RECOGNIZE: inputs})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.byte_level import get_token_bytes
 
 _START = "<|startoftranscript|>"
 _END = "<|endoftext|>"
@@ -106,23 +107,12 @@ class Vocabulary:
 
     def to_bytes(self, token: int) -> bytes:
         """A token of text as UTF-8, of which it may be a part of a character."""
-        characters = self._tokenizer.id_to_token(token) or ""
-        return bytes(_list_bytes()[character] for character in characters)
+        return get_token_bytes(self._tokenizer, token)
 
     def _id(self, token: str) -> int:
         number: int | None = self._tokenizer.token_to_id(token)
         assert number is not None
         return number
-
-
-@cache
-def _list_bytes() -> dict[str, int]:
-    """The byte that each character of a vocabulary stands for (github.com/openai/gpt-2): itself if
-    it can be seen, or else one of the characters from U+0100 on, in order."""
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(0x100) if byte not in visible]
-    shifted = {chr(0x100 + place): byte for place, byte in enumerate(others)}
-    return {**{chr(byte): byte for byte in visible}, **shifted}
 
 
 def knows_more_than_english(vocabulary_size: int) -> bool:

@@ -82,10 +82,10 @@ def check_transcription(context: ApiContext, settings: SessionSettings, param: s
         raise ModelNotFound(f"{where}.model: {error.message}", f"{where}.model") from None
     if model is not None:
         _check_languages(model, asked, where)
-    if settings.include and (model is None or not model.has_timestamps):
-        named = "the transcription endpoint" if model is None else model.name
+    if settings.include and model is None:
         raise InvalidRequest(
-            f"{param}.include: {named} gives no log-probabilities; valid: []", f"{param}.include"
+            f"{param}.include: the transcription endpoint gives no log-probabilities; valid: []",
+            f"{param}.include",
         )
 
 
@@ -107,7 +107,7 @@ def build_options(settings: SessionSettings) -> UtteranceOptions:
     request = TranscriptionRequest(
         language=asked.language or (asked.languages[0] if len(asked.languages) == 1 else None),
         prompt=" ".join(part for part in (", ".join(asked.keywords), asked.prompt) if part),
-        timestamps=_LOGPROBS in settings.include,
+        logprobs=_LOGPROBS in settings.include,
     )
     threshold = 0.5 if received.turn_detection is None else received.turn_detection.threshold
     return UtteranceOptions(request, threshold, partials=received.transcription is not None)

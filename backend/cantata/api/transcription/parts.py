@@ -47,6 +47,7 @@ def build_request(body: TranscriptionBody, *, translate: bool) -> TranscriptionR
         translate=translate,
         temperature=body.temperature or None,
         timestamps=True,
+        logprobs="logprobs" in body.include,
         batch=True,
     )
 

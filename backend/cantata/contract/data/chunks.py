@@ -47,6 +47,9 @@ class Codes:
     first chunk only."""
     words: tuple[WordTiming, ...] = ()
     """New word times, in order. Each word is sent once, no later than its sound."""
+    logprobs: tuple[float, ...] = ()
+    """Natural logarithms of the probabilities of the codes 0 after the context, one for each frame;
+    empty if they were not asked for (`SamplingOptions.logprobs`)."""
 
     @property
     def units(self) -> int:
@@ -57,7 +60,8 @@ class Codes:
     def join(cls, parts: Sequence[Self]) -> Self:
         """Join consecutive payloads, at least one."""
         values = np.concatenate([part.values for part in parts])
-        return cls(values, parts[0].context_frames, _collect_words(parts))
+        logprobs = tuple(one for part in parts for one in part.logprobs)
+        return cls(values, parts[0].context_frames, _collect_words(parts), logprobs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ class SamplingOptions:
     the next two."""
     stop_top_k: int | None = None
     stop_top_p: float | None = None
+    logprobs: bool = False
+    """Each code 0 leaves with the logarithm of its probability, by the talker's own scores."""
 
 
 @dataclass(frozen=True, slots=True)

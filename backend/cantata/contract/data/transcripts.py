@@ -27,6 +27,8 @@ class TranscriptionRequest:
     """0 is greedy. None: greedy, and warmer where the words would be a loop."""
     timestamps: bool = False
     """The times and probabilities of words are needed."""
+    logprobs: bool = False
+    """The logarithms of the tokens' probabilities are needed."""
     batch: bool = False
     """Of a file: those who speak at this moment go first."""
 
@@ -79,7 +81,7 @@ class Transcript:
     words: tuple[TranscribedWord, ...] = ()
     """Empty if no timestamps were asked for, or the model has none."""
     logprobs: tuple[TokenLogprob, ...] = ()
-    """Of the tokens, under the same conditions."""
+    """Of the text's tokens; empty if they were not asked for."""
     avg_logprob: float | None = None
     """Mean logarithm of the tokens' probabilities. None: unknown."""
     no_speech_prob: float | None = None

@@ -57,8 +57,16 @@ class Chunking:
         exports = self._exports_rows and prompt.exports_rows
         return Sending(prompt.max_frames, prompt.words, prompt.context, exports)
 
-    def frame(self, sending: Sending, new: NewFrame) -> Chunk[Payload]:
-        """A request's new frame; the last one's chunk is final."""
+    def frame(
+        self, sending: Sending, new: NewFrame, logprob: float | None = None
+    ) -> Chunk[Payload]:
+        """A request's new frame; the last one's chunk is final.
+
+        Args:
+            sending: the request's.
+            new: the frame.
+            logprob: of its code 0; None: not asked for.
+        """
         values, context_frames = new.values, 0
         index, sending.num_frames = sending.num_frames, sending.num_frames + 1
         stopped = new.ending is StopReason.END_CODE
@@ -69,7 +77,8 @@ class Chunking:
             context = self._as_sent(sending.context)
             values, context_frames = np.concatenate([context, values]), len(context)
         words, sending.words, sending.context = sending.words, (), None
-        return self._chunk(new.request_id, index, values, final, context_frames, words)
+        logprobs = () if logprob is None or len(values) == context_frames else (logprob,)
+        return self._chunk(new.request_id, index, values, final, context_frames, words, logprobs)
 
     def silence(self, request_id: str) -> list[Chunk[Payload]]:
         """The only chunks of a request that has nothing to say."""
@@ -97,10 +106,13 @@ class Chunking:
         final: bool,
         context_frames: int = 0,
         words: tuple[WordTiming, ...] = (),
+        logprobs: tuple[float, ...] = (),
     ) -> Chunk[Payload]:
         if self._makes_latents:
             return Chunk(request_id, LATENTS, index, Rows(values, context_frames), final)
-        return Chunk(request_id, CODES, index, Codes(values, context_frames, words), final)
+        return Chunk(
+            request_id, CODES, index, Codes(values, context_frames, words, logprobs), final
+        )
 
     def _as_sent(self, frames: torch.Tensor) -> NDArray[Any]:
         """int32 codes or float32 latents."""

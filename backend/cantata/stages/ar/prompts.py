@@ -69,6 +69,7 @@ def resolve_sampling(options: SamplingOptions, defaults: SamplingDefaults) -> Re
             _or_default(options.residual_repetition_penalty, 1.0),
         ),
         use_penalty=(options.presence_penalty, options.frequency_penalty),
+        logprobs=options.logprobs,
     )
 
 

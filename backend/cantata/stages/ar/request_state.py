@@ -76,6 +76,8 @@ class ResolvedSampling:
     """Of code 0 and of the other codes; 1 changes nothing."""
     use_penalty: tuple[float, float] = (0.0, 0.0)
     """Of code 0: presence and frequency; 0 changes nothing."""
+    logprobs: bool = False
+    """Whether the probabilities of codes 0 are kept."""
 
 
 class RequestStates:
@@ -133,6 +135,8 @@ class RequestStates:
         """Positions whose rows have left."""
         self.is_sampled = np.zeros((rows, 3), dtype=bool)
         self.is_penalized = np.zeros((rows, 2), dtype=bool)
+        self.has_logprobs = np.zeros(rows, dtype=bool)
+        """Whose codes 0 leave with their probabilities."""
 
         self._slot_of: dict[str, int] = {}
         self._free = list(range(slots - 1, -1, -1))
@@ -191,6 +195,7 @@ class RequestStates:
         self.is_sampled[slot] = [level.temperature > 0 for level in levels]
         self.is_penalized[slot] = np.array(sampling.repetition_penalty) != 1.0
         self.is_penalized[slot, 0] |= any(sampling.use_penalty)
+        self.has_logprobs[slot] = sampling.logprobs
 
     def extend(self, request_id: str, rows: torch.Tensor) -> int:
         """Append [L, D] conditioning rows; the caller has checked that they fit.

@@ -173,13 +173,16 @@ class ArStage:
         for request_id, error in self._supply.top_up():
             self.abort(request_id)
             failures.append((request_id, error))
-        for output in self._engine.step() if self._engine.has_work() else ():
+        outputs = self._engine.step() if self._engine.has_work() else ()
+        logprobs = self._talker.talker_step.take_logprobs()
+        for output in outputs:
             request_id = output.request_id
             if output.ending is StopReason.FAULT:
                 failures.append((request_id, RequestFailed("the engine ended the request")))
                 self._free(request_id)
                 continue
-            chunk = self._chunking.frame(self._held[request_id].sending, output)
+            logprob = logprobs.get(self._states.get_slot(request_id))
+            chunk = self._chunking.frame(self._held[request_id].sending, output, logprob)
             chunks.append(chunk)
             if chunk.final:
                 ended.append(request_id)

@@ -113,6 +113,8 @@ class TalkerStep:
         self._recorded_embedding: RowGraphs | None = None
         self._exported: dict[int, NDArray[np.float32]] | None = None
         """By slot, not taken yet. None: nothing is exported."""
+        self._logprobs: dict[int, float] = {}
+        """By slot, of the last step's codes 0 whose requests ask for them."""
 
     def record(self) -> None:
         """Complete frames as CUDA graphs from now on, if the talker can be recorded."""
@@ -129,6 +131,12 @@ class TalkerStep:
         """By slot, the [T, E] rows of the last step's new positions."""
         exported, self._exported = self._exported or {}, {}
         return exported
+
+    def take_logprobs(self) -> dict[int, float]:
+        """By slot, the logarithm of the probability of the last step's new code 0, of the requests
+        that ask for them."""
+        logprobs, self._logprobs = self._logprobs, {}
+        return logprobs
 
     def schedule(
         self,
@@ -217,12 +225,29 @@ class TalkerStep:
         code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)
         complete = self._recorded or self._talker.complete_frames
         frames = complete(self._talker.sampled_hidden, code0, draws)[:count]
+        self._keep_logprobs(logits, code0[:count], rows.slots, is_new)
         target = np.where(is_new, rows.slots, states.scratch_slot)
         states.frames[self._index(target), frame_index[:count]] = frames
         states.num_frames[rows.slots[is_new]] += 1
         states.num_frames[states.scratch_slot] = 0
         # A talker may have put its end code in the place of another that ends speech too.
         return code0[:count] if self._makes_latents else frames[:, 0], frames
+
+    def _keep_logprobs(
+        self,
+        logits: torch.Tensor,
+        code0: torch.Tensor,
+        slots: NDArray[np.int64],
+        is_new: NDArray[np.bool_],
+    ) -> None:
+        """Of the drawn codes, by the scores as the talker made them: [R, V] and [R]."""
+        wanted = np.flatnonzero(self.states.has_logprobs[slots] & is_new)
+        if not wanted.size:
+            return
+        index = self._index(wanted)
+        likely = logits[index].float().log_softmax(dim=-1)
+        chosen = likely.gather(1, code0[index, None])[:, 0]
+        self._logprobs.update(zip(slots[wanted].tolist(), chosen.tolist(), strict=True))
 
     def _export(self, rows: ScheduledRows) -> dict[int, NDArray[np.float32]]:
         """Recomputed positions are left out: their rows have left."""

@@ -69,7 +69,8 @@ def expected_transcript(seconds: float, request: TranscriptionRequest) -> Transc
     words = expected_words(seconds)
     text = " ".join(word.text for word in words)
     shown = words if request.timestamps else ()
-    logprobs = tuple(TokenLogprob(w.text, tuple(w.text.encode()), -0.25) for w in shown)
+    asked = words if request.logprobs else ()
+    logprobs = tuple(TokenLogprob(w.text, tuple(w.text.encode()), -0.25) for w in asked)
     language = "en" if request.translate else request.language or "en"
     return Transcript(text, language, shown, logprobs, -0.25, 0.01, 0.0, seconds)
 

@@ -27,6 +27,8 @@ class Thought:
 
     tokens: list[int] = field(default_factory=list)
     rows: list[NDArray[np.float32]] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    """Of the tokens, if they were asked for."""
     stopped: bool = False
     """It ended the answer itself."""
 
@@ -101,6 +103,7 @@ class ThinkerDriver:
                 continue
             assert isinstance(chunk.payload, Codes)
             thought.tokens += chunk.payload.values[:, 0].tolist()
+            thought.logprobs += chunk.payload.logprobs
             thought.stopped = chunk.final and not len(chunk.payload.values)
 
 

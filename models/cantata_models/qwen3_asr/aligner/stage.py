@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Payload, to_array
+from cantata.contract.data.chunks import Codes, Payload, to_array
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.transcripts import TranscribedWord, Transcript, TranscriptUpdate
 from cantata.contract.model.feed_forward import Fed
@@ -22,7 +22,7 @@ from cantata_models.qwen3_asr.aligner.times import mend_times
 from cantata_models.qwen3_asr.aligner.words import ALIGNED, split_words
 from cantata_models.qwen3_asr.config import ALIGNER_FOLDER
 from cantata_models.qwen3_asr.inputs import AlignerInput
-from cantata_models.qwen3_asr.transcripts import parse_answer
+from cantata_models.qwen3_asr.transcripts import list_logprobs, parse_answer
 
 
 class TranscriptAligner:
@@ -51,13 +51,17 @@ class TranscriptAligner:
 
     def _transcribe(self, fed: Fed) -> TranscriptUpdate:
         inputs: AlignerInput = fed.inputs
-        tokens: NDArray[np.int32] = to_array(fed.arrived[CODES])[:, 0].astype(np.int32)
+        written = fed.arrived[CODES]
+        assert isinstance(written, Codes)
+        tokens: NDArray[np.int32] = to_array(written)[:, 0].astype(np.int32)
         said = parse_answer(self._tokenizer.decode(tokens.tolist(), skip_special_tokens=True))
+        logprobs = list_logprobs(self._tokenizer, tokens.tolist(), written.logprobs)
         language = inputs.language or said.language
         is_aligned = inputs.is_wanted and language in ALIGNED
         words = self._align(inputs, said.text) if is_aligned else ()
         return TranscriptUpdate(
-            tokens, Transcript(said.text, language, words, seconds=inputs.seconds)
+            tokens,
+            Transcript(said.text, language, words, logprobs, seconds=inputs.seconds),
         )
 
     def _align(self, inputs: AlignerInput, text: str) -> tuple[TranscribedWord, ...]:

@@ -37,6 +37,7 @@ pytestmark = [
 FIRST = SCENARIOS[0].seed
 OF_FIRST = {s.name: s for s in SCENARIOS if s.seed == FIRST}
 ROW_ATOL = 1e-4
+LOGPROB_ATOL = 1e-5
 ROUNDINGS = 3
 """How much farther from float64 than the reference's own float32 is allowed. Random networks
 amplify rounding, and kinds of CPUs round differently."""
@@ -120,6 +121,9 @@ def check(recognizer: LoadedRecognizer, scenario: Scenario) -> None:
     check_answer(recognizer, scenario, thought)
     answer = golden(scenario, "answer")
     ours = torch.stack(scores).double().log_softmax(dim=1).numpy()[-len(answer) :]
+    # They leave with the tokens; the golden has every fifth score.
+    chosen = ours[np.arange(len(thought.tokens)), thought.tokens]
+    np.testing.assert_allclose(thought.logprobs, chosen, rtol=0, atol=LOGPROB_ATOL)
     apart = rms(pick_scores(ours) - golden(scenario, "scores"))
     assert apart <= ROUNDINGS * golden(scenario, "scores_rounding")
 
@@ -335,6 +339,26 @@ def warm_instead_of_greedy(made: LoadedRecognizer, patch: pytest.MonkeyPatch) ->
 @fault("english")
 def a_penalty_of_repetition(made: LoadedRecognizer, patch: pytest.MonkeyPatch) -> None:
     _sample_otherwise(patch, repetition_penalty=4.0)
+
+
+@fault("auto", "english")
+def probabilities_of_the_next_frame(made: LoadedRecognizer, patch: pytest.MonkeyPatch) -> None:
+    late: list[dict[int, float]] = [{}]
+    step = made.thinker.talker_step
+    take = step.take_logprobs
+
+    def take_late() -> dict[int, float]:
+        late.append(take())
+        return late.pop(0) or late[0]
+
+    patch.setattr(step, "take_logprobs", take_late)
+
+
+@fault("auto")
+def probabilities_after_a_temperature(made: LoadedRecognizer, patch: pytest.MonkeyPatch) -> None:
+    step = made.thinker.talker_step
+    keep = step._keep_logprobs
+    patch.setattr(step, "_keep_logprobs", lambda logits, *rest: keep(logits / 0.7, *rest))
 
 
 @fault("auto")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from cantata_models.qwen3_asr.config import ALIGNER_FOLDER
 from cantata_models.qwen3_asr.pipeline import PIPELINE
 from cantata_models.qwen3_asr.random_checkpoint.write import write_aligner, write_checkpoint
 from cantata_models.qwen3_asr.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.qwen3_asr.tests.parity.write_goldens import SCORE_STRIDE
 from cantata_models.qwen3_asr.tests.thinker_driver import golden
 from cantata_models.qwen3_asr.transcription_builder import Qwen3AsrBuilder
 
@@ -54,9 +56,16 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Trans
 
 
 async def recognized(
-    model: TranscriptionModel, scenario: Scenario, pieces: int = 1, *, timestamps: bool = False
+    model: TranscriptionModel,
+    scenario: Scenario,
+    pieces: int = 1,
+    *,
+    timestamps: bool = False,
+    logprobs: bool = False,
 ) -> Transcript:
-    request = TranscriptionRequest(scenario.language, scenario.prompt, timestamps=timestamps)
+    request = TranscriptionRequest(
+        scenario.language, scenario.prompt, timestamps=timestamps, logprobs=logprobs
+    )
     async with model.recognize(request) as window:
         for piece in np.array_split(scenario.samples, pieces):
             await window.feed(piece)
@@ -120,6 +129,32 @@ async def test_words_have_times_if_they_are_wanted(model: TranscriptionModel) ->
     assert all(0 <= word.start_s <= word.end_s <= timed.seconds for word in timed.words)
 
 
+@asynchronous
+async def test_tokens_have_probabilities_if_they_are_wanted(
+    model: TranscriptionModel, tmp_path: Path
+) -> None:
+    english = next(one for one in ENDED if one.language == "en")
+    plain, likely = [await recognized(model, english, logprobs=wanted) for wanted in (False, True)]
+    assert plain.logprobs == ()
+    # Random tokens are seldom whole characters.
+    written = b"".join(bytes(one.data) for one in likely.logprobs).decode(errors="replace")
+    assert written.strip() == likely.text
+    assert plain.text == likely.text
+    # All that the reference has written, but for control tokens; the golden has every fifth score.
+    scores, answer = golden(english, "scores"), golden(english, "answer").tolist()
+    added = load_qwen_tokenizer(write_checkpoint(tmp_path, SEED)).get_added_tokens_decoder()
+    controls = [number for number, token in added.items() if token.special]
+    spoken = [(place, token) for place, token in enumerate(answer) if token not in controls]
+    assert len(likely.logprobs) == len(spoken)
+    compared = 0
+    for found, (place, token) in zip(likely.logprobs, spoken, strict=True):
+        if token % SCORE_STRIDE == 0:
+            expected = scores[place, token // SCORE_STRIDE]
+            assert found.logprob == pytest.approx(expected, abs=1e-3)
+            compared += 1
+    assert compared
+
+
 def test_without_an_aligner_the_thinker_s_tokens_are_read(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path, SEED)
     assert [stage.name for stage in locate(str(folder)).pipeline.stages] == ["encoder", "thinker"]
@@ -132,5 +167,10 @@ def test_without_an_aligner_the_thinker_s_tokens_are_read(tmp_path: Path) -> Non
     reader = builder.reader()
     answer = load_qwen_tokenizer(folder).encode("language English<asr_text>Good morning.").ids
     for tokens in (answer[:3], answer[3:], []):
-        reader.read(Codes(np.array(tokens, np.int32).reshape(-1, 1)))
-    assert reader.end() == Transcript("Good morning.", "en")
+        likely = tuple(-0.5 * token for token in tokens)
+        reader.read(Codes(np.array(tokens, np.int32).reshape(-1, 1), logprobs=likely))
+    said = reader.end()
+    assert replace(said, logprobs=()) == Transcript("Good morning.", "en")
+    assert "".join(one.text for one in said.logprobs) == "Good morning."
+    text = load_qwen_tokenizer(folder).encode("Good morning.").ids
+    assert [one.logprob for one in said.logprobs] == [-0.5 * token for token in text]

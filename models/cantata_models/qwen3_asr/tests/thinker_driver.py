@@ -72,7 +72,7 @@ class LoadedRecognizer(ThinkerDriver):
 
     def inputs(self, scenario: Scenario) -> Mapping[str, StageInput]:
         """As the server's builder makes them, but for the length of the answer."""
-        request = TranscriptionRequest(scenario.language, scenario.prompt)
+        request = TranscriptionRequest(scenario.language, scenario.prompt, logprobs=True)
         made = dict(self.builder.build("r", request, scenario.samples).inputs)
         thinker = made[THINKER]
         assert isinstance(thinker, ThinkerInput)

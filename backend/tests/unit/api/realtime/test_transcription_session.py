@@ -107,7 +107,7 @@ async def test_the_betas_event_has_the_betas_answer(server: Server) -> None:
             created = "created" if options else "added"
             assert f"conversation.item.{created}" in c.types()
         request = server.service.ears.counts.requests[-1]
-        assert (request.language, request.prompt, request.timestamps) == ("de", "Herr Holle", True)
+        assert (request.language, request.prompt, request.logprobs) == ("de", "Herr Holle", True)
 
 
 class talker_of_any:  # noqa: N801
@@ -238,8 +238,6 @@ async def test_a_session_may_name_its_model(server: Server) -> None:
             await listen(c, audio={"input": {"transcription": transcription}})
             await c.say(speech())
             await c.until(TRANSCRIBED[1])
-        await c.send("session.update", session={"type": "transcription", "include": [LOGPROBS]})
-        assert (await c.error())["param"] == "session.include"
     assert [request.language for request in deaf.counts.requests] == ["fr-CA", "fr"]
     assert server.service.ears.counts.requests == []
 
@@ -256,6 +254,8 @@ async def test_an_endpoint_may_transcribe(others: Endpoints) -> None:
             await c.say(speech())
             done = await c.until(TRANSCRIBED[1])
             assert done["transcript"] == words_so_far(c) == "what the endpoint heard"
+            await c.send("session.update", session={"type": "transcription", "include": [LOGPROBS]})
+            assert (await c.error())["param"] == "session.include"
     assert others.forms[0]["language"] == "de"
     assert others.forms[0]["prompt"] == "Holle"
 
