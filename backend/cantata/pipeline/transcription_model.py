@@ -202,7 +202,8 @@ class PipelineTranscriptionModel:
         built = await self._build(request_id, request, None)
         async with self.orchestrator.open(built) as opened:
             opened.silence_s = _LISTENING_S
-            yield _StageWindow(self.orchestrator, opened, self._builder.stage, self._edge)
+            most = round(self.max_window_s * SPEECH_RATE)
+            yield _StageWindow(self.orchestrator, opened, self._builder.stage, self._edge, most)
 
     async def _build(
         self, request_id: str, request: TranscriptionRequest, sound: Sound | None
@@ -241,8 +242,15 @@ class _StageWindow:
     """Implements `Recognition` over a recognition stage."""
 
     def __init__(
-        self, orchestrator: Orchestrator, opened: OpenRequest, stage: str, edge: EdgeSpec
+        self,
+        orchestrator: Orchestrator,
+        opened: OpenRequest,
+        stage: str,
+        edge: EdgeSpec,
+        most: int,
     ) -> None:
+        self._room = most
+        """Samples that the window may still get; less than 0: the stage refuses it."""
         self.request_id = opened.request_id
         self._orchestrator = orchestrator
         self._opened = opened
@@ -255,7 +263,11 @@ class _StageWindow:
         self._is_over = False
 
     async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
-        """Add sound to the window."""
+        """Add sound to the window. The first that is too much makes the stage refuse the window;
+        what follows is dropped, because the open request keeps all that was sent on."""
+        if self._room < 0:
+            return
+        self._room -= len(sound)
         await self._send(SoundPiece(sound, recognize), final=False)
 
     async def partials(self) -> AsyncGenerator[Transcript, None]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
@@ -164,6 +166,19 @@ async def test_who_leaves_or_is_cancelled_frees_the_slot(model: PipelineTranscri
     assert (await stage.counts())["requests"] == 0
 
 
+async def test_a_window_s_sound_is_freed_with_it(model: PipelineTranscriptionModel) -> None:
+    sound = QUIET.copy()
+    kept = weakref.ref(sound)
+    async with model.recognize(LIVE) as window:
+        await window.feed(sound)
+        del sound
+        assert kept() is not None
+        await window.finish()
+    del window
+    gc.collect()
+    assert kept() is None
+
+
 async def test_too_much_sound_ends_the_window_for_all_who_wait(
     model: PipelineTranscriptionModel,
 ) -> None:
@@ -172,6 +187,12 @@ async def test_too_much_sound_ends_the_window_for_all_who_wait(
         reading = asyncio.create_task(read_partials(window))
         await asyncio.sleep(0)
         await window.feed(long)
+        # What follows is not even kept.
+        more = QUIET.copy()
+        dropped = weakref.ref(more)
+        await window.feed(more)
+        del more
+        assert dropped() is None
         for waiting in (reading, window.finish()):
             with pytest.raises(InvalidRequest, match="valid: up to 30 s"):
                 await waiting
