@@ -95,8 +95,8 @@ FAULTS = (
     Fault("vocabulary", '{"jw": "jv"}', '{"jv": "jw"}', _check_tags),
     Fault(
         "vocabulary",
-        "byte not in visible]",
-        "byte in visible]",
+        "return get_token_bytes(self._tokenizer, token)",
+        "return get_token_bytes(self._tokenizer, token + 1)",
         _with_vocabulary("test_the_bytes_of_tokens_are_those_of_the_text"),
     ),
     Fault(
