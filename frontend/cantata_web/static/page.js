@@ -167,7 +167,7 @@ function connect(server, { choices, catalogue, view }, notice) {
   const load = async () => {
     try {
       // The lists may need no key even where speech does; this request shows whether it does.
-      await server.request("metrics");
+      await server.confirmAccess();
       await Promise.all([choices.load(), catalogue.load()]);
       view.show();
       loaded = connection.ready;

@@ -68,9 +68,18 @@ export class Server extends EventTarget {
    */
   async checkAccess(path = "metrics") {
     const before = this.#keys.key;
-    await this.request(path);
+    await this.confirmAccess(path);
     if (this.#keys.key !== before) return;
     throw new SpeechError("The server refused the connection. Reload the page and try again.");
+  }
+
+  /**
+   * Resolves when the listener may use what needs a key; asks for the key if it is missing.
+   * Only a refusal has a body that matters: its reason.
+   */
+  async confirmAccess(path = "metrics") {
+    const response = await this.#fetch(path, { method: "HEAD" });
+    if (!response.ok) await this.request(path);
   }
 
   /** Resolves when the server has answered anything; rejects with a SpeechError if it does not. */
