@@ -27,7 +27,7 @@ FORMATS = {"pcm": 24_000, "flac": 24_000, "mp3": 24_000, "aac": 24_000, "opus": 
 """Besides WAV, with the rate of the decoded file."""
 LOSSY = ("mp3", "aac", "opus")
 FORMAT_SENTENCE = 1
-AT_A_TIME = 4
+AT_A_TIME = 2
 """Requests; none changes another's samples (`test_concurrency.py`)."""
 MAX_POINTS_WORSE = 2.0
 """Than the card's word error rate, over all voices: 13 words of 640."""
