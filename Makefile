@@ -245,7 +245,8 @@ doctor: install ## Check this machine and this installation.
 docs: $(VENV)/.dev $(DOCS_VENV)/.installed ## Build the documentation site (artifacts/site); a broken link fails.
 	$(BIN)/python scripts/stage_docs.py artifacts/docs
 	cp $(DOCS_VENV)/mermaid.min.js artifacts/docs/
-	$(DOCS_VENV)/bin/zensical build --strict --clean
+	cp mkdocs.yml artifacts/
+	$(DOCS_VENV)/bin/zensical build --strict --clean --config-file artifacts/mkdocs.yml
 
 $(DOCS_VENV)/.installed: requirements/docs.txt
 	python3 -m venv $(DOCS_VENV)
