@@ -26,9 +26,8 @@ _FED_SAMPLES = SPEECH_RATE // 4
 _PARTIAL_S = 1.0
 """Seconds of sound from one partial transcript to the next, on a server with time to spare."""
 _PARTIAL_SHARE = 3.0
-"""On others, those of each conversation are so many times as far apart as they take, and those of
-all together begin so many times less often than they could: whoever pauses waits for the one in
-progress."""
+"""On others, each conversation's are so many times as far apart as one takes, and all together take
+one part in so many of the recogniser's time: whoever pauses waits for the one in progress."""
 _JUDGED_AT_ONCE = 16
 """Windows judged before other tasks get their turn."""
 _FULL_SCALE = np.float32(32768)
