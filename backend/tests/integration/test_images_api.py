@@ -35,6 +35,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 GENERATIONS, EDITS = "/v1/images/generations", "/v1/images/edits"
 SLOTS = 8
+HELD_STEPS = 40
+"""Of a slow picture: 2 s alone, and eight of them end within the time that they may wait for one
+another, also where the server expects every step to be slow."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,14 @@ async def until_free(painter: Painter) -> None:
             stages = (await painter.http.get("/health")).json()["stages"]
             if not any(any(stage["counts"].values()) for stage in stages):
                 return
+            await asyncio.sleep(0.01)
+
+
+async def until_drawing(painter: Painter, pictures: int, asking: asyncio.Task[Any]) -> None:
+    """Wait until this many pictures are being drawn; a request that ends before fails the test."""
+    async with asyncio.timeout(120):
+        while painter.model.admission.running < pictures:
+            assert not asking.done(), asking.result().text
             await asyncio.sleep(0.01)
 
 
@@ -175,11 +186,10 @@ async def test_a_client_that_leaves_frees_every_stage(
     painter: Painter, options: dict[str, Any]
 ) -> None:
     before = await metric(painter, "cantata_pictures_aborted_total")
-    body = {"prompt": "SLOW", "n": 4, "num_inference_steps": 200, **options}
+    body = {"prompt": "SLOW", "n": 4, "num_inference_steps": HELD_STEPS, **options}
     asking = asyncio.create_task(painter.http.post(GENERATIONS, json=body))
-    async with asyncio.timeout(120):
-        while await metric(painter, "cantata_pictures_drawing") < 4:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until_drawing(painter, 4, asking)
+    assert await metric(painter, "cantata_pictures_drawing") == 4
     asking.cancel()
     await until_free(painter)
     assert await metric(painter, "cantata_pictures_drawing") == 0
@@ -188,11 +198,9 @@ async def test_a_client_that_leaves_frees_every_stage(
 
 
 async def test_a_full_server_says_when_to_try_again(painter: Painter) -> None:
-    body = {"prompt": "SLOW", "n": SLOTS, "num_inference_steps": 200}
+    body = {"prompt": "SLOW", "n": SLOTS, "num_inference_steps": HELD_STEPS}
     asking = asyncio.create_task(painter.http.post(GENERATIONS, json=body))
-    async with asyncio.timeout(120):
-        while await metric(painter, "cantata_pictures_drawing") < SLOTS:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until_drawing(painter, SLOTS, asking)
     refused = await painter.http.post(GENERATIONS, json={"prompt": "a"})
     assert refused.status_code == 429
     assert int(refused.headers["retry-after"]) >= 1
