@@ -29,6 +29,7 @@ from cantata.contract.process.stage import StepResult, Working
 from cantata.ipc.base import ChunkSender
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory
 from cantata.ipc.socket import SocketSender, listen, new_address
+from cantata.ipc.stage_messages import Message, decode_message, encode_message
 from cantata.ipc.wire import BlockingChannel
 from cantata.stages.process.exchange import Exchange
 from cantata.stages.process.loop import StageLoop
@@ -115,10 +116,26 @@ class EchoStage:
         pass
 
 
+class ControlEnd:
+    """The server's end of a control channel."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._channel = BlockingChannel(sock)
+
+    def send(self, message: Message) -> None:
+        self._channel.send(*encode_message(message))
+
+    def receive(self) -> Message:
+        return decode_message(self._channel.receive())
+
+    def close(self) -> None:
+        self._channel.close()
+
+
 class Harness:
     """The server's and the upstream stage's side of one loop."""
 
-    def __init__(self, control: BlockingChannel, upstream: SocketSender, stage: EchoStage) -> None:
+    def __init__(self, control: ControlEnd, upstream: SocketSender, stage: EchoStage) -> None:
         self.control = control
         self.upstream = upstream
         self.stage = stage
@@ -172,7 +189,7 @@ def running_loop(
     loop = StageLoop(stage, exchange, heartbeat(), lambda: next(clock))
     thread = threading.Thread(target=loop.run)
     thread.start()
-    control, upstream = BlockingChannel(ours), SocketSender(address)
+    control, upstream = ControlEnd(ours), SocketSender(address)
     harness = Harness(control, upstream, stage)
     try:
         yield harness

@@ -57,7 +57,7 @@ class EncodedChunks:
     """One message."""
 
     content: Buffer
-    """A `ChunkMessage`, as `bodies.encode` encodes it."""
+    """A `ChunkMessage`, as `serialization.encode` encodes it."""
     behind_s: float = 0.0
     """By how much the clock of the machine that made the chunks is behind this one's."""
 
@@ -76,7 +76,7 @@ class EncodedChunks:
         return _SECONDS.pack(self.behind_s), self.content
 
     @classmethod
-    def from_here(cls, message: Buffer) -> EncodedChunks:
+    def from_local(cls, message: Buffer) -> EncodedChunks:
         """What arrived as `parts`.
 
         Raises:
@@ -85,14 +85,14 @@ class EncodedChunks:
         return cls(*_split(message))
 
     @property
-    def parts_for_elsewhere(self) -> Parts:
+    def parts_for_link(self) -> Parts:
         """As they are sent to another machine now: clocks differ between machines, and its own
         tells it the rest."""
         return _SECONDS.pack(time.monotonic() - self.behind_s), self.content
 
     @classmethod
-    def from_elsewhere(cls, message: Buffer) -> EncodedChunks:
-        """What arrived as `parts_for_elsewhere` just now. The time of the journey counts for the
+    def from_link(cls, message: Buffer) -> EncodedChunks:
+        """What arrived as `parts_for_link` just now. The time of the journey counts for the
         step after it.
 
         Raises:
@@ -116,6 +116,16 @@ class EncodedChunks:
             BrokenChannel: these are no chunks.
         """
         return decode(self.content, ChunkMessage).chunks(self.behind_s)
+
+
+def encode_chunks(chunks: Sequence[Chunk[Payload]]) -> tuple[Buffer, ...]:
+    """Return the parts of a message for another process of this machine, as `EncodedChunks.of`
+    would make, without copying an array.
+
+    Raises:
+        TypeError: an array's numbers are not of its payload's kind.
+    """
+    return _SECONDS.pack(0.0), *encode(ChunkMessage.of(chunks))
 
 
 def _split(message: Buffer) -> tuple[memoryview, float]:

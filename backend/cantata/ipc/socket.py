@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.ipc.base import ChunkReceiver, ChunkSender
-from cantata.ipc.encoded import EncodedChunks
+from cantata.ipc.encoded import EncodedChunks, encode_chunks
 from cantata.ipc.wire import BlockingChannel
 from cantata.utils.peer_credentials import require_same_uid
 
@@ -58,15 +58,15 @@ class SocketSender(ChunkSender):
             ConnectionError: the other end has closed.
             TypeError: an array's numbers are not of its payload's kind.
         """
-        parts = EncodedChunks.of(chunks).parts
+        parts = encode_chunks(chunks)
         try:
-            self._connected().send_bytes(*parts)
+            self._connected().send(*parts)
         except ConnectionError:
             logger.warning(
                 "edge %s: the process downstream was replaced", self._address.split("/")[1]
             )
             self.close()
-            self._connected().send_bytes(*parts)
+            self._connected().send(*parts)
 
     def close(self) -> None:
         """End the edge: no chunk follows."""
@@ -104,7 +104,7 @@ class SocketReceiver(ChunkReceiver):
         Raises:
             ConnectionError: the other end has closed (`BrokenChannel`: or sent no chunks).
         """
-        return EncodedChunks.from_here(self._channel.receive_bytes()).chunks()
+        return EncodedChunks.from_local(self._channel.receive()).chunks()
 
     def close(self) -> None:
         """Stop receiving."""

@@ -1,18 +1,11 @@
-"""Length-prefixed messages over local stream sockets, blocking or under asyncio: bytes, or objects
-as pickles.
-
-Both ends are processes of one server, and no other process can reach the sockets, so pickle's
-trust in its input is justified. Never use this on a network.
-"""
+"""Length-prefixed messages over local stream sockets, blocking or under asyncio."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import pickle
 import socket
 import struct
-from typing import Any
 
 Buffer = bytes | bytearray | memoryview
 _HEADER = struct.Struct("!4sI")
@@ -36,17 +29,6 @@ def _body_length(header: bytes | bytearray) -> int:
     return int(length)
 
 
-def _pickled(message: object) -> bytes:
-    return pickle.dumps(message, protocol=5)
-
-
-def _unpickled(body: Buffer) -> Any:
-    try:
-        return pickle.loads(body)
-    except Exception as error:  # the edge of a connection; pickle raises whatever it meets
-        raise BrokenChannel(f"received bytes that are not a message: {error!r}") from error
-
-
 class BlockingChannel:
     """A stage's end: it owns the socket, sends whole messages and waits for whole messages."""
 
@@ -58,35 +40,19 @@ class BlockingChannel:
         """The socket's descriptor, for selectors."""
         return self._socket.fileno()
 
-    def send(self, message: object) -> None:
-        """Send, waiting while the other end's buffer is full: the buffer is the bound.
-
-        Raises:
-            ConnectionError: the other end has closed.
-        """
-        self.send_bytes(_pickled(message))
-
-    def send_bytes(self, *parts: Buffer) -> None:
-        """Send one message as it is.
+    def send(self, *parts: Buffer) -> None:
+        """Send one message, waiting while the other end's buffer is full: the buffer is the bound.
 
         Args:
-            parts: of bytes, which it consists of in this order.
+            parts: the message, in this order.
 
         Raises:
             ConnectionError: the other end has closed.
         """
         self._socket.sendall(_framed(*parts))
 
-    def receive(self) -> Any:
+    def receive(self) -> bytearray:
         """Wait for the next message.
-
-        Raises:
-            ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
-        """
-        return _unpickled(self.receive_bytes())
-
-    def receive_bytes(self) -> bytearray:
-        """Wait for the next message, and leave it as it is.
 
         Raises:
             ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
@@ -124,19 +90,11 @@ class AsyncChannel:
         sock.setblocking(False)
         return cls(*await asyncio.open_unix_connection(sock=sock))
 
-    async def send(self, message: object) -> None:
-        """Send, waiting until the other end's kernel buffer holds the message.
-
-        Raises:
-            ConnectionError: the other end has closed.
-        """
-        await self.send_bytes(_pickled(message))
-
-    async def send_bytes(self, *parts: Buffer) -> None:
-        """Send one message as it is.
+    async def send(self, *parts: Buffer) -> None:
+        """Send one message, waiting until the other end's kernel buffer holds it.
 
         Args:
-            parts: of bytes, which it consists of in this order.
+            parts: the message, in this order.
 
         Raises:
             ConnectionError: the other end has closed.
@@ -144,16 +102,8 @@ class AsyncChannel:
         self._writer.write(_framed(*parts))
         await self._writer.drain()
 
-    async def receive(self) -> Any:
+    async def receive(self) -> bytes:
         """Wait for the next message.
-
-        Raises:
-            ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
-        """
-        return _unpickled(await self.receive_bytes())
-
-    async def receive_bytes(self) -> bytes:
-        """Wait for the next message, and leave it as it is.
 
         Raises:
             ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).

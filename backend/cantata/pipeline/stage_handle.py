@@ -30,6 +30,7 @@ from cantata.contract.process.messages import (
     StepMeasured,
 )
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory, send_memory
+from cantata.ipc.stage_messages import decode_message, encode_message
 from cantata.ipc.wire import AsyncChannel
 from cantata.pipeline.spawning import spawn
 from cantata.pipeline.stage_process import Death, Report, StageState
@@ -131,11 +132,12 @@ class StageHandle:
 
         Raises:
             StageDied: the process has died.
+            TypeError: a stage's input holds what cannot be sent.
         """
         if self._channel is None or self.state is StageState.ENDED:
             raise self._gone()
         try:
-            await self._channel.send(message)
+            await self._channel.send(*encode_message(message))
         except ConnectionError as error:
             raise self._gone() from error
 
@@ -157,7 +159,7 @@ class StageHandle:
         self._pongs[number] = answer
         try:
             async with asyncio.timeout(deadline_s):
-                await self._channel.send(Ping(number))
+                await self._channel.send(*encode_message(Ping(number)))
                 pong: Pong = await answer
                 return pong
         except ConnectionError as error:
@@ -171,7 +173,7 @@ class StageHandle:
             assert self._process is not None
             self.state = StageState.DRAINING
             try:
-                await self._channel.send(DrainStage())
+                await self._channel.send(*encode_message(DrainStage()))
                 await asyncio.to_thread(self._process.join, deadline_s)
             except ConnectionError:
                 logger.info("%s was already gone", self._title)
@@ -233,7 +235,7 @@ class StageHandle:
     async def _read(self, channel: AsyncChannel) -> None:
         try:
             while True:
-                self._dispatch(await channel.receive())
+                self._dispatch(decode_message(await channel.receive()))
         except ConnectionError as error:
             self._mark_dead(f"its connection broke: {error}")
 

@@ -22,10 +22,10 @@ class PlayoutBuffers:
 
     def __init__(self, frame_period_s: float) -> None:
         self._comfortable_s = COMFORTABLE_PERIODS * frame_period_s
-        self._runs_dry_s: dict[str, float] = {}
+        self._playout_deadlines_s: dict[str, float] = {}
 
     def __len__(self) -> int:
-        return len(self._runs_dry_s)
+        return len(self._playout_deadlines_s)
 
     def waits(self, request_id: str, playout_deadline_s: float) -> None:
         """A listener has received everything so far and waits for more.
@@ -34,15 +34,15 @@ class PlayoutBuffers:
             playout_deadline_s: when it has played that, on any monotonic clock; at least now, since
                 sound that a slow reader held back is not missing.
         """
-        self._runs_dry_s[request_id] = playout_deadline_s
+        self._playout_deadlines_s[request_id] = playout_deadline_s
 
     def served(self, request_id: str) -> None:
         """A listener received more, or has ended; unknown ids are ignored."""
-        self._runs_dry_s.pop(request_id, None)
+        self._playout_deadlines_s.pop(request_id, None)
 
     def has_headroom(self, now_s: float) -> bool:
         """Whether every listener is safe."""
         return not any(
             -GIVEN_UP_S < playout_deadline_s - now_s < self._comfortable_s
-            for playout_deadline_s in self._runs_dry_s.values()
+            for playout_deadline_s in self._playout_deadlines_s.values()
         )

@@ -65,15 +65,15 @@ CHUNKS: list[Chunk[Payload]] = [
 
 def sent_here(encoded: EncodedChunks) -> EncodedChunks:
     """As another process of this machine has it."""
-    return EncodedChunks.from_here(bytearray(b"".join(encoded.parts)))
+    return EncodedChunks.from_local(bytearray(b"".join(encoded.parts)))
 
 
-def sent_elsewhere(encoded: EncodedChunks) -> EncodedChunks:
+def sent_over_link(encoded: EncodedChunks) -> EncodedChunks:
     """As another machine has it."""
-    return EncodedChunks.from_elsewhere(bytearray(b"".join(encoded.parts_for_elsewhere)))
+    return EncodedChunks.from_link(bytearray(b"".join(encoded.parts_for_link)))
 
 
-@pytest.mark.parametrize("journey", [(sent_here,), (sent_here, sent_elsewhere, sent_here)])
+@pytest.mark.parametrize("journey", [(sent_here,), (sent_here, sent_over_link, sent_here)])
 def test_chunks_arrive_as_they_were(journey: tuple[Any, ...]) -> None:
     encoded = EncodedChunks.of(CHUNKS)
     for sent in journey:
@@ -96,7 +96,7 @@ def test_what_was_packed_is_unpacked(chunks: list[Chunk[Payload]]) -> None:
 @pytest.mark.parametrize("chunks", [*([one] for one in TRANSCRIPTS), TRANSCRIPTS])
 def test_transcripts_arrive_from_another_machine(chunks: list[Chunk[Payload]]) -> None:
     """Alone, and several in a message of one array."""
-    encoded = sent_elsewhere(EncodedChunks.of(chunks))
+    encoded = sent_over_link(EncodedChunks.of(chunks))
     arrived = encoded.chunks()
     assert len(decode(encoded.content, ChunkMessage).groups) == 1
     assert len(arrived) == len(chunks)
@@ -154,9 +154,9 @@ def test_milestones_keep_their_age_between_machines(monkeypatch: pytest.MonkeyPa
     encoded = EncodedChunks.of([chunk])
     for machine in ("second", "third"):
         encoded = sent_here(encoded)
-        message = bytearray(b"".join(encoded.parts_for_elsewhere))
+        message = bytearray(b"".join(encoded.parts_for_link))
         here[0] = machine
-        encoded = EncodedChunks.from_elsewhere(message)
+        encoded = EncodedChunks.from_link(message)
         clocks = {name: seconds + 0.25 for name, seconds in clocks.items()}  # it waits there
     [arrived] = sent_here(encoded).chunks()
     assert clocks["third"] - arrived.milestones[0].at_s == 5.5
@@ -185,7 +185,7 @@ def test_chunks_that_contradict_themselves_are_refused(change: dict[str, Any]) -
 
 @pytest.mark.parametrize("message", [b"", b"seven b", bytes.fromhex("7ff8000000000000") + b"rest"])
 def test_a_message_without_a_time_is_refused(message: bytes) -> None:
-    for receive in (EncodedChunks.from_here, EncodedChunks.from_elsewhere):
+    for receive in (EncodedChunks.from_local, EncodedChunks.from_link):
         with pytest.raises(BrokenChannel, match="what arrived are no chunks"):
             receive(message)
 

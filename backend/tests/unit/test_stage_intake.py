@@ -17,10 +17,10 @@ from cantata.contract.process.messages import (
 )
 from cantata.contract.process.stage import StepResult
 from cantata.ipc.socket import SocketSender, listen, new_address
-from cantata.ipc.wire import BlockingChannel
 from cantata.stages.process.loop import StageLoop
 from stage_chunks import codes_chunk
 from stage_loops import (
+    ControlEnd,
     EchoStage,
     build_exchange,
     heartbeat,
@@ -69,7 +69,7 @@ class SpeakingStage(EchoStage):
 def test_new_requests_do_not_delay_running_streams(intake_s: float, calls: list[str]) -> None:
     """A frame lasts a second."""
     ours, theirs = socket.socketpair()
-    control, stage = BlockingChannel(ours), SpeakingStage(9, intake_s)
+    control, stage = ControlEnd(ours), SpeakingStage(9, intake_s)
     for number in range(3):
         control.send(Register(f"n{number}", None, False))
     control.send(DrainStage())
@@ -81,7 +81,7 @@ def test_new_requests_do_not_delay_running_streams(intake_s: float, calls: list[
 def test_new_requests_precede_streams_with_sound_left_and_aborted_ones_are_skipped() -> None:
     """Taking in a request lasts as long as a frame: one between two steps."""
     ours, theirs = socket.socketpair()
-    control, stage = BlockingChannel(ours), SpeakingStage(9, intake_s=1.0)
+    control, stage = ControlEnd(ours), SpeakingStage(9, intake_s=1.0)
     control.send(Register("next piece", None, False, playout_deadline_s=1000.0))
     control.send(Register("gone", None, False))
     control.send(Register("new", None, False))
@@ -96,7 +96,7 @@ def test_new_requests_precede_streams_with_sound_left_and_aborted_ones_are_skipp
 def test_all_chunks_that_have_arrived_are_there_for_the_next_step() -> None:
     """A stage slower than the one before it must find a new stream's chunk behind all others."""
     ours, theirs = socket.socketpair()
-    control, stage = BlockingChannel(ours), SpeakingStage(frames=1)
+    control, stage = ControlEnd(ours), SpeakingStage(frames=1)
     address = new_address("edge")
     listener, upstream = listen(address), SocketSender(address)
     for index in range(5):

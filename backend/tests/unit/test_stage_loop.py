@@ -171,6 +171,18 @@ def test_faults_are_reported_and_fail_only_their_request() -> None:
         assert samples(harness.control.receive()) == [("good", 0, [1.0], True)]
 
 
+def test_an_input_of_the_wrong_types_fails_its_request_alone() -> None:
+    with running_loop() as harness:
+        harness.register("wrong", EchoInput(codes="a text"))  # type: ignore[arg-type]
+        failure = harness.control.receive()
+        assert isinstance(failure, Failed)
+        assert failure.request_id == "wrong"
+        assert "codes is not of type" in failure.error.message
+        harness.register("right")
+        harness.frames("right", 0, 1, final=True)
+        assert samples(harness.control.receive()) == [("right", 0, [1.0], True)]
+
+
 def test_more_input_reaches_its_request() -> None:
     with running_loop() as harness:
         harness.register("a")

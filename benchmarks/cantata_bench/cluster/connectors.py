@@ -21,7 +21,6 @@ import numpy as np
 import uvloop
 
 from cantata.contract.data.chunks import Chunk, Pcm, WordTiming
-from cantata.contract.process.messages import Output
 from cantata.contract.service import SpokenWord
 from cantata.distributed.address import Address
 from cantata.distributed.key import NO_KEY
@@ -32,6 +31,7 @@ from cantata.distributed.link.link import Link
 from cantata.distributed.link.stream import Stream
 from cantata.distributed.messages import FrameKind, Sound
 from cantata.distributed.serialization import decode, encode
+from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.wire import AsyncChannel
 
 PERIOD_S = 0.08
@@ -119,7 +119,7 @@ def _send_over_socket(sender: Connection, pace: Pace, sock: socket.socket) -> No
             async for index in _paced(number, pace):
                 timing = WordTiming(0, time.monotonic(), 0.0)
                 chunk = Chunk(f"r{number}", "pcm", index, Pcm(_SOUND, (timing,)), False)
-                await channel.send(Output((chunk,)))
+                await channel.send(*EncodedChunks.of([chunk]).parts)
 
         before_s = time.process_time()
         await asyncio.gather(*map(one, range(pace.streams)))
@@ -131,10 +131,10 @@ def _send_over_socket(sender: Connection, pace: Pace, sock: socket.socket) -> No
 
 async def _from_socket(sock: socket.socket, pace: Pace) -> list[float]:
     channel = await AsyncChannel.open(sock)
-    await channel.send("begin")
+    await channel.send(b"begin")
     latencies: list[float] = []
     while len(latencies) < pace.total:
-        for chunk in (await channel.receive()).chunks:
+        for chunk in EncodedChunks.from_local(await channel.receive()).chunks():
             received = cast(Pcm, chunk.payload)
             latencies.append(time.monotonic() - received.words[0].start_s)
     await channel.close()

@@ -28,7 +28,7 @@
         ├── StartFailed         a model could not be started, and is not tried again
         └── ReplicaLost         a replica is gone, and nobody could take over
 
-Errors cross process boundaries by pickle, so each one is rebuilt from its `args` alone.
+`faults` carries them between processes.
 """
 
 from __future__ import annotations

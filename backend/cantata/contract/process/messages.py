@@ -6,12 +6,11 @@ StepMeasured, Output, Failed, Aborted, Pong, Drained. Between stages only chunks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError
-from cantata.contract.data.packing import Packed, pack, unpack
 from cantata.contract.data.request import StageInput
 from cantata.contract.process.steps import ForwardCost, ReuseReport, StepCost, StepReport
 
@@ -116,13 +115,6 @@ class Output:
     """New chunks for the api, one message per step."""
 
     chunks: tuple[Chunk[Payload], ...]
-
-    def __reduce__(self) -> tuple[Callable[[Packed], Output], tuple[Packed]]:
-        return _unpacked, (pack(self.chunks),)
-
-
-def _unpacked(packed: Packed) -> Output:
-    return Output(tuple(unpack(packed)))
 
 
 @dataclass(frozen=True, slots=True)

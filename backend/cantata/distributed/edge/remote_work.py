@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.errors import Overloaded, ReplicaLost, StageDied
+from cantata.contract.data.faults import Fault, to_error
 from cantata.distributed.edge.crash_tracker import (
     InFlightRequest,
     ReplicaCrashTracker,
@@ -18,7 +19,6 @@ from cantata.distributed.edge.crash_tracker import (
 )
 from cantata.distributed.edge.peer import Peer
 from cantata.distributed.edge.waiting import MAX_WAIT_S, Waiting
-from cantata.distributed.faults import Fault, to_error
 from cantata.distributed.link.errors import HeartbeatTimeout, LinkLost, PeerHung, ProtocolError
 from cantata.distributed.link.frames import END
 from cantata.distributed.link.stream import Stream

@@ -16,7 +16,7 @@ from enum import Enum
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.errors import Refused
 
-VERSION = 3
+VERSION = 4
 """Of frames, messages and their fields; ends of different versions do not connect."""
 _MAGIC = b"CnTaLink"
 _CHALLENGE_BYTES = 32

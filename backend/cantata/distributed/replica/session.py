@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
 from cantata.contract.data.errors import CantataError, RequestFailed
+from cantata.contract.data.faults import Fault, to_fault
 from cantata.contract.transcription_service import TranscriptionService
 from cantata.distributed.chat_messages import AnswerOrder
-from cantata.distributed.faults import Fault, to_fault
 from cantata.distributed.link.errors import LinkLost, ProtocolError
 from cantata.distributed.link.frames import Frame
 from cantata.distributed.link.heartbeat import Heartbeat

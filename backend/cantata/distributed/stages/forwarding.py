@@ -17,7 +17,7 @@ async def send_chunks(stream: Stream, encoded: EncodedChunks) -> None:
     Raises:
         LinkLost: it cannot arrive any more.
     """
-    await stream.send(StageFrameKind.CHUNKS, *encoded.parts_for_elsewhere)
+    await stream.send(StageFrameKind.CHUNKS, *encoded.parts_for_link)
 
 
 async def forward_chunks(stream: Stream, take: Take) -> None:
@@ -36,6 +36,6 @@ async def forward_chunks(stream: Stream, take: Take) -> None:
         if frame.kind != StageFrameKind.CHUNKS:
             raise stream.reject(ProtocolError(f"a frame of kind {frame.kind} arrived on an edge"))
         try:
-            await take(EncodedChunks.from_elsewhere(frame.body))
+            await take(EncodedChunks.from_link(frame.body))
         except BrokenChannel as error:
             raise stream.reject(ProtocolError(str(error))) from error

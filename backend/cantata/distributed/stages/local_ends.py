@@ -44,7 +44,7 @@ async def _relay(sock: socket.socket, take: Take) -> None:
     channel = await AsyncChannel.open(sock)
     try:
         while True:
-            await take(EncodedChunks.from_here(await channel.receive_bytes()))
+            await take(EncodedChunks.from_local(await channel.receive()))
     except ConnectionError as error:  # the stage exited; its successor connects again
         logger.debug("an edge was closed: %s", error)
     finally:
@@ -74,7 +74,7 @@ class UnixEdgeWriter:
         error: OSError | None = None
         for _ in range(2):
             try:
-                await (await self._connected()).send_bytes(*encoded.parts)
+                await (await self._connected()).send(*encoded.parts)
                 return
             except OSError as problem:  # of the connection, or there is no descriptor for one
                 error = problem

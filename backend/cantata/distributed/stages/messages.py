@@ -3,22 +3,18 @@
 The server connects, names its pipeline, then opens a stream for each stage and for each edge that
 crosses. On a stage's stream it sends what a stage's control channel carries; the host answers the
 same way, and ends the stream, with a `Fault` if the stage did not start, once nothing of the
-process is left. The server ends its side to have the process ended. Times are ages.
+process is left. The server ends its side to have the process ended.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from numpy.typing import NDArray
-
 from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import Pong, StageCapacity
-from cantata.distributed.faults import Fault
 from cantata.distributed.link.frames import FIRST_OF_USER
 from cantata.pipeline.stage_process import Death
 from cantata.pipeline.watchdog import Hang
@@ -39,36 +35,24 @@ class StageFrameKind(IntEnum):
     EDGE_BACK = _FIRST + 3
     """`EdgeName`: opens the stream of an edge from a stage of the host."""
     CHUNKS = _FIRST + 4
-    """`chunks.ChunkMessage`: on an edge; on a stage's stream, `Output` for the client."""
-    REGISTER = _FIRST + 5
-    """`RegisterOrder`"""
-    EXTEND = _FIRST + 6
-    """`ExtendOrder`"""
-    ABORT = _FIRST + 7
-    """`contract.process.messages.Abort`"""
-    CREDIT = _FIRST + 8
-    """`contract.process.messages.Credit`"""
-    PING = _FIRST + 9
+    """`ipc.encoded.EncodedChunks`, on an edge."""
+    COMMAND = _FIRST + 5
+    """`translation.StageCommand`"""
+    PING = _FIRST + 6
     """`contract.process.messages.Ping`; answered by `PONG`, then `ANSWERED`."""
-    DRAIN = _FIRST + 10
+    DRAIN = _FIRST + 7
     """`DrainOrder`"""
-    READY = _FIRST + 11
+    READY = _FIRST + 8
     """`StageReady`"""
-    MEASURED_STEPS = _FIRST + 12
-    """`contract.process.steps.StepCost`"""
-    MEASURED_FORWARDS = _FIRST + 13
-    """`contract.process.steps.ForwardCost`"""
-    FAILED = _FIRST + 14
-    """`StageFailure`"""
-    ABORTED = _FIRST + 15
-    """`contract.process.messages.Aborted`"""
-    PONG = _FIRST + 16
+    EVENT = _FIRST + 9
+    """`translation.StageEvent`"""
+    PONG = _FIRST + 10
     """`PongEvent`: each second, and when asked."""
-    ANSWERED = _FIRST + 17
+    ANSWERED = _FIRST + 11
     """`contract.process.messages.Ping`: this one."""
-    DIED = _FIRST + 18
+    DIED = _FIRST + 12
     """`StageDeath`, the last of a stage that was ready."""
-    LEAVING = _FIRST + 19
+    LEAVING = _FIRST + 13
     """No body, on no stream: the host is about to stop, and waits until the server has left."""
 
 
@@ -110,31 +94,6 @@ class EdgeName:
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterOrder:
-    """`Register`, with an age and a tree of values."""
-
-    request_id: str
-    payload: Any
-    """Of `values.flatten`."""
-    arrays: tuple[NDArray[Any], ...]
-    """That the tree numbers."""
-    batch: bool
-    runs_dry_in_s: float | None
-    """From now."""
-    stretch: float
-
-
-@dataclass(frozen=True, slots=True)
-class ExtendOrder:
-    """`Extend`, likewise."""
-
-    request_id: str
-    payload: Any
-    arrays: tuple[NDArray[Any], ...]
-    final: bool
-
-
-@dataclass(frozen=True, slots=True)
 class DrainOrder:
     """Let the stage finish what it has, then end."""
 
@@ -148,14 +107,6 @@ class StageReady:
     capacity: StageCapacity
     pid: int
     """On its host."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageFailure:
-    """A request cannot be finished; the stage has freed it."""
-
-    request_id: str
-    fault: Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +140,3 @@ class StageDeath:
         error = StageDied(f"{self.why} (on {host})")
         held = frozenset(self.held)
         return Death(error, self.exit_code, self.hang, self.at_work_on, self.alone, held)
-
-
-def to_age(at_s: float | None) -> float | None:
-    """Seconds from now to a time of this machine's monotonic clock, as they are sent."""
-    return None if at_s is None else at_s - time.monotonic()
-
-
-def to_time(age_s: float | None) -> float | None:
-    """The time so many seconds from now, as they have just arrived."""
-    return None if age_s is None else age_s + time.monotonic()

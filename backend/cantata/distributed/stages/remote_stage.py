@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from cantata.contract.data.errors import StageDied
+from cantata.contract.data.faults import Fault, to_error
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -20,7 +21,6 @@ from cantata.contract.process.messages import (
     Register,
     StageCapacity,
 )
-from cantata.distributed.faults import Fault, to_error
 from cantata.distributed.link.errors import LinkLost, ProtocolError
 from cantata.distributed.link.frames import END, Frame
 from cantata.distributed.link.stream import Stream
@@ -34,9 +34,10 @@ from cantata.distributed.stages.messages import (
     StageFrameKind,
     StageReady,
 )
-from cantata.distributed.stages.translation import EncodedMessage, decode_event, encode_command
+from cantata.distributed.stages.translation import decode_event, encode_for_link
 from cantata.distributed.stages.unfinished import Unfinished
 from cantata.ipc.encoded import Heads
+from cantata.ipc.wire import Buffer
 from cantata.pipeline.stage_handle import ENDING_DEADLINE_S, PING_DEADLINE_S
 from cantata.pipeline.stage_process import Death, Report, StageState
 
@@ -119,10 +120,10 @@ class RemoteStage:
         Raises:
             StageDied: the process, or its host, is gone.
         """
-        order = encode_command(message)
+        body = encode_for_link(message)
         if isinstance(message, Register):
             self._unfinished.began(message.request_id)
-        await self._send(order)
+        await self._send(StageFrameKind.COMMAND, body)
 
     async def counts(self) -> Mapping[str, int]:
         """What the stage holds now, by name; raises as `ask` does."""
@@ -140,7 +141,7 @@ class RemoteStage:
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(deadline_s):
-                await self._send((StageFrameKind.PING, encode(Ping(number))))
+                await self._send(StageFrameKind.PING, encode(Ping(number)))
                 if (error := await answer) is not None:
                     raise error
         finally:
@@ -153,8 +154,8 @@ class RemoteStage:
         stream, reading = self._stream, self._reading
         if self.state.is_running and stream is not None:
             self.state = StageState.DRAINING
-            order = StageFrameKind.DRAIN, encode(DrainOrder(deadline_s))
-            await self._until_ended(stream, deadline_s + ENDING_DEADLINE_S, order)
+            drain = DrainOrder(deadline_s)
+            await self._until_ended(stream, deadline_s + ENDING_DEADLINE_S, drain)
         self.state = StageState.ENDED
         if stream is not None:
             stream.end()
@@ -205,24 +206,23 @@ class RemoteStage:
         return capacity
 
     async def _until_ended(
-        self, stream: Stream, limit_s: float, order: EncodedMessage | None = None
+        self, stream: Stream, limit_s: float, drain: DrainOrder | None = None
     ) -> None:
-        """Send an order, which may have to wait for credit, and wait for the end of the stream."""
+        """Send the order, which may have to wait for credit, and wait for the end of the stream."""
         try:
             async with asyncio.timeout(limit_s):
-                if order is not None:
+                if drain is not None:
                     with suppress(StageDied):
-                        await self._send(order)
+                        await self._send(StageFrameKind.DRAIN, encode(drain))
                 await stream.ended()
         except TimeoutError:
             logger.warning("%s did not end within %g s", self._title, limit_s)
 
-    async def _send(self, order: EncodedMessage) -> None:
+    async def _send(self, kind: StageFrameKind, body: tuple[Buffer, ...]) -> None:
         if self._stream is None or self._is_over:
             raise StageDied(f"{self._title} is not running")
         try:
-            kind, parts = order
-            await self._stream.send(kind, *parts)
+            await self._stream.send(kind, *body)
         except LinkLost as error:
             raise StageDied(f"{self._title} is lost: {error.reason}") from error
         if self._is_over:  # while the order waited for credit
@@ -246,11 +246,11 @@ class RemoteStage:
         self._lose(self._death(why))
 
     def _arrived(self, frame: Frame) -> None:
-        news = decode_event(frame)
-        match news:
-            case None:
-                self._state_arrived(frame)
-                return
+        if frame.kind != StageFrameKind.EVENT:
+            self._state_arrived(frame)
+            return
+        event = decode_event(frame.body)
+        match event:
             case Output(chunks):
                 self._unfinished.passed((one.request_id, one.port) for one in chunks if one.final)
             case Failed(request_id):
@@ -258,7 +258,7 @@ class RemoteStage:
             case Aborted(request_ids):
                 for request_id in request_ids:
                     self._unfinished.ended(request_id)
-        self._on_message(self.name, news)
+        self._on_message(self.name, event)
 
     def _state_arrived(self, frame: Frame) -> None:
         body = frame.body

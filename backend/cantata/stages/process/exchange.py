@@ -10,12 +10,14 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.errors import RequestFailed
 from cantata.contract.model.pipeline import StageSpec
-from cantata.contract.process.messages import FromStage, Output, ToStage
+from cantata.contract.process.messages import Failed, FromStage, Output, ToStage
 from cantata.ipc.base import ChunkSender
 from cantata.ipc.chunk_accumulator import ChunkAccumulator
 from cantata.ipc.chunk_message import find_problem as payload_problem
 from cantata.ipc.socket import SocketReceiver
+from cantata.ipc.stage_messages import InvalidStageInput, decode_message, encode_message
 from cantata.ipc.wire import BlockingChannel, BrokenChannel
 from cantata.stages.process.first_chunks import FirstChunks
 
@@ -83,13 +85,20 @@ class Exchange:
         self._selector.select(timeout_s)
 
     def messages(self) -> Iterator[ToStage]:
-        """The server's messages not yet read.
+        """The server's messages not yet read. A request whose input is invalid fails at once.
 
         Raises:
             ConnectionError: the server has exited.
         """
         while self._control in self._readable():
-            yield self._control.receive()
+            try:
+                message = decode_message(self._control.receive(), packages=None)
+            except InvalidStageInput as error:
+                self.send(Failed(error.request_id, RequestFailed(str(error))))
+                continue
+            if not isinstance(message, ToStage):
+                raise BrokenChannel(f"a server does not send {type(message).__name__}")
+            yield message
 
     def send(self, message: FromStage) -> None:
         """Tell the server.
@@ -97,7 +106,7 @@ class Exchange:
         Raises:
             ConnectionError: the server has exited.
         """
-        self._control.send(message)
+        self._control.send(*encode_message(message))
 
     def edges(self) -> list[object]:
         """The ends of edges with messages, to be passed to `chunks`."""
@@ -153,7 +162,7 @@ class Exchange:
                 sender.put(at_port)
         for_client = tuple(chunk for chunk in leaving if chunk.port in self._client_ports)
         if for_client:
-            self._control.send(Output(for_client))
+            self.send(Output(for_client))
 
     def close(self) -> None:
         """Close every socket."""

@@ -21,6 +21,7 @@ from cantata.contract.process.messages import CannotStart, Ready
 from cantata.contract.process.stage import Stage
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, receive_memory
 from cantata.ipc.socket import SocketSender
+from cantata.ipc.stage_messages import encode_message
 from cantata.ipc.wire import BlockingChannel
 from cantata.stages.common.lifeline import exit_when_closed
 from cantata.stages.process.exchange import Exchange
@@ -66,7 +67,7 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
             for port, addresses in launch.outputs.items()
         }
         stage = _built(launch, control)
-        control.send(Ready(stage.capacity))
+        control.send(*encode_message(Ready(stage.capacity)))
         # What is loaded stays until the end: garbage collections, even at exit, may skip it.
         gc.freeze()
         exchange = Exchange(
@@ -97,7 +98,7 @@ def _built(launch: StageLaunch, control: BlockingChannel) -> Stage:
     try:
         return build_stage(launch.spec, launch.checkpoint, launch.deployment)
     except CantataError as error:
-        control.send(CannotStart(error.message))
+        control.send(*encode_message(CannotStart(error.message)))
         logging.shutdown()
         os._exit(1)
 

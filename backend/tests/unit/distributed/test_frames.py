@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from cantata.contract.data import errors
 from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.faults import to_error, to_fault
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata.contract.process.steps import Histogram, ReuseReport, StepReport
 from cantata.contract.service import SpokenWord, StageReport
-from cantata.distributed.faults import to_error, to_fault
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.errors import ProtocolError, Refused
 from cantata.distributed.link.frames import Frame, FrameParser, pack_header

@@ -14,7 +14,7 @@ import pytest
 
 from cantata.contract.data.chunks import Chunk, Codes, Payload
 from cantata.contract.data.errors import StageDied
-from cantata.contract.process.messages import Abort, Register, StageCapacity
+from cantata.contract.process.messages import Abort, Output, Register, StageCapacity
 from cantata.distributed.address import Address
 from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.link.hello import Side
@@ -24,7 +24,7 @@ from cantata.distributed.serialization import encode
 from cantata.distributed.stages.host_link import HostLink
 from cantata.distributed.stages.messages import StageDeath, StageFrameKind, StageReady
 from cantata.distributed.stages.remote_stage import RemoteStage
-from cantata.ipc.encoded import EncodedChunks
+from cantata.distributed.stages.translation import encode_for_link
 from cantata.pipeline.stage_process import Death, Report, StageState
 
 LIMIT_S = 20.0
@@ -132,7 +132,7 @@ async def test_a_stage_is_lost_when_its_message_cannot_be_handled(
     async with host() as there:
         stream = await there.ready()
         strange: Chunk[Payload] = Chunk("r", "?", 0, Codes(np.zeros((1, 1), np.int32)), final=True)
-        await stream.send(StageFrameKind.CHUNKS, *EncodedChunks.of([strange]).parts_for_elsewhere)
+        await stream.send(StageFrameKind.EVENT, *encode_for_link(Output((strange,))))
         await stream.ended()
         [death] = there.deaths
         assert "no edge leads from there" in death.error.message

@@ -12,8 +12,8 @@ from fake_cluster import KEY, FakeCluster, fake_cluster, spoken, undisturbed
 from fake_service import eventually
 
 from cantata.contract.data.errors import CantataError, ModelNotFound, Overloaded, StageDied
+from cantata.contract.data.faults import Fault, to_error
 from cantata.contract.data.request import SpeechRequest
-from cantata.distributed.faults import Fault, to_error
 from cantata.distributed.link.connecting import connect
 from cantata.distributed.link.errors import LinkLost
 from cantata.distributed.link.frames import END

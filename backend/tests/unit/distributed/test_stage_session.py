@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from cantata.distributed.faults import Fault
+from cantata.contract.data.faults import Fault
 from cantata.distributed.link.frames import END
 from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.link.hello import Side

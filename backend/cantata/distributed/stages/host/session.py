@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import partial
 
 from cantata.contract.data.errors import CantataError, StageDied
+from cantata.contract.data.faults import to_fault
 from cantata.contract.model.plugin import ModelPlugin
-from cantata.distributed.faults import to_fault
 from cantata.distributed.link.errors import HeartbeatTimeout, LinkLost, ProtocolError
 from cantata.distributed.link.frames import Frame
 from cantata.distributed.link.heartbeat import Heartbeat

@@ -9,12 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from cantata.contract.data.errors import CantataError, StageDied
-from cantata.contract.process.messages import (
-    Ping,
-    Pong,
-    Register,
-)
-from cantata.distributed.faults import to_fault
+from cantata.contract.data.faults import to_fault
+from cantata.contract.process.messages import Ping, Pong, Register
 from cantata.distributed.link.errors import LinkLost, ProtocolError
 from cantata.distributed.link.frames import Frame
 from cantata.distributed.link.stream import Stream
@@ -28,12 +24,14 @@ from cantata.distributed.stages.messages import (
     StageFrameKind,
     StageReady,
 )
-from cantata.distributed.stages.translation import EncodedMessage, encode_event, to_message
+from cantata.distributed.stages.translation import StageCommand, decode_command, encode_for_link
 from cantata.ipc.wire import Buffer
 from cantata.pipeline.stage_handle import StageHandle
 from cantata.pipeline.stage_process import Death, Report
 
 logger = logging.getLogger(__name__)
+
+_FrameParts = tuple[StageFrameKind, tuple[Buffer, ...]]
 
 
 class HostedStage:
@@ -52,7 +50,7 @@ class HostedStage:
         self._stream, self._pipeline, self._order = stream, pipeline, order
         launch = pipeline.launch(order.stage)
         self._handle = StageHandle(launch, pipeline.silence_s, self._on_report, self._on_death)
-        self._outgoing: asyncio.Queue[EncodedMessage | None] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[_FrameParts | None] = asyncio.Queue()
         """For the server. The client's credit bounds what stages make for it."""
         self._finished = asyncio.Event()
         """The process has died, or is drained."""
@@ -109,19 +107,20 @@ class HostedStage:
                 await self._handle_frame(frame)
 
     async def _handle_frame(self, frame: Frame) -> None:
-        message = to_message(frame, self._pipeline.packages)
-        if message is not None:
-            await self._handle.send(message)
-            if isinstance(message, Register):
-                self._pipeline.registered(self._order.stage, message.request_id)
-            return
         match frame.kind:
+            case StageFrameKind.COMMAND:
+                await self._forward(decode_command(frame.body, self._pipeline.packages))
             case StageFrameKind.PING:
                 self._spawn(self._answer(decode(frame.body, Ping)))
             case StageFrameKind.DRAIN:
                 self._spawn(self._drain(decode(frame.body, DrainOrder)))
             case kind:
                 raise ProtocolError(f"a stage takes no frame of kind {kind}")
+
+    async def _forward(self, command: StageCommand) -> None:
+        await self._handle.send(command)
+        if isinstance(command, Register):
+            self._pipeline.registered(self._order.stage, command.request_id)
 
     async def _answer(self, ping: Ping) -> None:
         with suppress(StageDied, TimeoutError):
@@ -141,7 +140,7 @@ class HostedStage:
         if isinstance(message, Pong):
             self._enqueue(StageFrameKind.PONG, PongEvent(message, self._handle.rss_bytes))
         else:
-            self._outgoing.put_nowait(encode_event(message))
+            self._outgoing.put_nowait((StageFrameKind.EVENT, encode_for_link(message)))
 
     def _on_death(self, _: str, death: Death) -> None:
         self._enqueue(StageFrameKind.DIED, StageDeath.of(death))

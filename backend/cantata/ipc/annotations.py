@@ -33,8 +33,8 @@ def fits(value: object, hint: Any) -> bool:
     if origin is tuple:
         return isinstance(value, tuple) and _fit_in_order(value, arguments)
     if origin in (Sequence, list):
-        listed = isinstance(value, list if origin is list else (list, tuple))
-        return listed and all(fits(one, arguments[0]) for one in value)  # type: ignore[attr-defined]
+        allowed = list if origin is list else (list, tuple)
+        return isinstance(value, allowed) and _fit_all(value, arguments[0])
     if origin in (Mapping, dict):
         key, content = arguments
         return isinstance(value, dict) and all(
@@ -48,9 +48,16 @@ def fits(value: object, hint: Any) -> bool:
     raise TypeError(f"{hint} is not an annotation of plain data")
 
 
+def _fit_all(values: Sequence[object], hint: Any) -> bool:
+    """Thousands of numbers, such as a prompt's tokens, are not looked at one by one."""
+    if hint in (int, str) and {hint}.issuperset(map(type, values)):
+        return True
+    return all(fits(value, hint) for value in values)
+
+
 def _fit_in_order(values: tuple[object, ...], hints: tuple[Any, ...]) -> bool:
     if len(hints) == 2 and hints[1] is Ellipsis:
-        return all(fits(value, hints[0]) for value in values)
+        return _fit_all(values, hints[0])
     return len(values) == len(hints) and all(map(fits, values, hints))
 
 

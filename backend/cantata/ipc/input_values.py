@@ -1,4 +1,4 @@
-"""What a request builder gives a stage, as plain values: trees that MessagePack carries.
+"""Stage inputs as trees of plain values, which MessagePack carries.
 
 A stage's input is a dataclass of its model's. It travels as its class's name and its fields. The
 name is looked up among the dataclasses of the model's own packages, and each field is checked
@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.distributed.link.errors import ProtocolError
-from cantata.distributed.stages.annotations import fits, get_hints
+from cantata.ipc.annotations import fits, get_hints
 
 CONTRACT = "cantata.contract.data"
 """Its dataclasses may stand in any model's."""
 _MAX_DEPTH = 16
 _TUPLE, _LIST, _DICT, _ARRAY, _DATACLASS, _ENUM = range(6)
 _SEQUENCES: Mapping[int, Callable[[Any], Any]] = {_TUPLE: tuple, _LIST: list}
+_SCALARS = frozenset({type(None), bool, int, float, str, bytes})
+"""A prompt is a sequence of thousands of these, which are not looked at one by one."""
 
 
 def flatten(value: object) -> tuple[Any, tuple[NDArray[Any], ...]]:
@@ -46,6 +47,8 @@ def _flat(value: object, arrays: list[NDArray[Any]]) -> Any:
             return value
         case tuple() | list():
             kind = _TUPLE if isinstance(value, tuple) else _LIST
+            if _SCALARS.issuperset(map(type, value)):
+                return [kind, list(value)]
             return [kind, [_flat(one, arrays) for one in value]]
         case Mapping():
             pairs = value.items()
@@ -59,27 +62,30 @@ def _flat(value: object, arrays: list[NDArray[Any]]) -> Any:
     raise TypeError(f"a {type(value).__name__} in a stage's input cannot go to another machine")
 
 
-def unflatten(tree: object, arrays: Sequence[NDArray[Any]], packages: Collection[str]) -> Any:
+def unflatten(
+    tree: object, arrays: Sequence[NDArray[Any]], packages: Collection[str] | None
+) -> Any:
     """The stage's input from which `flatten` made a tree.
 
     Args:
         tree: what arrived.
         arrays: that it numbers.
-        packages: whose dataclasses and enums it may name, beside the contract's.
+        packages: whose dataclasses and enums it may name, beside the contract's; None: any's, for
+            what the program itself has sent.
 
     Raises:
-        ProtocolError: it is no such tree.
+        ValueError: it is no such tree.
     """
     try:
         return _Reader(arrays, packages).read(tree, 0)
     except (TypeError, ValueError, LookupError, ImportError, AttributeError) as error:
-        raise ProtocolError(f"what arrived is no stage's input: {error}") from error
+        raise ValueError(f"what arrived is no stage's input: {error}") from error
 
 
 class _Reader:
     """Builds values; raises whatever a malformed tree leads to."""
 
-    def __init__(self, arrays: Sequence[NDArray[Any]], packages: Collection[str]) -> None:
+    def __init__(self, arrays: Sequence[NDArray[Any]], packages: Collection[str] | None) -> None:
         self._arrays, self._packages = arrays, packages
 
     def read(self, tree: Any, depth: int) -> Any:
@@ -90,6 +96,8 @@ class _Reader:
         inner = depth + 1
         match tree:
             case [int(kind), list(items)] if kind in _SEQUENCES:
+                if _SCALARS.issuperset(map(type, items)):
+                    return _SEQUENCES[kind](items)
                 return _SEQUENCES[kind](self.read(one, inner) for one in items)
             case [int(kind), list(pairs)] if kind == _DICT:
                 return {self.read(k, inner): self.read(v, inner) for k, v in pairs}
@@ -116,8 +124,9 @@ class _Reader:
     def _class(self, name: str, kind: type) -> Any:
         module = name.partition(":")[0]
         ours = module == CONTRACT or module.startswith(f"{CONTRACT}.")
-        if not ours and module.partition(".")[0] not in self._packages:
-            raise ValueError(f"{name} belongs to none of {sorted(self._packages)}")
+        packages = self._packages
+        if not ours and packages is not None and module.partition(".")[0] not in packages:
+            raise ValueError(f"{name} belongs to none of {sorted(packages)}")
         found = _found(name)
         if not issubclass(found, kind):
             raise ValueError(f"{name} is no {kind.__name__}")

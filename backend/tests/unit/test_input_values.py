@@ -1,10 +1,9 @@
-"""Inputs of stages and chunks, on their way between machines: equal there, or refused."""
+"""Stage inputs on their way to another process: equal there, or refused."""
 
 from __future__ import annotations
 
 import dataclasses
 import random
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
@@ -19,11 +18,10 @@ import pytest
 from alike import same
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.data.transcripts import SPEECH_RATE, SoundPiece
-from cantata.distributed.link.errors import ProtocolError
-from cantata.distributed.serialization import decode, encode
-from cantata.distributed.stages.annotations import fits, get_hints
-from cantata.distributed.stages.messages import RegisterOrder, to_age, to_time
-from cantata.distributed.stages.values import flatten, unflatten
+from cantata.contract.process.messages import Register
+from cantata.ipc.annotations import fits, get_hints
+from cantata.ipc.input_values import flatten, unflatten
+from cantata.ipc.stage_messages import InvalidStageInput, decode_message, encode_message
 from tiny_talker.inputs import TinyConversation, TinyInput, TinySound
 
 OURS = {__name__.partition(".")[0], "tiny_talker"}
@@ -47,11 +45,11 @@ class Mixed:
 
 
 def carried(value: object, packages: set[str] = OURS) -> Any:
-    """As it arrives at another machine."""
-    tree, arrays = flatten(value)
-    order = RegisterOrder("r", tree, arrays, batch=False, runs_dry_in_s=None, stretch=1.0)
-    arrived = decode(bytearray(b"".join(encode(order))), RegisterOrder)
-    return unflatten(arrived.payload, arrived.arrays, packages)
+    """As it arrives in another process."""
+    sent = Register("r", cast(Any, value), batch=False)
+    arrived = decode_message(bytearray(b"".join(encode_message(sent))), packages)
+    assert isinstance(arrived, Register)
+    return arrived.payload
 
 
 MIXED = Mixed(
@@ -104,32 +102,33 @@ def test_what_no_input_holds_is_named_before_it_is_sent(value: object, named: st
     ],
 )
 def test_fields_of_other_types_are_refused(change: dict[str, Any], why: str) -> None:
-    with pytest.raises(ProtocolError, match=why):
+    with pytest.raises(InvalidStageInput, match=why) as raised:
         carried(dataclasses.replace(TinyInput([1]), **change))
+    assert raised.value.request_id == "r"
 
 
 @pytest.mark.parametrize(
     "change", [{"samples": np.zeros(4, np.float64)}, {"samples": [0.5]}, {"recognize": 1}]
 )
 def test_sound_of_other_types_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ProtocolError, match="is not of type"):
+    with pytest.raises(InvalidStageInput, match="is not of type"):
         carried(dataclasses.replace(SoundPiece(np.zeros(4, np.float32)), **change))
 
 
 def test_only_the_model_s_own_dataclasses_are_made() -> None:
-    with pytest.raises(ProtocolError, match="belongs to none of"):
+    with pytest.raises(InvalidStageInput, match="belongs to none of"):
         carried(TinyInput([1]), {"another_package"})
     for name in ("os:system", "tiny_talker.inputs:np", "tiny_talker.plugin:TinyInput"):
-        with pytest.raises(ProtocolError):
+        with pytest.raises(ValueError, match="what arrived is no stage's input"):
             unflatten([4, name, {}], (), OURS)
     tree, arrays = flatten(TinyInput([1]))
     del tree[2]["words"]
-    with pytest.raises(ProtocolError, match="words is missing"):
+    with pytest.raises(ValueError, match="words is missing"):
         unflatten(tree, arrays, OURS)
 
 
 def test_any_change_of_a_tree_is_refused_or_still_an_input() -> None:
-    """Nothing but `ProtocolError` comes of what was altered on its way."""
+    """Nothing but `ValueError` comes of what was altered on its way."""
     chance = random.Random(1)
     tree, arrays = flatten(MIXED)
     text = msgspec.msgpack.encode(tree)
@@ -140,12 +139,12 @@ def test_any_change_of_a_tree_is_refused_or_still_an_input() -> None:
             altered[chance.randrange(len(altered))] = chance.randrange(256)
         try:
             unflatten(msgspec.msgpack.decode(altered), arrays, OURS)
-        except (ProtocolError, msgspec.MsgspecError, UnicodeDecodeError):
+        except (ValueError, msgspec.MsgspecError, UnicodeDecodeError):
             refused += 1
     assert refused > 1000
 
 
-MODELS = Path(__file__).parents[4] / "models"
+MODELS = Path(__file__).parents[3] / "models"
 MODULES = sorted(
     ".".join(path.relative_to(MODELS).with_suffix("").parts) for path in MODELS.rglob("inputs.py")
 )
@@ -173,10 +172,3 @@ def iterate_parts(hint: Any) -> Iterator[Any]:
         for part in get_args(hint):
             if part is not Ellipsis:
                 yield from iterate_parts(part)
-
-
-def test_a_deadline_keeps_its_distance() -> None:
-    due = to_age(time.monotonic() + 3.0)
-    assert due is not None
-    assert 2.0 < due <= 3.0
-    assert to_time(None) is to_age(None) is None

@@ -1,4 +1,4 @@
-"""Errors of the common tree, as they cross a link."""
+"""Errors of the common tree as plain data, which crosses processes and links."""
 
 from __future__ import annotations
 
