@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,7 +73,7 @@ def test_errors_cross_processes_whole(error: RequestFailed) -> None:
 
 
 def test_times_are_moved_to_the_clock_of_the_receiver() -> None:
-    register = sent(replace(MESSAGES[0], playout_deadline_s=3.0), behind_s=100.0)  # type: ignore[call-arg]
+    register = sent(Register("a", None, batch=False, playout_deadline_s=3.0), behind_s=100.0)
     assert isinstance(register, Register)
     assert register.playout_deadline_s == 103.0
     chunk = pcm_chunk("a", 0, np.ones((2, 1), np.float32), final=True)
