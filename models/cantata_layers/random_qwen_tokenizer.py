@@ -29,7 +29,6 @@ def ordinary_tokens(words: Sequence[str]) -> int:
 
 
 def word_ids(words: Sequence[str]) -> dict[str, int]:
-    """The token of each word."""
     merged = [left + right for left, right in _merges(words)]
     return {word: 256 + merged.index(word) for word in words}
 

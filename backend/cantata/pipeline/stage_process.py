@@ -63,7 +63,6 @@ class StageProcess(Protocol):
     """One process, from its start to its end. A stage that is started again gets a new one."""
 
     name: str
-    """Of the stage."""
     host: str
     """Address of the stage host that runs it; empty: it runs on this machine."""
     state: StageState

@@ -23,8 +23,6 @@ _UNKNOWN_RETRY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """Limits of admission."""
-
     slots: int
     """Most jobs at the same time."""
     max_wait_s: float

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a server listens."""
-
     host: str
     port: int
     """0 takes a free one."""

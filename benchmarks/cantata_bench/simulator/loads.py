@@ -25,8 +25,6 @@ _GIVEN_UP_PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The prediction of a load."""
-
     spec: LoadSpec
     summary: LoadSummary | None
     """None if nothing is spoken."""

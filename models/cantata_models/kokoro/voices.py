@@ -39,8 +39,6 @@ _PART = re.compile(r"\s*([^\s()+]+)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
 
 @dataclass(frozen=True, slots=True)
 class KokoroVoiceFile:
-    """One voice."""
-
     name: str
     """By which clients ask for it."""
     file: Path

@@ -43,8 +43,6 @@ WARM_UP_FRAMES = 12
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """One request's inputs."""
-
     talker: TalkerInput
     encoder: EncoderInput | None
 
@@ -54,7 +52,6 @@ class Inputs:
         return replace(self, talker=replace(self.talker, spoken=spoken))
 
     def as_request(self, request_id: str) -> PipelineRequest:
-        """Return the request with these inputs."""
         inputs: dict[str, StageInput] = {TALKER: self.talker}
         if self.encoder is not None:
             inputs[ENCODER] = self.encoder

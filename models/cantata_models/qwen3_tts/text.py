@@ -27,7 +27,6 @@ class TextTokenizer:
         self._end = self._template("<|im_end|>", "\n")
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of any text."""
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def instruction(self, text: str) -> tuple[int, ...]:

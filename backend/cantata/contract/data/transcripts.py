@@ -60,8 +60,6 @@ class TranscribedWord:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """One token of a transcript."""
-
     text: str
     """Tokens that are parts of a character have the replacement character."""
     data: tuple[int, ...]

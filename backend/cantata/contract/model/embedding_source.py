@@ -112,7 +112,6 @@ class StaticEmbeddings:
         raise ProtocolViolation("the request is complete")
 
     def prompt(self) -> TalkerPrompt | None:
-        """The prompt that was given."""
         return self._prompt
 
     def more(self) -> torch.Tensor | None:
@@ -154,7 +153,6 @@ class StreamingEmbeddings:
         self._open = not final
 
     def prompt(self) -> TalkerPrompt | None:
-        """The prompt that was given."""
         return self._prompt
 
     def more(self) -> torch.Tensor | None:

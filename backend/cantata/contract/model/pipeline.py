@@ -82,8 +82,6 @@ PORTS: Mapping[StageKind, KindPorts] = {
 
 @dataclass(frozen=True, slots=True)
 class StageSpec:
-    """One stage of a pipeline."""
-
     name: str
     kind: StageKind
     factory: str

@@ -18,8 +18,6 @@ DIRECTORY, EDGES, MODEL_PREFIX = "cantata-directory", "cantata-edges", "cantata-
 
 
 class ModelArguments(StrictModel):
-    """One model."""
-
     name: str
     """The plug-in's."""
     model: str

@@ -61,8 +61,6 @@ class Mlp(nn.Module):
 
 
 class ExpertLayer(nn.Module):
-    """One layer of one set."""
-
     def __init__(self, config: LanguageConfig) -> None:
         super().__init__()
         self.self_attn = Attention(config)

@@ -47,7 +47,6 @@ class Export:
 
 
 def write_network(file: Path, export: Export) -> None:
-    """Write the network."""
     nodes = [
         _node("Cast", [export.tokens], "ids", to=_FLOAT),
         _node("Cast", ["speed"], "pace", to=_FLOAT),

@@ -127,11 +127,9 @@ class Checkpoints:
         self._loaded: dict[tuple[Model, int], LoadedStages] = {}
 
     def folder(self, model: Model, seed: int) -> Path:
-        """Return a checkpoint's folder."""
         return self._folder / f"{model.value}-{seed}"
 
     def get(self, model: Model, seed: int) -> LoadedStages:
-        """Return the stages of this checkpoint."""
         if (model, seed) not in self._loaded:
             folder, plugin = WRITERS[model](self.folder(model, seed), seed), PLUGINS[model]
             spec = plugin.pipeline.stage

@@ -105,7 +105,6 @@ class PocketCheckpoints:
         self._loaded: dict[str, PocketStages] = {}
 
     def get(self, name: str) -> PocketStages:
-        """Return the stages of this checkpoint."""
         if name not in self._loaded:
             folder, spec = write(name, self._folder), PIPELINE.stage
             self._loaded[name] = PocketStages(

@@ -77,7 +77,6 @@ def goldens() -> Mapping[str, NDArray[Any]]:
 
 
 def scenario_named(name: str) -> Scenario:
-    """Return the scenario of this name."""
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 

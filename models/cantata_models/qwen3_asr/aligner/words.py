@@ -22,8 +22,6 @@ _IDEOGRAPHS = (
 
 @dataclass(frozen=True, slots=True)
 class SpokenUnit:
-    """One word."""
-
     spoken: str
     """As the aligner takes it: letters, digits and apostrophes."""
     written: str

@@ -55,8 +55,6 @@ class SpeechConfig:
 
 @dataclass(frozen=True, slots=True)
 class OmniConfig:
-    """The configuration of a checkpoint."""
-
     thinker: ThinkerConfig
     text: TextIds
     sampling: ThinkerSampling

@@ -98,7 +98,6 @@ class Checkpoints:
         self._loaded: dict[CheckpointKey, LoadedStages] = {}
 
     def get(self, key: CheckpointKey) -> LoadedStages:
-        """Return the stages of this checkpoint."""
         if key not in self._loaded:
             folder, spec = key.write(self._folder), PIPELINE.stage
             self._loaded[key] = LoadedStages(

@@ -106,7 +106,6 @@ class Recorder:
 
 
 def main() -> None:
-    """Write the goldens."""
     parser = argparse.ArgumentParser()
     parser.add_argument("clone", type=Path, help="of github.com/ByteDance-Seed/Bagel")
     clone = parser.parse_args().clone

@@ -85,7 +85,6 @@ SCENARIOS = (
 
 
 def scenario_named(name: str) -> Scenario:
-    """The scenario of this name."""
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 

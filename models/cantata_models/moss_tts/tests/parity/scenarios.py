@@ -158,5 +158,4 @@ SCENARIOS: tuple[Scenario, ...] = (*_local(), *_nano())
 
 
 def scenario_named(name: str) -> Scenario:
-    """Return the scenario of this name."""
     return next(scenario for scenario in SCENARIOS if scenario.name == name)

@@ -80,5 +80,4 @@ CONVERSATIONS: tuple[Conversation, ...] = (
 
 
 def conversation_named(name: str) -> Conversation:
-    """Return the conversation of this name."""
     return next(conversation for conversation in CONVERSATIONS if conversation.name == name)

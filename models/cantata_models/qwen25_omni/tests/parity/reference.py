@@ -38,8 +38,6 @@ PATCH, TEMPORAL = 14, 2
 
 @dataclass(slots=True)
 class Observed:
-    """What the reference did."""
-
     tokens: NDArray[np.int64]
     """[P]: the prompt."""
     answer: NDArray[np.int64]

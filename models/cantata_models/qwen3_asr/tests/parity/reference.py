@@ -21,8 +21,6 @@ from cantata_models.qwen3_asr.tests.parity.scenarios import MAX_TOKENS, Scenario
 
 @dataclass(slots=True)
 class Observed:
-    """What the reference did."""
-
     tokens: NDArray[np.int64]
     """[P]: the prompt."""
     answer: NDArray[np.int64]

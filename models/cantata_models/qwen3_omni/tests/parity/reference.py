@@ -33,8 +33,6 @@ PROCESSING: Any = processing_qwen3_omni_moe
 
 @dataclass(slots=True)
 class Observed:
-    """What the reference did."""
-
     tokens: NDArray[np.int64]
     """[P]: the prompt."""
     answer: NDArray[np.int64]

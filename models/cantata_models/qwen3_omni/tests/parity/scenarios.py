@@ -81,5 +81,4 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 
 def scenario_named(name: str) -> Scenario:
-    """Return the scenario of this name."""
     return next(scenario for scenario in SCENARIOS if scenario.name == name)

@@ -180,7 +180,6 @@ def kept_pixels(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def scenario_named(name: str) -> Scenario:
-    """Return the scenario of this name."""
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 

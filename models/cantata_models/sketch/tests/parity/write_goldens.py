@@ -69,7 +69,6 @@ def sigmas(diffusers: Any) -> torch.Tensor:
 
 
 def main() -> None:
-    """Writes the goldens."""
     diffusers = import_module("diffusers")
     given = inputs()
     with torch.no_grad():
