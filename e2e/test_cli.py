@@ -52,6 +52,12 @@ def test_the_doctor_finds_this_installation_well() -> None:
     checked = cantata("doctor")
     assert checked.returncode == 0, checked.stdout
     assert "vLLM" in checked.stdout
+    assert checked.stdout.splitlines()[-1].strip()  # the summary ends it
+    assert "Ready: " in checked.stdout
     exact = re.findall(r"numerics of (\S+) +│ (\w+)", checked.stdout)
     plugins = installed_plugins().values()
-    assert exact == [(one.name, "ok") for one in plugins if one.check_numerics is not None]
+    assert exact == [
+        (one.name, "ok")
+        for one in plugins
+        if one.check_numerics is not None and one.embedded_checkpoint
+    ]

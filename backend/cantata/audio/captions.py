@@ -36,13 +36,21 @@ def check_captions(path: Path) -> None:
         raise CaptionError(f"{path}: there is no folder {path.parent}")
 
 
-def write_captions(path: Path, text: str, words: Sequence[SpokenWord]) -> None:
-    """Write the words of a text in the format that the name ends with.
+def write_captions(
+    path: Path, text: str, words: Sequence[SpokenWord], form: str | None = None
+) -> None:
+    """Write the words of a text.
+
+    Args:
+        path: where.
+        text: the words' offsets are into it.
+        words: with their times.
+        form: one of `FORMATS`; None: as the name ends.
 
     Raises:
         CaptionError: the file cannot be written.
     """
-    match path.suffix.lower():
+    match (form or path.suffix).lower():
         case ".json":
             content = _json(text, words)
         case ".srt":

@@ -20,6 +20,11 @@ def to_s16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
     return np.rint(np.clip(scaled, -_FULL_SCALE, _FULL_SCALE)).astype("<i2")
 
 
+def to_float(samples: NDArray[np.int16]) -> NDArray[np.float32]:
+    """The samples that `to_s16` makes these of."""
+    return samples.astype(np.float32) / np.float32(_FULL_SCALE)
+
+
 def encode_s16le(samples: NDArray[np.float32]) -> bytes:
     """Convert [N, C] samples to interleaved s16le."""
     return to_s16(samples).tobytes()

@@ -1,17 +1,19 @@
-"""Outputs on this machine: a file or the sound device."""
+"""Outputs on this machine: a file, a stream of bytes or the sound device."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
 from cantata.audio.devices import NoSoundDevice, load_sounddevice
+from cantata.audio.formats import FORMATS, output_format
+from cantata.audio.pcm import to_float
 from cantata.contract.data.errors import CantataError
 
 Pcm = NDArray[np.int16]
@@ -33,14 +35,27 @@ class Sink(AbstractContextManager["Sink"], Protocol):
 
 
 class FileSink(Sink):
-    """A sound file in the format that its name ends with (wav, flac, ogg, mp3 ...)."""
+    """A sound file.
 
-    def __init__(self, path: Path, sample_rate: int, channels: int) -> None:
-        check_file(path)
-        self._file = soundfile.SoundFile(path, "w", samplerate=sample_rate, channels=channels)
+    Args:
+        path: where it is written.
+        form: its format, of `check_file`.
+        sample_rate: Hz.
+        channels: of the samples.
+    """
+
+    def __init__(self, path: Path, form: str, sample_rate: int, channels: int) -> None:
+        self._encoded: StreamSink | None = None
+        if form.upper() in soundfile.available_formats():
+            self._file: Any = soundfile.SoundFile(
+                path, "w", samplerate=sample_rate, channels=channels, format=form.upper()
+            )
+        else:
+            self._file = path.open("wb")
+            self._encoded = StreamSink(self._file, form, sample_rate, channels)
 
     def write(self, samples: Pcm) -> None:
-        self._file.write(samples)
+        (self._encoded or self._file).write(samples)
 
     def __exit__(
         self,
@@ -48,7 +63,46 @@ class FileSink(Sink):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        with self._file:
+            if self._encoded is not None:
+                self._encoded.__exit__(kind, error, trace)
+
+
+class StreamSink(Sink):
+    """The bytes of a file as it grows, such as standard output; each part leaves at once.
+
+    Args:
+        stream: takes the bytes; stays open.
+        form: one of `FORMATS`.
+        sample_rate: of the samples, in Hz; a format that cannot have it gets the next one.
+        channels: of the samples.
+
+    Raises:
+        InvalidRequest: the format cannot have so many channels.
+    """
+
+    def __init__(self, stream: BinaryIO, form: str, sample_rate: int, channels: int) -> None:
+        from cantata.audio.encoding import open_encoder
+
+        self._stream = stream
+        self._encoder = open_encoder(output_format(form, sample_rate, channels, None))
+
+    def write(self, samples: Pcm) -> None:
+        self._stream.write(self._encoder.feed(to_float(samples)))
+        self._stream.flush()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._stream.write(self._encoder.finish())
+                self._stream.flush()
+        finally:
+            self._encoder.close()
 
 
 class DeviceSink(Sink):
@@ -75,17 +129,25 @@ class DeviceSink(Sink):
         self._stream.close()
 
 
-def check_file(path: Path) -> None:
-    """Check an output file before the work is done.
+def check_file(path: Path, form: str | None = None) -> str:
+    """Check an output file before the work is done, and find its format.
+
+    Args:
+        path: its name's ending is the format, if none is given.
+        form: one of `FORMATS`; None: by the name.
 
     Raises:
         SinkError: no such folder, or no such format.
     """
-    formats = {name.lower() for name in soundfile.available_formats()}
-    if path.suffix.lower().removeprefix(".") not in formats:
-        raise SinkError(f"{path}: the name must end with a sound format such as .wav or .flac")
+    ending = path.suffix.lower().removeprefix(".")
+    valid = {*FORMATS, *(name.lower() for name in soundfile.available_formats())}
+    if form is None and ending not in valid:
+        raise SinkError(
+            f"{path}: the name must end with a sound format such as .wav or .flac; or give --format"
+        )
     if not path.parent.is_dir():
         raise SinkError(f"{path}: there is no folder {path.parent}")
+    return form or ending
 
 
 def check_device() -> Any:

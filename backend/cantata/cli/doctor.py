@@ -66,6 +66,7 @@ def run_checks() -> list[Check]:
         check_torch_companions(torch, [name for name in BREAK_CPU_TORCH if installed(name)]),
         check_numa(has_shared_library("libnuma.so.1")),
         *check_weights(),
+        check_playing(),
         check_gradio(installed("gradio")),
         check_browser(next(filter(None, map(shutil.which, _BROWSERS)), None)),
         check_memory(psutil.virtual_memory().available),
@@ -82,6 +83,16 @@ def render(checks: Sequence[Check]) -> Table:
         verdict = f"[{colour}]{check.verdict.value}[/{colour}]"
         table.add_row(check.what, verdict, check.found, check.advice)
     return table
+
+
+def summarize(checks: Sequence[Check]) -> str:
+    """The whole report in one line."""
+    failed = [check.what for check in checks if check.failed]
+    missing = [check.what for check in checks if check.verdict is Verdict.WARNING]
+    notes = f" Worth a look: {', '.join(missing)}." if missing else ""
+    if failed:
+        return f"To be fixed: {', '.join(failed)}.{notes}"
+    return f"Ready: {len(checks) - len(missing)} of {len(checks)} checks are well.{notes}"
 
 
 def installed(distribution: str) -> str | None:
@@ -160,7 +171,13 @@ def check_weights() -> list[Check]:
         return [Check("models", Verdict.FAILED, str(error), "install Cantata again")]
     if not plugins:
         return [Check("models", Verdict.FAILED, "none installed", "install Cantata again")]
-    return [check for plugin in plugins.values() for check in _check_plugin(plugin)]
+    embedded = [plugin for plugin in plugins.values() if plugin.embedded_checkpoint is not None]
+    others = [plugin.name for plugin in plugins.values() if plugin not in embedded]
+    checks = [check for plugin in embedded for check in _check_plugin(plugin)]
+    if others:
+        found = f"{len(others)} need a checkpoint folder (cantata models; --model checks one)"
+        checks.append(Check("other models", Verdict.OK, found))
+    return checks
 
 
 def _check_plugin(plugin: ModelPlugin) -> list[Check]:
@@ -169,10 +186,10 @@ def _check_plugin(plugin: ModelPlugin) -> list[Check]:
 
 
 def _check_weights(plugin: ModelPlugin) -> Check:
+    """Whether the weights that ship with a model are there."""
     what = f"model {plugin.name}"
     folder = plugin.embedded_checkpoint
-    if folder is None:
-        return Check(what, Verdict.OK, "needs a checkpoint folder (--model)")
+    assert folder is not None
     kinds = ("*.safetensors", "*.onnx", "*.bin")
     weights = [path for kind in kinds for path in folder.rglob(kind)]
     size = sum(path.stat().st_size for path in weights)
@@ -194,9 +211,23 @@ def check_model_numerics(plugin: ModelPlugin) -> Check:
     return Check(what, Verdict.WARNING, report.found, advice)
 
 
+def check_playing() -> Check:
+    """Only `cantata say` without a file needs it."""
+    from cantata.audio.devices import NoSoundDevice
+    from cantata.audio.sinks import check_device
+
+    what = "sound device (to play)"
+    try:
+        check_device()
+    except NoSoundDevice as error:
+        found, _, advice = error.message.partition("; ")
+        return Check(what, Verdict.WARNING, found, advice)
+    return Check(what, Verdict.OK, "yes")
+
+
 def check_gradio(found: str | None) -> Check:
-    """Only the page needs it."""
-    return _optional("gradio (the page)", found, "pip install 'cantata[web]'")
+    """Only the app at /gradio needs it."""
+    return _optional("gradio (for /gradio)", found, "pip install 'cantata[web]'")
 
 
 def check_browser(found: str | None) -> Check:

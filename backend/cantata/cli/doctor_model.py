@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from cantata.cli.doctor import Check, Verdict
+from cantata.cli.doctor import Check, Verdict, check_model_numerics
 from cantata.config import CodecDeployment
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.codec import SizedState
@@ -32,8 +32,16 @@ def check_model(model: str, deploy: Path | None) -> list[Check]:
     stages = ", ".join(f"{spec.name} ({spec.kind.value})" for spec in plan.pipeline.stages)
     known = Check(what, Verdict.OK, f"{plan.located.plugin.name}: {stages}")
     deployed = [(spec, plan.deployment.stages[spec.name]) for spec in plan.pipeline.stages]
+    plugin = plan.located.plugin
+    # Those of models that ship are checked without `--model`, too.
+    measures = plugin.embedded_checkpoint is None and plugin.check_numerics is not None
+    numerics = [check_model_numerics(plugin)] if measures else []
     codecs = [(spec, d) for spec, d in deployed if isinstance(d, CodecDeployment)]
-    return [known, *(_check_decoder(plan, spec, deployment) for spec, deployment in codecs)]
+    return [
+        known,
+        *numerics,
+        *(_check_decoder(plan, spec, deployment) for spec, deployment in codecs),
+    ]
 
 
 def _check_decoder(plan: ServicePlan, spec: StageSpec, deployment: CodecDeployment) -> Check:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from cantata.cli.say_options import STANDARD_STREAM
 from cantata.client.pictures import PictureFile, Step, draw_picture
 from cantata.contract.data import chunks
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
+from cantata.utils.atomic_file import write_whole
 
 if TYPE_CHECKING:
     from cantata.api.images.order import ImageOrder
@@ -41,6 +44,7 @@ class DrawArguments:
 
     prompt: str
     out: Path
+    """`-`: standard output, as PNG."""
     edit: tuple[Path, ...]
     """Pictures to edit; empty: one is made from words alone."""
     size: str | None
@@ -62,7 +66,7 @@ class DrawArguments:
             "num_inference_steps": self.steps,
             "negative_prompt": self.negative,
             "true_cfg_scale": self.guidance,
-            "output_format": KINDS[self.out.suffix.lower()],
+            "output_format": KINDS.get(self.out.suffix.lower(), "png"),
         }
         return {name: value for name, value in named.items() if value is not None}
 
@@ -74,17 +78,30 @@ async def draw(options: DrawArguments, console: Console) -> None:
         CantataError: the request cannot be served; raised before a model is loaded where possible.
     """
     check_file(options.out)
-    pictures = [_read(path) for path in options.edit]
+    pictures = [read_file(path) for path in options.edit]
     asked_at = time.monotonic()
     events = _from_server(options, pictures) if options.server else _from_stages(options, pictures)
     async with aclosing(events):
         picture = await _follow(events, console)
-    options.out.write_bytes(picture.data)
+    _write(picture.data, options.out)
     console.print(
-        f"{picture.size} in {options.out} after {time.monotonic() - asked_at:.1f} s, "
+        f"{picture.size}{_where(options.out)} after {time.monotonic() - asked_at:.1f} s, "
         f"seed {picture.seed}",
         highlight=False,
     )
+
+
+def _where(out: Path) -> str:
+    return "" if out == STANDARD_STREAM else f" in {out}"
+
+
+def _write(data: bytes, out: Path) -> None:
+    if out == STANDARD_STREAM:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    with write_whole(out) as unfinished:
+        unfinished.write_bytes(data)
 
 
 def check_file(path: Path) -> None:
@@ -93,13 +110,20 @@ def check_file(path: Path) -> None:
     Raises:
         FileError: no such folder, or no such format.
     """
+    if path == STANDARD_STREAM:
+        return
     if path.suffix.lower() not in KINDS:
         raise FileError(f"{path}: the name must end with one of {', '.join(KINDS)}")
     if not path.parent.is_dir():
         raise FileError(f"{path}: there is no folder {path.parent}")
 
 
-def _read(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
+    """A file's bytes.
+
+    Raises:
+        FileError: it cannot be read.
+    """
     try:
         return path.read_bytes()
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import Literal
 from cantata.api.transcription.answers import VerboseTranscription
 from cantata.api.transcription.result import write_transcript
 from cantata.cli.draw import FileError
+from cantata.utils.atomic_file import write_whole
 
 OutputForm = Literal["txt", "srt", "vtt", "json"]
 _FORMS: dict[str, OutputForm] = {".txt": "txt", ".srt": "srt", ".vtt": "vtt", ".json": "json"}
@@ -76,4 +77,5 @@ def write_out(transcript: VerboseTranscription, target: Path | None, form: Outpu
     if target is None:
         sys.stdout.write(text)
     else:
-        target.write_text(text, encoding="utf-8")
+        with write_whole(target) as unfinished:
+            unfinished.write_text(text, encoding="utf-8")

@@ -192,6 +192,8 @@ class SpeechStream:
     pcm: AsyncIterator[Pcm]
     words: list[SpokenWord] = field(default_factory=list)
     """Grows while `pcm` is read, if `timestamps` were requested."""
+    ignored: tuple[str, ...] = ()
+    """Fields of the request that the model does not support."""
 
 
 @asynccontextmanager
@@ -230,6 +232,7 @@ async def stream_speech(
             request_id=response.headers["x-request-id"],
             pcm=_whole_samples(pieces, channels),
             words=words,
+            ignored=tuple(filter(None, response.headers.get("x-ignored", "").split(", "))),
         )
 
 

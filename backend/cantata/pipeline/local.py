@@ -23,9 +23,10 @@ from cantata.config import (
     load_deployment,
 )
 from cantata.config.plugins import LocatedModel, embedded_models, locate
+from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import RequestFailed, VoiceNotFound
-from cantata.contract.data.request import SpeechRequest
+from cantata.contract.data.request import SpeechRequest, Voice
 from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
@@ -80,6 +81,16 @@ class LocalModel:
         return _is_straight(self._pipeline) and all(
             _is_simple(spec, self._deployment.stages[spec.name]) for spec in self._pipeline.stages
         )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do beyond speaking a text in one of its voices."""
+        return self._builder.capabilities
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """With the deployment's aliases, the default voice first."""
+        return self._voices
 
     def plan(self, request: SpeechRequest) -> list[TextSegment | Pause]:
         """Check a request and build its pieces; nothing heavy is imported.

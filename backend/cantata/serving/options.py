@@ -10,6 +10,16 @@ import typer
 
 from cantata.utils.logs import LogFormat
 
+MODELS, ACCESS, VOICES, CONVERSATION, MACHINES, RUNNING = (
+    "Models",
+    "Access",
+    "Voices and media",
+    "Conversation",
+    "Several machines",
+    "Running",
+)
+"""Groups of options in the help."""
+
 
 class Dtype(StrEnum):
     """The number format that a model computes in."""
@@ -52,6 +62,15 @@ Models = Annotated[
         metavar="NAME_OR_CHECKPOINT",
         help="Model to run: a name or a checkpoint folder. Repeatable. Default: all models that "
         "ship with weights.",
+        rich_help_panel=MODELS,
+    ),
+]
+DtypeOption = Annotated[
+    Dtype | None,
+    typer.Option(
+        "--dtype",
+        help="Number format of the weights; overrides the deployment.",
+        rich_help_panel=MODELS,
     ),
 ]
 Deployments = Annotated[
@@ -60,6 +79,7 @@ Deployments = Annotated[
         exists=True,
         dir_okay=False,
         help="Deployment file (YAML). Repeatable, in the order of --model.",
+        rich_help_panel=MODELS,
     ),
 ]
 ClusterKeyFile = Annotated[
@@ -68,17 +88,27 @@ ClusterKeyFile = Annotated[
         exists=True,
         dir_okay=False,
         help="File with the key that all machines share; or set CANTATA_CLUSTER_KEY.",
+        rich_help_panel=MACHINES,
     ),
 ]
 DrainTimeout = Annotated[
     float,
     typer.Option(
-        min=0, metavar="SECONDS", help="How long running requests may take to end after SIGTERM."
+        min=0,
+        metavar="SECONDS",
+        help="How long running requests may take to end after SIGTERM.",
+        rich_help_panel=RUNNING,
     ),
 ]
-LogLevels = Annotated[LogLevel, typer.Option(help="Log this level and more severe ones.")]
+LogLevels = Annotated[
+    LogLevel, typer.Option(help="Log this level and more severe ones.", rich_help_panel=RUNNING)
+]
 LogFormats = Annotated[
-    LogFormat, typer.Option(help="Log as text, or as JSON with one record per line.")
+    LogFormat,
+    typer.Option(
+        help="Log as text, or as JSON with one record per line.",
+        rich_help_panel=RUNNING,
+    ),
 ]
 WyomingPort = Annotated[
     int | None,
@@ -90,23 +120,39 @@ ApiKeyFile = Annotated[
         exists=True,
         dir_okay=False,
         help="File with one API key per line; or set CANTATA_API_KEYS, comma-separated.",
+        rich_help_panel=ACCESS,
     ),
 ]
 NoAuth = Annotated[
-    bool, typer.Option("--no-auth", help="Allow clients on other machines without API keys.")
+    bool,
+    typer.Option(
+        "--no-auth",
+        help="Allow clients on other machines without API keys.",
+        rich_help_panel=ACCESS,
+    ),
 ]
 PrivateLists = Annotated[
-    bool, typer.Option("--private-lists", help="Require a key to list models and voices, too.")
+    bool,
+    typer.Option(
+        "--private-lists",
+        help="Require a key to list models and voices, too.",
+        rich_help_panel=ACCESS,
+    ),
 ]
 AllowedOrigins = Annotated[
     list[str] | None,
-    typer.Option(metavar="ORIGIN", help="Site whose pages may use this server. Repeatable."),
+    typer.Option(
+        metavar="ORIGIN",
+        help="Site whose pages may use this server. Repeatable.",
+        rich_help_panel=ACCESS,
+    ),
 ]
 AllowedHosts = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
         help="Host name that clients may use for this server if it has no API keys. Repeatable.",
+        rich_help_panel=ACCESS,
     ),
 ]
 ModelAliases = Annotated[
@@ -115,15 +161,21 @@ ModelAliases = Annotated[
         "--alias",
         metavar="NAME=MODEL",
         help="Another name of a served model, for clients set up for another server. Repeatable.",
+        rich_help_panel=MODELS,
     ),
 ]
 MostPerKey = Annotated[
-    int | None, typer.Option(min=1, help="Most requests that one API key may have open.")
+    int | None,
+    typer.Option(
+        min=1, help="Most requests that one API key may have open.", rich_help_panel=ACCESS
+    ),
 ]
 VoicesFolder = Annotated[
     Path | None,
     typer.Option(
-        file_okay=False, help="Folder for uploaded voices. Default: in the user's data folder."
+        file_okay=False,
+        help="Folder for uploaded voices. Default: in the user's data folder.",
+        rich_help_panel=VOICES,
     ),
 ]
 VoicesUrl = Annotated[
@@ -132,21 +184,32 @@ VoicesUrl = Annotated[
         metavar="URL",
         help="Keep uploaded voices here instead, shared by several servers: any URL of fsspec "
         "(s3://...).",
+        rich_help_panel=VOICES,
     ),
 ]
 AllowRefUrls = Annotated[
     bool,
-    typer.Option("--allow-ref-urls", help="Fetch recordings and media from public URLs."),
+    typer.Option(
+        "--allow-ref-urls",
+        help="Fetch recordings and media from public URLs.",
+        rich_help_panel=VOICES,
+    ),
 ]
 RefUrlPorts = Annotated[
     list[int] | None,
-    typer.Option(min=1, max=65535, help="Port to fetch from besides 80 and 443. Repeatable."),
+    typer.Option(
+        min=1,
+        max=65535,
+        help="Port to fetch from besides 80 and 443. Repeatable.",
+        rich_help_panel=VOICES,
+    ),
 ]
 ChatUrl = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
         help="Server that answers in /v1/realtime: base URL of an OpenAI-compatible API.",
+        rich_help_panel=CONVERSATION,
     ),
 ]
 TranscriptionUrl = Annotated[
@@ -154,6 +217,7 @@ TranscriptionUrl = Annotated[
     typer.Option(
         metavar="URL",
         help="Server that transcribes in /v1/realtime: base URL of an OpenAI-compatible API.",
+        rich_help_panel=CONVERSATION,
     ),
 ]
 ReplicaAddresses = Annotated[
@@ -161,6 +225,7 @@ ReplicaAddresses = Annotated[
     typer.Option(
         metavar="HOST:PORT",
         help="Serve the models of this replica instead of loading any here. Repeatable.",
+        rich_help_panel=MACHINES,
     ),
 ]
 RayCluster = Annotated[
@@ -168,5 +233,6 @@ RayCluster = Annotated[
     typer.Option(
         metavar="auto|HOST:PORT",
         help="Run the models on this Ray cluster. They stay there when the server ends.",
+        rich_help_panel=MACHINES,
     ),
 ]

@@ -10,7 +10,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
@@ -82,13 +81,11 @@ def make_targets() -> frozenset[str]:
 
 @cache
 def command_line() -> TyperGroup:
-    everything = typer.Typer()
-    everything.add_typer(app)
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
     for command in entry_points(group=COMMANDS_GROUP):
-        everything.add_typer(command.load(), name=command.name)
-    command = get_command(everything)  # type: ignore[assignment]
-    assert isinstance(command, TyperGroup)
-    return command
+        group.commands[command.name] = get_command(command.load())
+    return group
 
 
 def unknown_words(line: str) -> Iterator[str]:
@@ -109,7 +106,7 @@ def unknown_words(line: str) -> Iterator[str]:
     known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
     for word in words:
         flag = word.split("=")[0].strip("[](),.")
-        if flag.startswith("-") and flag.strip("-.") and flag not in {*known, "--help"}:
+        if flag.startswith("-") and flag.strip("-.") and flag not in {*known, "--help", "-h"}:
             yield f"{path} {flag}"
 
 

@@ -115,6 +115,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "deploying",
         "pipeline",
         "media",
+        "references",
         "speech_input",
         "serving",
         "utils",

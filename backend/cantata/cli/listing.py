@@ -1,0 +1,164 @@
+"""`cantata voices` and `cantata models`: what is installed here, or what a server offers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import metadata
+from typing import Any
+
+from cantata.contract.model.plugin import ModelPlugin
+
+
+@dataclass(frozen=True, slots=True)
+class ListedVoice:
+    """A voice, with the fields that `/v1/audio/voices` has."""
+
+    id: str
+    name: str
+    description: str
+    gender: str | None
+    aliases: tuple[str, ...]
+    kind: str
+    model: str | None
+
+
+async def show_voices(model: str | None, server: str | None, as_json: bool) -> None:
+    """Print the voices of a server, of one model here, or of all whose weights ship.
+
+    Raises:
+        ConfigError: no such model, or it does not speak given texts.
+        ServerError: the server rejected the request, or cannot be reached.
+    """
+    if server is None:
+        listed = [asdict(voice) for voice in list_local_voices(model)]
+    else:
+        query = {} if model is None else {"model": model}
+        listed = (await _ask(server, "/v1/audio/voices", query))["voices"]
+    rows = [
+        (one["id"], _name(one), one["gender"] or "", one["model"] or "", one["description"])
+        for one in listed
+    ]
+    _show(listed, ("voice", "name", "gender", "model", "description"), rows, as_json)
+
+
+async def show_models(server: str | None, as_json: bool) -> None:
+    """Print a server's models, or the installed ones.
+
+    Raises:
+        ServerError: the server rejected the request, or cannot be reached.
+    """
+    if server is None:
+        listed = _list_local_models()
+        rows = [(one["id"], ", ".join(one["does"]), one["needs"] or "nothing") for one in listed]
+        _show(listed, ("model", "does", "needs"), rows, as_json)
+        return
+    listed = (await _ask(server, "/v1/models", {}))["data"]
+    columns = ("model", "takes", "makes")
+    kinds = ("input_modalities", "output_modalities")
+    rows = [(one["id"], *(", ".join(one[kind]) for kind in kinds)) for one in listed]
+    _show(listed, columns, rows, as_json)
+
+
+def list_local_voices(model: str | None) -> list[ListedVoice]:
+    """The voices of a model here, or of all that speak and ship with their weights.
+
+    Args:
+        model: a name or a checkpoint folder; None: all of them.
+
+    Raises:
+        ConfigError: no such model, or it does not speak given texts.
+    """
+    from cantata.config.plugins import embedded_models, installed_plugins, locate
+    from cantata.pipeline.local import LocalModel
+
+    plugins = installed_plugins()
+    speaking = [name for name in embedded_models() if plugins[name].load_builder is not None]
+    found = []
+    for asked in speaking if model is None else [model]:
+        located = locate(asked)
+        name = located.plugin.name
+        found += [
+            ListedVoice(one.id, one.name, one.description, one.gender, one.aliases, "stock", name)
+            for one in LocalModel(located).voices
+        ]
+    return found
+
+
+def _list_local_models() -> list[dict[str, Any]]:
+    from cantata.config.plugins import installed_plugins
+
+    extras = metadata("cantata").get_all("Provides-Extra") or ()
+    return [
+        {
+            "id": name,
+            "does": list(_does(plugin)),
+            "needs": _needs(plugin, extras),
+            "default": plugin.is_default,
+        }
+        for name, plugin in sorted(
+            installed_plugins().items(),
+            key=lambda one: (one[1].embedded_checkpoint is None, one[0]),
+        )
+    ]
+
+
+def _does(plugin: ModelPlugin) -> tuple[str, ...]:
+    builders = {
+        "speaks": plugin.load_builder,
+        "transcribes": plugin.load_transcription_builder,
+        "answers": plugin.load_chat_builder,
+        "draws": plugin.load_image_builder,
+    }
+    return tuple(does for does, builder in builders.items() if builder is not None)
+
+
+def _needs(plugin: ModelPlugin, extras: Sequence[str]) -> str | None:
+    """What is to be given or installed before it runs; None: nothing."""
+    if plugin.embedded_checkpoint is not None:
+        return None
+    install = f", pip install 'cantata[{plugin.name}]'" if plugin.name in extras else ""
+    return f"a checkpoint folder{install}"
+
+
+async def _ask(server: str, path: str, query: Mapping[str, str]) -> Any:
+    import httpx
+
+    from cantata.client import KEY_VARIABLE, ServerError
+    from cantata.client.speech import authorization, http_error
+
+    try:
+        async with httpx.AsyncClient(base_url=server, timeout=30) as http:
+            headers = authorization(os.environ.get(KEY_VARIABLE))
+            response = await http.get(path, params=query, headers=headers)
+    except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise ServerError(f"{server}: {error}") from error
+    if response.is_error:
+        raise http_error(response)
+    return response.json()
+
+
+def _name(voice: Mapping[str, Any]) -> str:
+    aliases = ", ".join(voice["aliases"])
+    return f"{voice['name']} ({aliases})" if aliases else str(voice["name"])
+
+
+def _show(
+    listed: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    as_json: bool,
+) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(listed, ensure_ascii=False, indent=1) + "\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False).print(table)
