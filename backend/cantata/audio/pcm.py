@@ -16,8 +16,15 @@ def to_s16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
 
     Not-a-number becomes silence: a cast would turn it into the loudest possible click.
     """
-    scaled = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0) * np.float32(_FULL_SCALE)
-    return np.rint(np.clip(scaled, -_FULL_SCALE, _FULL_SCALE)).astype("<i2")
+    # WHY not np.clip and np.nan_to_num: for a chunk of 80 ms, they take twice as long.
+    scaled = samples * np.float32(_FULL_SCALE)
+    np.maximum(scaled, -_FULL_SCALE, out=scaled)
+    np.minimum(scaled, _FULL_SCALE, out=scaled)
+    np.rint(scaled, out=scaled)
+    invalid = np.isnan(scaled)
+    if invalid.any():
+        scaled[invalid] = 0.0
+    return scaled.astype("<i2")
 
 
 def to_float(samples: NDArray[np.int16]) -> NDArray[np.float32]:
