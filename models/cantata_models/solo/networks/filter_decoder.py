@@ -32,8 +32,9 @@ MIDDLE_LOG2_HZ = 7.5
 """181 Hz, between men and women: a latent's pitch is in octaves from here."""
 LOWEST_HZ, HIGHEST_HZ = 40.0, 1000.0
 LARGEST_LOG_GAIN = 3.0
-_LANES = 16
-"""Numbers in a vector register: a row that fills whole ones has the same bits in any batch."""
+_LANES = 32
+"""Two vector registers of 512 bits, as many as torch takes at a time: a row that fills whole pairs
+has the same bits in any batch. What does not fill a pair is computed by other, scalar code."""
 _OUTPUT_SCALE = 3.0
 """Of the trunk's last layer, so that log gains move far in few steps."""
 _HARMONIC_CURVE = (-2.7, -4.0, -4.6, -5.4, -5.9, -6.2, -6.2, -6.6, -6.8, -7.4, -7.3, -7.5, -7.0)
