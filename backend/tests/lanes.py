@@ -98,6 +98,8 @@ IN_PROCESS_VLLM = (
     "models/cantata_models/qwen3_tts/tests/test_serving.py",
     "models/cantata_models/qwen3_tts/tests/test_talker_parity.py",
     "models/cantata_models/solo/tests/test_talker_stage.py",
+    "models/cantata_models/text_model/tests/test_chat_builder.py",
+    "models/cantata_models/text_model/tests/test_config.py",
     "models/cantata_models/voxcpm2/tests/test_mutations.py",
     "models/cantata_models/voxcpm2/tests/test_parity.py",
     "models/cantata_models/voxcpm2/tests/test_serving.py",

@@ -26,7 +26,7 @@ from cantata.config.plugins import locate
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.conversation import ChatBuilder
+from cantata.contract.model.conversation import ChatBuilder, ParsedChatBuilder
 from cantata_bench.answers import QUESTION, ROUNDS, TIMEOUT_S, Answered, ask
 from cantata_bench.baseline import BarePipeline, Step, load_stages
 from cantata_bench.first_packet import serving
@@ -86,7 +86,7 @@ def measure_bare(model: str, requests: Sequence[int], tokens: int, dtype: str) -
     located = locate(model)
     load = located.plugin.load_chat_builder
     builder = None if load is None else load(located.checkpoint)
-    if builder is None or not builder.voices:
+    if builder is None or isinstance(builder, ParsedChatBuilder) or not builder.voices:
         raise ConfigError(f"{located.plugin.name} does not speak answers")
     whole = load_deployment(located.plugin.deployment, located.pipeline).with_dtype(dtype)  # type: ignore[arg-type]
     slots = {"slots": max(requests)}

@@ -11,9 +11,9 @@ from tokenizers.decoders import DecodeStream
 class TokenReader:
     """Implements `contract.model.conversation.TextReader`."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, skip_special_tokens: bool = True) -> None:
         self._tokenizer = tokenizer
-        self._stream = DecodeStream(skip_special_tokens=True)
+        self._stream = DecodeStream(skip_special_tokens=skip_special_tokens)
 
     def read(self, tokens: NDArray[np.int32]) -> str:
         """The text of [T] more tokens, less what may be part of an unfinished character."""

@@ -221,6 +221,8 @@ class Deployment(StrictModel):
     voice_aliases: Mapping[str, str] = {}
     """More names of the model's voices, such as those of another server that clients are set up
     for: alias -> a voice's id, name or other alias."""
+    options: Mapping[str, Any] = {}
+    """The model's own settings, which its plug-in checks; most have none."""
     realtime: ConversationDeployment = ConversationDeployment()
     cluster: ClusterOptions | None = None
     """Several machines; read by `cantata deploy` and `cantata serve --cluster`."""

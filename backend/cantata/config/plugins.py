@@ -208,6 +208,9 @@ def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> Locate
             return LocatedModel(plugin, folder)
         if kind is None and plugin.config_keys and plugin.config_keys <= config.keys():
             return LocatedModel(plugin, folder)
+    for plugin in plugins.values():
+        if plugin.takes_unclaimed is not None and plugin.takes_unclaimed(folder):
+            return LocatedModel(plugin, folder)
     known = sorted(name for plugin in plugins.values() for name in plugin.model_types)
     raise ConfigError(f"{folder}: no plug-in loads {kind!r}; known: {known}")
 

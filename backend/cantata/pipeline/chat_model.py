@@ -11,13 +11,20 @@ from cantata.contract.chat_service import Answer, AnswerEvent, FinishReason, Tex
 from cantata.contract.data.chat import ChatRequest, Modality, TextPart
 from cantata.contract.data.chunks import Chunk, Codes, Milestone
 from cantata.contract.data.request import Voice
-from cantata.contract.model.conversation import ChatBuilder, ThinkingChatBuilder
+from cantata.contract.model.conversation import (
+    AnyChatBuilder,
+    ChatBuilder,
+    ParsedChatBuilder,
+    PlannedAnswer,
+    ThinkingChatBuilder,
+    calls_tools,
+)
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, SpeechChunk
 from cantata.contract.voices import find_voice, with_aliases
 from cantata.pipeline.chat_admission import ChatAdmission, ChatPermit
 from cantata.pipeline.merge_streams import merge_streams
-from cantata.pipeline.output_parser import OutputParser
+from cantata.pipeline.output_parser import MarkedOutput, OutputParser, ParsedOutput
 from cantata.pipeline.output_stream import OpenRequest
 from cantata.utils.logs import new_work_id
 
@@ -35,7 +42,7 @@ class PipelineChatModel:
     """
 
     def __init__(
-        self, builder: ChatBuilder, room: ChatAdmission, voice_aliases: Mapping[str, str]
+        self, builder: AnyChatBuilder, room: ChatAdmission, voice_aliases: Mapping[str, str]
     ) -> None:
         self.name = room.name
         self.orchestrator = room.orchestrator
@@ -53,11 +60,13 @@ class PipelineChatModel:
     @property
     def calls_tools(self) -> bool:
         """Whether requests may have tools."""
-        return self._builder.call_reader() is not None
+        return calls_tools(self._builder)
 
     @property
     def thinks(self) -> bool:
         """Whether requests may ask it to think before it answers."""
+        if isinstance(self._builder, ParsedChatBuilder):
+            return self._builder.thinks
         return isinstance(self._builder, ThinkingChatBuilder)
 
     @property
@@ -121,7 +130,7 @@ class PipelineChatModel:
         async with (
             self._room.admit(planned) as permit,
             self.orchestrator.open(planned.request) as opened,
-            aclosing(self._events(opened, request, permit)) as events,
+            aclosing(self._events(opened, request, planned, permit)) as events,
         ):
             admitted = Milestone(ADMIT, time.monotonic())
             yield Answer(request_id, planned.prompt_tokens, (text_read, admitted), events)
@@ -132,7 +141,7 @@ class PipelineChatModel:
         planned = await self._room.text_executor.run(0, self._builder.build, new_work_id(), request)
         async with (
             self.orchestrator.open(planned.request) as opened,
-            aclosing(self._events(opened, request)) as events,
+            aclosing(self._events(opened, request, planned)) as events,
         ):
             number = 0
             async for event in events:
@@ -141,10 +150,14 @@ class PipelineChatModel:
                     break
 
     async def _events(
-        self, opened: OpenRequest, request: ChatRequest, permit: ChatPermit | None = None
+        self,
+        opened: OpenRequest,
+        request: ChatRequest,
+        planned: PlannedAnswer,
+        permit: ChatPermit | None = None,
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Text and sound; the permit is told of the first output."""
-        streams = [self._read(opened, request, permit)]
+        streams = [self._read(opened, self._output_parser(request, planned), permit)]
         if request.voice is not None:
             streams.append(self._audio_events(opened))
         async with aclosing(merge_streams(*streams)) as events:
@@ -154,10 +167,9 @@ class PipelineChatModel:
                 yield event
 
     async def _read(
-        self, opened: OpenRequest, request: ChatRequest, permit: ChatPermit | None
+        self, opened: OpenRequest, parser: OutputParser, permit: ChatPermit | None
     ) -> AsyncGenerator[AnswerEvent, None]:
         """The text with its thought and its calls, and its end."""
-        reader, parser = self._builder.reader(), self._output_parser(request)
         async with aclosing(self.orchestrator.output(opened, self._text)) as chunks:
             async for chunk in chunks:
                 tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
@@ -165,24 +177,30 @@ class PipelineChatModel:
                     continue  # a sign of life
                 if permit is not None:
                     permit.add_tokens(len(tokens))
-                text, rest = reader.read(tokens), reader.end() if chunk.final else ""
-                for event in parser.read(text + rest, len(tokens), last=chunk.final):
+                for event in parser.read(tokens, last=chunk.final):
                     yield event
                 if chunk.final:
                     # The frame of an end code does not leave its stage.
                     yield TextEnd(FinishReason.LENGTH if len(tokens) else FinishReason.STOP)
 
-    def _output_parser(self, request: ChatRequest) -> OutputParser:
+    def _output_parser(self, request: ChatRequest, planned: PlannedAnswer) -> OutputParser:
         builder = self._builder
-        thinks = request.thinks and isinstance(builder, ThinkingChatBuilder)
-        thoughts = cast(ThinkingChatBuilder, builder).thought_reader() if thinks else None
-        return OutputParser(thoughts, builder.call_reader() if request.tools else None)
+        if isinstance(builder, ParsedChatBuilder):
+            return ParsedOutput(builder.parser(request, planned))
+        return _marked_output(builder, request)
 
     async def _audio_events(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
         """The sound."""
         async with aclosing(self.orchestrator.sound(opened)) as chunks:
             async for chunk in chunks:
                 yield SpeechChunk(chunk.payload.samples, (), chunk.milestones)
+
+
+def _marked_output(builder: ChatBuilder, request: ChatRequest) -> OutputParser:
+    thinks = request.thinks and isinstance(builder, ThinkingChatBuilder)
+    thoughts = cast(ThinkingChatBuilder, builder).thought_reader() if thinks else None
+    calls = builder.call_reader() if request.tools else None
+    return MarkedOutput(builder.reader(), thoughts, calls)
 
 
 def _length(request: ChatRequest) -> int:

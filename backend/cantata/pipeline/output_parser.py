@@ -3,33 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cantata.contract.chat_service import TextDelta
 from cantata.contract.data.chat import CallArguments, CallStarted, Thought
-from cantata.contract.model.conversation import CallReader, ThoughtReader
+from cantata.contract.model.conversation import AnswerParser, CallReader, TextReader, ThoughtReader
 
 ParsedDelta = Thought | TextDelta | CallStarted | CallArguments
 
 
-class OutputParser:
-    """Of one answer.
+class OutputParser(Protocol):
+    """Of one answer."""
+
+    def read(self, tokens: NDArray[np.int32], *, last: bool) -> Iterator[ParsedDelta]:
+        """What [T] more tokens say. They count even if nothing leaves of them yet."""
+        ...
+
+
+class ParsedOutput:
+    """Implements `OutputParser` over a model's own parser."""
+
+    def __init__(self, parser: AnswerParser) -> None:
+        self._parser = parser
+
+    def read(self, tokens: NDArray[np.int32], *, last: bool) -> Iterator[ParsedDelta]:
+        pieces = self._parser.read(tokens, last=last)
+        count = len(tokens)
+        yield Thought("", count) if self._parser.thinking else TextDelta("", count)
+        for piece in pieces:
+            yield piece if isinstance(piece, Thought) else _to_delta(piece)
+
+
+class MarkedOutput:
+    """Implements `OutputParser` for text with marks.
 
     Args:
+        reader: of the tokens.
         thoughts: None: it was not asked to think.
         calls: None: it has no tools.
     """
 
-    def __init__(self, thoughts: ThoughtReader | None, calls: CallReader | None) -> None:
+    def __init__(
+        self, reader: TextReader, thoughts: ThoughtReader | None, calls: CallReader | None
+    ) -> None:
+        self._reader = reader
         self._thoughts, self._calls = thoughts, calls
         self._uncounted = 0
         """Tokens of which it is not known yet whether they are thought."""
 
-    def read(self, text: str, tokens: int, *, last: bool) -> Iterator[ParsedDelta]:
-        """What some more text says. Its tokens count even if nothing leaves of it yet."""
+    def read(self, tokens: NDArray[np.int32], *, last: bool) -> Iterator[ParsedDelta]:
+        text = self._reader.read(tokens) + (self._reader.end() if last else "")
         if self._thoughts is None and self._calls is None:
-            yield TextDelta(text, tokens)
+            yield TextDelta(text, len(tokens))
             return
-        self._uncounted += tokens
+        self._uncounted += len(tokens)
         pieces = list(self._pieces(text, last=last))
         thinks = None if self._thoughts is None else self._thoughts.thinking
         if self._thoughts is None or thinks is not None or last:

@@ -4,7 +4,7 @@ import what the stages need."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cantata.config import Deployment, Dtype, StageDeployment, load_deployment
@@ -113,4 +113,8 @@ def _find(model: str | None, deploy: Path | None, dtype: Dtype | None) -> Servic
     deployment = whole.only({spec.name for spec in pipeline.stages})
     if dtype is not None:
         deployment = deployment.with_dtype(dtype)
+    if deployment.options:
+        if plugin.configure is None:
+            raise ConfigError(f"options: the model {plugin.name!r} has none; valid: {{}}")
+        located = replace(located, plugin=plugin.configure(deployment.options))
     return ServicePlan(located, pipeline, deployment)

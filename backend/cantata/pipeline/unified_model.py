@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cantata.contract.model.conversation import ChatBuilder
+from cantata.contract.model.conversation import AnyChatBuilder
 from cantata.contract.model.picture import ImageBuilder
 from cantata.pipeline.chat_admission import ChatStepAdmission
 from cantata.pipeline.chat_model import PipelineChatModel
@@ -24,7 +24,7 @@ class UnifiedModel:
 
     def __init__(
         self,
-        answering: ChatBuilder,
+        answering: AnyChatBuilder,
         drawing: ImageBuilder,
         pipeline: SteppedPipeline,
         voice_aliases: Mapping[str, str],

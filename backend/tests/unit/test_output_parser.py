@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cantata.contract.chat_service import TextDelta
 from cantata.contract.data.chat import CallStarted, Thought
-from cantata.pipeline.output_parser import OutputParser, ParsedDelta
+from cantata.pipeline.output_parser import (
+    MarkedOutput,
+    OutputParser,
+    ParsedDelta,
+    ParsedOutput,
+)
 
 
 class Brackets:
@@ -42,27 +50,50 @@ class Capitals:
         return ["."]
 
 
+class Letters:
+    """Tokens are letters' numbers."""
+
+    def read(self, tokens: NDArray[np.int32]) -> str:
+        return "".join(map(chr, tokens))
+
+    def end(self) -> str:
+        return ""
+
+
+class Capital:
+    """Capitals are a thought; a call follows the last words."""
+
+    thinking = False
+
+    def read(
+        self, tokens: NDArray[np.int32], *, last: bool
+    ) -> Sequence[Thought | str | CallStarted]:
+        text = "".join(map(chr, tokens))
+        self.thinking = text.isupper()
+        return [Thought(text, 0) if self.thinking else text, *([CallStarted("f")] if last else [])]
+
+
 def told(parser: OutputParser, *pieces: str) -> list[ParsedDelta]:
     last = len(pieces) - 1
     return [
         event
         for number, piece in enumerate(pieces)
-        for event in parser.read(piece, 1, last=number == last)
+        for event in parser.read(np.array([*map(ord, piece)], np.int32), last=number == last)
     ]
 
 
 def test_plain_text_is_told_as_it_comes() -> None:
-    assert told(OutputParser(None, None), "a", "", "b") == [
-        *(TextDelta("a", 1), TextDelta("", 1), TextDelta("b", 1))
+    assert told(MarkedOutput(Letters(), None, None), "a", "", "b") == [
+        *(TextDelta("a", 1), TextDelta("", 0), TextDelta("b", 1))
     ]
 
 
 def test_tokens_are_the_thoughts_until_it_has_ended() -> None:
-    assert told(OutputParser(Brackets(), None), "", "(", "a", ")b", "c") == [
-        Thought("", 2),
+    assert told(MarkedOutput(Letters(), Brackets(), None), "", "(", "a", ")b", "c") == [
+        Thought("", 1),
         Thought("", 1),
         Thought("a", 0),
-        TextDelta("", 1),
+        TextDelta("", 2),
         TextDelta("b", 0),
         TextDelta("", 1),
         *(TextDelta("c", 0), TextDelta("!", 0)),
@@ -70,12 +101,20 @@ def test_tokens_are_the_thoughts_until_it_has_ended() -> None:
 
 
 def test_what_is_never_known_to_be_a_thought_is_text() -> None:
-    assert told(OutputParser(Brackets(), None), "", "") == [TextDelta("", 2), TextDelta("!", 0)]
+    events = told(MarkedOutput(Letters(), Brackets(), None), "", "")
+    assert events == [TextDelta("", 0), TextDelta("!", 0)]
 
 
 def test_calls_are_found_behind_the_thought_only() -> None:
-    events = told(OutputParser(Brackets(), Capitals()), "(A)", "bC")
+    events = told(MarkedOutput(Letters(), Brackets(), Capitals()), "(A)", "bC")
     assert [event for event in events if not isinstance(event, TextDelta) or event.text] == [
         *(Thought("A", 0), TextDelta("b", 0), CallStarted("C")),
         *(TextDelta("!", 0), TextDelta(".", 0)),
+    ]
+
+
+def test_a_model_s_own_parser_says_whose_the_tokens_are() -> None:
+    assert told(ParsedOutput(Capital()), "AB", "c") == [
+        *(Thought("", 2), Thought("AB", 0)),
+        *(TextDelta("", 1), TextDelta("c", 0), CallStarted("f")),
     ]

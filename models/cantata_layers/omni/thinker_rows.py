@@ -1,7 +1,6 @@
 """A thinker's input rows: a conversation's tokens, with the encoders' rows among them.
 
-Letters: P tokens of a prompt, M of them of media, D hidden size, W width of an input row, V tokens
-of the vocabulary.
+Letters: P tokens of a prompt, M of them of media, D hidden size, W width of an input row.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from cantata.contract.data.chunks import Payload, Rows, to_array
-from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.errors import ContextFull
 from cantata.contract.model.embedding_source import (
     DeferredRows,
     EmbeddingSource,
@@ -26,8 +25,9 @@ from cantata_layers.omni.inputs import ThinkerInput
 class ThinkerRows:
     """Where the rows of a thinker's requests come from."""
 
-    embedding: torch.Tensor
-    """[V, D]: of tokens."""
+    embed: Callable[[torch.Tensor], torch.Tensor]
+    """[P, 1] int64 tokens, on `device` -> [P, D]: the talker's `embed_frames`."""
+    device: torch.device
     row_width: int
     """W"""
     max_positions: int
@@ -41,11 +41,11 @@ class ThinkerRows:
         """Begin at once, or when the rows of media have come.
 
         Raises:
-            InvalidRequest: the prompt leaves no room for an answer.
+            ContextFull: the prompt leaves no room for an answer.
         """
         room = self.max_positions - len(inputs.tokens)
         if room < 1:
-            raise InvalidRequest(
+            raise ContextFull(
                 f"the prompt has {len(inputs.tokens)} tokens; this deployment has room for "
                 f"{self.max_positions} with the answer",
                 self.option,
@@ -61,10 +61,10 @@ class ThinkerRows:
 
     def _prompt(self, inputs: ThinkerInput, room: int, media: torch.Tensor | None) -> TalkerPrompt:
         """The prompt, and a row of zeros under the answer's tokens."""
-        weight = self.embedding.detach()
-        tokens = torch.from_numpy(inputs.tokens.astype("i8")).to(weight.device)
-        rows = weight.new_zeros(len(tokens) + 1, self.row_width)
-        rows[:-1, : weight.shape[1]] = weight[tokens]
+        tokens = torch.from_numpy(inputs.tokens.astype("i8")).to(self.device)
+        embedded = self.embed(tokens[:, None])
+        rows = embedded.new_zeros(len(tokens) + 1, self.row_width)
+        rows[:-1, : embedded.shape[1]] = embedded
         if media is not None:
             wide = media if self.widen is None else self.widen(media)
             rows[torch.from_numpy(inputs.media.astype("i8"))] = wide.to(rows)

@@ -23,6 +23,7 @@ from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.data.transcripts import TranscriptionRequest
+from cantata.contract.model.conversation import calls_tools
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_layers.chat_template import load_chat_template
 from cantata_layers.omni.inputs import ThinkerInput
@@ -119,7 +120,7 @@ def get_inputs(plugin: ModelPlugin, checkpoint: Path) -> list[bytes]:
         made += builder.build("r", SpeechRequest(TEXTS[0], builder.voices[0].id, seed=1))
     if plugin.load_chat_builder is not None:
         chat = plugin.load_chat_builder(checkpoint)
-        tools = (TOOL,) if chat.call_reader() is not None else ()
+        tools = (TOOL,) if calls_tools(chat) else ()
         message = Message(Role.USER, (TextPart(TEXTS[0]),))
         made.append((tools, chat.build("r", ChatRequest((message,), seed=1, tools=tools))))
     if plugin.load_transcription_builder is not None:

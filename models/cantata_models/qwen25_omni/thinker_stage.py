@@ -97,8 +97,9 @@ class Qwen25OmniThinker(nn.Module):
         return scores
 
     def open(self, inputs: ThinkerInput) -> EmbeddingSource:
-        embedding = self.embed_tokens.weight
-        return ThinkerRows(embedding, self.row_width, self._max_positions, _marked).open(inputs)
+        device = self.embed_tokens.weight.device
+        rows = ThinkerRows(self.embed_frames, device, self.row_width, self._max_positions, _marked)
+        return rows.open(inputs)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, 1] -> [N, D]."""

@@ -98,7 +98,13 @@ class Qwen3AsrThinker(nn.Module):
 
     def open(self, inputs: ThinkerInput) -> EmbeddingSource:
         weight = self.embed_tokens.weight
-        rows = ThinkerRows(weight, weight.shape[1], self._max_positions, option="prompt")
+        rows = ThinkerRows(
+            self.embed_frames,
+            weight.device,
+            weight.shape[1],
+            self._max_positions,
+            option="prompt",
+        )
         return rows.open(inputs)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:

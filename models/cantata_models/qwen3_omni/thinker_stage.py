@@ -104,7 +104,8 @@ class OmniThinker(nn.Module):
         return scores
 
     def open(self, inputs: ThinkerInput) -> EmbeddingSource:
-        rows = ThinkerRows(self.embed_tokens.weight, self.row_width, self._max_positions)
+        device = self.embed_tokens.weight.device
+        rows = ThinkerRows(self.embed_frames, device, self.row_width, self._max_positions)
         return rows.open(inputs)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:

@@ -90,7 +90,22 @@ class ThoughtReader(Protocol):
         ...
 
 
-class ChatBuilder(Protocol):
+class AnswerParser(Protocol):
+    """Turns one answer's tokens into its thought, its words and its tool calls. The result does
+    not depend on how the tokens are cut into pieces."""
+
+    @property
+    def thinking(self) -> bool:
+        """Whether the tokens read last were thought."""
+        ...
+
+    def read(self, tokens: NDArray[np.int32], *, last: bool) -> Sequence[Thought | Written]:
+        """The content of [T] more tokens, without what may be part of an unfinished character or
+        mark; thoughts count no tokens. `last`: none follow."""
+        ...
+
+
+class ConversationBuilder(Protocol):
     """Turns conversations into stage inputs, in the api process.
 
     Light to load (no weights) and safe to call from a worker thread.
@@ -124,6 +139,10 @@ class ChatBuilder(Protocol):
         """
         ...
 
+
+class ChatBuilder(ConversationBuilder, Protocol):
+    """A builder whose answers are text with marks around what is more than words."""
+
     def reader(self) -> TextReader:
         """A reader for one answer."""
         ...
@@ -141,3 +160,32 @@ class ThinkingChatBuilder(ChatBuilder, Protocol):
     def thought_reader(self) -> ThoughtReader:
         """A reader for one answer to a request that asks for a thought."""
         ...
+
+
+@runtime_checkable
+class ParsedChatBuilder(ConversationBuilder, Protocol):
+    """A builder whose answers are read token by token, because their marks are tokens."""
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether requests may have tools."""
+        ...
+
+    @property
+    def thinks(self) -> bool:
+        """Whether requests may ask it to think before it answers."""
+        ...
+
+    def parser(self, request: ChatRequest, planned: PlannedAnswer) -> AnswerParser:
+        """A parser for one answer."""
+        ...
+
+
+AnyChatBuilder = ChatBuilder | ParsedChatBuilder
+
+
+def calls_tools(builder: AnyChatBuilder) -> bool:
+    """Whether its requests may have tools."""
+    if isinstance(builder, ParsedChatBuilder):
+        return builder.calls_tools
+    return builder.call_reader() is not None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, StageInput, Voice
-from cantata.contract.model.conversation import ChatBuilder
+from cantata.contract.model.conversation import AnyChatBuilder
 from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.picture import ImageBuilder
 from cantata.contract.model.pipeline import PipelineSpec
@@ -128,7 +128,7 @@ class ModelPlugin:
     """The YAML file that users copy and edit."""
     load_builder: Callable[[Path], RequestBuilder] | None = None
     """Checkpoint folder -> request builder; None: it does not speak given texts."""
-    load_chat_builder: Callable[[Path], ChatBuilder] | None = None
+    load_chat_builder: Callable[[Path], AnyChatBuilder] | None = None
     """The same for conversations; None: it has none."""
     load_image_builder: Callable[[Path], ImageBuilder] | None = None
     """The same for pictures; None: it draws none. A model that has both builders answers and draws
@@ -141,6 +141,11 @@ class ModelPlugin:
     is_checkpoint: Callable[[Path], bool] | None = None
     """Whether a folder that has no config.json is a checkpoint of this model's, which is published
     without one. None: its checkpoints have one."""
+    takes_unclaimed: Callable[[Path], bool] | None = None
+    """Whether a folder that no other plug-in knows is a checkpoint of this model's. None: never."""
+    configure: Callable[[Mapping[str, Any]], ModelPlugin] | None = None
+    """The plug-in with the options of a deployment; raises ConfigError for wrong ones. None: it has
+    none."""
     unused_stages: Callable[[Path], Collection[str]] | None = None
     """Checkpoint folder -> stages of the pipeline that it does without. None: it uses all."""
     embedded_checkpoint: Path | None = None

@@ -155,6 +155,21 @@ class Talker(Protocol):
 
 
 @runtime_checkable
+class PublishedConfig(Protocol):
+    """A talker's class whose network is vLLM's own, so it reads the checkpoint's own config."""
+
+    @classmethod
+    def vllm_config(cls, checkpoint: Path) -> Any:
+        """The transformers config (a `PretrainedConfig`) as vLLM reads it. It has the fields of
+        `Talker.vllm_config_fields`, or other names for them that vLLM knows.
+
+        Raises:
+            ConfigError: vLLM cannot read it, or does not run such a network here.
+        """
+        ...
+
+
+@runtime_checkable
 class RecordableTalker(Protocol):
     """A talker whose completion of frames can be recorded and replayed (a CUDA graph)."""
 

@@ -204,8 +204,7 @@ def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) 
 
 def _kv_bytes(model: ModelConfig, deployment: ArDeployment) -> int:
     """For the deployment's positions, or every slot at its full length; and vLLM's own block."""
-    fields = model.hf_text_config
-    heads = fields.num_hidden_layers * fields.num_key_value_heads
+    heads = model.get_total_num_hidden_layers() * model.get_total_num_kv_heads()
     dtype: torch.dtype = model.dtype
     per_position: int = 2 * heads * model.get_head_size() * dtype.itemsize
     blocks = deployment.slots * -(-deployment.max_model_len // _BLOCK_SIZE)

@@ -19,7 +19,7 @@ from vllm.model_executor.models import ModelRegistry
 from vllm.transformers_utils.config import register_config_parser
 from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
-from cantata.contract.model.talker import RowExporter, Talker
+from cantata.contract.model.talker import PublishedConfig, RowExporter, Talker
 from cantata.stages.ar.request_state import RequestStates
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
 
@@ -126,8 +126,12 @@ def register_talker(name: str, talker: type[Talker]) -> str:
             code_revision: str | None = None,
             **kwargs: Any,
         ) -> tuple[dict[str, Any], PretrainedConfig]:
-            fields = talker.vllm_config_fields(Path(model))
-            config = PretrainedConfig(architectures=[self.architecture], **fields)
+            if isinstance(talker, PublishedConfig):
+                config = talker.vllm_config(Path(model))
+                config.architectures = [self.architecture]
+            else:
+                fields = talker.vllm_config_fields(Path(model))
+                config = PretrainedConfig(architectures=[self.architecture], **fields)
             return config.to_dict(), config
 
     register_config_parser(name)(TalkerConfigParser)

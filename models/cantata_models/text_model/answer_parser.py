@@ -1,0 +1,153 @@
+"""An answer's tokens as its thought, its words and its calls, by vLLM's own parsers."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Thought
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.conversation import Written
+from cantata_layers.token_reader import TokenReader
+
+
+class VllmAnswerParser:
+    """Implements `contract.model.conversation.AnswerParser` over one of vLLM's parsers.
+
+    Args:
+        parser: of vLLM, for this answer.
+        request: vLLM's form of it.
+        reader: of the tokens.
+        prompt: [P] tokens.
+    """
+
+    def __init__(
+        self, parser: Any, request: Any, reader: TokenReader, prompt: NDArray[np.int32]
+    ) -> None:
+        self._parser, self._request, self._reader = parser, request, reader
+        self._prompt: list[int] = prompt.tolist()
+        self.thinking = False
+
+    def read(self, tokens: NDArray[np.int32], *, last: bool) -> Sequence[Thought | Written]:
+        """Return the content of [T] more tokens.
+
+        WHY one at a time: what vLLM's parsers say of several depends on where they are cut.
+        """
+        found: list[Thought | Written] = []
+        for place in range(len(tokens)):
+            token = tokens[place : place + 1]
+            found += self._parsed(self._reader.read(token), token.tolist(), last=False)
+        return [*found, *self._parsed(self._reader.end(), [], last=True)] if last else found
+
+    def _parsed(self, text: str, token: list[int], *, last: bool) -> Iterator[Thought | Written]:
+        delta = self._parser.parse_delta(text, token, self._request, self._prompt, finished=last)
+        if delta is not None:
+            self.thinking = bool(delta.reasoning) and not delta.content
+            yield from _pieces(delta)
+
+
+class PlainAnswerParser:
+    """Implements `AnswerParser` for an answer of words alone."""
+
+    thinking = False
+
+    def __init__(self, reader: TokenReader) -> None:
+        self._reader = reader
+
+    def read(self, tokens: NDArray[np.int32], *, last: bool) -> Sequence[Thought | Written]:
+        """Return the words of [T] more tokens."""
+        return (self._reader.read(tokens) + (self._reader.end() if last else ""),)
+
+
+class VllmParsers:
+    """Makes the parsers of one checkpoint's answers.
+
+    Args:
+        tokenizer: of transformers.
+        tools: vLLM's name of the parser that finds calls; None: there are none.
+        thoughts: the same for thoughts.
+
+    Raises:
+        ConfigError: vLLM has none of that name, or it does not fit the tokenizer.
+    """
+
+    def __init__(self, tokenizer: Any, tools: str | None, thoughts: str | None) -> None:
+        with _importing_vllm():
+            from vllm.parser import ParserManager
+
+        self._tokenizer = tokenizer
+        try:
+            self._kind: Any = ParserManager.get_parser(
+                tools, thoughts, enable_auto_tools=tools is not None, tokenizer=tokenizer
+            )
+        except (TypeError, KeyError, ValueError, RuntimeError) as error:
+            raise ConfigError(
+                f"options: tool_parser {tools!r} and reasoning_parser {thoughts!r}: {error}"
+            ) from error
+
+    def open(
+        self, request: ChatRequest, template_options: Mapping[str, Any], prompt: NDArray[np.int32]
+    ) -> VllmAnswerParser:
+        """Return the parser of one answer.
+
+        Args:
+            request: its conversation.
+            template_options: what the chat template was given besides.
+            prompt: [P] tokens.
+        """
+        asked = _vllm_request(request)
+        options = dict(template_options)
+        parser = self._kind(self._tokenizer, asked.tools, chat_template_kwargs=options)
+        asked = parser.adjust_request(asked)
+        parser.set_prompt_token_ids(prompt.tolist())
+        words = self._tokenizer.backend_tokenizer
+        reader = TokenReader(words, skip_special_tokens=asked.skip_special_tokens)
+        return VllmAnswerParser(parser, asked, reader, prompt)
+
+
+@contextmanager
+def _importing_vllm() -> Iterator[None]:
+    """Keep vLLM's hands off the process in which it only parses: its log, and the compiler, which
+    takes as long to import as half of torch."""
+    before = dict(os.environ)
+    os.environ.setdefault("VLLM_CONFIGURE_LOGGING", "0")
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _vllm_request(request: ChatRequest) -> Any:
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+
+    tools = [json.loads(tool) for tool in request.tools]
+    return ChatCompletionRequest(
+        messages=[{"role": "user", "content": ""}],
+        tools=tools or None,
+        tool_choice="auto" if tools else "none",
+    )
+
+
+def _pieces(delta: Any) -> Iterator[Thought | Written]:
+    if delta.reasoning:
+        yield Thought(delta.reasoning, 0)
+    if delta.content:
+        yield delta.content
+    for call in delta.tool_calls or ():
+        if call.function is None:
+            continue
+        if call.function.name:
+            yield CallStarted(call.function.name)
+        if call.function.arguments:
+            yield CallArguments(call.function.arguments)

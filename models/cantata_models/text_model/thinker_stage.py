@@ -1,0 +1,110 @@
+"""A text model of vLLM's own for the AR stage: tokens in and out.
+
+Letters: N rows, R requests, D hidden size, V tokens of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from vllm.config import LoadConfig, VllmConfig
+from vllm.model_executor.model_loader.default_loader import DefaultModelLoader
+from vllm.model_executor.models.interfaces import has_inner_state, is_hybrid
+from vllm.model_executor.models.utils import init_vllm_registered_model
+from vllm.transformers_utils.config import get_config
+
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.embedding_source import EmbeddingSource
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata_layers.omni.inputs import ThinkerInput
+from cantata_layers.omni.thinker_rows import ThinkerRows
+from cantata_models.text_model.config import find_architecture, load_settings
+
+
+class TextModelThinker(nn.Module):
+    """Implements `Talker` and `PublishedConfig` of `contract.model.talker`."""
+
+    num_codebooks = 1
+    frame_period_s = None
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__()
+        model_config = vllm_config.model_config
+        checkpoint = Path(model_config.model)
+        self._model_config = model_config
+        self._device = torch.device(vllm_config.device_config.device)
+        ends = load_settings(checkpoint).end_tokens
+        self.end_code: int | None = ends[0] if ends else None
+        self._other_ends = ends[1:]
+        # Below float32 vLLM's products are not exact per row, for any number of rows.
+        self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
+        name = find_architecture(checkpoint)
+        self.network: Any = init_vllm_registered_model(vllm_config, architectures=[name])
+        if is_hybrid(self.network) or has_inner_state(self.network):
+            raise ConfigError(f"{checkpoint}: {name} keeps a state beside attention; not served")
+
+    @classmethod
+    def vllm_config(cls, checkpoint: Path) -> Any:
+        """Read the checkpoint's own, as vLLM does."""
+        try:
+            config = get_config(str(checkpoint), trust_remote_code=False)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{checkpoint}: vLLM cannot read its config: {error}") from error
+        return config
+
+    @classmethod
+    def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
+        """Return the checkpoint's own."""
+        fields: Mapping[str, Any] = cls.vllm_config(checkpoint).to_dict()
+        return fields
+
+    def load_checkpoint(self, checkpoint: Path) -> None:
+        """Load the parameters by vLLM's own loader."""
+        loader = DefaultModelLoader(LoadConfig(load_format="auto", use_tqdm_on_load=False))
+        try:
+            loader.load_weights(self.network, self._model_config)
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise ConfigError(f"{checkpoint}: vLLM cannot load the weights: {error}") from error
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """[N] positions and [N, D] rows -> [N, D] hidden states."""
+        hidden: torch.Tensor = self.network(
+            input_ids=None,
+            positions=positions,
+            intermediate_tensors=None,
+            inputs_embeds=inputs_embeds,
+        )
+        return hidden
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, V]."""
+        scores: torch.Tensor = self.network.compute_logits(hidden_states)
+        return scores
+
+    def open(self, inputs: ThinkerInput) -> EmbeddingSource:
+        width, positions = self._model_config.get_hidden_size(), self._model_config.max_model_len
+        return ThinkerRows(self.embed_frames, self._device, width, positions).open(inputs)
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        """[N, 1] -> [N, D]."""
+        embedded: torch.Tensor = self.network.embed_input_ids(frames[:, 0])
+        return embedded
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R] tokens -> [R, 1], with one token for every end."""
+        if self._other_ends and self.end_code is not None:
+            ends = torch.tensor(self._other_ends, device=code0.device)
+            code0 = code0.masked_fill(torch.isin(code0, ends), self.end_code)
+        return code0[:, None]
