@@ -7,8 +7,9 @@ from typing import Generic, TypeVar
 
 from cantata.contract.data.errors import ModelNotFound
 
-DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
-"""Names that clients send routinely; they select the default model."""
+SPEECH_MODEL_ALIASES = ("tts-1", "gpt-4o-mini-tts")
+"""Prefixes of names that clients send routinely for speech, such as `tts-1-hd` and
+`gpt-4o-mini-tts-2025-12-15`; they select the default model."""
 IMAGE_MODEL_ALIASES = ("gpt-image-", "chatgpt-image-", "dall-e-")
 """Prefixes of names that clients send routinely for pictures; they select the first model that
 draws."""
@@ -56,7 +57,7 @@ class Catalogue(Generic[S, C, D, T]):
         Raises:
             ModelNotFound: lists the served names.
         """
-        if name in DEFAULT_MODEL_ALIASES:
+        if name not in self.models and name.startswith(SPEECH_MODEL_ALIASES):
             name = self.default_model
         if name not in self.models:
             served = ", ".join(self.models) or "none"

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -16,6 +16,7 @@ from fake_chat import CHAT_VOICES, FakeChatModel
 from fake_picture import EDITING, FakeImageModel
 from fake_transcription import FakeTranscriptionModel
 
+from cantata.contract.catalogue import Catalogue
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chat import Modality
@@ -23,7 +24,6 @@ from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.errors import (
     CantataError,
     InvalidRequest,
-    ModelNotFound,
     Overloaded,
 )
 from cantata.contract.data.request import SpeechRequest, Voice
@@ -49,7 +49,6 @@ VOICES = (
     Voice("clara", "Clara", "the default", aliases=("alloy", "nova"), gender="female"),
     Voice("ben", "Ben", aliases=("onyx",)),
 )
-OPENAI_MODELS = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 
 
 @dataclass
@@ -222,60 +221,31 @@ class FakeModel:
         )
 
 
-class FakeService:
+class FakeService(Catalogue[ServedModel, ChatModel, ImageModel, TranscriptionModel]):
     """Two models that speak, the second in stereo; two that answer, the second in text alone; two
     that draw, the second from pictures alone; one that listens."""
 
     def __init__(self, start_s: float = 0.0, start_error: Exception | None = None) -> None:
         self.solo = FakeModel("solo", instructions=True)
         self.duo = FakeModel("duo", sample_rate=48000, channels=2)
-        self.models: Mapping[str, ServedModel] = {"solo": self.solo, "duo": self.duo}
         self.omni = FakeChatModel("omni", frozenset(Modality), CHAT_VOICES, 16_000)
         self.reader = FakeChatModel("reader", frozenset({Modality.TEXT, Modality.IMAGE}), (), 0)
-        self.chat_models: Mapping[str, ChatModel] = {"omni": self.omni, "reader": self.reader}
         self.painter = FakeImageModel("painter")
         self.editor = FakeImageModel("editor", EDITING)
-        self.image_models: Mapping[str, ImageModel] = {
-            "painter": self.painter,
-            "editor": self.editor,
-        }
         self.ears = FakeTranscriptionModel("ears")
-        self.transcription_models: Mapping[str, TranscriptionModel] = {"ears": self.ears}
-        self.default_model = "solo"
+        super().__init__(
+            {"solo": self.solo, "duo": self.duo},
+            {"omni": self.omni, "reader": self.reader},
+            {"painter": self.painter, "editor": self.editor},
+            {"ears": self.ears},
+            default_model="solo",
+        )
         self.ready = False
         self.stops = 0
         self.may_start = asyncio.Event()
         self.may_start.set()
         self._start_s = start_s
         self._start_error = start_error
-
-    def model(self, name: str) -> ServedModel:
-        if name in OPENAI_MODELS:
-            return self.solo
-        if name not in self.models:
-            raise ModelNotFound(f"no model {name!r}; valid: {', '.join(self.models)}", "model")
-        return self.models[name]
-
-    def chat_model(self, name: str | None) -> ChatModel:
-        name = name or "omni"
-        if name not in self.chat_models:
-            valid = ", ".join(self.chat_models)
-            raise ModelNotFound(f"no chat model {name!r}; valid: {valid}", "model")
-        return self.chat_models[name]
-
-    def image_model(self, name: str | None) -> ImageModel:
-        name = "painter" if name in (None, "gpt-image-1") else name
-        if name not in self.image_models:
-            valid = ", ".join(self.image_models)
-            raise ModelNotFound(f"no model {name!r} that draws; valid: {valid}", "model")
-        return self.image_models[name]
-
-    def transcription_model(self, name: str | None) -> TranscriptionModel:
-        name = "ears" if name in (None, "whisper-1") else name
-        if name not in self.transcription_models:
-            valid = ", ".join(self.transcription_models)
-            raise ModelNotFound(f"no model {name!r} that transcribes; valid: {valid}", "model")
-        return self.transcription_models[name]
 
     async def stage_reports(self) -> list[StageReport]:
         return [

@@ -252,7 +252,7 @@ async def test_what_is_no_sound_is_refused(
         ({"hotwords": '["a"'}, "hotwords", "JSON"),
         ({"prompt": "a" * 5000}, "prompt", "4096"),
         ({"language": "xx"}, "language", "valid: en, de"),
-        ({"model": "solo"}, "model", "no model 'solo' that transcribes; valid: ears"),
+        ({"model": "solo"}, "model", "no model 'solo' that transcribes; served: ears"),
     ],
 )
 async def test_fields_that_are_wrong_are_named(

@@ -223,7 +223,7 @@ async def test_a_client_that_stops_sending_in_mid_speech(
         ({"endpointing": "soon"}, 400, "endpointing"),
         ({"utterance_end_ms": 1}, 400, "utterance_end_ms"),
         ({"callback": "http://localhost"}, 400, "callback"),
-        ({"model": "solo"}, 404, "no model 'solo' that transcribes; valid: ears"),
+        ({"model": "solo"}, 404, "no model 'solo' that transcribes; served: ears"),
     ],
 )
 async def test_wrong_options_are_an_http_error_before_the_socket(

@@ -142,7 +142,7 @@ async def test_silence_has_no_words(http: httpx.AsyncClient) -> None:
         ({"language": "xx"}, TWICE, 400, "Bad Request", "valid: en, de, multi"),
         ({"utt_split": "nan"}, TWICE, 400, "Bad Request", "utt_split"),
         ({"callback": "http://localhost"}, TWICE, 400, "Bad Request", "callback"),
-        ({"model": "nobody"}, TWICE, 404, "NOT_FOUND", "valid: ears"),
+        ({"model": "nobody"}, TWICE, 404, "NOT_FOUND", "served: ears"),
     ],
     ids=lambda value: f"{len(value)} bytes" if isinstance(value, bytes) else None,
 )
