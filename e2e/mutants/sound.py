@@ -73,8 +73,8 @@ SOUND = (
         "wrap",
         "loud samples wrap round",
         "backend/cantata/audio/pcm.py",
-        'np.rint(np.clip(scaled, -_FULL_SCALE, _FULL_SCALE)).astype("<i2")',
-        'np.rint(2.5 * scaled).astype(np.int64).astype("<i2")',
+        'scaled.astype("<i2")',
+        '(2.5 * scaled).astype(np.int64).astype("<i2")',
         JUDGED,
     ),
     Mutant(
