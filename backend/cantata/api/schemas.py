@@ -216,6 +216,23 @@ class SpeechAudioTimestamps(WireModel):
     words: list[TimedWord]
 
 
+class TimedMark(WireModel):
+    """When a `<mark name="..."/>` of the text is reached."""
+
+    name: str
+    time: float
+    """Seconds from the utterance's first sample."""
+    text_start: int
+    """Offset of the mark in what the client sent, in code points."""
+
+
+class SpeechAudioMarks(WireModel):
+    """Server-sent event: when marks are reached. Not part of OpenAI's protocol."""
+
+    type: Literal["speech.audio.marks"] = "speech.audio.marks"
+    marks: list[TimedMark]
+
+
 class VerifiedWord(WireModel):
     """A word of the text, and what was heard in its place."""
 

@@ -237,6 +237,7 @@ class PipelineModel:
                 yield SpeechChunk(silence)
                 continue
             began_s = samples / self.sample_rate
+            gain = part.passage.prosody.gain
             request = replace(
                 history.with_history(part.request), playout_deadline_s=playback.playout_deadline_s
             )
@@ -250,7 +251,8 @@ class PipelineModel:
                     sound = chunk.payload
                     samples += sound.units
                     words = spoken_words(part, sound.words, began_s)
-                    yield SpeechChunk(sound.samples, words, chunk.milestones)
+                    louder = sound.samples if gain == 1.0 else sound.samples * np.float32(gain)
+                    yield SpeechChunk(louder, words, chunk.milestones)
                 if (edge := history.find_edge(request)) is not None:
                     async with aclosing(self.orchestrator.output(opened, edge)) as earlier:
                         await history.keep(request, earlier)

@@ -11,6 +11,7 @@ from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.service import SpokenWord
 from cantata.text import Passage, Pause, read_markup, with_pauses_inside
+from cantata.text.ssml import MAX_RATE, MIN_RATE
 
 WORDLESS_S = 0.2
 """The silence that a text without words is."""
@@ -22,7 +23,7 @@ class TextSegment:
 
     request: PipelineRequest
     passage: Passage
-    """The text that it was built from."""
+    """The text that it was built from; its sound is as loud as that says."""
 
 
 def check_length(characters: int, most: int) -> None:
@@ -45,13 +46,14 @@ def plan_utterance(
         InvalidRequest: the text is empty or in a script that the model cannot read, or a pause or
             an option cannot be served.
     """
-    pace = builder.capabilities.pace(request.speed)
-    stretch = request.speed / pace
     if not request.text and not request.continued:
         raise InvalidRequest("the text is empty", "input")
     parts: list[TextSegment | Pause] = []
     read = read_markup(
-        request.text, line_start=request.line_start, phones=builder.capabilities.phones
+        request.text,
+        line_start=request.line_start,
+        phones=builder.capabilities.phones,
+        language=builder.capabilities.language,
     )
     if builder.capabilities.pauses:
         read = with_pauses_inside(read)
@@ -59,6 +61,9 @@ def plan_utterance(
         if isinstance(part, Pause):
             parts.append(part)
             continue
+        speed = min(max(request.speed * part.prosody.rate, MIN_RATE), MAX_RATE)
+        pace = builder.capabilities.pace(speed)
+        stretch = speed / pace
         try:
             spoken = replace(request, text=part.text, speed=pace, stretch=stretch)
             built = builder.build(f"{request_id}.{number}", spoken)

@@ -2,26 +2,34 @@
 
 Texts come from language models, web pages and terminals, with Markdown, HTML, SSML and ANSI escape
 sequences in them. Listeners should hear none of that, whichever model speaks. docs/protocol.md has
-the rules.
+the rules. SSML is read here too, by bounded patterns instead of an XML parser: it stands in plain
+texts, arrives in pieces and keeps its places; nothing in it can be expanded or fetched.
 
 A text that arrives in pieces is read by the same rules. Each rule looks only at the mark, the
 characters beside it and the beginning of its line, so plain words never wait for later text.
 """
 
 from cantata.text.arriving import ArrivingMarkup, markup_spans
+from cantata.text.marks import TextMark, find_marks
 from cantata.text.reading import (
     Passage,
     Pause,
+    find_ignored,
     is_silent,
     read_markup,
     spoken_text,
     with_pauses_inside,
 )
+from cantata.text.ssml import Prosody
 
 __all__ = [
     "ArrivingMarkup",
     "Passage",
     "Pause",
+    "Prosody",
+    "TextMark",
+    "find_ignored",
+    "find_marks",
     "is_silent",
     "markup_spans",
     "read_markup",

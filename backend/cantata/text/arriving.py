@@ -14,6 +14,7 @@ _CLOSED = frozenset(
         "autolink",
         "break",
         "code",
+        "element",
         "formula",
         "hidden",
         "kept",
@@ -23,7 +24,7 @@ _CLOSED = frozenset(
         "placeholder",
     )
 )
-_WITH_CONTENT = frozenset(("script", "style", "sub"))
+_WITH_CONTENT = frozenset(("phoneme", "say-as", "script", "style", "sub"))
 _CONTEXT = 16
 """Characters before a mark that decide what the mark is."""
 

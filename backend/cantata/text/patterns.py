@@ -15,6 +15,9 @@ _QUOTED = r"""
 quotes."""
 _URL = r"""(?<![A-Za-z])(?:https?|ftp)://[^\s<>"'`*\[\]()]"""
 _ATTRIBUTE = rf"(?:\s+[\w:.-]{{1,40}}(?:\s*=\s*(?:{_QUOTED}|[^\s\"'<>=`]{{1,100}}))?)"
+_GIVEN = r"""(?:\s+[\w:.-]{1,40}\s*=\s*(?:
+    \\?"[^"<>]{0,300}" | \\?'[^'<>]{0,300}' | [\u201c\u201d][^\u201c\u201d<>]{0,300}\u201d ))"""
+"""An attribute of an element whose values may have backslashes, as X-SAMPA does."""
 _TITLE = r"""(?:\s{1,3}(?:"[^"\n]{0,200}"|'[^'\n]{0,200}'))"""
 _TARGET = rf"""
     \( \s{{0,3}}
@@ -43,10 +46,15 @@ _TOKENS = rf"""
         {_COMMENT}-->
       | <(?P<raw>script|style)\b[^<>]{{0,200}}>[^<]{{0,4000}}</(?P=raw)\s{{0,9}}>
       | <[?][^<>]{{0,280}}> | <!doctype\b[^<>]{{0,280}}> )
+  | (?P<declaration> <!(?:entity|element|attlist|notation)\b )
   | (?P<literal> <!\[CDATA\[ (?P<data> [^\]]{{0,1000}}) \]\]> )
   | (?P<substitute>
         <sub\s[^<>]{{0,60}}?\balias\s*=\s*\\?["'] (?P<alias> [^"'<>\\]{{1,200}})
         \\?["'][^<>]{{0,60}}> (?P<replaced> [^<]{{0,300}}) </sub\s{{0,9}}> )
+  | (?P<element>
+        <(?P<kind> phoneme | say-as) (?P<given> {_GIVEN}{{1,6}}) \s{{0,9}}
+        (?: /> | > (?P<content> [^<]{{0,300}}) </(?P=kind)\s{{0,9}}> ) )
+        # SSML that says how its text is read
   | (?P<break> <break (?P<attributes> {_ATTRIBUTE}{{0,4}}) \s{{0,9}} /?> )
   | (?P<tag>
         < (?P<slash> /?) (?P<name> [A-Za-z][\w:.-]{{0,40}}) (?P<more> {_ATTRIBUTE}{{0,12}})
@@ -104,7 +112,8 @@ _LONG_OPEN = rf"""
   | (?:\x1b\[?|\x9b)[0-?]{{0,60}}[ -/]{{0,8}} | \x1b[ -/]{{0,4}}
   | {_COMMENT} | <(?:script|style)\b[^<>]{{0,200}}>[^<]{{0,4000}}(?:</?\w{{0,6}}\s{{0,9}})?
   | <!\[CDATA\[[^\]]{{0,1000}}\]{{0,2}}
-  | <sub\s[^<>]{{0,350}}>[^<]{{0,300}}(?:</?\w{{0,3}}\s{{0,9}})?
+  | <(?:sub|phoneme|say-as)\s[^<>]{{0,900}}>[^<]{{0,300}}(?:</?[\w-]{{0,7}}\s{{0,9}})?
+  | <(?:phoneme|say-as)\s[^<>]{{0,900}}
   | <(?:[A-Za-z/!?][^<>]{{0,300}}>?)? | <[^\s<>]{{0,2000}}
   | !?\[!?\[?[^\[\]\n]{{0,300}}(?:\](?:\([^\n\[]{{0,1500}}|\[[^\[\]\n]{{0,100}})?)?
   | (?<![\w$\\])\$(?:{_MATH}\$?)?

@@ -6,16 +6,22 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import TextSpan
 from cantata.text.patterns import PHONES_TARGET, POWER, TAG_IN_CODE, TOKENS, TOKENS_INSIDE
 from cantata.text.pauses import break_s, pause_s
+from cantata.text.phone_alphabets import ALPHABETS, to_ipa
+from cantata.text.say_as import say_as
+from cantata.text.ssml import AS_ASKED, Prosody, changes_pitch, read_attributes, read_prosody
 from cantata.text.tags import is_tag, replacement
 
 _LONGEST_MARK = 3
 _CALCULATES = re.compile(r"[\\^_=+{}]")
+_WITHOUT_EFFECT = frozenset(("audio", "emphasis", "lang", "voice"))
+"""Elements of SSML whose text is read as if they were not there."""
 _LINE_LEAD = 12
 """Spaces before the first cell of a table's row."""
 
@@ -29,6 +35,7 @@ class Passage:
     """For each character of `text`, where it begins in the client's text."""
     ends: Sequence[int]
     """For each character of `text`, where it ends in the client's text."""
+    prosody: Prosody = AS_ASKED
 
     def source(self, span: TextSpan) -> TextSpan:
         """The span in the client's text for one or more characters of `text`."""
@@ -58,19 +65,22 @@ class Pause:
 
 
 def read_markup(
-    text: str, *, line_start: bool = True, phones: bool = False
+    text: str, *, line_start: bool = True, phones: bool = False, language: str = "en"
 ) -> list[Passage | Pause]:
     """Read a complete text; passages of nothing but spaces are left out.
 
     Args:
         text: the caller's.
         line_start: it begins a line, which may be a quotation, a heading, a fence.
-        phones: the model reads phones in `[[...]]`, so `[word](/phones/)` becomes that.
+        phones: the model reads phones in `[[...]]`, so `[word](/phones/)` and `<phoneme>` become
+            that.
+        language: BCP 47, of the words that `<say-as>` becomes.
 
     Raises:
-        InvalidRequest: a pause that is not written as one, or is too long; says which and where.
+        InvalidRequest: a pause that is not written as one, or is too long, phones that are none, or
+            another value of SSML; says which and where.
     """
-    reader = MarkupReader(phones=phones)
+    reader = MarkupReader(phones=phones, language=language)
     reader.read(text, 0, len(text), line_start=line_start)
     return reader.parts
 
@@ -78,9 +88,11 @@ def read_markup(
 def with_pauses_inside(parts: Sequence[Passage | Pause]) -> list[Passage | Pause]:
     """Join passages across the pauses between them, which are written into the text.
 
-    Pauses at either end of what has words stay as they are.
+    Pauses at either end of what has words stay as they are; so does a text with several prosodies.
     """
     spoken = [n for n, part in enumerate(parts) if isinstance(part, Passage) and part.has_words]
+    if len({part.prosody for part in parts if isinstance(part, Passage)}) > 1:
+        return list(parts)
     if len(spoken) < 2:
         return list(parts)
     first, last = spoken[0], spoken[-1]
@@ -101,7 +113,19 @@ def _joined(parts: Sequence[Passage | Pause]) -> Passage:
             texts.append(part.mark)
             starts.extend(place)
             ends.extend(place)
-    return Passage("".join(texts), tuple(starts), tuple(ends))
+    first = parts[0]
+    assert isinstance(first, Passage)
+    return Passage("".join(texts), tuple(starts), tuple(ends), first.prosody)
+
+
+def find_ignored(text: str, *, phones: bool, language: str = "en") -> list[str]:
+    """The SSML in a text that has no effect, as `ssml:emphasis`; arguments and errors as of
+    `read_markup`."""
+    if "<" not in text:
+        return []
+    reader = MarkupReader(phones=phones, language=language)
+    reader.read(text, 0, len(text))
+    return [f"ssml:{name}" for name in sorted(reader.ignored)]
 
 
 def spoken_text(text: str) -> str:
@@ -116,11 +140,15 @@ class MarkupReader:
 
     Args:
         pauses: cut the text at its pauses; else each is a space, whatever is in it.
-        phones: as `read_markup`.
+        phones, language: as `read_markup`.
     """
 
-    def __init__(self, *, pauses: bool = True, phones: bool = False) -> None:
-        self._pauses, self._phones = pauses, phones
+    def __init__(self, *, pauses: bool = True, phones: bool = False, language: str = "en") -> None:
+        self._pauses, self._phones, self._language = pauses, phones, language
+        self._prosodies = [AS_ASKED]
+        """Of the elements that are open, the innermost last."""
+        self.ignored = set[str]()
+        """Names of the SSML that has had no effect."""
         self._parts: list[Passage | Pause] = []
         self._text: list[str] = []
         self._starts: list[int] = []
@@ -168,6 +196,16 @@ class MarkupReader:
                 self._pause(found, break_s)
             case "tag":
                 return self._tag(found)
+            case "declaration" if self._pauses:
+                raise InvalidRequest(
+                    f"{found[0]!r} at character {found.start()}: declarations of entities and the "
+                    "like are not read; write what they stand for",
+                    "input",
+                )
+            case "declaration":
+                self._copy(text, *found.span())
+            case "element":
+                self._element(found)
             case "placeholder":
                 return self._placeholder(found)
             case "link" if self._phones and (phones := PHONES_TARGET.search(found[0])):
@@ -214,7 +252,45 @@ class MarkupReader:
         if not is_tag(name, found["more"], closes=closes, empty=empty):
             return self._placeholder(found)
         self._put(replacement(name), *found.span())
+        if name.lower() == "prosody":
+            self._prosody(found, closes=closes, empty=empty)
+        elif name.lower() in _WITHOUT_EFFECT:
+            self.ignored.add(name.lower())
         return found.end()
+
+    def _prosody(self, found: re.Match[str], *, closes: bool, empty: bool) -> None:
+        """Begin or end a passage of its own. Without `pauses`, a text has one prosody."""
+        if empty or not self._pauses:
+            return
+        before = self._prosodies[-1]
+        if not closes:
+            attributes = read_attributes(found["more"])
+            if changes_pitch(attributes):
+                self.ignored.add("pitch")
+            self._prosodies.append(read_prosody(found[0], found.start(), attributes, before))
+        elif len(self._prosodies) > 1:
+            self._prosodies.pop()
+        if self._prosodies[-1] != before:
+            self._close(before)
+
+    def _element(self, found: re.Match[str]) -> None:
+        """Read the text of `<phoneme>` and `<say-as>` as they say; without effect, as it is."""
+        attributes = read_attributes(found["given"])
+        content = found["content"] or ""
+        place = found.span("content" if content else 0)
+        said: str | None = None
+        if found["kind"].lower() == "say-as":
+            kind, form = attributes.get("interpret-as", ""), attributes.get("format", "")
+            said = say_as(html.unescape(content), kind, form, self._language)
+        elif self._pauses:
+            phones = _read_phones(found, attributes)
+            said = f"[[/{phones}/]]" if self._phones else None
+        if said is None:
+            self.ignored.add(found["kind"].lower())
+            if content:
+                self.read(found.string, *place, line_start=False)
+        else:
+            self._put(said, *place)
 
     def _placeholder(self, found: re.Match[str]) -> int:
         """Read the words of `<your name>`, `List<String>`; `a<b and c>d` is no such thing."""
@@ -260,11 +336,30 @@ class MarkupReader:
         self._starts.extend([start] * len(text))
         self._ends.extend([end] * len(text))
 
-    def _close(self) -> None:
+    def _close(self, prosody: Prosody | None = None) -> None:
+        """End a passage, which has this prosody instead of the present one."""
         text = self.text
         if text.strip():
-            self._parts.append(Passage(text, tuple(self._starts), tuple(self._ends)))
+            spoken = prosody or self._prosodies[-1]
+            self._parts.append(Passage(text, tuple(self._starts), tuple(self._ends), spoken))
         self._text, self._starts, self._ends = [], [], []
+
+
+def _read_phones(found: re.Match[str], attributes: Mapping[str, str]) -> str:
+    """The IPA of a `<phoneme>`.
+
+    Raises:
+        InvalidRequest: its alphabet or its phones are not valid.
+    """
+    alphabet = attributes.get("alphabet", "ipa").lower()
+    try:
+        return to_ipa(attributes.get("ph", ""), alphabet)
+    except ValueError as error:
+        raise InvalidRequest(
+            f"{found[0]!r} at character {found.start()}: {error}; write "
+            f'<phoneme alphabet="ipa" ph="...">; alphabets are {", ".join(ALPHABETS)}',
+            "input",
+        ) from None
 
 
 def is_silent(text: str) -> bool:

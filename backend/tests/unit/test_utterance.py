@@ -224,3 +224,13 @@ def test_a_listener_runs_dry_when_all_that_came_is_played() -> None:
     assert playback.playout_deadline_s == 103.0
     playback.take(105.0, 1.0)
     assert playback.playout_deadline_s == 106.0, "it stalled for two"
+
+
+def test_prosody_changes_pace_and_loudness_of_its_own_text() -> None:
+    first, second = plan('One. <prosody rate="50%" volume="-6dB">Two.</prosody>', speed=1.2)
+    assert isinstance(first, TextSegment)
+    assert isinstance(second, TextSegment)
+    assert first.request.stretch == 1.0
+    # The model's own slowest pace is 0.8.
+    assert second.request.stretch == pytest.approx(1.2 * 0.5 / 0.8)
+    assert second.passage.prosody.gain == pytest.approx(0.501, abs=0.001)

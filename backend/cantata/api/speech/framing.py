@@ -15,13 +15,15 @@ from cantata.api.schemas import (
     SpeechAudioDelta,
     SpeechAudioDone,
     SpeechAudioError,
+    SpeechAudioMarks,
     SpeechAudioTimestamps,
     SpeechAudioVerification,
     SpeechBody,
     SpeechVerification,
+    TimedMark,
     Usage,
 )
-from cantata.api.speech.timestamps import timed_words
+from cantata.api.speech.timestamps import MarkClock, timed_words
 from cantata.audio.formats import AudioFormat
 from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpokenWord
@@ -32,6 +34,7 @@ EVENT_TYPES = [
     for event in (
         SpeechAudioDelta,
         SpeechAudioTimestamps,
+        SpeechAudioMarks,
         SpeechAudioVerification,
         SpeechAudioDone,
         SpeechAudioError,
@@ -100,6 +103,7 @@ class _SseFraming(Framing):
     def __init__(self, body: SpeechBody) -> None:
         self._timestamps = body.timestamps
         self._text = body.input
+        self._marks = MarkClock(body.input)
 
     def audio(self, data: bytes) -> bytes:
         if not data:
@@ -109,16 +113,22 @@ class _SseFraming(Framing):
     def words(self, words: Sequence[SpokenWord]) -> bytes:
         if not (words and self._timestamps):
             return b""
-        return sse_event(SpeechAudioTimestamps(words=timed_words(words, self._text)))
+        event = SpeechAudioTimestamps(words=timed_words(words, self._text))
+        return sse_event(event) + _marks_event(self._marks.words(words))
 
     def verification(self, found: SpeechVerification) -> bytes:
         return sse_event(SpeechAudioVerification(verification=found))
 
     def end(self, duration_s: float) -> bytes:
-        return sse_event(SpeechAudioDone(usage=build_usage(self._text, duration_s)))
+        rest = _marks_event(self._marks.rest(duration_s)) if self._timestamps else b""
+        return rest + sse_event(SpeechAudioDone(usage=build_usage(self._text, duration_s)))
 
     def error(self, error: CantataError) -> bytes | None:
         return sse_event(SpeechAudioError(error=describe(error).detail))
+
+
+def _marks_event(marks: list[TimedMark]) -> bytes:
+    return sse_event(SpeechAudioMarks(marks=marks)) if marks else b""
 
 
 def sse_event(event: BaseModel, name: str | None = None) -> bytes:

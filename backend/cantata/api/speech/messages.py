@@ -19,6 +19,7 @@ from cantata.api.schemas import (
     Speed,
     Temperature,
     Text,
+    TimedMark,
     TimedWord,
     VoiceName,
     WireModel,
@@ -124,6 +125,14 @@ class AudioTimestamps(_Message):
     """Offsets are into all text that was sent since the last `input.done`."""
 
 
+class AudioMarks(_Message):
+    """When marks of the utterance's text are reached; sent with `timestamps`."""
+
+    type: Literal["audio.marks"] = "audio.marks"
+    utterance_id: str
+    marks: list[TimedMark]
+
+
 class AudioDone(_Message):
     """The utterance is over. None follows for one that ended with an `error`."""
 
@@ -192,6 +201,7 @@ ServerMessage = Annotated[
     SessionConfigured
     | AudioStart
     | AudioTimestamps
+    | AudioMarks
     | AudioDone
     | InputSpoken
     | InputCancelled

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from cantata.api.speech.messages import AudioDone, AudioTimestamps, InputSpoken
+from cantata.api.speech.messages import AudioDone, AudioMarks, AudioTimestamps, InputSpoken
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.service import Samples
 
@@ -108,7 +108,9 @@ class Outbox:
                 dropped[item.utterance_id] += item.samples
             elif isinstance(item, AudioDone) and dropped[item.utterance_id]:
                 kept.append(_cancelled(item, dropped[item.utterance_id]))
-            elif isinstance(item, AudioTimestamps) or (isinstance(item, InputSpoken) and dropped):
+            elif isinstance(item, AudioTimestamps | AudioMarks) or (
+                isinstance(item, InputSpoken) and dropped
+            ):
                 continue
             else:
                 kept.append(item)

@@ -9,8 +9,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from cantata.api.schemas import TimedMark
 from cantata.api.speech.messages import (
     AudioDone,
+    AudioMarks,
     AudioStart,
     AudioTimestamps,
     ErrorMessage,
@@ -18,7 +20,7 @@ from cantata.api.speech.messages import (
 )
 from cantata.api.speech.outbox import Outbox, make_frames
 from cantata.api.speech.send_pacer import SendPacer
-from cantata.api.speech.timestamps import timed_words
+from cantata.api.speech.timestamps import MarkClock, timed_words
 from cantata.api.speech.utterance import MeasuredUtterance, open_utterance
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import SpeechRequest
@@ -178,18 +180,30 @@ class UtteranceQueue:
                 async for chunk in utterance:
                     if chunk.words and job.timestamps:
                         await self._outbox.put(current.timestamps(chunk.words))
+                        await self._put_marks(current, current.marks.words(chunk.words))
                     rate = job.model.sample_rate
                     for frame in make_frames(job.utterance_id, chunk.samples, rate):
                         await self._outbox.put(frame)
                         current.samples += frame.samples
                         self.send_pacer.take(frame.samples / rate)
                     await self.send_pacer.wait()
+                if job.timestamps:
+                    seconds = current.samples / job.model.sample_rate
+                    await self._put_marks(current, current.marks.rest(seconds))
                 if current.close():
                     self._outbox.post(current.done(cancelled=False))
         except CantataError as error:
             if current.close():
                 logger.warning("utterance failed: %s", error)
                 self._outbox.post(current.failed(error))
+
+    async def _put_marks(self, current: _Current, marks: list[TimedMark]) -> None:
+        job = current.job
+        if marks:
+            found = AudioMarks(
+                context_id=job.context_id, utterance_id=job.utterance_id, marks=marks
+            )
+            await self._outbox.put(found)
 
 
 class _Current:
@@ -201,6 +215,7 @@ class _Current:
         self.utterance: MeasuredUtterance | None = None
         self.samples = 0
         """Given to the outbox and not dropped from it."""
+        self.marks = MarkClock(job.request.text, job.text_offset)
         self._closed = False
 
     def close(self) -> bool:

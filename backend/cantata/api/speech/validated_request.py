@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
@@ -11,6 +12,7 @@ from cantata.audio.formats import OutputFormat, output_format
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ServedModel
+from cantata.text import find_ignored
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class ValidatedRequest:
     request: SpeechRequest
     output: OutputFormat
     ignored: tuple[str, ...] = ()
-    """Fields that this model does not support."""
+    """Fields, and SSML in the text, that this model does not follow."""
 
 
 async def validate_request(
@@ -53,8 +55,21 @@ async def validate_request(
         more_references=voice.more_references,
         options=options.own_options(model.capabilities.options),
     )
-    ignored = ("instructions",) if options.instructions and not follows else ()
-    return ValidatedRequest(model, request, output, ignored)
+    ignored = ["instructions"] if options.instructions and not follows else []
+    ignored += await find_ignored_markup(model, options.input)
+    return ValidatedRequest(model, request, output, tuple(ignored))
+
+
+async def find_ignored_markup(model: ServedModel, text: str) -> list[str]:
+    """The SSML in a text that this model cannot follow, as `ssml:emphasis`.
+
+    Raises:
+        InvalidRequest: phones or a value of SSML that are not valid.
+    """
+    if "<" not in text:
+        return []
+    can = model.capabilities
+    return await asyncio.to_thread(find_ignored, text, phones=can.phones, language=can.language)
 
 
 def check_text(model: ServedModel, text: str) -> None:

@@ -47,6 +47,11 @@ class Capabilities:
     options: OptionSchemas = field(default_factory=dict)
     """Request fields of the model's own, beyond those of `SpeechRequest`."""
 
+    @property
+    def language(self) -> str:
+        """BCP 47, of the words that a number becomes: the model's first, or English."""
+        return self.languages[0] if self.languages else "en"
+
     def pace(self, speed: float) -> float:
         """The model's own pace that is nearest to this speed."""
         slowest, fastest = self.paces

@@ -14,9 +14,11 @@ from live_server import Server, running
 from socket_client import Client, Event, client
 from typer.testing import CliRunner
 
+from cantata.api.speech.timestamps import MarkClock
 from cantata.audio.pcm import to_s16
 from cantata.cli.app import app
 from cantata.client import connect, stream_speech
+from cantata.contract.service import SpokenWord
 
 CHUNK_S = 480 / 24000
 """The fake's sound of one character."""
@@ -170,3 +172,48 @@ async def test_say_writes_them_beside_the_sound(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
     told = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     assert told == [word("hello", 0), word("there", 6)]
+
+
+async def test_marks_come_with_their_times_among_the_words(server: Server) -> None:
+    text = 'go <mark name="turn"/>left <mark name="end"/>'
+    async with client(server.socket_url) as c:
+        await c.configure(timestamps=True)
+        await c.send("input.text", text=text)
+        await c.send("input.done")
+        marks = [await c.until("audio.marks") for _ in range(2)]
+    body = {"input": text, "stream_format": "sse", "timestamps": True, "response_format": "pcm"}
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        answer = await http.post("/v1/audio/speech", json=body)
+    lines = [line.removeprefix("data: ") for line in answer.text.split("\n") if line]
+    events = [
+        event for line in lines if (event := json.loads(line))["type"] == "speech.audio.marks"
+    ]
+    for found in (marks, events):
+        (turn,), (end,) = (event["marks"] for event in found)
+        # The fake speaks the tags' letters too.
+        assert turn == {"name": "turn", "time": round(4 * CHUNK_S, 3), "text_start": 3}
+        assert end == {"name": "end", "time": round(28 * CHUNK_S, 3), "text_start": 27}
+
+
+def test_a_mark_is_at_the_next_word_or_where_a_pause_begins_or_at_the_end() -> None:
+    text = 'a<mark name="1"/> b<mark name="2"/><break/> c<mark name="3"/>'
+    b, c = text.index("b<"), text.index("c<")
+    clock = MarkClock(text, offset=10)
+    first = clock.words([SpokenWord(0, 1, 0.1, 0.2)])
+    second = clock.words([SpokenWord(b, b + 1, 0.3, 0.4)])
+    third = clock.words([SpokenWord(c, c + 1, 1.3, 1.4)])
+    timed = [first, second, third, clock.rest(2.0)]
+    assert [[(one.name, one.time) for one in some] for some in timed] == [
+        [],
+        [("1", 0.3)],
+        [("2", 0.4)],
+        [("3", 2.0)],
+    ]
+    assert second[0].text_start == 10 + 1
+
+
+async def test_ssml_without_effect_is_named(server: Server) -> None:
+    body = {"input": "<emphasis>now</emphasis>", "response_format": "pcm"}
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        answer = await http.post("/v1/audio/speech", json=body)
+    assert answer.headers["x-ignored"] == "ssml:emphasis"

@@ -1,0 +1,180 @@
+"""SSML in a text: phones, words for what is said as something, prosody, marks, bad values."""
+
+# ruff: noqa: RUF001 (phones that look like letters)
+
+from __future__ import annotations
+
+import pytest
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata.text import ArrivingMarkup, Passage, find_ignored, find_marks, read_markup, spoken_text
+from cantata.text.phone_alphabets import to_ipa
+
+
+def read(text: str, *, phones: bool = True, language: str = "en") -> list[Passage]:
+    parts = read_markup(text, phones=phones, language=language)
+    return [part for part in parts if isinstance(part, Passage)]
+
+
+@pytest.mark.parametrize(
+    ("phones", "alphabet", "ipa"),
+    [
+        ('p@"kA:n', "x-sampa", "pəˈkɑːn"),
+        ('"r\\EI_h', "x-sampa", "ˈɹɛɪʰ"),
+        ("P AH0 K AA1 N", "cmu-arpabet", "pəkˈɑn"),
+        ("b er0 d", "cmu-arpabet", "bɚd"),
+        ("/təˈmɑːtoʊ/", "ipa", "təˈmɑːtoʊ"),
+    ],
+)
+def test_alphabets(phones: str, alphabet: str, ipa: str) -> None:
+    assert to_ipa(phones, alphabet) == ipa
+
+
+@pytest.mark.parametrize(
+    ("element", "said"),
+    [
+        ('<phoneme alphabet="ipa" ph="pəˈkɑːn">pecan</phoneme>', "[[/pəˈkɑːn/]]"),
+        ("<phoneme ph='kæt'/>", "[[/kæt/]]"),
+        (r"<phoneme alphabet=\"x-sampa\" ph=\"k{t\">cat</phoneme>", "[[/kæt/]]"),
+        ('<phoneme alphabet="x-sampa" ph="&quot;k{t">cat</phoneme>', "[[/ˈkæt/]]"),
+        ('<say-as interpret-as="characters">Cia1</say-as>', "see, eye, ay, one"),
+        ('<say-as interpret-as="digits">007</say-as>', "zero zero seven"),
+        ('<say-as interpret-as="cardinal">42</say-as>', "forty-two"),
+        ('<say-as interpret-as="ordinal">21st</say-as>', "twenty-first"),
+        (
+            '<say-as interpret-as="date" format="dmy">5/4/2026</say-as>',
+            "April fifth, twenty twenty-six",
+        ),
+        (
+            '<say-as interpret-as="date" format="ymd">20260504</say-as>',
+            "May fourth, twenty twenty-six",
+        ),
+        ('<say-as interpret-as="time" format="hms12">2:30pm</say-as>', "two thirty P M"),
+        ('<say-as interpret-as="telephone">+44 20</say-as>', "plus four four, two zero"),
+        ('<say-as interpret-as="currency">$42.50</say-as>', "forty-two dollars, fifty cents"),
+        ('<say-as interpret-as="unit">10kg</say-as>', "ten kilograms"),
+        ('<sub alias="World">W</sub>', "World"),
+    ],
+)
+def test_an_element_is_read_as_it_says(element: str, said: str) -> None:
+    text = f"So {element} it is."
+    (passage,) = read(text)
+    assert passage.text == f"So {said} it is."
+    place = passage.text.index(said)
+    source = text[passage.starts[place] : passage.ends[place]]
+    assert source in element
+    assert text[passage.starts[place + len(said) + 1]] == "i"
+    assert find_ignored(text, phones=True) == []
+
+
+def test_numbers_are_words_of_the_models_language() -> None:
+    (passage,) = read('<say-as interpret-as="cardinal">42</say-as>', language="de")
+    assert passage.text == "zweiundvierzig"
+
+
+@pytest.mark.parametrize(
+    ("text", "phones", "read_as", "ignored"),
+    [
+        ('<phoneme ph="kæt">cat</phoneme>', False, "cat", ["ssml:phoneme"]),
+        ('<say-as interpret-as="cardinal">many</say-as>', True, "many", ["ssml:say-as"]),
+        (
+            '<say-as interpret-as="poem">roses &amp; me</say-as>',
+            True,
+            "roses & me",
+            ["ssml:say-as"],
+        ),
+        ('<emphasis level="strong">now</emphasis>', True, "now", ["ssml:emphasis"]),
+        ('<prosody pitch="high">up</prosody>', True, "up", ["ssml:pitch"]),
+        ('<lang xml:lang="fr-FR">oui</lang>', True, "oui", ["ssml:lang"]),
+        ("<p>plain</p>", True, "\nplain\n", []),
+    ],
+)
+def test_what_has_no_effect_is_named(
+    text: str, phones: bool, read_as: str, ignored: list[str]
+) -> None:
+    assert [passage.text for passage in read(text, phones=phones)] == [read_as]
+    assert find_ignored(text, phones=phones) == ignored
+
+
+def test_prosody_cuts_a_text_and_nests() -> None:
+    text = 'a <prosody rate="slow">b <prosody rate="50%" volume="-6dB">c</prosody> d</prosody> e'
+    passages = read(text)
+    assert [passage.text.strip() for passage in passages] == list("abcde")
+    assert [round(passage.prosody.rate, 3) for passage in passages] == [1, 0.8, 0.4, 0.8, 1]
+    assert [round(passage.prosody.gain, 2) for passage in passages] == [1, 1, 0.5, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("rate", "factor"), [("+20%", 1.2), ("-50%", 0.5), ("80%", 0.8), ("2", 2.0), ("x-fast", 1.6)]
+)
+def test_rates(rate: str, factor: float) -> None:
+    (passage,) = read(f"<prosody rate='{rate}'>a</prosody>")
+    assert passage.prosody.rate == pytest.approx(factor)
+
+
+@pytest.mark.parametrize("volume", ["silent", "-100dB", "0"])
+def test_silence(volume: str) -> None:
+    (passage,) = read(f"<prosody volume='{volume}'>a</prosody>")
+    assert passage.prosody.gain == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("x <phoneme ph='€'>x</phoneme>", "'€' is no phone"),
+        ("x <phoneme>x</phoneme>", None),
+        ("x <phoneme alphabet='kirshenbaum' ph='a'>x</phoneme>", "cmu-arpabet"),
+        ("x <phoneme alphabet='cmu-arpabet' ph='QQ'>x</phoneme>", "'QQ'"),
+        ("x <prosody rate='banana'>x</prosody>", "x-slow"),
+        ("x <prosody rate='9000%'>x</prosody>", "0.25 to 4"),
+        ("x <prosody volume='+99dB'>x</prosody>", "+12dB"),
+        ("x <!DOCTYPE speak [<!ENTITY lol 'lol'>]><speak>&lol;</speak>", "declarations"),
+    ],
+)
+def test_bad_values_say_where_and_what_is_valid(text: str, named: str | None) -> None:
+    if named is None:
+        assert [passage.text for passage in read(text)] == ["x x"]
+        return
+    with pytest.raises(InvalidRequest) as refusal:
+        read(text)
+    assert refusal.value.param == "input"
+    assert named in refusal.value.message
+    assert "at character " in refusal.value.message
+
+
+def test_an_entity_bomb_is_refused_before_anything_is_expanded() -> None:
+    levels = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+    with pytest.raises(InvalidRequest):
+        read(f'<!DOCTYPE speak [<!ENTITY l0 "lol">{levels}]><speak>&l9;</speak>')
+
+
+def test_nested_substitutes_are_read_once() -> None:
+    (passage,) = read(
+        '<sub alias="<sub alias=a>b</sub>">c</sub> <sub alias="x"><sub alias="y">z</sub></sub>'
+    )
+    assert len(passage.text) < 60
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ('a <mark name="m"/> b', [("m", 2, False)]),
+        ('a <mark name="m"/><break/> b', [("m", 2, True)]),
+        ('a <break/> <mark name="m"/>b', [("m", 11, False)]),
+        ('a <mark name="m"/> b [pause 1s]', [("m", 2, False)]),
+        ('<bookmark mark="m"/>', [("m", 0, False)]),
+        ("a <mark>highlighted</mark>", []),
+    ],
+)
+def test_marks(text: str, marks: list[tuple[str, int, bool]]) -> None:
+    assert [(one.name, one.place, one.before_pause) for one in find_marks(text)] == marks
+
+
+def test_a_text_in_pieces_is_read_like_the_whole() -> None:
+    text = (
+        'A <say-as interpret-as="digits">12</say-as> <phoneme ph="kæt">cat</phoneme> '
+        '<prosody rate="slow">s</prosody>.'
+    )
+    arriving = ArrivingMarkup()
+    assert "".join(arriving.push(letter) for letter in text) + arriving.close() == spoken_text(text)
+    assert spoken_text(text) == "A one two cat s."
