@@ -15,7 +15,8 @@ from cantata.api.server.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
 from cantata.contract.catalogue import IMAGE_MODEL_ALIASES
 from cantata.contract.chat_service import ChatModel
-from cantata.contract.data.errors import InvalidRequest, ModelNotFound
+from cantata.contract.data.chat import Modality
+from cantata.contract.data.errors import InvalidRequest, ModelNotFound, VoiceNotFound
 from cantata.contract.image_service import ImageModel
 from cantata.contract.service import ServedModel
 from cantata.contract.transcription_service import TranscriptionModel, TranscriptionService
@@ -66,6 +67,30 @@ class ApiContext:
         self.lifecycle.check()
         return self.service.chat_model(self.real_name(name))
 
+    def mouth(self, thinker: ChatModel, voice: str | None = None) -> ServedModel | None:
+        """The model that speaks the answers of one that only writes.
+
+        Args:
+            thinker: answers messages.
+            voice: that is asked for: another model speaks if that one alone has it.
+
+        Returns:
+            None: there is none, or the thinker speaks for itself, or takes more than texts and no
+            deployment says who speaks for it.
+        """
+        models, chosen = self.service.models, self.settings.speaks.get(thinker.name)
+        if thinker.voices or (chosen is None and thinker.takes != {Modality.TEXT}):
+            return None
+        usual = models.get(self.service.default_model if chosen is None else chosen)
+        if usual is None or voice is None or has_voice(usual, voice):
+            return usual
+        return next((one for one in models.values() if has_voice(one, voice)), usual)
+
+    def thinker(self) -> ChatModel | None:
+        """The first model that writes what others speak; None: there is none."""
+        models = self.service.chat_models.values()
+        return next((one for one in models if self.mouth(one) is not None), None)
+
     def image_model(self, name: str | None, *, edits: bool) -> ImageModel:
         """The model of this name that draws; errors as of `model`. None, and OpenAI's names, mean
         the first that does what is asked: edit pictures, or make them from words alone."""
@@ -112,6 +137,15 @@ class ApiContext:
     def real_name(self, name: str | None) -> str | None:
         """The model that an operator's own name means (`--alias`); other names are their own."""
         return self.settings.model_aliases.get(name, name) if name is not None else None
+
+
+def has_voice(model: ServedModel, voice: str | None) -> bool:
+    """Whether the model has a voice of this name."""
+    try:
+        model.voice(voice)
+    except VoiceNotFound:
+        return False
+    return True
 
 
 def _does(model: ImageModel, *, edits: bool) -> bool:

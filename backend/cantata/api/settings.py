@@ -87,6 +87,8 @@ class ServerSettings:
     security: SecuritySettings = SecuritySettings()
     model_aliases: Mapping[str, str] = field(default_factory=dict)
     """More names of served models."""
+    speaks: Mapping[str, str] = field(default_factory=dict)
+    """Models that write -> the model that speaks their answers. Others: the default voice's."""
     references: ReferenceSettings = ReferenceSettings()
     realtime: RealtimeSettings = field(default_factory=RealtimeSettings)
     media: MediaLimits = field(default_factory=MediaLimits)

@@ -221,6 +221,9 @@ class Deployment(StrictModel):
     voice_aliases: Mapping[str, str] = {}
     """More names of the model's voices, such as those of another server that clients are set up
     for: alias -> a voice's id, name or other alias."""
+    speaks: str | None = None
+    """Name of the model of this server that speaks this one's answers, for one that only writes.
+    None: the first one that speaks texts, if it takes nothing but texts."""
     options: Mapping[str, Any] = {}
     """The model's own settings, which its plug-in checks; most have none."""
     realtime: ConversationDeployment = ConversationDeployment()

@@ -23,10 +23,10 @@ from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, SpeechChunk
 from cantata.contract.voices import find_voice, with_aliases
 from cantata.pipeline.chat_admission import ChatAdmission, ChatPermit
-from cantata.pipeline.merge_streams import merge_streams
 from cantata.pipeline.output_parser import MarkedOutput, OutputParser, ParsedOutput
 from cantata.pipeline.output_stream import OpenRequest
 from cantata.utils.logs import new_work_id
+from cantata.utils.merge_streams import merge_streams
 
 WARM_UP_EVENTS = 3
 """Of each warm-up answer."""

@@ -10,9 +10,9 @@ from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Chunk, Codes, Image, Progress
 from cantata.contract.model.picture import ImageBuilder, ThinkingBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
-from cantata.pipeline.merge_streams import merge_streams
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.output_stream import OpenRequest
+from cantata.utils.merge_streams import merge_streams
 
 
 class DrawingOutputs:

@@ -83,6 +83,21 @@ def plan_recognizer(plans: Iterable[ServicePlan]) -> list[ServicePlan]:
     return [plan_service(name) for name in embedded_recognizers()[:1]]
 
 
+def list_mouths(plans: Iterable[ServicePlan]) -> dict[str, str]:
+    """Models that write -> the model that speaks their answers, where deployments say so.
+
+    Raises:
+        ConfigError: a deployment names one that is not served, or does not speak texts.
+    """
+    plugins = {plan.located.plugin.name: plan for plan in plans}
+    mouths = {n: one.deployment.speaks for n, one in plugins.items() if one.deployment.speaks}
+    valid = [n for n, one in plugins.items() if one.located.plugin.load_builder is not None]
+    for name, mouth in mouths.items():
+        if mouth not in valid:
+            raise ConfigError(f"{name}: speaks: {mouth!r} speaks no texts here; valid: {valid}")
+    return mouths
+
+
 def preload_stages(plans: Iterable[ServicePlan]) -> None:
     """Start importing what the stages need, in a process of its own; returns at once."""
     preload(stage for plan in plans for stage in plan.stages)

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from cantata.pipeline.merge_streams import merge_streams
+from cantata.utils.merge_streams import merge_streams
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from cantata.api.chat.body import ChatBody
 from cantata.api.chat.conversation import MAX_CHARACTERS, check_messages
+from cantata.api.chat.spoken_model import SpokenChatModel
 from cantata.api.context import ApiContext
 from cantata.api.schemas import voice_id
 from cantata.audio.formats import FORMATS, OutputFormat, output_format
@@ -64,7 +65,7 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
             a part; no such voice; or a format that cannot be streamed.
         Overloaded: the queue is full.
     """
-    model = context.chat_model(body.model)
+    model = _find_model(context, body)
     _check_tools(model, body)
     if body.mm_processor_kwargs.use_audio_in_video and not model.takes >= _FILM:
         where = "mm_processor_kwargs.use_audio_in_video"
@@ -79,6 +80,13 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
     # Before files are loaded for nothing.
     model.check_room()
     return ChatOrder(model, body, voice, output)
+
+
+def _find_model(context: ApiContext, body: ChatBody) -> ChatModel:
+    """The model of the request's name, with the one that speaks for it if it is to speak."""
+    model = context.chat_model(body.model)
+    mouth = context.mouth(model, voice_id(body.audio.voice)) if body.spoken else None
+    return model if mouth is None else SpokenChatModel(model, mouth, body.stops)
 
 
 def _check_tools(model: ChatModel, body: ChatBody) -> None:

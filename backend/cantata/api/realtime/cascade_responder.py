@@ -11,13 +11,15 @@ from cantata.api.context import ApiContext
 from cantata.api.realtime.conversation import Item
 from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.reply import Reply
+from cantata.api.realtime.served_chat import ServedChat
 from cantata.api.realtime.session import SessionSettings
 from cantata.api.schemas import VoiceName
 from cantata.api.speech.messages import InputText, SessionConfig
 from cantata.api.speech.text_input import TextInput
 from cantata.api.speech.voice_choice import choose_voice
+from cantata.contract.chat_service import ChatModel
 from cantata.contract.service import ServedModel
-from cantata.speech_input.chat import ChatMessage
+from cantata.speech_input.chat import Chat, ChatMessage
 from cantata.speech_input.transcription import TranscriptionFailed
 
 _PIECE = 64
@@ -30,16 +32,30 @@ class CascadeResponder:
     hears = False
     speaks = True
 
-    def __init__(self, model: ServedModel, context: ApiContext, output_audio: OutputAudio) -> None:
+    def __init__(
+        self,
+        name: str,
+        model: ServedModel,
+        thinker: ChatModel | None,
+        context: ApiContext,
+        output_audio: OutputAudio,
+    ) -> None:
+        """
+        Args:
+            name: of the session's model: the one that speaks, or the one that writes.
+            model: speaks.
+            thinker: writes the answers; None: the cascade's own chat does.
+            context: the app's parts.
+            output_audio: takes the sound.
+        """
+        self.name = name
         self._model = model
+        self._chat: Chat = (
+            context.cascade.chat if thinker is None else ServedChat(thinker, context.metrics)
+        )
         self._context = context
         self._output_audio = output_audio
         self._text = TextInput(context, output_audio.utterances)
-
-    @property
-    def name(self) -> str:
-        """Name of the model that speaks."""
-        return self._model.name
 
     @property
     def default_voice(self) -> str:
@@ -61,7 +77,7 @@ class CascadeResponder:
         most = reply.settings.max_output_tokens
         limit = None if isinstance(most, str) else most
         max_characters = self._context.settings.realtime.max_item_characters
-        async with aclosing(self._context.cascade.chat.answer(messages, limit)) as deltas:
+        async with aclosing(self._chat.answer(messages, limit)) as deltas:
             async for delta in deltas:
                 text = reply.fitting(delta.text, max_characters)
                 reply.cut = reply.cut or delta.cut

@@ -50,7 +50,7 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
     Raises:
         NotReady: no model is served yet.
         ModelNotFound: none has that name.
-        InvalidRequest: it takes no sound.
+        InvalidRequest: it takes no sound, and nothing speaks for it.
         NoTranscriptionModel: it hears only words, and nothing finds them.
     """
     context.lifecycle.check()
@@ -59,10 +59,15 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
     if is_default(name):
         if not service.models and hearing:
             return _hearing(next(iter(hearing.values())))
-        return _speaking(context, context.model(None))
+        model = context.model(None)
+        return _speaking(context, model.name, model, _usual_thinker(context))
     assert name is not None
     if name in hearing:
         return _hearing(hearing[name])
+    thinker = service.chat_models.get(name)
+    mouth = None if thinker is None else context.mouth(thinker)
+    if thinker is not None and mouth is not None:
+        return _speaking(context, thinker.name, mouth, thinker)
     valid = ", ".join([*service.models, *hearing]) or "none"
     if name in service.chat_models:
         raise InvalidRequest(f"{name} takes no sound; models to talk with: {valid}", "model")
@@ -70,7 +75,7 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
         model = service.model(name)
     except ModelNotFound:
         raise ModelNotFound(f"no model {name!r}; models to talk with: {valid}", "model") from None
-    return _speaking(context, model)
+    return _speaking(context, model.name, model, _usual_thinker(context))
 
 
 def choose_listener(context: ApiContext, name: str | None) -> ModelChoice:
@@ -120,18 +125,27 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
         )
 
 
-def _speaking(context: ApiContext, model: ServedModel) -> ModelChoice:
+def _usual_thinker(context: ApiContext) -> ChatModel | None:
+    """What writes the answers that a model speaks, unless the operator named an endpoint."""
+    return None if context.settings.realtime.chat is not None else context.thinker()
+
+
+def _speaking(
+    context: ApiContext, name: str, model: ServedModel, thinker: ChatModel | None
+) -> ModelChoice:
     find_transcription_model(context, None)  # raises if nothing finds the words
-    return _choice(model, partial(CascadeResponder, model))
+
+    def check_room() -> None:
+        model.check_room()
+        if thinker is not None:
+            thinker.check_room()
+
+    meet = partial(CascadeResponder, name, model, thinker)
+    return ModelChoice(name, model.sample_rate, check_room, meet)
 
 
 def _hearing(model: ChatModel) -> ModelChoice:
-    return _choice(model, partial(ModelResponder, model))
-
-
-def _choice(
-    model: ServedModel | ChatModel, meet: Callable[[ApiContext, OutputAudio], SessionResponder]
-) -> ModelChoice:
+    meet = partial(ModelResponder, model)
     return ModelChoice(model.name, model.sample_rate, model.check_room, meet)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -64,6 +64,8 @@ class ServerOptions:
     allow_hosts: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     """Each `NAME=MODEL`."""
+    speaks: Mapping[str, str] = field(default_factory=dict)
+    """Models that write -> the model that speaks their answers."""
     max_concurrent_per_key: int | None = None
     voices_dir: Path | None = None
     """None: a folder in the user's data folder."""
@@ -97,6 +99,7 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
             max_concurrent_per_key=options.max_concurrent_per_key,
         ),
         model_aliases=_aliases(options.aliases),
+        speaks=options.speaks,
         references=_references(options),
         fetch=fetch if options.allow_ref_urls else None,
         realtime=RealtimeSettings(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cantata.api.context import ApiContext
+from cantata.api.context import ApiContext, has_voice
 from cantata.api.schemas import VoiceName, voice_id
 from cantata.contract.data.errors import InvalidRequest, VoiceNotFound
 from cantata.contract.data.request import ReferenceAudio
@@ -42,18 +42,10 @@ async def choose_model(
     if isinstance(voice, Sequence) and not isinstance(voice, str):
         return model
     wanted = voice_id(voice)
-    able = [one for one in (model, *context.service.models.values()) if _has(one, wanted)]
+    able = [one for one in (model, *context.service.models.values()) if has_voice(one, wanted)]
     if not able or able[0] is model or await _uploaded(context, model, wanted) is not None:
         return model
     return able[0]
-
-
-def _has(model: ServedModel, voice: str | None) -> bool:
-    try:
-        model.voice(voice)
-    except VoiceNotFound:
-        return False
-    return True
 
 
 async def choose_voice(

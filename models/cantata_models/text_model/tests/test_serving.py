@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.integration
 asynchronous = pytest.mark.asyncio(loop_scope="module")
 
 NUM_TOKENS = 48
+VOICE = "solo"
 QUESTIONS = ("Tell me about the sea, please.", "Why?", "Say it again, and slowly. " * 8)
 
 
@@ -143,7 +145,8 @@ async def test_a_cancel_frees_everything(recorder: Recorder) -> None:
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = write_checkpoint(tmp_path_factory.mktemp("text"), "llama")
-    with served_plans([small(folder)], tmp_path_factory.mktemp("voices")) as url:
+    plans = [plan_service(VOICE), small(folder)]
+    with served_plans(plans, tmp_path_factory.mktemp("voices")) as url:
         yield f"{url}/v1/chat/completions"
 
 
@@ -173,7 +176,11 @@ def test_a_stream_is_the_whole_answer_with_its_usage(url: str) -> None:
             "messages",
         ),
         ({"messages": [{"role": "assistant", "content": "Hi."}]}, None, "messages"),
-        ({"modalities": ["text", "audio"]}, None, "modalities"),
+        (
+            {"modalities": ["text", "audio"], "audio": {"voice": "nobody"}},
+            "voice_not_found",
+            "audio.voice",
+        ),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
             None,
@@ -197,3 +204,17 @@ def test_tools_reach_the_template(url: str) -> None:
     bare = httpx.post(url, json=body(max_tokens=1), timeout=60).json()["usage"]
     told = httpx.post(url, json=body(max_tokens=1, tools=[tool]), timeout=60).json()["usage"]
     assert told["prompt_tokens"] > bare["prompt_tokens"]
+
+
+def test_composed_equals_separate(url: str) -> None:
+    """The answer's text is that of a request without sound, and its sound that of a request for
+    speech of that text."""
+    fields = {"max_tokens": 60, "seed": 3}
+    spoken = body(**fields, modalities=["text", "audio"], audio={"format": "pcm16"})
+    audio = httpx.post(url, json=spoken, timeout=60).json()["choices"][0]["message"]["audio"]
+    written = httpx.post(url, json=body(**fields), timeout=60).json()["choices"][0]["message"]
+    assert audio["transcript"] == written["content"]
+    speech = {"model": VOICE, "input": audio["transcript"], "response_format": "pcm", "seed": 3}
+    alone = httpx.post(url.replace("chat/completions", "audio/speech"), json=speech, timeout=60)
+    assert len(alone.content) > 24_000
+    assert base64.b64decode(audio["data"]) == alone.content

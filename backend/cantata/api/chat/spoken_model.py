@@ -1,0 +1,151 @@
+"""A model that writes and a model that speaks, as one model whose answers are spoken."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+
+from cantata.api.chat.stop import StopFilter
+from cantata.api.speech.sentences import split_sentences
+from cantata.api.speech.text_input import ArrivingText
+from cantata.contract.chat_service import (
+    Answer,
+    AnswerEvent,
+    ChatModel,
+    FinishReason,
+    TextDelta,
+    TextEnd,
+)
+from cantata.contract.data.chat import ChatRequest, Modality
+from cantata.contract.data.request import SpeechRequest, Voice
+from cantata.contract.service import AdmissionReport, ServedModel
+from cantata.utils.merge_streams import merge_streams
+
+
+class SpokenChatModel:
+    """Implements `contract.chat_service.ChatModel`. The text is spoken while it is written: as one
+    utterance by a model with the capability `open_text`, by others sentence by sentence.
+
+    Args:
+        thinker: writes, and has no voices.
+        mouth: speaks.
+        stops: texts that end the answer; they are not spoken.
+    """
+
+    def __init__(self, thinker: ChatModel, mouth: ServedModel, stops: Sequence[str]) -> None:
+        self._thinker, self._mouth, self._stops = thinker, mouth, stops
+
+    @property
+    def name(self) -> str:
+        return self._thinker.name
+
+    @property
+    def takes(self) -> frozenset[Modality]:
+        return self._thinker.takes
+
+    @property
+    def calls_tools(self) -> bool:
+        return self._thinker.calls_tools
+
+    @property
+    def thinks(self) -> bool:
+        return self._thinker.thinks
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        return self._mouth.voices
+
+    @property
+    def sample_rate(self) -> int:
+        return self._mouth.sample_rate
+
+    @property
+    def channels(self) -> int:
+        return self._mouth.channels
+
+    @property
+    def admission(self) -> AdmissionReport:
+        """The thinker's; the mouth's is its own."""
+        return self._thinker.admission
+
+    def voice(self, name: str | None) -> Voice:
+        return self._mouth.voice(name)
+
+    def check_room(self) -> None:
+        """As `ChatModel`, of both."""
+        self._thinker.check_room()
+        self._mouth.check_room()
+
+    @asynccontextmanager
+    async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
+        """Continue a conversation; leaving the block frees both models."""
+        async with self._thinker.answer(replace(request, voice=None)) as written:
+            if request.voice is None:
+                yield written
+                return
+            text = ArrivingText()
+            streams = (self._write(written, text), self._speak(request, text))
+            async with aclosing(merge_streams(*streams)) as events:
+                yield Answer(written.request_id, written.prompt_tokens, written.milestones, events)
+
+    async def _write(self, answer: Answer, text: ArrivingText) -> AsyncGenerator[AnswerEvent, None]:
+        """The text, passed on to the mouth up to a stop text."""
+        stops, limit = StopFilter(self._stops), self._mouth.max_input_characters
+        async for event in answer:
+            if isinstance(event, TextDelta):
+                event = replace(event, text=stops.feed(event.text))
+                text.push(event.text, limit)
+            elif isinstance(event, TextEnd):
+                rest = stops.finish()
+                text.push(rest, limit)
+                yield TextDelta(rest, 0)
+            yield event
+            if stops.stopped:
+                yield TextEnd(FinishReason.STOP)
+                break
+        text.close()
+
+    async def _speak(
+        self, request: ChatRequest, text: ArrivingText
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """The sound; none of a text without words."""
+        first = ""
+        while not first.strip():
+            if (piece := await anext(text, None)) is None:
+                return
+            first += piece
+        assert request.voice is not None
+        asked = SpeechRequest("", request.voice, seed=request.seed)
+        if self._mouth.capabilities.open_text:
+            async with self._mouth.speak(asked, more_text=_chained(first, text)) as utterance:
+                async for chunk in utterance:
+                    yield chunk
+            return
+        async with aclosing(_sentences(_chained(first, text))) as sentences:
+            async for sentence in sentences:
+                spoken = replace(asked, text=sentence)
+                # What follows the first sentence may have no words.
+                asked = replace(asked, continued=True, line_start=False)
+                async with self._mouth.speak(spoken) as utterance:
+                    async for chunk in utterance:
+                        yield chunk
+
+
+async def _chained(first: str, rest: AsyncIterator[str]) -> AsyncGenerator[str, None]:
+    yield first
+    async for piece in rest:
+        yield piece
+
+
+async def _sentences(pieces: AsyncIterator[str]) -> AsyncGenerator[str, None]:
+    """Complete sentences as they come, and at the end the rest."""
+    text = ""
+    async for piece in pieces:
+        text += piece
+        spans, rest = split_sentences(text)
+        for span in spans:
+            yield text[span.start : span.end]
+        text = text[rest:]
+    if text.strip():
+        yield text.strip()

@@ -1,0 +1,57 @@
+"""A cascade's answers from a model of this server that writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+from cantata.api.chat.measured_answer import open_answer
+from cantata.contract.chat_service import ChatModel
+from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
+from cantata.contract.data.errors import ContextFull
+from cantata.metrics import Metrics
+from cantata.speech_input.chat import ChatDelta, ChatMessage
+
+_PARTS_LEFT_OUT = 4
+"""How many parts a conversation that is too long is divided into: the oldest is left out, then the
+next, and so on."""
+
+
+class ServedChat:
+    """Implements `speech_input.chat.Chat`. Of a conversation that is too long, the model gets as
+    much of the end as fits, and the instructions."""
+
+    def __init__(self, model: ChatModel, metrics: Metrics) -> None:
+        self._model, self._metrics = model, metrics
+
+    async def answer(
+        self, messages: Sequence[ChatMessage], max_tokens: int | None
+    ) -> AsyncGenerator[ChatDelta, None]:
+        """The next message, in pieces.
+
+        Raises:
+            CantataError: the model could not answer.
+        """
+        told = [one for one in messages if one.role == "system"]
+        said = [one for one in messages if one.role != "system"]
+        while True:
+            request = ChatRequest(tuple(map(_message, (*told, *said))), max_tokens=max_tokens)
+            begun = False
+            try:
+                async with open_answer(self._model, request, (), self._metrics) as answer:
+                    async for piece in answer:
+                        if isinstance(piece, str):
+                            begun = True
+                            yield ChatDelta(piece)
+                    yield ChatDelta("", cut=answer.finish_reason == "length")
+                    return
+            except ContextFull:
+                if begun or len(said) <= 1:
+                    raise
+                said = said[max(1, len(said) // _PARTS_LEFT_OUT) :]
+
+    async def close(self) -> None:
+        """The server's model stays."""
+
+
+def _message(message: ChatMessage) -> Message:
+    return Message(Role(message.role), (TextPart(message.text),))
