@@ -40,7 +40,7 @@ class CausalDecoder(ABC):
 
     def reset(self, state: CodecState, slots: torch.Tensor) -> None:
         """Reset these slots ([B] int64) in place."""
-        state.reset(slots.to(self._blank.device))
+        state.reset(slots.to(self._blank.device, non_blocking=True))
 
     @torch.inference_mode()
     def decode(self, state: CodecState, slots: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
@@ -54,9 +54,10 @@ class CausalDecoder(ABC):
         Returns:
             [B, T * samples_per_frame, C] float32 in -1..1.
         """
-        slots = slots.to(self._blank.device)
+        device = self._blank.device
+        slots = slots.to(device, non_blocking=True)
         past = state.take(slots)
-        samples = self._run(frames.to(self._blank.device), past)
+        samples = self._run(frames.to(device, non_blocking=True), past)
         state.put(slots, past, frames.shape[1])
         return samples
 

@@ -1,104 +1,83 @@
-"""Codec stages of every model on a device that only pretends to be one: nothing is left behind on
+"""Every stage of every model on a device that only pretends to be a GPU: nothing is left behind on
 the CPU, and no step makes the host wait."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-from cantata.config.plugins import installed_plugins, locate, resolve
-from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
-from cantata.contract.model.codec import BlockDecoder, CodeDecoder, ConditionedDecoder
-from cantata.contract.model.pipeline import StageKind, StageSpec
+from cantata.config.plugins import LocatedModel, installed_plugins
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import StageKind
 from cantata.contract.model.plugin import ModelPlugin
-from pretended_device import Move, device, pretended
-from threads import threads
+from on_device.check import check_on_device
+from pretended_device import device, pretended
 
-STAGES = [
-    pytest.param(plugin, stage, id=f"{name}-{stage.name}")
+PLUGINS = {
+    name: plugin
     for name, plugin in sorted(installed_plugins().items())
-    for stage in plugin.pipeline.stages
-    if stage.kind is StageKind.CODEC
-    and (plugin.embedded_checkpoint or plugin.write_random_checkpoint)
+    if plugin.embedded_checkpoint or plugin.write_random_checkpoint
+}
+ON_THE_CPU_ALONE = "runs on the CPU"
+"""In the error of a model that has no network in torch."""
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
-ROWS, FRAMES = 2, 3
-
-pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for name, plugin in installed_plugins().items():
-        if plugin.embedded_checkpoint:
-            found[name] = locate(name).checkpoint
-        elif plugin.write_random_checkpoint:
-            folder = tmp_path_factory.mktemp(name.replace("/", "-"))
-            plugin.write_random_checkpoint(folder)
-            found[name] = folder
-    return found
+def _in_torch(plugin: ModelPlugin) -> bool:
+    return all(stage.kind is not StageKind.RECOGNITION for stage in plugin.pipeline.stages)
 
 
-@pytest.mark.parametrize(("plugin", "stage"), STAGES)
-def test_a_decoder_is_wholly_on_its_device_and_its_steps_do_not_wait(
-    plugin: ModelPlugin, stage: StageSpec, checkpoints: dict[str, Path]
+@pytest.mark.parametrize("name", [name for name, plugin in PLUGINS.items() if _in_torch(plugin)])
+def test_a_model_is_wholly_on_its_device_and_its_steps_do_not_wait(
+    name: str, tmp_path: Path
 ) -> None:
-    checkpoint = checkpoints[plugin.name]
-    inputs = _inputs(plugin, stage, checkpoint)
-    with threads(1):
-        expected, _ = _decode(stage, checkpoint, torch.device("cpu"), [], inputs)
-        with pretended() as moves:
-            found, waits = _decode(stage, checkpoint, device(), moves, inputs)
-    for one, other in zip(expected, found, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-    assert not waits, waits
+    plugin = PLUGINS[name]
+    checkpoint = plugin.embedded_checkpoint or tmp_path
+    if plugin.embedded_checkpoint is None:
+        assert plugin.write_random_checkpoint is not None
+        plugin.write_random_checkpoint(tmp_path)
+    try:
+        check_on_device(LocatedModel(plugin, checkpoint))
+    except ConfigError as error:
+        if ON_THE_CPU_ALONE not in str(error):
+            raise
 
 
-def _inputs(plugin: ModelPlugin, stage: StageSpec, checkpoint: Path) -> Any:
-    """What a decoder that depends on more than frames gets of a request: a speaker, say."""
-    if plugin.load_chat_builder is None:
-        return None
-    builder = plugin.load_chat_builder(checkpoint)
-    voice = builder.voices[0].id if builder.voices else None
-    message = Message(Role.USER, (TextPart("Hello."),))
-    planned = builder.build("r", ChatRequest((message,), voice=voice, seed=1))
-    return planned.request.inputs.get(stage.name)
+def test_tensors_of_both_devices_cannot_be_added() -> None:
+    with pretended():
+        there, here = torch.zeros(2, device=device()), torch.zeros(2)
+        with pytest.raises(RuntimeError, match=r"CPU tensors \[2\] beside those of the device"):
+            there + here
 
 
-def _decode(
-    stage: StageSpec, checkpoint: Path, where: torch.device, moves: list[Move], inputs: Any
-) -> tuple[list[Any], list[Move]]:
-    """Steps of two streams: their sound, and what waited in the last one. A block is many."""
-    decoder = resolve(stage.factory)(checkpoint, where)
-    state = decoder.init_state(ROWS + 1)
-    slots = torch.tensor([2, 0])
-    decoder.reset(state, slots)
-    if isinstance(decoder, ConditionedDecoder):
-        for slot in slots.tolist():
-            decoder.condition(state, slot, inputs)
-    rng = np.random.default_rng(0)
-    sound = []
-    for _ in range(1 if isinstance(decoder, BlockDecoder) else 2):
-        frames = _frames(decoder, rng)
-        moves.clear()
-        if isinstance(decoder, BlockDecoder):
-            made = decoder.decode_blocks(state, slots, list(frames), [False] * ROWS)
-        else:
-            made = decoder.decode(state, slots, frames)
-        waits = [move for move in moves if move.waits and move.what in ("read", "sized")]
-        sound += [row.to("cpu", torch.float32).numpy() for row in made]
-    return sound, waits
+@pytest.mark.parametrize(
+    "wait",
+    [
+        torch.Tensor.item,
+        torch.Tensor.cpu,
+        torch.Tensor.tolist,
+        torch.Tensor.nonzero,
+        lambda x: x[x > 0],
+        lambda x: x.new_tensor([1.0]),
+        lambda x: [0] * int(x.long()),
+    ],
+)
+def test_what_waits_is_recorded_with_its_place(wait: object) -> None:
+    with pretended() as moves:
+        there = torch.ones((), device=device())
+        wait(there)  # type: ignore[operator]
+    (move,) = (move for move in moves if move.waits)
+    assert any(place.startswith("test_pretended_device.py:") for place in move.places)
 
 
-def _frames(decoder: Any, rng: np.random.Generator) -> torch.Tensor:
-    frames = FRAMES
-    if isinstance(decoder, BlockDecoder):
-        frames = decoder.block_frames + decoder.ahead_frames
-    if isinstance(decoder, CodeDecoder):
-        size = (ROWS, frames, decoder.num_codebooks)
-        return torch.from_numpy(rng.integers(0, decoder.codebook_size, size))
-    return torch.from_numpy(rng.standard_normal((ROWS, frames, decoder.latent_size), np.float32))
+def test_a_copy_that_is_queued_does_not_wait() -> None:
+    with pretended() as moves:
+        there = torch.ones(3).to(device(), non_blocking=True)
+        assert not [move for move in moves if move.waits]
+        assert there.cpu().tolist() == [1.0] * 3

@@ -62,7 +62,7 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> 
         except (ModuleNotFoundError, AttributeError) as error:
             raise ConfigError(f"no talker class at {spec.factory!r}: {error}") from error
     architecture = register_talker(spec.factory, talker)
-    deployment = _within_positions(deployment, talker, checkpoint)
+    deployment = limit_positions(deployment, talker, checkpoint)
     with threads_that_wake_seldom():
         engine = TalkerEngine(architecture, checkpoint, deployment)
     if ROWS in spec.ports and not isinstance(engine.talker, RowExporter):
@@ -102,7 +102,7 @@ def build_plain_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeploymen
     return ArStage(PlainEngine(load(checkpoint, kernels), deployment), deployment)
 
 
-def _within_positions(deployment: ArDeployment, talker: Any, checkpoint: Path) -> ArDeployment:
+def limit_positions(deployment: ArDeployment, talker: Any, checkpoint: Path) -> ArDeployment:
     """Return the deployment with no more positions for a request than the checkpoint has."""
     positions = talker.vllm_config_fields(checkpoint).get("max_position_embeddings")
     if positions is None or deployment.max_model_len <= positions:

@@ -57,7 +57,7 @@ class TalkerEngine:
     """
 
     def __init__(self, architecture: str, checkpoint: Path, deployment: ArDeployment) -> None:
-        self._config = _vllm_config(architecture, checkpoint, deployment)
+        self._config = make_vllm_config(architecture, checkpoint, deployment)
         executor_class = Executor.get_class(self._config)
         self._client = InprocClient(self._config, executor_class, log_stats=False)
         self._core = self._client.engine_core
@@ -147,7 +147,7 @@ def _new_frame(output: EngineCoreOutput) -> NewFrame:
     return NewFrame(output.request_id, frame_of_logprobs(output.new_logprobs), ending)
 
 
-def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:
+def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:
     """All of vLLM's configuration, in one place.
 
     Raises:

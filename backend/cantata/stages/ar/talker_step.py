@@ -40,6 +40,7 @@ from cantata.contract.model.talker import (
 )
 from cantata.stages.ar.recorded_frames import RecordedFrames, recorded_embedding
 from cantata.stages.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
+from cantata.stages.common.download import Download
 from cantata.stages.common.row_graphs import RowGraphs
 
 
@@ -96,6 +97,24 @@ class ScheduledRows:
     """[R]: how many are computed, at least 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class LeavingRows:
+    """Rows of a step on their way to the host, while its frames are still being made."""
+
+    slots: NDArray[np.int64]
+    """[R]"""
+    counts: NDArray[np.int64]
+    """[R]: rows of each request, one after the other."""
+    download: Download
+    """[sum of `counts`, E] float32."""
+
+    def by_slot(self) -> dict[int, NDArray[np.float32]]:
+        """Of the requests that have any; waits until they are there."""
+        parts = np.split(self.download.wait().numpy(), np.cumsum(self.counts)[:-1])
+        named = zip(self.slots.tolist(), parts, strict=True)
+        return {slot: part for slot, part in named if len(part)}
+
+
 class TalkerStep:
     """Turns scheduled positions into input rows and sampled hidden states into frames."""
 
@@ -107,12 +126,14 @@ class TalkerStep:
         self._makes_latents = isinstance(talker, LatentTalker)
         self._has_options = isinstance(talker, FrameOptions)
         self._has_steps = isinstance(talker, SteppedTalker)
-        self._prompt_codes = talker.prompt_codes if isinstance(talker, PenalizedPrompt) else ()
+        prompt_codes = talker.prompt_codes if isinstance(talker, PenalizedPrompt) else ()
+        self._prompt_codes = torch.tensor(prompt_codes, dtype=torch.int64).to(states.frames.device)
         self._rows: ScheduledRows | None = None
         self._recorded: RecordedFrames | None = None
         self._recorded_embedding: RowGraphs | None = None
-        self._exported: dict[int, NDArray[np.float32]] | None = None
-        """By slot, not taken yet. None: nothing is exported."""
+        self._exports_rows = False
+        self._leaving: LeavingRows | None = None
+        """Of the last step; not taken yet."""
         self._logprobs: dict[int, float] = {}
         """By slot, of the last step's codes 0 whose requests ask for them."""
 
@@ -125,12 +146,12 @@ class TalkerStep:
 
     def export(self) -> None:
         """Keep the rows of every step for `take_exported`."""
-        self._exported = {}
+        self._exports_rows = True
 
     def take_exported(self) -> dict[int, NDArray[np.float32]]:
         """By slot, the [T, E] rows of the last step's new positions."""
-        exported, self._exported = self._exported or {}, {}
-        return exported
+        leaving, self._leaving = self._leaving, None
+        return {} if leaving is None else leaving.by_slot()
 
     def take_logprobs(self) -> dict[int, float]:
         """By slot, the logarithm of the probability of the last step's new code 0, of the requests
@@ -160,15 +181,15 @@ class TalkerStep:
         states = self.states
         slot, position = self._scheduled_positions()
         row = np.minimum(position, states.last_row[slot])
-        inputs = states.rows[self._index(slot), self._index(row)]
+        inputs = states.rows[self._uploaded(slot), self._uploaded(row)]
         frame = position - states.prompt_len[slot]
         fed_back = np.flatnonzero(frame >= 0)
         if fed_back.size:
-            frames = states.frames[self._index(slot[fed_back]), self._index(frame[fed_back])]
+            frames = states.frames[self._uploaded(slot[fed_back]), self._uploaded(frame[fed_back])]
             embed = self._recorded_embedding or self._talker.embed_frames
             embedded = embed(self._padded(frames))[: fed_back.size]
             consumed = inputs[:, : embedded.shape[1]]
-            consumed.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
+            consumed.index_add_(0, self._uploaded(fed_back), embedded.to(inputs.dtype))
         return inputs
 
     def rotary_positions(self) -> torch.Tensor | None:
@@ -176,7 +197,7 @@ class TalkerStep:
         if not self.states.positions.shape[2]:
             return None
         slot, position = self._scheduled_positions()
-        return self.states.positions[self._index(slot), self._index(position)].T.contiguous()
+        return self.states.positions[self._uploaded(slot), self._uploaded(position)].T.contiguous()
 
     def _scheduled_positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """[N] slots and [N] positions, requests one after the other."""
@@ -200,8 +221,8 @@ class TalkerStep:
             drawn ones, and [R, Q] int64 or [R, E] float32 frames.
         """
         rows, states = self._scheduled(), self.states
-        if self._exported is not None:
-            self._exported = self._export(rows)
+        if self._exports_rows:
+            self._leaving = self._export(rows)
         count = logits.shape[0]
         frame = rows.first_position + rows.num_positions - states.prompt_len[rows.slots]
         # A chunk that ends inside the prompt has a negative frame, one that ends inside the
@@ -210,7 +231,7 @@ class TalkerStep:
         padding = (0, max(self._talker.min_rows - count, 0))
         slots = np.pad(rows.slots, padding, constant_values=states.scratch_slot)
         frame = np.pad(np.maximum(frame, 0), padding)
-        slot_index, frame_index = self._index(slots), self._index(frame)
+        slot_index, frame_index = self._uploaded(slots), self._uploaded(frame)
         draws = FrameDraws(
             uniforms=states.uniforms[slot_index, frame_index],
             sampling=self._sampling(slot_index, RESIDUAL),
@@ -227,7 +248,7 @@ class TalkerStep:
         frames = complete(self._talker.sampled_hidden, code0, draws)[:count]
         self._keep_logprobs(logits, code0[:count], rows.slots, is_new)
         target = np.where(is_new, rows.slots, states.scratch_slot)
-        states.frames[self._index(target), frame_index[:count]] = frames
+        states.frames[self._uploaded(target), frame_index[:count]] = frames
         states.num_frames[rows.slots[is_new]] += 1
         states.num_frames[states.scratch_slot] = 0
         # A talker may have put its end code in the place of another that ends speech too.
@@ -244,23 +265,22 @@ class TalkerStep:
         wanted = np.flatnonzero(self.states.has_logprobs[slots] & is_new)
         if not wanted.size:
             return
-        index = self._index(wanted)
+        index = self._uploaded(wanted)
         likely = logits[index].float().log_softmax(dim=-1)
         chosen = likely.gather(1, code0[index, None])[:, 0]
         self._logprobs.update(zip(slots[wanted].tolist(), chosen.tolist(), strict=True))
 
-    def _export(self, rows: ScheduledRows) -> dict[int, NDArray[np.float32]]:
+    def _export(self, rows: ScheduledRows) -> LeavingRows:
         """Recomputed positions are left out: their rows have left."""
         states, slots = self.states, rows.slots
         ends = rows.first_position + rows.num_positions
         new = np.maximum(0, ends - np.maximum(rows.first_position, states.num_exported[slots]))
+        new[slots == states.scratch_slot] = 0
         last = np.cumsum(rows.num_positions)
         places = [np.arange(end - n, end) for end, n in zip(last, new, strict=True)]
-        kept = self._talker.exported[self._index(np.concatenate(places))].float().cpu().numpy()
+        kept = self._talker.exported[self._uploaded(np.concatenate(places))].float()
         states.num_exported[slots] = np.maximum(ends, states.num_exported[slots])
-        parts = np.split(kept, np.cumsum(new)[:-1])
-        known = zip(slots.tolist(), parts, strict=True)
-        return {slot: part for slot, part in known if slot != states.scratch_slot and len(part)}
+        return LeavingRows(slots, new, Download(kept))
 
     def _sample_code0(
         self,
@@ -278,24 +298,25 @@ class TalkerStep:
         if self._stop_decision is None:
             if end_code is not None and too_early.any():
                 logits = logits.clone()
-                logits[self._index(np.flatnonzero(too_early)), end_code] = -torch.inf
+                logits[self._uploaded(np.flatnonzero(too_early)), end_code] = -torch.inf
             if self._law is not None:
                 return self._law.draw_first(logits, self._first_draws(uniforms, slots, frame))
             return self._drawn(logits, uniforms[:, 0], slots, CODE_0)
         code0 = self._drawn(logits, uniforms[:, 0], slots, CODE_0)
         scores = self._stop_decision.stop_scores().float()
         stops = self._drawn(scores, uniforms[:, -1], slots, STOP).bool()
-        stops &= torch.from_numpy(~too_early).to(stops.device)
-        return torch.where(stops, torch.as_tensor(end_code, device=code0.device), code0)
+        stops &= self._uploaded(~too_early)
+        assert end_code is not None, "a talker that decides to stop has an end code"
+        return code0.masked_fill(stops, end_code)
 
     def _first_draws(
         self, uniforms: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
     ) -> SamplerInputs:
         """What the talker's own law draws codes 0 by."""
         assert self._law is not None
-        states, index = self.states, self._index(slots)
+        states, index = self.states, self._uploaded(slots)
         own = uniforms[:, self._talker.num_codebooks :][:, : self._law.law_draws]
-        places = self._index(frame)[:, None] + torch.arange(
+        places = self._uploaded(frame)[:, None] + torch.arange(
             -self._law.history_frames, 0, device=index.device
         )
         recent = states.frames[index[:, None], places.clamp(min=0)]
@@ -311,10 +332,9 @@ class TalkerStep:
         self, logits: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
     ) -> torch.Tensor:
         """[R, V] scores of code 0, less for codes that were used."""
-        states, index = self.states, self._index(slots)
+        states, index = self.states, self._uploaded(slots)
         spoken = self._spoken(slots, frame, codebooks=1)[:, :, 0]
-        prompt = spoken.new_tensor(self._prompt_codes).expand(len(spoken), -1)
-        repeated = torch.cat([prompt, spoken], dim=1)
+        repeated = torch.cat([self._prompt_codes.expand(len(spoken), -1), spoken], dim=1)
         logits = penalize_repetition(logits, repeated, states.repetition_penalty[index, CODE_0])
         presence, frequency = states.use_penalty[index].unbind(1)
         return penalize_use(logits, spoken, presence, frequency)
@@ -325,14 +345,14 @@ class TalkerStep:
         """[R, V] float32 scores and [R] random numbers -> [R] int64."""
         if not self.states.is_sampled[slots, level].any():
             return scores.argmax(dim=-1)
-        return sample_codes(scores, uniforms, self._sampling(self._index(slots), level))
+        return sample_codes(scores, uniforms, self._sampling(self._uploaded(slots), level))
 
     def _repetition(
         self, slots: NDArray[np.int64], frame: NDArray[np.int64]
     ) -> RepetitionPenalty | None:
         if self._makes_latents or not self.states.is_penalized[slots, RESIDUAL].any():
             return None
-        penalty = self.states.repetition_penalty[self._index(slots), RESIDUAL]
+        penalty = self.states.repetition_penalty[self._uploaded(slots), RESIDUAL]
         return RepetitionPenalty(self._spoken(slots, frame), penalty)
 
     def _previous(self, slot_index: torch.Tensor, frame_index: torch.Tensor) -> torch.Tensor:
@@ -354,8 +374,8 @@ class TalkerStep:
     ) -> torch.Tensor:
         """[R, F, Q] the frames before `frame`, or their first codes; -1 where there are fewer."""
         longest = max(int(frame.max()), 1)
-        spoken = self.states.frames[self._index(slots), :longest, :codebooks]
-        is_old = torch.arange(longest, device=spoken.device) < self._index(frame)[:, None]
+        spoken = self.states.frames[self._uploaded(slots), :longest, :codebooks]
+        is_old = torch.arange(longest, device=spoken.device) < self._uploaded(frame)[:, None]
         return torch.where(is_old[:, :, None], spoken, -1)
 
     def _padded(self, rows: torch.Tensor) -> torch.Tensor:
@@ -365,5 +385,5 @@ class TalkerStep:
         assert self._rows is not None, "the runner samples before it has scheduled"
         return self._rows
 
-    def _index(self, values: NDArray[np.int64]) -> torch.Tensor:
+    def _uploaded(self, values: NDArray[np.int64] | NDArray[np.bool_]) -> torch.Tensor:
         return torch.from_numpy(values).to(self.states.frames.device, non_blocking=True)

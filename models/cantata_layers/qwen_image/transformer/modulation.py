@@ -116,7 +116,8 @@ class Modulations:
         exponents = -math.log(PERIOD) * torch.arange(FREQUENCIES, dtype=torch.float32)
         angles = timesteps[:, None].float() * torch.exp(exponents / FREQUENCIES)[None]
         angles = TIMESTEPS * angles
-        waves = torch.cat([angles.cos(), angles.sin()], dim=-1).to(self._device, dtype)
+        waves = torch.cat([angles.cos(), angles.sin()], dim=-1)
+        waves = waves.to(self._device, dtype, non_blocking=True)
         embedder = self.weights.embedder
         inner = _silu_by_row(self._product(embedder.linear_1, waves))
         return self._product(embedder.linear_2, inner)

@@ -76,7 +76,8 @@ class Words(nn.Module):
 
     def embedded(self, tokens: Sequence[int]) -> torch.Tensor:
         """[len(tokens), D]."""
-        return self.embeddings[torch.tensor(tokens, device=self.device, dtype=torch.long)]
+        index = torch.tensor(tokens, dtype=torch.long)
+        return self.embeddings[index.to(self.device, non_blocking=True)]
 
     def scores(self, row: torch.Tensor) -> torch.Tensor:
         """[D] behind the last norm -> [tokens] float32."""

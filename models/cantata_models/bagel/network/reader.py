@@ -67,14 +67,14 @@ class Reader:
 
     def seen_span(self, context: Context, seen: torch.Tensor) -> Span:
         """A picture as it is seen, [L, D], between its marks, all at one position."""
-        plain = torch.cat([self._marks, seen.to(self.device, self.words.dtype)])
+        plain = torch.cat([self._marks, self._given(seen)])
         return self._picture(context, plain, self._nothing)
 
     def latent_span(
         self, context: Context, latents: torch.Tensor, time: float, places: torch.Tensor
     ) -> Span:
         """[N, P] latents of one picture between its marks, all at one position."""
-        drawn = self.latents(latents.to(self.device, self.words.dtype), time, places)
+        drawn = self.latents(self._given(latents), time, places)
         return self._picture(context, self._marks, drawn)
 
     def kept_span(self, context: Context, latents: torch.Tensor, grid: Grid) -> Span:
@@ -83,7 +83,11 @@ class Reader:
 
     def places(self, grid: Grid) -> torch.Tensor:
         """[N] of a picture's tokens in the table of positions."""
-        return table_rows(grid, self.latents.side).to(self.device)
+        return table_rows(grid, self.latents.side).to(self.device, non_blocking=True)
+
+    def _given(self, rows: torch.Tensor) -> torch.Tensor:
+        """Rows from the host, for the network."""
+        return rows.to(self.device, self.words.dtype, non_blocking=True)
 
     def _picture(self, context: Context, plain: torch.Tensor, drawn: torch.Tensor) -> Span:
         """WHY both marks come first: the tokens of a picture see each other at one position, so

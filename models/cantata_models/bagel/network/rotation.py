@@ -46,7 +46,7 @@ class Rotations:
 
     def point(self, place: int, tokens: int) -> Rotation:
         """Of tokens at the same position."""
-        at = self._at(torch.tensor([place], device=self._frequencies.device))
+        at = self._at(torch.full((1,), place, device=self._frequencies.device))
         # WHY expanded: a cosine's bits may depend on how many are computed with it.
         return Rotation(at.cos.expand(tokens, -1, -1), at.sin.expand(tokens, -1, -1))
 

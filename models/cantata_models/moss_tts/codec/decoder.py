@@ -55,7 +55,7 @@ class AudioDecoder:
 
     def reset(self, state: StreamState, slots: torch.Tensor) -> None:
         """Reset these slots ([B] int64) in place."""
-        state.frames[slots.to(self._device)] = 0
+        state.frames[slots.to(self._device, non_blocking=True)] = 0
 
     @torch.inference_mode()
     def decode(self, state: StreamState, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
@@ -70,8 +70,8 @@ class AudioDecoder:
             [B, T * S, 2] float32, about -1..1.
         """
         batch, frames, _ = codes.shape
-        latents = self._dequantise(codes.to(self._device))
-        signal = self._stack.advance(latents, state, slots.to(self._device), frames)
+        slots, codes = (x.to(self._device, non_blocking=True) for x in (slots, codes))
+        signal = self._stack.advance(self._dequantise(codes), state, slots, frames)
         # The signal alternates between the channels.
         return signal.view(batch, frames * self.samples_per_frame, self.channels)
 

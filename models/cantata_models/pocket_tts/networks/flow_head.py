@@ -132,11 +132,12 @@ class FlowHead(nn.Module):
         for step in range(max(steps)):
             rows = [row for row, count in enumerate(steps) if step < count]
             times = torch.stack([self._plan(steps[row])[step] for row in rows])
-            lengths = torch.tensor([steps[row] for row in rows], device=noise.device)[:, None]
+            lengths = torch.tensor([[steps[row]] for row in rows])
+            lengths = lengths.to(noise.device, non_blocking=True)
             if len(rows) == len(steps):
                 latents = latents + self._way(latents, told + times) / lengths
                 continue
-            moving = torch.tensor(rows, device=noise.device)
+            moving = torch.tensor(rows).to(noise.device, non_blocking=True)
             way = self._way(latents[moving], told[moving] + times)
             latents = latents.index_add(0, moving, way / lengths)
         return latents

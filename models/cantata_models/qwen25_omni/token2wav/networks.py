@@ -51,7 +51,8 @@ class Token2Wav:
 
     def mel(self, codes: torch.Tensor, speaker: SpeakerInput, noise: torch.Tensor) -> torch.Tensor:
         """Make the spectrogram of [N] codes from [L, M] noise, all at once: [L, M]."""
-        return self._dit.sample(codes.to(self.device), speaker, noise.to(self.device))
+        codes, noise = (x.to(self.device, non_blocking=True) for x in (codes, noise))
+        return self._dit.sample(codes, speaker, noise)
 
     def wave(self, mel: torch.Tensor) -> torch.Tensor:
         """Make the sound of [L, M] log-mel: [L * hop] float32 samples in -1..1."""

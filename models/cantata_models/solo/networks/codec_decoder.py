@@ -115,7 +115,7 @@ class CodecDecoder(nn.Module):
 
     def reset(self, state: CodecState, slots: torch.Tensor) -> None:
         """Resets these slots ([B] int64) in place."""
-        slots = slots.to(self.window.device)
+        slots = slots.to(self.window.device, non_blocking=True)
         for tensor in state.tensors():
             tensor[slots] = 0.0
 
@@ -136,9 +136,9 @@ class CodecDecoder(nn.Module):
             [B, T * samples_per_frame, 1] float32.
         """
         device = self.window.device
-        slots = slots.to(device)
+        slots = slots.to(device, non_blocking=True)
         rows = state.take(slots)
-        samples = self.advance(rows, self.latents(codes.to(device)))
+        samples = self.advance(rows, self.latents(codes.to(device, non_blocking=True)))
         state.put(slots, rows)
         return samples[..., None]
 

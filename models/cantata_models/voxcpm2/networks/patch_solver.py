@@ -157,7 +157,7 @@ class PatchSolver(nn.Module):
         output = noise.clone()
         if order:
             plans = [self._plan(steps[row]) for row in order]
-            rows = torch.tensor(order).to(noise.device)
+            rows = torch.tensor(order).to(noise.device, non_blocking=True)
             own = Conditions(
                 conditions.hidden[rows], conditions.previous[rows], conditions.guidance[rows]
             )
