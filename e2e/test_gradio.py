@@ -98,7 +98,7 @@ def test_the_servers_own_app_plays_what_the_api_returns(browser_page: Page, serv
     asked: list[str] = []
     browser_page.on("request", lambda request: asked.append(request.url))
     page.open(f"{server.url}/gradio")
-    browser_page.get_by_label("Text").fill(SENTENCE)
+    browser_page.get_by_label("Text", exact=True).first.fill(SENTENCE)
     for _ in range(2):  # the same text again is spoken again
         with page.turn():
             page.press("Speak")
@@ -118,7 +118,7 @@ def test_gradio_client_gets_a_file(server: Server, tmp_path: Path) -> None:
         verbose=False,
         httpx_kwargs={"timeout": SPEECH_DEADLINE_MS / 1000},
     )
-    path = client.predict(SENTENCE, "", 1.0, api_name="/speak")
+    path = client.predict(SENTENCE, "", 1.0, "", api_name="/speak")
     with av.open(path) as file:
         assert file.format.name == "mp3"
         samples = sum(frame.samples for frame in file.decode(audio=0))
@@ -126,5 +126,5 @@ def test_gradio_client_gets_a_file(server: Server, tmp_path: Path) -> None:
     answer = server.speech(input=SENTENCE, response_format="pcm")
     assert samples / rate == pytest.approx(len(answer.content) / 2 / 24_000, abs=0.15)
     with pytest.raises(AppError, match="has no voice 'nobody'"):
-        client.predict(SENTENCE, "nobody", 1.0, api_name="/speak")
+        client.predict(SENTENCE, "nobody", 1.0, "", api_name="/speak")
     client.close()

@@ -45,6 +45,7 @@ ON_SHARED_SERVER = (
     "e2e/test_word_times.py",
     "e2e/test_idle.py",
     "e2e/test_gradio.py",
+    "e2e/test_gradio_tabs.py",
 )
 OWN_SERVER = "the tests' own server"
 """The unit of the files below, which lock, freeze, kill and break one; in this order, since it is

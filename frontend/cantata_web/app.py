@@ -6,9 +6,8 @@ import argparse
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import httpx
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
@@ -16,9 +15,6 @@ from starlette.routing import Mount
 
 from cantata_web.gradio_app import GradioApp
 from cantata_web.page import ASSETS_PATH, build_page
-
-if TYPE_CHECKING:
-    from cantata_web.gradio_blocks import OpenClient
 
 GRADIO_PATH = "/gradio"
 
@@ -32,24 +28,15 @@ def mount(app: FastAPI) -> None:
         ImportError: Gradio is not installed.
     """
 
-    def open_client() -> httpx.AsyncClient:
-        """A client of `app` itself, within this process."""
-        transport = httpx.ASGITransport(app=app)
-        return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=None)
-
     _mount_page(app, api_base="")
-    _mount_gradio(app, "..", open_client)
+    _mount_gradio(app, "..", None)
 
 
 def mount_apart(app: FastAPI, api_base: str) -> None:
     """As `mount`, for the speech server at `api_base`."""
     api_base = api_base.rstrip("/") + "/"
-
-    def open_client() -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=api_base, timeout=None)
-
     _mount_page(app, api_base)
-    _mount_gradio(app, api_base, open_client)
+    _mount_gradio(app, api_base, api_base)
 
 
 def _mount_page(app: FastAPI, api_base: str) -> None:
@@ -75,7 +62,7 @@ def _mount_page(app: FastAPI, api_base: str) -> None:
     _add_route(app, f"/{ASSETS_PATH}/{{name}}", send_asset)
 
 
-def _mount_gradio(app: FastAPI, server_url: str, open_client: OpenClient) -> None:
+def _mount_gradio(app: FastAPI, server_url: str, api_base: str | None) -> None:
     if find_spec("gradio") is None:
         raise ImportError("No module named 'gradio'")
 
@@ -83,7 +70,7 @@ def _mount_gradio(app: FastAPI, server_url: str, open_client: OpenClient) -> Non
         return RedirectResponse(f"{GRADIO_PATH.removeprefix('/')}/")
 
     _add_route(app, GRADIO_PATH, redirect)
-    gradio = GradioApp(server_url, open_client)
+    gradio = GradioApp(server_url, api_base)
     app.router.routes.append(Mount(GRADIO_PATH, app=gradio, name="gradio"))
     _at_shutdown(app, gradio.stop)
 

@@ -10,21 +10,23 @@ import asyncio
 import contextlib
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import httpx
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
-if TYPE_CHECKING:
-    from cantata_web.gradio_blocks import OpenClient
+from cantata_web.gradio_offer import Offer, read_offer
 
-# What the app and its client ask for. The rest stays shut: uploads, proxies, recordings.
+# What the app and its client ask for. The rest stays shut, such as proxies.
 _PATHS = ("/", "/config", "/theme.css", "/manifest.json", "/favicon.ico")
 _FOLDERS = ("/assets/", "/static/")
 _API = tuple(
     f"/gradio_api/{name}"
-    for name in ("info", "startup-events", "queue/join", "queue/data", "cancel")
+    for name in (
+        *("info", "startup-events", "queue/join", "queue/data", "cancel"),
+        *("upload", "upload_progress", "run/predict"),
+    )
 )
 _API_FOLDERS = ("/gradio_api/file=", "/gradio_api/heartbeat/")
 
@@ -34,12 +36,13 @@ class GradioApp:
 
     Args:
         server_url: the speech server, for browsers; relative to the app's page.
-        open_client: opens a client of the speech server.
+        api_base: the speech server, for this process. None: the one that this app is part of, at
+            the address at which it is first called.
     """
 
-    def __init__(self, server_url: str, open_client: OpenClient) -> None:
+    def __init__(self, server_url: str, api_base: str | None) -> None:
         self._server_url = server_url
-        self._open_client = open_client
+        self._api_base = api_base
         self._starting = asyncio.Lock()
         self._app: FastAPI | None = None
         self._running: asyncio.Task[None] | None = None
@@ -51,7 +54,7 @@ class GradioApp:
             raise HTTPException(404)
         async with self._starting:
             if self._app is None:
-                self._app = await self._start()
+                self._app = await self._start(scope)
         await self._app(scope, receive, send)
 
     async def stop(self) -> None:
@@ -61,9 +64,13 @@ class GradioApp:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
 
-    async def _start(self) -> FastAPI:
+    async def _start(self, scope: Scope) -> FastAPI:
+        api_base = self._api_base or _own_address(scope)
         folder = tempfile.TemporaryDirectory(prefix="cantata-gradio-")
-        app, parent = await asyncio.to_thread(asyncio.run, self._build(Path(folder.name)))
+        offer = await _first_offer(api_base)
+        app, parent = await asyncio.to_thread(
+            asyncio.run, self._build(api_base, offer, Path(folder.name))
+        )
         started = asyncio.Event()
 
         async def run() -> None:
@@ -76,8 +83,27 @@ class GradioApp:
         await started.wait()
         return app
 
-    async def _build(self, folder: Path) -> tuple[FastAPI, FastAPI]:
+    async def _build(self, api_base: str, offer: Offer, folder: Path) -> tuple[FastAPI, FastAPI]:
         # In a loop of its own: without one Gradio makes one and leaves it open.
         from cantata_web.gradio_blocks import build_app
 
-        return build_app(self._server_url, self._open_client, folder)
+        return build_app(self._server_url, lambda: _open_client(api_base), offer, folder)
+
+
+def _own_address(scope: Scope) -> str:
+    """Where the server's own socket is, whatever a proxy in front of it is called."""
+    host, port = scope["server"]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _open_client(api_base: str) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=api_base, timeout=None, trust_env=False)
+
+
+async def _first_offer(api_base: str) -> Offer:
+    """Nothing, if the server is not ready or wants a key: the page asks again."""
+    try:
+        async with _open_client(api_base) as client:
+            return await read_offer(client, {})
+    except httpx.HTTPError:
+        return Offer()

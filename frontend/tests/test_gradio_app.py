@@ -37,7 +37,8 @@ def test_it_is_served_below_the_page(client: TestClient) -> None:
     page = client.get("/gradio")
     assert page.url.path == "/gradio/"
     assert '"component_class_name":"StreamingSpeech"' in page.text
-    assert list(client.get("/gradio/gradio_api/info").json()["named_endpoints"]) == ["/speak"]
+    endpoints = client.get("/gradio/gradio_api/info").json()["named_endpoints"]
+    assert list(endpoints) == ["/speak", "/clone", "/chat", "/draw", "/transcribe"]
 
 
 def test_it_sends_no_telemetry_and_loads_nothing_from_elsewhere(client: TestClient) -> None:
@@ -48,7 +49,7 @@ def test_it_sends_no_telemetry_and_loads_nothing_from_elsewhere(client: TestClie
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("POST", "/gradio/gradio_api/upload"),
+        ("GET", "/gradio/gradio_api/mcp/"),
         ("POST", "/gradio/gradio_api/run/speak"),
         ("GET", "/gradio/gradio_api/proxy=http://127.0.0.1/"),
         ("GET", "/gradio/monitoring"),
