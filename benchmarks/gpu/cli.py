@@ -3,11 +3,13 @@ NVIDIA GPU.
 
 Each part runs in its own process. If it fails, its results so far are kept:
 
+  env          versions, the card and its free memory
   codec        the streaming speech-tokenizer decoder of Qwen3-TTS: time of a step by rows and
                frames, launched by Python and as a CUDA graph (torch, NumPy and safetensors; about
                3 minutes)
   predictor    its residual code predictor: time of a step for 1 to 64 requests, greedy and sampled,
                likewise (the same packages; about 1 minute)
+  profile      the kernels of one step of both, by time
   moss_codec   the tokenizers' decoders of MOSS-TTS-Local and MOSS-TTS-Nano, as `codec`
   moss_frames  their local transformers, as `predictor`
   patches      VoxCPM2's solver and local encoder for 1 to 16 requests, of 4 and of 10 steps,
@@ -15,6 +17,8 @@ Each part runs in its own process. If it fails, its results so far are kept:
   serve        the whole server of Qwen3-TTS with both stages on the GPU: time to the first packet,
                real-time factor and throughput at 1, 8, 16 and 64 streams (requirements/cuda.txt:
                vLLM's CUDA build; about 5 minutes; skipped where that is missing)
+  open_loop    the same server, sampled, with 1, 6, 10 and 20 requests a second that arrive at
+               random (fixed seed), then 64 streams: time to the first packet, underruns, throughput
 
 Nothing is downloaded. The scripts run from this checkout; only `serve` needs it installed, too.
 Random checkpoints are written to a temporary folder. Qwen3-TTS's takes a minute, and 2.5 GB (0.6b)
@@ -29,6 +33,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import subprocess
@@ -52,6 +57,8 @@ SOURCES = [
 ]
 LIMIT_S = 1200.0
 """Most seconds of one part."""
+LEAST_S = 5.0
+"""With fewer seconds left, a part does not begin."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,14 +67,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     began = datetime.now(UTC).isoformat(timespec="seconds")
     results: dict[str, PartResult] = {}
+    end_s = time.monotonic() + options.total
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint = Path(folder)
-        if set(options.parts) - set(OWN_PARTS):
+        checkpoint = options.checkpoint or Path(folder)
+        if set(options.parts) - set(OWN_PARTS) and not (checkpoint / "config.json").exists():
             checkpoint = _written(checkpoint, options.shape)
         for part in options.parts:
-            print(f"{part}: begins", flush=True)
-            tiny = options.shape == "tiny"
-            results[part] = run_part(part, checkpoint, options.device, tiny, options.out)
+            limit_s = min(options.limit, end_s - time.monotonic())
+            if limit_s < LEAST_S:
+                results[part] = PartResult("skipped", "no time is left", 0.0, [])
+            else:
+                print(f"{part}: begins", flush=True)
+                tiny = options.shape == "tiny"
+                results[part] = run_part(
+                    part, checkpoint, options.device, tiny, options.out, limit_s
+                )
             print(f"{part}: {results[part].summary}", flush=True)
             about = {"began": began, "shape": options.shape, **_machine(options.device)}
             _write(options.out, about, results)
@@ -75,11 +89,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_code(results)
 
 
-def run_part(part: str, checkpoint: Path, device: str, tiny: bool, out: Path) -> PartResult:
+def run_part(
+    part: str, checkpoint: Path, device: str, tiny: bool, out: Path, limit_s: float = LIMIT_S
+) -> PartResult:
     """Measure one part of `PARTS` in a process of its own.
 
     Args:
         out: folder for its rows and its log; the result has the rows of a failed part too.
+        limit_s: after so many seconds it is ended.
     """
     rows, log = out / f"{part}.jsonl", out / f"{part}.log"
     rows.unlink(missing_ok=True)
@@ -94,12 +111,12 @@ def run_part(part: str, checkpoint: Path, device: str, tiny: bool, out: Path) ->
                 env={**os.environ, "PYTHONPATH": path},
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                timeout=LIMIT_S,
+                timeout=limit_s,
                 check=False,
             ).returncode
             reason = _last_line(log)
         except subprocess.TimeoutExpired:
-            ended, reason = -1, f"not done after {LIMIT_S:.0f} s"
+            ended, reason = -1, f"not done after {limit_s:.0f} s"
     outcome = {0: "measured", SKIPPED: "skipped"}.get(ended, "failed")
     found = rows.read_text(encoding="utf-8").splitlines() if rows.exists() else []
     return PartResult(
@@ -131,6 +148,15 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=lambda text: text.split(","),
         default=list(PARTS),
         help=f"parts to run, comma-separated: {','.join(PARTS)} (default: all)",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        help="folder for Qwen3-TTS's random checkpoint, kept for later calls (default: none is)",
+    )
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="most seconds of one part")
+    parser.add_argument(
+        "--total", type=float, default=math.inf, help="most seconds of the whole call"
     )
     options = parser.parse_args(arguments)
     unknown = [part for part in options.parts if part not in PARTS]

@@ -7,6 +7,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ FRAMES, TINY_FRAMES = 125, 10
 """Frames of each utterance; 125 are ten seconds."""
 ROUNDS = 4
 """Utterances of each stream; the first is not counted."""
+SERVER_LOG = "server.log"
 MAX_MODEL_LEN = 1024
 """Ample for the text and the frames; memory for keys and values follows from it."""
 
@@ -51,13 +53,25 @@ def serve_and_measure(checkpoint: Path, device: str, tiny: bool) -> Iterator[Ser
         RuntimeError: the server did not start.
     """
     streams, frames = (TINY_STREAMS, TINY_FRAMES) if tiny else (STREAMS, FRAMES)
+    with served(checkpoint, device, max(streams)) as url:
+        for count in streams:
+            yield asyncio.run(_closed_loop(url, count, frames))
+
+
+@contextmanager
+def served(checkpoint: Path, device: str, slots: int) -> Iterator[str]:
+    """The address of a server with both stages on the device. Its log is beside the checkpoint:
+    `server.log`.
+
+    Raises:
+        RuntimeError: it did not start.
+    """
     with tempfile.TemporaryDirectory() as folder:
         deploy = Path(folder) / "deploy.yaml"
-        deploy.write_text(yaml.safe_dump(_deployment(device, max(streams))), encoding="utf-8")
+        deploy.write_text(yaml.safe_dump(_deployment(device, slots)), encoding="utf-8")
         options = ["--model", str(checkpoint), "--deploy", str(deploy)]
-        with running_server(Path(folder) / "log", options=options) as server:
-            for count in streams:
-                yield asyncio.run(_closed_loop(server.url, count, frames))
+        with running_server(checkpoint / SERVER_LOG, options=options) as server:
+            yield server.url
 
 
 def _deployment(device: str, slots: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import torch
 
 from cantata.contract.model.codec import CodeDecoder, StreamingDecoder
 from cantata.stages.common.graphs import ShapeGraphs
+from cantata.stages.common.precision import allow_tf32
 from cantata_layers import causal_convolutions
 from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
 from gpu.timing import Compared, compared
@@ -41,10 +42,12 @@ class CodecRow:
     audio_s: float
     """Sound in one step."""
     step: Compared
+    precision: str = "float32"
+    """Or tf32: the inputs of products are rounded."""
 
 
 def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[CodecRow]:
-    """Every shape, first with the blocks that are served.
+    """Every shape, first with the blocks that are served; on CUDA at last in TF32.
 
     WHY both: blocks keep a CPU's cache warm. A GPU has no use for them, and each is a launch.
     """
@@ -52,12 +55,18 @@ def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[Code
     batches, frames = (TINY_BATCHES, TINY_FRAMES) if tiny else (BATCHES, FRAMES)
     shapes = [(b, t) for b in batches for t in frames if b * t <= MAX_FRAMES]
     served = causal_convolutions.BLOCK_VALUES
+    kinds = [(served, False), (WHOLE, False)]
+    if device.type == "cuda":
+        kinds.append((WHOLE, True))
     try:
-        for block_values in (served, WHOLE):
+        for block_values, rounded in kinds:
             causal_convolutions.BLOCK_VALUES = block_values
+            if device.type == "cuda":
+                allow_tf32(rounded)
+            precision = "tf32" if rounded else "float32"
             for batch, count, step in decoder_steps(decoder, shapes, device):
                 audio_s = batch * count * decoder.samples_per_frame / decoder.sample_rate
-                yield CodecRow(block_values, batch, count, audio_s, step)
+                yield CodecRow(block_values, batch, count, audio_s, step, precision)
     finally:
         causal_convolutions.BLOCK_VALUES = served
 

@@ -17,9 +17,12 @@ import torch
 from gpu import timing
 from gpu.serve import Skipped
 
-PARTS = ("codec", "predictor", "moss_codec", "moss_frames", "patches", "serve")
-OWN_PARTS = ("moss_codec", "moss_frames", "patches")
-"""Parts that make their own weights; the others use Qwen3-TTS's checkpoint."""
+PARTS = (
+    *("env", "codec", "predictor", "profile", "moss_codec", "moss_frames", "patches"),
+    *("serve", "open_loop"),
+)
+OWN_PARTS = ("env", "moss_codec", "moss_frames", "patches")
+"""Parts that need no weights or make their own; the others use Qwen3-TTS's checkpoint."""
 SKIPPED = 3
 """Exit code; the last line on standard error says why."""
 

@@ -70,10 +70,11 @@ _COMPARED_HEAD = "eager ms | graph ms | eager / graph | difference | s of sound 
 
 
 def _codec(rows: list[dict[str, Any]]) -> Iterator[str]:
-    yield f"| block values | rows | frames | {_COMPARED_HEAD}"
-    yield "|-|-|-|-|-|-|-|-|"
+    yield f"| precision | block values | rows | frames | {_COMPARED_HEAD}"
+    yield "|-|-|-|-|-|-|-|-|-|"
     for row in rows:
-        shape = f"| {row['block_values']:,} | {row['batch']} | {row['frames']} | "
+        how = f"| {row['precision']} | {row['block_values']:,} | "
+        shape = f"{how}{row['batch']} | {row['frames']} | "
         yield shape + _compared(row["step"], row["audio_s"])
 
 
@@ -121,11 +122,47 @@ def _serve(rows: list[dict[str, Any]]) -> Iterator[str]:
         )
 
 
+def _env(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| what | found |"
+    yield "|-|-|"
+    for row in rows:
+        yield f"| {row['name']} | {row['found'] or 'not there'} |"
+
+
+def _profile(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| step | operation | calls | device us | host us |"
+    yield "|-|-|-|-|-|"
+    for row in rows:
+        name = row["operation"][:60].replace("|", "/")
+        yield (
+            f"| {row['step']} | {name} | {row['calls']} | {row['device_us']:.0f} | "
+            f"{row['host_us']:.0f} |"
+        )
+
+
+def _open_loop(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield (
+        "| load | seed | sent | refused | TTFP p50 ms | TTFP p95 ms | underruns | "
+        "s of sound per s |"
+    )
+    yield "|-|-|-|-|-|-|-|-|"
+    for row in rows:
+        cells = (row["ttfp_p50_ms"], row["ttfp_p95_ms"])
+        first, late = ("" if cell is None else f"{cell:.1f}" for cell in cells)
+        yield (
+            f"| {row['load']} | {row['seed']} | {row['sent']} | {row['refused']} | {first} | "
+            f"{late} | {row['underruns']} | {row['audio_s_per_s']:.1f} |"
+        )
+
+
 _TABLES: Mapping[str, Callable[[list[dict[str, Any]]], Iterator[str]]] = {
+    "env": _env,
     "codec": _codec,
     "predictor": _predictor,
     "moss_codec": _moss_codec,
     "moss_frames": _moss_frames,
     "patches": _patches,
+    "profile": _profile,
     "serve": _serve,
+    "open_loop": _open_loop,
 }

@@ -24,14 +24,15 @@ def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[Serv
         Skipped: vLLM is missing, or it is built for another device.
         RuntimeError: the server did not start.
     """
-    _check_vllm(device)
+    check_vllm(device)
     # Where there is no vLLM, what a server needs may be missing too.
     from gpu.closed_loop import serve_and_measure
 
     yield from serve_and_measure(checkpoint, device.type, tiny)
 
 
-def _check_vllm(device: torch.device) -> None:
+def check_vllm(device: torch.device) -> None:
+    """Raises `Skipped` unless vLLM runs on this device."""
     if importlib.util.find_spec("vllm") is None:
         raise Skipped("vLLM is not installed; requirements/cuda.txt has its CUDA build")
     from vllm.platforms import current_platform

@@ -155,8 +155,8 @@ def test_the_table_shows_what_a_graph_gains() -> None:
     result = PartResult("measured", "", 3.5, [asdict(row) for row in rows])
     skipped = PartResult("skipped", "vLLM is not installed", 0.1, [])
     page = markdown({"gpu": "a card"}, {"codec": result, "serve": skipped})
-    assert "| 1,048,576 | 4 | 1 | 8.00 | 2.00 | 4.0 | 0 | 160.0 |" in page
-    assert "| 1,048,576 | 8 | 1 | 8.00 | no such kernel | | | 80.0 |" in page
+    assert "| float32 | 1,048,576 | 4 | 1 | 8.00 | 2.00 | 4.0 | 0 | 160.0 |" in page
+    assert "| float32 | 1,048,576 | 8 | 1 | 8.00 | no such kernel | | | 80.0 |" in page
     assert "skipped, 0 rows in 0.1 s: vLLM is not installed" in page
 
 

@@ -90,6 +90,9 @@ class CodecDeployment(PlacedStage):
     cuda_graphs: bool = True
     """On CUDA, record the decoder's step as a graph while the stage loads, and replay it, if the
     model allows that. It takes the memory of one more slot. No effect on a CPU."""
+    precision: Literal["float32", "tf32"] = "float32"
+    """How exactly CUDA multiplies the decoder's float32 weights. tf32 is faster and rounds inputs
+    to ten bits. No effect on a CPU."""
 
 
 class TilingDeployment(StrictModel):

@@ -37,6 +37,7 @@ from cantata.stages.codec.recorded import SPARE_SLOTS, recorded, spare_slots
 from cantata.stages.codec.room import check_room
 from cantata.stages.codec.windowed import WindowedDecoder
 from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.precision import allow_tf32
 
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
@@ -47,6 +48,8 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
             run in windows.
     """
     device = torch.device(deployment.device)
+    if device.type == "cuda":
+        allow_tf32(deployment.precision == "tf32")
     decoder = load_decoder(spec, checkpoint, device)
     slot_bytes = decoder.slot_bytes if isinstance(decoder, SizedState) else 0
     spare = spare_slots(decoder, deployment)

@@ -1,0 +1,28 @@
+"""The whole server under an open load: requests arrive at random, whatever was heard so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu.serve import check_vllm
+
+if TYPE_CHECKING:
+    from gpu.arrivals import OpenRow
+
+
+def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[OpenRow]:
+    """One rate after another on one server, then 64 streams in a closed loop.
+
+    Raises:
+        Skipped: vLLM is missing, or it is built for another device.
+        RuntimeError: the server did not start.
+    """
+    check_vllm(device)
+    # Where there is no vLLM, what a server needs may be missing too.
+    from gpu.arrivals import serve_and_measure
+
+    yield from serve_and_measure(checkpoint, device.type, tiny)
