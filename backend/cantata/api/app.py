@@ -23,6 +23,7 @@ from cantata.api.routes import (
     chat,
     health,
     images,
+    lexicons,
     models,
     realtime,
     speech,
@@ -35,7 +36,9 @@ from cantata.api.routing import add_routes
 from cantata.api.server.drain import DrainMiddleware
 from cantata.api.server.lifecycle import ServiceLifecycle
 from cantata.api.settings import ReferenceSettings, ServerSettings
+from cantata.contract.data.errors import ConfigError, LexiconNotFound
 from cantata.contract.transcription_service import TranscriptionService
+from cantata.lexicons.store import LexiconStore
 from cantata.media.fetching import Fetcher
 from cantata.media.loading import MediaLoader
 from cantata.media.request_media import MediaReader
@@ -66,7 +69,8 @@ def create_app(
         wyoming: a listening socket on which the app serves Wyoming too.
 
     Raises:
-        ConfigError: the folder of uploaded voices cannot be read.
+        ConfigError: the folder of uploaded voices or of lexicons cannot be read, or a voice is to
+            have a lexicon that is not there.
     """
     settings = settings or ServerSettings()
     context = _make_context(service, settings)
@@ -96,6 +100,7 @@ def create_app(
         health,
         models,
         voices,
+        lexicons,
         speech,
         speech_batch,
         speech_websocket,
@@ -119,6 +124,7 @@ def _make_context(service: TranscriptionService, settings: ServerSettings) -> Ap
         Metrics(),
         ReferenceReader(options.max_bytes, loader),
         _open_voices(options),
+        _open_lexicons(settings),
         MediaReader(loader, settings.media),
         Cascade(settings.realtime),
     )
@@ -133,6 +139,19 @@ def _open_voices(options: ReferenceSettings) -> Voices | None:
     else:
         return None
     store.load()
+    return store
+
+
+def _open_lexicons(settings: ServerSettings) -> LexiconStore | None:
+    if settings.references.lexicons_dir is None:
+        return None
+    store = LexiconStore(settings.references.lexicons_dir)
+    store.load()
+    for _, name in settings.lexicons:
+        try:
+            store.find(name)
+        except LexiconNotFound as error:
+            raise ConfigError(f"--lexicon: {error}") from None
     return store
 
 

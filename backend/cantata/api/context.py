@@ -20,6 +20,7 @@ from cantata.contract.data.errors import InvalidRequest, ModelNotFound, VoiceNot
 from cantata.contract.image_service import ImageModel
 from cantata.contract.service import ServedModel
 from cantata.contract.transcription_service import TranscriptionModel, TranscriptionService
+from cantata.lexicons.store import LexiconStore
 from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
 from cantata.references.reader import ReferenceReader
@@ -39,6 +40,8 @@ class ApiContext:
     references: ReferenceReader
     voices: Voices | None
     """Uploaded voices; None: uploads are not accepted."""
+    lexicons: LexiconStore | None
+    """Pronunciation lexicons; None: none are kept."""
     media: MediaReader
     cascade: Cascade
     """Models and processes that all spoken conversations share."""

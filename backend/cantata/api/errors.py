@@ -28,6 +28,9 @@ from cantata.contract.data.errors import (
     CantataError,
     Forbidden,
     InvalidRequest,
+    LexiconExists,
+    LexiconNotFound,
+    LexiconsFull,
     ModelNotFound,
     NotInstalled,
     NotStored,
@@ -83,9 +86,9 @@ def describe(error: BaseException) -> HttpError:
     match error:
         case ModelNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param or "model"))
-        case UploadNotFound():
+        case UploadNotFound() | LexiconNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param))
-        case VoiceExists() | VoicesFull():
+        case VoiceExists() | VoicesFull() | LexiconExists() | LexiconsFull():
             return HttpError(409, build_detail(error, INVALID_REQUEST, error.param))
         case Quarantined():
             return HttpError(422, build_detail(error, INVALID_REQUEST, error.param))

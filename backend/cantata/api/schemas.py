@@ -104,6 +104,8 @@ class SpeechOptions(ModelOptions):
     """Same seed, same samples. Not part of OpenAI's protocol."""
     temperature: Temperature | None = None
     """0 is greedy. Not part of OpenAI's protocol."""
+    lexicons: list[Name] = Field(default_factory=list)
+    """Kept lexicons, by id or name. Not part of OpenAI's protocol."""
     verify: bool | Literal["retry"] = False
     """Hear the result with a model that transcribes. `retry`: speak again, with other seeds, what
     is not heard as written. Not part of OpenAI's protocol."""

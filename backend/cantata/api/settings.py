@@ -41,6 +41,8 @@ class ReferenceSettings:
     """Where uploaded voices are kept; None: none are taken."""
     voices_url: str | None = None
     """Store of uploaded voices that several servers share; replaces `voices_dir`."""
+    lexicons_dir: Path | None = None
+    """Where lexicons are kept; None: none are taken."""
     store: StoreLimits = field(default_factory=StoreLimits)
 
 
@@ -85,6 +87,8 @@ class ServerSettings:
     """A client that reads nothing for this long is disconnected; its utterance is aborted."""
     connections: ConnectionSettings = ConnectionSettings()
     security: SecuritySettings = SecuritySettings()
+    lexicons: tuple[tuple[str, str], ...] = ()
+    """Voice and lexicon, by names: read with every text of the voice; an empty name means all."""
     model_aliases: Mapping[str, str] = field(default_factory=dict)
     """More names of served models."""
     speaks: Mapping[str, str] = field(default_factory=dict)

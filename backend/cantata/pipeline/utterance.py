@@ -11,6 +11,7 @@ from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.service import SpokenWord
 from cantata.text import Passage, Pause, read_markup, with_pauses_inside
+from cantata.text.lexicon import apply_lexicon
 from cantata.text.ssml import MAX_RATE, MIN_RATE
 
 WORDLESS_S = 0.2
@@ -61,6 +62,8 @@ def plan_utterance(
         if isinstance(part, Pause):
             parts.append(part)
             continue
+        if request.lexicon:
+            part = apply_lexicon(part, request.lexicon, phones=builder.capabilities.phones)
         speed = min(max(request.speed * part.prosody.rate, MIN_RATE), MAX_RATE)
         pace = builder.capabilities.pace(speed)
         stretch = speed / pace

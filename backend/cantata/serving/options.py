@@ -187,6 +187,15 @@ VoicesUrl = Annotated[
         rich_help_panel=VOICES,
     ),
 ]
+Lexicons = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--lexicon",
+        metavar="[VOICE=]NAME",
+        help="Read the texts of a voice, or all, with this uploaded lexicon. Repeatable.",
+        rich_help_panel=VOICES,
+    ),
+]
 AllowRefUrls = Annotated[
     bool,
     typer.Option(

@@ -10,7 +10,7 @@ characters beside it and the beginning of its line, so plain words never wait fo
 """
 
 from cantata.text.arriving import ArrivingMarkup, markup_spans
-from cantata.text.marks import TextMark, find_marks
+from cantata.text.marks import TextMark, find_lexicons, find_marks
 from cantata.text.reading import (
     Passage,
     Pause,
@@ -29,6 +29,7 @@ __all__ = [
     "Prosody",
     "TextMark",
     "find_ignored",
+    "find_lexicons",
     "find_marks",
     "is_silent",
     "markup_spans",

@@ -1,4 +1,5 @@
-"""Where `<mark name="..."/>` stands in a text, and `<bookmark mark="..."/>`, as Azure writes it."""
+"""Elements of SSML without text: where `<mark name="..."/>` stands, and `<bookmark mark="..."/>`,
+as Azure writes it; which lexicons a text names."""
 
 from __future__ import annotations
 
@@ -39,3 +40,13 @@ def find_marks(text: str) -> list[TextMark]:
         elif any(map(str.isalnum, found[0])):
             settled = len(marks)
     return marks
+
+
+def find_lexicons(text: str) -> list[str]:
+    """The lexicons that a text names by `<lexicon uri="..."/>`."""
+    return [
+        uri
+        for found in TOKENS.finditer(text if "<lexicon" in text.lower() else "")
+        if found.lastgroup == "tag" and found["name"].lower() == "lexicon"
+        if (uri := read_attributes(found["more"]).get("uri"))
+    ]

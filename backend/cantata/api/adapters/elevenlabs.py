@@ -28,6 +28,7 @@ from cantata.api.errors import HttpError
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import answers, errors_as, sound
 from cantata.api.speech.framing import AudioFraming, Framing
+from cantata.api.speech.lexicon_choice import choose_lexicons
 from cantata.api.speech.response import SpeechResponse
 from cantata.api.speech.validated_request import ValidatedRequest, check_text
 from cantata.contract.data.errors import CantataError
@@ -35,7 +36,7 @@ from cantata.contract.data.request import Voice
 from cantata.contract.service import SpokenWord
 
 PREFIX = "/v1/text-to-speech"
-PREFIXES = (PREFIX, "/v1/voices", "/v2/voices")
+PREFIXES = (PREFIX, "/v1/voices", "/v2/voices", "/v1/pronunciation-dictionaries")
 
 router = APIRouter(
     tags=["elevenlabs"], route_class=CheckedRoute, responses=errors_as(ElevenLabsErrorBody)
@@ -125,7 +126,9 @@ async def _order(
     model_voice = await find_narrator(context, body.model_id, voice_id)
     check_text(model_voice.model, body.text)
     speed = body.voice_settings.speed if body.voice_settings else None
-    request = model_voice.request(body.text, speed or 1.0, body.seed)
+    names = [one.pronunciation_dictionary_id for one in body.pronunciation_dictionary_locators]
+    entries = choose_lexicons(context, names, model_voice.voice.id)
+    request = model_voice.request(body.text, speed or 1.0, body.seed, entries)
     return ValidatedRequest(model_voice.model, request, options.output(model_voice.model))
 
 

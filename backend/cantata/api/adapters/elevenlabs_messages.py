@@ -71,6 +71,13 @@ class VoiceSettings(WireModel):
     speed: Speed | None = None
 
 
+class DictionaryLocator(WireModel):
+    """A lexicon that is kept here. It has one version."""
+
+    pronunciation_dictionary_id: Name
+    version_id: Name | None = None
+
+
 class SynthesisBody(WireModel):
     """POST /v1/text-to-speech/{voice_id} and its variants."""
 
@@ -78,6 +85,7 @@ class SynthesisBody(WireModel):
     model_id: Name | None = None
     voice_settings: VoiceSettings | None = None
     seed: Seed | None = None
+    pronunciation_dictionary_locators: list[DictionaryLocator] = Field(default_factory=list)
 
 
 class StreamText(WireModel):

@@ -6,10 +6,12 @@ import re
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
+from cantata.api.speech.lexicon_choice import Entries, choose_lexicons
 from cantata.api.speech.voice_choice import ChosenVoice, choose_voice
 from cantata.contract.data.errors import ModelNotFound, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ServedModel
+from cantata.text.lexicon import select_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +20,20 @@ class ModelVoice:
 
     model: ServedModel
     voice: ChosenVoice
+    lexicon: Entries = ()
+    """How words are said in all texts of the voice."""
 
-    def request(self, text: str, speed: float = 1.0, seed: int | None = None) -> SpeechRequest:
+    def request(
+        self, text: str, speed: float = 1.0, seed: int | None = None, lexicon: Entries = ()
+    ) -> SpeechRequest:
+        """A request for a text, in which the words of `lexicon` are said as it says."""
         return SpeechRequest(
             text=text,
             voice=self.voice.voice,
             speed=speed,
             seed=seed,
             reference=self.voice.reference,
+            lexicon=select_entries(text, lexicon or self.lexicon),
         )
 
 
@@ -60,10 +68,15 @@ async def resolve_model_voice(
     refusal: VoiceNotFound | None = None
     for candidate in (model, *others):
         try:
-            return ModelVoice(candidate, await choose_voice(context, candidate, name))
+            return await _choose(context, candidate, name)
         except VoiceNotFound as error:
             refusal = refusal or error
     if name is not None and foreign is not None and foreign.fullmatch(name):
-        return ModelVoice(model, await choose_voice(context, model, None))
+        return await _choose(context, model, None)
     assert refusal is not None
     raise refusal
+
+
+async def _choose(context: ApiContext, model: ServedModel, name: str | None) -> ModelVoice:
+    voice = await choose_voice(context, model, name)
+    return ModelVoice(model, voice, choose_lexicons(context, (), voice.id))

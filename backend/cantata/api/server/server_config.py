@@ -71,6 +71,8 @@ class ServerOptions:
     """None: a folder in the user's data folder."""
     voices_url: str | None = None
     """URL of a store that several servers share, instead of a folder."""
+    lexicons: tuple[str, ...] = ()
+    """Each `NAME` or `VOICE=NAME`."""
     allow_ref_urls: bool = False
     ref_url_ports: tuple[int, ...] = ()
     drain_timeout_s: float = ConnectionSettings().drain_timeout_s
@@ -101,6 +103,7 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
         model_aliases=_aliases(options.aliases),
         speaks=options.speaks,
         references=_references(options),
+        lexicons=tuple(_lexicon(one) for one in options.lexicons),
         fetch=fetch if options.allow_ref_urls else None,
         realtime=RealtimeSettings(
             chat=_endpoint(options.chat, "chat"),
@@ -144,10 +147,18 @@ def _endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
 
 def _references(options: ServerOptions) -> ReferenceSettings:
     if options.voices_url is None:
-        return ReferenceSettings(voices_dir=_voices_dir(options))
+        folder = _voices_dir(options)
+        beside = folder.parent if options.voices_dir is None else folder
+        return ReferenceSettings(voices_dir=folder, lexicons_dir=beside / "lexicons")
     if options.voices_dir is not None:
         raise ConfigError("--voices-dir and --voices-url exclude each other")
     return ReferenceSettings(voices_url=options.voices_url)
+
+
+def _lexicon(written: str) -> tuple[str, str]:
+    """Voice, empty for all, and lexicon of an option."""
+    voice, equals, name = written.partition("=")
+    return (voice.strip(), name.strip()) if equals else ("", written.strip())
 
 
 def _voices_dir(options: ServerOptions) -> Path:

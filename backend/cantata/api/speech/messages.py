@@ -50,6 +50,8 @@ class SessionConfig(_Message, ModelOptions):
     """none: text is spoken at `input.done`. sentence, clause: each as soon as it is complete.
     word: as one utterance that begins with the first words and continues as more arrive, for models
     with the capability `open_text`."""
+    lexicons: list[Name] = Field(default_factory=list)
+    """Kept lexicons, by id or name."""
     timestamps: bool = False
     """Whether `audio.timestamps` are sent."""
 

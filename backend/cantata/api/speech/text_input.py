@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
+from cantata.api.speech.lexicon_choice import Entries, choose_lexicons
 from cantata.api.speech.messages import InputText, SessionConfig, SessionConfigured
 from cantata.api.speech.sentences import line_starts, split_clauses, split_sentences, trimmed
 from cantata.api.speech.utterance_queue import Job, Mark, Speak, UtteranceQueue
@@ -13,6 +14,7 @@ from cantata.api.speech.voice_choice import ChosenVoice, choose_model, choose_vo
 from cantata.contract.data.errors import InvalidRequest, Overloaded, ProtocolViolation
 from cantata.contract.data.request import SpeechRequest, TextSpan
 from cantata.contract.service import ServedModel
+from cantata.text.lexicon import select_entries
 
 MAX_SENTENCE_CHARACTERS = 4096
 """An unfinished sentence is read again with every message."""
@@ -25,6 +27,7 @@ class _Configuration:
     model: ServedModel
     voice: ChosenVoice
     options: SessionConfig
+    lexicon: Entries
 
     def job(
         self,
@@ -46,6 +49,7 @@ class _Configuration:
             instructions=options.instructions,
             reference=self.voice.reference,
             continued=continued,
+            lexicon=select_entries(text, self.lexicon),
             line_start=line_start,
             options=options.own_options(self.model.capabilities.options),
         )
@@ -130,8 +134,15 @@ class TextInput:
                 "split_granularity",
             )
         voice = await choose_voice(self._context, model, message.voice)
+        if message.lexicons and message.split_granularity == "word":
+            raise InvalidRequest(
+                "text that is spoken word by word cannot have lexicons; valid: none, sentence, "
+                "clause",
+                "split_granularity",
+            )
+        lexicon = choose_lexicons(self._context, message.lexicons, voice.id)
         self._close_arriving()
-        self._configuration = _Configuration(model, voice, message)
+        self._configuration = _Configuration(model, voice, message, lexicon)
         return SessionConfigured(
             context_id=message.context_id,
             model=model.name,

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.schemas import SpeechOptions
+from cantata.api.speech.lexicon_choice import choose_lexicons
 from cantata.api.speech.voice_choice import choose_voice
 from cantata.audio.formats import OutputFormat, output_format
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ServedModel
-from cantata.text import find_ignored
+from cantata.text import find_ignored, find_lexicons
+from cantata.text.lexicon import select_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,9 @@ async def validate_request(
     )
     check_text(model, options.input)
     voice = await choose_voice(context, model, options.voice, options.ref_audio, options.ref_text)
+    names = [*options.lexicons, *find_lexicons(options.input)]
+    entries = choose_lexicons(context, names, voice.id)
+    lexicon = await asyncio.to_thread(select_entries, options.input, entries) if entries else ()
     follows = model.capabilities.instructions
     request = SpeechRequest(
         text=options.input,
@@ -53,10 +58,13 @@ async def validate_request(
         instructions=options.instructions if follows else None,
         reference=voice.reference,
         more_references=voice.more_references,
+        lexicon=lexicon,
         options=options.own_options(model.capabilities.options),
     )
     ignored = ["instructions"] if options.instructions and not follows else []
     ignored += await find_ignored_markup(model, options.input)
+    if not model.capabilities.phones and any(entry.phones for entry in lexicon):
+        ignored.append("lexicon:phoneme")
     return ValidatedRequest(model, request, output, tuple(ignored))
 
 

@@ -11,6 +11,10 @@
     │   │   ├── InvalidAudio
     │   │   ├── InvalidImage
     │   │   └── InvalidVideo
+    │   ├── LexiconNotFound
+    │   ├── LexiconExists
+    │   ├── LexiconsFull        no more lexicons can be kept
+    │   ├── InvalidLexicon      a file that is no pronunciation lexicon
     │   ├── PayloadTooLarge
     │   ├── ContextFull         more than a model's memory of one request holds
     │   ├── Quarantined         the same request ended a process twice
@@ -87,6 +91,30 @@ class VoicesFull(InvalidRequest):
     """The limit of stored voices is reached."""
 
     code = "voices_full"
+
+
+class LexiconNotFound(InvalidRequest):
+    """No lexicon has that id or name."""
+
+    code = "lexicon_not_found"
+
+
+class LexiconExists(InvalidRequest):
+    """A lexicon with this name exists."""
+
+    code = "lexicon_exists"
+
+
+class LexiconsFull(InvalidRequest):
+    """The limit of stored lexicons is reached."""
+
+    code = "lexicons_full"
+
+
+class InvalidLexicon(InvalidRequest):
+    """A pronunciation lexicon cannot be used; the message says why."""
+
+    code = "invalid_lexicon"
 
 
 class InvalidMedia(InvalidRequest):

@@ -69,6 +69,18 @@ class ReferenceAudio:
 
 
 @dataclass(frozen=True, slots=True)
+class LexiconEntry:
+    """How a word is said: as another text, or by phones."""
+
+    grapheme: str
+    """The word, or words, as a text has it, in the same case."""
+    alias: str = ""
+    """Empty: by `phones`."""
+    phones: str = ""
+    """IPA."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechRequest:
     """A request for one utterance, as the api validated it. The api checks ranges; the plug-in
     gives the values their meaning."""
@@ -97,6 +109,8 @@ class SpeechRequest:
     line_start: bool = True
     """`text` begins a line of the client's text; a mark such as `>` means something else inside a
     line."""
+    lexicon: tuple[LexiconEntry, ...] = ()
+    """How words of the text are said; applied before a builder gets the text."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Values of `Capabilities.options`, in JSON as the client wrote them; the plug-in checks
     them."""

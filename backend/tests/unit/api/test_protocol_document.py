@@ -24,7 +24,7 @@ from wyoming.tts import (
     SynthesizeStopped,
 )
 
-from cantata.api import health_schemas, schemas
+from cantata.api import health_schemas, lexicon_schemas, schemas
 from cantata.api.adapters import (
     captioned_speech,
     deepgram_listen_messages,
@@ -58,6 +58,7 @@ def types() -> dict[str, type[BaseModel]]:
         for module in (
             schemas,
             health_schemas,
+            lexicon_schemas,
             messages,
             body,
             answers,

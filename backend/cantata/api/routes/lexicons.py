@@ -1,0 +1,124 @@
+"""/v1/lexicons: pronunciation lexicons that are kept; and ElevenLabs' routes for them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, File, Form, Request, UploadFile
+
+from cantata.api.access.callers import is_local_program
+from cantata.api.access.security import has_key
+from cantata.api.context import ApiContext, Context
+from cantata.api.http.bodies import CheckedRoute
+from cantata.api.lexicon_schemas import (
+    DeletedLexicon,
+    LexiconEntryObject,
+    LexiconList,
+    LexiconObject,
+    PronunciationDictionaries,
+    PronunciationDictionary,
+)
+from cantata.api.openapi import ERRORS
+from cantata.api.speech.lexicon_choice import lexicon_store
+from cantata.contract.data.errors import Forbidden, PayloadTooLarge
+from cantata.lexicons.pls import read_pls
+from cantata.lexicons.store import StoredLexicon
+
+router = APIRouter(tags=["lexicons"], route_class=CheckedRoute, responses=ERRORS)
+
+_DICTIONARIES = "/v1/pronunciation-dictionaries"
+
+
+@router.post("/v1/lexicons")
+async def upload_lexicon(
+    context: Context,
+    name: Annotated[str, Form()],
+    file: Annotated[UploadFile, File()],
+    description: Annotated[str | None, Form()] = None,
+) -> LexiconObject:
+    """Keep a lexicon in PLS 1.0."""
+    return _describe(await _keep(context, name, file, description))
+
+
+@router.get("/v1/lexicons")
+async def list_lexicons(context: Context) -> LexiconList:
+    """All lexicons, without their entries."""
+    return LexiconList(lexicons=[_describe(one) for one in lexicon_store(context).lexicons])
+
+
+@router.get("/v1/lexicons/{name}")
+async def get_lexicon(name: str, context: Context) -> LexiconObject:
+    """One lexicon, by id or name, with its entries."""
+    found = lexicon_store(context).find(name)
+    entries = [
+        LexiconEntryObject(grapheme=one.grapheme, alias=one.alias, phones=one.phones)
+        for one in found.entries
+    ]
+    return _describe(found).model_copy(update={"entries": entries})
+
+
+@router.delete("/v1/lexicons/{name}")
+async def delete_lexicon(name: str, context: Context, request: Request) -> DeletedLexicon:
+    """Delete a lexicon, by id or name: with an API key, or by a program on this machine."""
+    if not (has_key(request.scope) or is_local_program(request.scope)):
+        raise Forbidden("a lexicon is deleted with an API key, or on the server's own machine")
+    return DeletedLexicon(id=(await lexicon_store(context).remove(name)).id)
+
+
+@router.post(_DICTIONARIES + "/add-from-file")
+async def add_dictionary(
+    context: Context,
+    name: Annotated[str, Form()],
+    file: Annotated[UploadFile, File()],
+    description: Annotated[str | None, Form()] = None,
+) -> PronunciationDictionary:
+    """As POST /v1/lexicons, for ElevenLabs' clients."""
+    return _as_dictionary(await _keep(context, name, file, description))
+
+
+@router.get(_DICTIONARIES)
+async def list_dictionaries(context: Context) -> PronunciationDictionaries:
+    """All lexicons, for ElevenLabs' clients."""
+    kept = [_as_dictionary(one) for one in lexicon_store(context).lexicons]
+    return PronunciationDictionaries(pronunciation_dictionaries=kept)
+
+
+@router.get(_DICTIONARIES + "/{name}")
+async def get_dictionary(name: str, context: Context) -> PronunciationDictionary:
+    """One lexicon, for ElevenLabs' clients."""
+    return _as_dictionary(lexicon_store(context).find(name))
+
+
+async def _keep(
+    context: ApiContext, name: str, file: UploadFile, description: str | None
+) -> StoredLexicon:
+    store, limit = lexicon_store(context), context.settings.max_body_bytes
+    data = await file.read(limit + 1)
+    if len(data) > limit:
+        raise PayloadTooLarge(f"file is larger than {limit} bytes", "file")
+    entries = await asyncio.to_thread(read_pls, data)
+    return await store.add(name, entries, description or "")
+
+
+def _describe(lexicon: StoredLexicon) -> LexiconObject:
+    return LexiconObject(
+        id=lexicon.id,
+        name=lexicon.name,
+        description=lexicon.description,
+        created_at=lexicon.created_at,
+        entry_count=len(lexicon.entries),
+    )
+
+
+def _as_dictionary(lexicon: StoredLexicon) -> PronunciationDictionary:
+    return PronunciationDictionary(
+        id=lexicon.id,
+        name=lexicon.name,
+        description=lexicon.description,
+        creation_time_unix=lexicon.created_at,
+        version_id=lexicon.id,
+        latest_version_id=lexicon.id,
+        version_rules_num=len(lexicon.entries),
+        latest_version_rules_num=len(lexicon.entries),
+    )

@@ -1,0 +1,108 @@
+"""Pronunciation lexicons: PLS files, and texts that are read with them."""
+
+# ruff: noqa: RUF001 (phones that look like letters)
+
+from __future__ import annotations
+
+import pytest
+
+from cantata.contract.data.errors import InvalidLexicon
+from cantata.contract.data.request import LexiconEntry, TextSpan
+from cantata.lexicons.pls import read_pls
+from cantata.text import Passage, read_markup
+from cantata.text.lexicon import apply_lexicon, select_entries
+
+HEAD = (
+    '<lexicon version="1.0" xmlns="http://www.w3.org/2005/01/pronunciation-lexicon" alphabet="ipa">'
+)
+
+
+def pls(*lexemes: str) -> bytes:
+    return (HEAD + "".join(f"<lexeme>{one}</lexeme>" for one in lexemes) + "</lexicon>").encode()
+
+
+def alias(grapheme: str, said: str) -> str:
+    return f"<grapheme>{grapheme}</grapheme><alias>{said}</alias>"
+
+
+def test_a_file_gives_the_first_pronunciation_of_each_grapheme() -> None:
+    read = read_pls(
+        pls(
+            "<grapheme>Siobhan</grapheme><grapheme>Siobhán</grapheme>"
+            "<phoneme>ʃɪˈvɔːn</phoneme><phoneme>x</phoneme>",
+            '<grapheme>pecan</grapheme><phoneme alphabet="x-sampa">p@"kA:n</phoneme>',
+            alias("SQL", "sequel"),
+            alias("SQL", "ess cue ell"),
+            alias("MySQL", "SQL"),
+        )
+    )
+    assert read == (
+        LexiconEntry("Siobhan", phones="ʃɪˈvɔːn"),
+        LexiconEntry("Siobhán", phones="ʃɪˈvɔːn"),
+        LexiconEntry("pecan", phones="pəˈkɑːn"),
+        LexiconEntry("SQL", alias="sequel"),
+        LexiconEntry("MySQL", alias="sequel"),
+    )
+
+
+BOMB = (
+    b'<!DOCTYPE lexicon [<!ENTITY a "lol">'
+    + b"".join(b'<!ENTITY b%d "%s">' % (n, b"&a;" * 10) for n in range(9))
+    + b"]>"
+    + pls(alias("x", "&b8;"))
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "named"),
+    [
+        (b"", "not XML"),
+        (b"\x00\xff", "not XML"),
+        (b"<lexicon>", "not XML"),
+        (b"<html></html>", "<html>"),
+        (pls(), "no <lexeme>"),
+        (pls("<grapheme>a</grapheme>"), "lexeme 1 (a)"),
+        (pls(alias("a", "b"), "<grapheme>b</grapheme><phoneme>€</phoneme>"), "lexeme 2 (b): '€'"),
+        (pls('<grapheme>b</grapheme><phoneme alphabet="z">a</phoneme>'), "cmu-arpabet"),
+        (pls(alias("a", "b"), alias("b", "c"), alias("c", "a")), "a -> b -> c"),
+        (pls(alias("a", "a")), "aliases lead to each other"),
+        (pls(alias("a" * 201, "b")), "more than 200 characters"),
+        (pls(*(alias(f"w{n}", "x") for n in range(10_001))), "at most 10000 entries"),
+        (BOMB, "entities"),
+        (b'<!DOCTYPE x SYSTEM "file:///etc/passwd">' + pls(alias("a", "b")), "document type"),
+    ],
+)
+def test_a_bad_file_is_refused(file: bytes, named: str) -> None:
+    with pytest.raises(InvalidLexicon) as refusal:
+        read_pls(file)
+    assert named in refusal.value.message
+    assert refusal.value.param == "file"
+
+
+ENTRIES = (
+    LexiconEntry("SQL", alias="sequel"),
+    LexiconEntry("SQL Server", alias="sequel server"),
+    LexiconEntry("Nguyen", phones="ˈwɪn"),
+    LexiconEntry("unused", alias="x"),
+)
+
+
+def test_whole_words_are_replaced_and_keep_their_places() -> None:
+    text = "**Nguyen's** SQL Server, mySQL, [[SQL]] and SQL."
+    (passage,) = read_markup(text)
+    assert isinstance(passage, Passage)
+    chosen = select_entries(text, ENTRIES)
+    assert chosen == ENTRIES[:3]
+    said = apply_lexicon(passage, chosen, phones=True)
+    assert said.text == "[[/ˈwɪn/]]'s sequel server, mySQL, [[SQL]] and sequel."
+    for word, source in (("sequel server", "SQL Server"), ("[[/ˈwɪn/]]", "Nguyen")):
+        at = said.text.index(word)
+        span = said.source(TextSpan(at, at + len(word)))
+        assert text[span.start : span.end] == source
+    assert len(said.text) == len(said.starts) == len(said.ends)
+
+
+def test_a_model_without_phones_reads_the_word() -> None:
+    (passage,) = read_markup("Nguyen")
+    assert isinstance(passage, Passage)
+    assert apply_lexicon(passage, ENTRIES, phones=False).text == "Nguyen"
