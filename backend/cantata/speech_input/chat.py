@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from cantata.contract.data.errors import CantataError
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 
 UNINTELLIGIBLE = "[The user's words could not be understood.]"
 """Stands for sound in which no words were recognised."""
@@ -23,11 +23,51 @@ class ChatFailed(CantataError):
 
 
 @dataclass(frozen=True, slots=True)
+class ChatCall:
+    """A call of a function."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON as it was written."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One message of a conversation."""
 
     role: Role
     text: str
+    calls: tuple[ChatCall, ...] = ()
+    """Of the assistant."""
+    call_id: str | None = None
+    """Of a tool's message: the call that it is the result of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTools:
+    """What an answer may call."""
+
+    functions: tuple[dict[str, Any], ...] = ()
+    """Each as `POST /chat/completions` has it under `function`."""
+    choice: str | None = "auto"
+    """`auto`, `required`, or None: the function named `named`."""
+    named: str | None = None
+
+
+NO_TOOLS = ChatTools()
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """A piece of a call."""
+
+    index: int
+    """Place among the answer's calls."""
+    name: str | None
+    """Set in the first piece of a call, as is `id`."""
+    id: str | None
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +77,22 @@ class ChatDelta:
     text: str
     cut: bool = False
     """The answer ends here because it has reached its longest allowed length."""
+    call: CallDelta | None = None
 
 
 class Chat(Protocol):
     """A chat that serves all sessions."""
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What a `tool_choice` may be: `auto`, `required`, `function`; empty: it calls no tools."""
+        ...
+
     def answer(
-        self, messages: Sequence[ChatMessage], max_tokens: int | None
+        self,
+        messages: Sequence[ChatMessage],
+        max_tokens: int | None,
+        tools: ChatTools = NO_TOOLS,
     ) -> AsyncGenerator[ChatDelta, None]:
         """The next message, in pieces. Closing the iterator, or cancelling, ends the work.
 

@@ -8,7 +8,14 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from cantata.speech_input.chat import ChatDelta, ChatFailed, ChatMessage
+from cantata.speech_input.chat import (
+    NO_TOOLS,
+    CallDelta,
+    ChatDelta,
+    ChatFailed,
+    ChatMessage,
+    ChatTools,
+)
 from cantata.speech_input.endpoint import build_client, explain
 from cantata.speech_input.settings import Endpoint
 
@@ -16,8 +23,20 @@ _DATA = "data:"
 _END = "[DONE]"
 
 
+class _Function(BaseModel):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _Call(BaseModel):
+    index: int = 0
+    id: str | None = None
+    function: _Function = _Function()
+
+
 class _Delta(BaseModel):
     content: str | None = None
+    tool_calls: list[_Call] | None = None
 
 
 class _Choice(BaseModel):
@@ -36,13 +55,19 @@ class ChatEndpoint:
         self._endpoint = endpoint
         self._http = build_client(endpoint, timeout_s)
 
+    choices = ("auto", "required", "function")
+
     async def answer(
-        self, messages: Sequence[ChatMessage], max_tokens: int | None
+        self,
+        messages: Sequence[ChatMessage],
+        max_tokens: int | None,
+        tools: ChatTools = NO_TOOLS,
     ) -> AsyncGenerator[ChatDelta, None]:
         body: dict[str, Any] = {
             "model": self._endpoint.model,
-            "messages": [{"role": one.role, "content": one.text} for one in messages],
+            "messages": [_message(one) for one in messages],
             "stream": True,
+            **_tools(tools),
         }
         if max_tokens is not None:
             body["max_tokens"] = max_tokens
@@ -66,7 +91,40 @@ class ChatEndpoint:
         await self._http.aclose()
 
 
+def _message(message: ChatMessage) -> dict[str, Any]:
+    written: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.call_id is not None:
+        written["tool_call_id"] = message.call_id
+    if message.calls:
+        written["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.calls
+        ]
+    return written
+
+
+def _tools(tools: ChatTools) -> dict[str, Any]:
+    if not tools.functions:
+        return {}
+    named = {"type": "function", "function": {"name": tools.named}}
+    return {
+        "tools": [{"type": "function", "function": one} for one in tools.functions],
+        "tool_choice": named if tools.choice is None else tools.choice,
+    }
+
+
 def _deltas(data: str) -> list[ChatDelta]:
-    choices = _Chunk.model_validate_json(data).choices[:1]
-    found = [ChatDelta(one.delta.content or "", one.finish_reason == "length") for one in choices]
-    return [delta for delta in found if delta.text or delta.cut]
+    found: list[ChatDelta] = []
+    for choice in _Chunk.model_validate_json(data).choices[:1]:
+        text, cut = choice.delta.content or "", choice.finish_reason == "length"
+        for call in choice.delta.tool_calls or ():
+            made = call.function
+            piece = CallDelta(call.index, made.name or None, call.id, made.arguments or "")
+            found.append(ChatDelta("", call=piece))
+        if text or cut:
+            found.append(ChatDelta(text, cut))
+    return found

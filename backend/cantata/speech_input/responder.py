@@ -6,7 +6,14 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 
-from cantata.speech_input.chat import SILENT, UNINTELLIGIBLE, ChatDelta, ChatMessage
+from cantata.speech_input.chat import (
+    NO_TOOLS,
+    SILENT,
+    UNINTELLIGIBLE,
+    ChatDelta,
+    ChatMessage,
+    ChatTools,
+)
 
 _PIECE = re.compile(r"\S+\s*")
 _WHO = "I am a small set of rules in this server, not a language model."
@@ -19,8 +26,13 @@ _MAX_WORDS = 30
 class Responder:
     """Introduces itself, tells the time, and repeats what it heard."""
 
+    choices = ()
+
     async def answer(
-        self, messages: Sequence[ChatMessage], max_tokens: int | None
+        self,
+        messages: Sequence[ChatMessage],
+        max_tokens: int | None,
+        tools: ChatTools = NO_TOOLS,
     ) -> AsyncGenerator[ChatDelta, None]:
         for piece in _PIECE.findall(answer_to(messages, datetime.now())):
             yield ChatDelta(piece)

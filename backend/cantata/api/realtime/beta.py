@@ -79,6 +79,8 @@ def _flatten_input(received: dict[str, Any]) -> dict[str, Any]:
 
 
 def _item(item: dict[str, Any]) -> dict[str, Any]:
+    if "content" not in item:
+        return item
     return {**item, "content": [_part(part) for part in item["content"]]}
 
 

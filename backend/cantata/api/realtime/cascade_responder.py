@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.conversation import Item
@@ -18,8 +19,9 @@ from cantata.api.speech.messages import InputText, SessionConfig
 from cantata.api.speech.text_input import TextInput
 from cantata.api.speech.voice_choice import choose_voice
 from cantata.contract.chat_service import ChatModel
+from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.service import ServedModel
-from cantata.speech_input.chat import Chat, ChatMessage
+from cantata.speech_input.chat import CallDelta, Chat, ChatMessage, ChatTools
 from cantata.speech_input.transcription import TranscriptionFailed
 
 _PIECE = 64
@@ -63,7 +65,17 @@ class CascadeResponder:
         return self._model.voice(None).id
 
     def check(self, settings: SessionSettings, param: str) -> None:
-        """Accepts all settings: this partner can follow every one."""
+        """Check that the chat can call the tools as the settings ask."""
+        choices = self._chat.choices
+        if settings.offered and not choices:
+            where = f"{param}.tools"
+            raise InvalidRequest(f"{where}: what answers here calls no tools; valid: []", where)
+        choice = settings.tool_choice
+        kind = choice if isinstance(choice, str) else choice.type
+        if settings.offered and kind not in choices:
+            where = f"{param}.tool_choice"
+            valid = ", ".join((*choices, "none"))
+            raise InvalidRequest(f"{where}: {kind!r} is not served here; valid: {valid}", where)
 
     async def voice(self, asked: VoiceName | None) -> str:
         """The id of a voice of the model, or of an uploaded one."""
@@ -77,13 +89,14 @@ class CascadeResponder:
         most = reply.settings.max_output_tokens
         limit = None if isinstance(most, str) else most
         max_characters = self._context.settings.realtime.max_item_characters
-        async with aclosing(self._chat.answer(messages, limit)) as deltas:
+        asked = self._chat.answer(messages, limit, _tools(reply.settings))
+        async with aclosing(asked) as deltas:
             async for delta in deltas:
-                text = reply.fitting(delta.text, max_characters)
                 reply.cut = reply.cut or delta.cut
-                if text:
-                    await self._output_audio.outbox.put(reply.delta(text))
-                    await self._speak(reply, text)
+                if delta.call is not None:
+                    await self._call(reply, delta.call, max_characters)
+                elif not reply.calls.items:  # words behind a call are not told
+                    await self._say(reply, reply.fitting(delta.text, max_characters))
                 if reply.cut:
                     break
         if reply.speaks and reply.text.strip():
@@ -107,11 +120,25 @@ class CascadeResponder:
                 raise TranscriptionFailed(f"the speech was not transcribed within {limit_s:g} s")
             for words in done:
                 words.result()
-        messages = [message for item in items if (message := item.message()).text]
+        messages = _joined([item.message() for item in items])
         if reply.settings.instructions:
             messages.insert(0, ChatMessage("system", reply.settings.instructions))
         reply.asked = sum(len(one.text) for one in messages)
         return messages
+
+    async def _call(self, reply: Reply, piece: CallDelta, max_characters: int) -> None:
+        """Tell of a call; arguments that are too long end the answer."""
+        reply.cut = reply.cut or reply.calls.characters + len(piece.arguments) > max_characters
+        if not reply.cut:
+            for event in reply.take_call(piece):
+                await self._output_audio.outbox.put(event)
+
+    async def _say(self, reply: Reply, text: str) -> None:
+        if not text:
+            return
+        for event in (*reply.begin_message(), reply.delta(text)):
+            await self._output_audio.outbox.put(event)
+        await self._speak(reply, text)
 
     async def _speak(self, reply: Reply, text: str) -> None:
         utterances = self._output_audio.utterances
@@ -130,3 +157,24 @@ class CascadeResponder:
             split_granularity="word" if self._model.capabilities.open_text else "sentence",
             timestamps=True,
         )
+
+
+def _joined(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Those that say something; calls are in one message with the words before them."""
+    joined: list[ChatMessage] = []
+    for message in messages:
+        last = joined[-1] if joined else None
+        if message.calls and last is not None and last.role == "assistant":
+            joined[-1] = replace(last, calls=(*last.calls, *message.calls))
+        elif message.text or message.calls or message.role == "tool":
+            joined.append(message)
+    return joined
+
+
+def _tools(settings: SessionSettings) -> ChatTools:
+    shown = (tool.model_dump(exclude={"type"}, exclude_none=True) for tool in settings.offered)
+    functions = tuple(shown)
+    choice = settings.tool_choice
+    if isinstance(choice, str):
+        return ChatTools(functions, choice)
+    return ChatTools(functions, None, choice.name)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, TypeAdapter
 
+from cantata.api.chat.tools import FunctionName
 from cantata.api.schemas import Text, WireModel
 
 ItemId = Annotated[Text, Field(min_length=1, max_length=64)]
@@ -61,12 +62,19 @@ class SentContent(WireModel):
 
 
 class SentItem(WireModel):
-    """A message to put into the conversation, or a reference to one."""
+    """An item to put into the conversation, or a reference to one."""
 
-    type: Literal["message", "item_reference"] = "message"
+    type: Literal["message", "item_reference", "function_call", "function_call_output"] = "message"
     id: ItemId | None = None
     role: Literal["user", "assistant", "system"] | None = None
     content: list[SentContent] = Field(default_factory=list, max_length=64)
+    call_id: ItemId | None = None
+    """Of a function's call, and of its output."""
+    name: FunctionName | None = None
+    arguments: Text | None = None
+    """JSON as the model wrote it."""
+    output: Text | None = None
+    """The result of a call."""
 
 
 class ItemCreate(ClientEvent):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from cantata.api.realtime.refusals import ItemExists, NoSuchItem
 from cantata.api.realtime.server_events import ContentObject, ItemObject
-from cantata.speech_input.chat import UNINTELLIGIBLE, ChatMessage, Role
+from cantata.speech_input.chat import UNINTELLIGIBLE, ChatCall, ChatMessage, Role
 from cantata.speech_input.sound import HEARD_RATE, Heard
 
 CHARACTERS_PER_S = 15.0
@@ -82,9 +82,27 @@ class PlayoutTimes:
         return text if part >= len(text) else text[: text.rfind(" ", 0, part + 1) + 1].rstrip()
 
 
+@dataclass(slots=True)
+class FunctionCall:
+    """A call of one of the client's functions."""
+
+    call_id: str
+    name: str
+    arguments: str = ""
+    """JSON as it was written."""
+
+
+@dataclass(slots=True)
+class CallOutput:
+    """The result of a call."""
+
+    call_id: str
+    output: str
+
+
 @dataclass(slots=True, eq=False)
 class Item:
-    """A message."""
+    """A message, a call of a function, or its output."""
 
     id: str
     role: Role
@@ -92,6 +110,8 @@ class Item:
     status: str = "completed"
     spoken: PlayoutTimes | None = None
     """For an answer that was spoken: when its words are heard."""
+    call: FunctionCall | CallOutput | None = None
+    """None: it is a message."""
 
     @property
     def characters(self) -> int:
@@ -105,11 +125,34 @@ class Item:
 
     def shown(self) -> ItemObject:
         """The item as clients see it."""
+        match self.call:
+            case FunctionCall(call_id, name, arguments):
+                return ItemObject(
+                    id=self.id,
+                    type="function_call",
+                    status=self.status,
+                    call_id=call_id,
+                    name=name,
+                    arguments=arguments,
+                )
+            case CallOutput(call_id, output):
+                return ItemObject(
+                    id=self.id,
+                    type="function_call_output",
+                    status=self.status,
+                    call_id=call_id,
+                    output=output,
+                )
         parts = [part.shown() for part in self.content]
         return ItemObject(id=self.id, status=self.status, role=self.role, content=parts)
 
     def message(self) -> ChatMessage:
         """The item as a message for the model; sound without words is described as such."""
+        match self.call:
+            case FunctionCall(call_id, name, arguments):
+                return ChatMessage("assistant", "", (ChatCall(call_id, name, arguments),))
+            case CallOutput(call_id, output):
+                return ChatMessage("tool", output, call_id=call_id)
         texts = []
         for part in self.content:
             part.settle()
@@ -144,6 +187,11 @@ class Conversation:
     def last_id(self) -> str | None:
         """The id of the last item."""
         return self._items[-1].id if self._items else None
+
+    def calls(self, call_id: str) -> bool:
+        """Whether there is a call of this id."""
+        calls = (item.call for item in self._items)
+        return any(isinstance(one, FunctionCall) and one.call_id == call_id for one in calls)
 
     def before(self, item_id: str) -> str | None:
         """The id of the item before this one; None if it is the first, or gone."""

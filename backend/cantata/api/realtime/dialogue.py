@@ -22,7 +22,7 @@ from cantata.api.realtime.client_events import (
     ResponseScope,
     SentItem,
 )
-from cantata.api.realtime.conversation import Content, Item
+from cantata.api.realtime.conversation import CallOutput, Content, Item
 from cantata.api.realtime.input_audio import HeardItem, InputAudioBuffer, SpeechBegan
 from cantata.api.realtime.refusals import NoResponses, VoiceFixed
 from cantata.api.realtime.reply import Reply
@@ -144,9 +144,13 @@ class Dialogue:
             InvalidRequest: it is not valid, or there is no place for it.
         """
         self._check_answers()
-        self._add(
-            build_item(event.item, self._input_audio.whole, self._limits), event.previous_item_id
-        )
+        item = build_item(event.item, self._input_audio.whole, self._limits)
+        called = item.call
+        if isinstance(called, CallOutput) and not self._session.conversation.calls(called.call_id):
+            raise InvalidRequest(
+                f"item.call_id: the conversation has no call {called.call_id!r}", "item.call_id"
+            )
+        self._add(item, event.previous_item_id)
 
     def delete(self, item_id: str) -> None:
         """Remove an item; raises `NoSuchItem`."""
@@ -214,7 +218,7 @@ class Dialogue:
 
     def answered(self, reply: Reply) -> None:
         """Called when an answer is over: the user's turn begins, for at most `idle_timeout_ms`."""
-        if self._idle_ms is not None and reply.item.status == "completed":
+        if self._idle_ms is not None and reply.awaits_user:
             self._idle = self._session.spawn(self._wait_for_user(self._idle_ms / 1000))
 
     def _check_answers(self) -> None:
@@ -228,10 +232,10 @@ class Dialogue:
         if scope.input is not None:
             items = tuple(self._referred(sent) for sent in scope.input)
         kept = scope.conversation == "auto"
-        reply = Reply(settings, voice, self.id if kept else None, scope.metadata)
+        keep = conversation.add if kept else None
+        reply = Reply(settings, voice, self.id if kept else None, keep, scope.metadata)
         self._stop_waiting()
-        previous = conversation.add(reply.item) if kept else None
-        self.answering.start(reply, items, reply.started(previous))
+        self.answering.start(reply, items, reply.started())
         self._shorten()
 
     def _respond_by_itself(self) -> None:

@@ -55,6 +55,9 @@ class ModelResponder:
             raise InvalidRequest(
                 f'{where}: {self.name} does not speak its answers; valid: ["text"]', where
             )
+        if settings.offered:
+            where = f"{param}.tools"
+            raise InvalidRequest(f"{where}: {self.name} calls no tools here; valid: []", where)
         if settings.audio.output.speed != 1:
             where = f"{param}.audio.output.speed"
             raise InvalidRequest(f"{where}: {self.name} speaks at its own pace; valid: 1", where)

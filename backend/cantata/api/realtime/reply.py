@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cantata.api.realtime.conversation import Content, Item, PlayoutTimes
+from cantata.api.realtime.reply_calls import Keep, ReplyCalls
 from cantata.api.realtime.server_events import (
     AudioDoneEvent,
     ContentObject,
@@ -30,6 +31,7 @@ from cantata.api.realtime.server_events import (
 )
 from cantata.api.realtime.session import SessionSettings
 from cantata.api.schemas import MILLISECONDS_PER_TOKEN
+from cantata.speech_input.chat import CallDelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Reply:
     """The voice as clients see it; None if there is none."""
     conversation_id: str | None
     """None: the answer is not kept in the conversation."""
+    keep: Keep | None = None
+    """Puts its items into the conversation; None as of `conversation_id`."""
     metadata: dict[str, str] | None = None
     id: str = field(default_factory=lambda: new_id("resp"))
     text: str = ""
@@ -70,28 +74,46 @@ class Reply:
     all_spoken: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     item: Item = field(init=False)
+    calls: ReplyCalls = field(init=False)
     spoken: PlayoutTimes = field(default_factory=PlayoutTimes)
+    _has_message: bool = False
+    """Whether its message has begun. An answer that may call functions may have none."""
 
     def __post_init__(self) -> None:
         kind = "output_audio" if self.speaks else "output_text"
         self.spoken.speed = self.settings.audio.output.speed
         spoken = self.spoken if self.speaks else None
         self.item = Item(new_id("item"), "assistant", [Content(kind)], "in_progress", spoken)
+        self.calls = ReplyCalls(self.id, self.keep)
 
     @property
     def speaks(self) -> bool:
         """Whether the answer is sound."""
         return self.settings.speaks
 
-    def started(self, previous_item_id: str | None) -> list[ServerEvent]:
+    @property
+    def awaits_user(self) -> bool:
+        """Whether it is the user's turn after it: the answer is whole, and calls nothing."""
+        return self.item.status == "completed" and not self.calls.items
+
+    def started(self) -> list[ServerEvent]:
         """Events of a new answer without any content."""
-        empty = self._item("in_progress", [])
-        kept = ItemEvent(
-            type="conversation.item.added", item=empty, previous_item_id=previous_item_id
-        )
+        message = [] if self.settings.offered else self.begin_message()
         return [
             ResponseEvent(type="response.created", response=self._object("in_progress")),
             RateLimits(),
+            *message,
+        ]
+
+    def begin_message(self) -> list[ServerEvent]:
+        """Events of its message without any content; none if it has begun."""
+        if self._has_message:
+            return []
+        self._has_message = True
+        empty = self._item("in_progress", [])
+        previous = None if self.keep is None else self.keep(self.item)
+        kept = ItemEvent(type="conversation.item.added", item=empty, previous_item_id=previous)
+        return [
             OutputItemEvent(type="response.output_item.added", response_id=self.id, item=empty),
             *([kept] if self.conversation_id else []),
             ContentPartEvent(
@@ -120,9 +142,23 @@ class Reply:
             {"type": kind, "response_id": self.id, "item_id": self.item.id, "delta": text}
         )
 
+    def take_call(self, piece: CallDelta) -> list[ServerEvent]:
+        """Events for more of a call."""
+        return self.calls.take(piece, output_index=int(self._has_message))
+
     def ended(self, ending: ReplyEnding, previous_item_id: str | None) -> list[ServerEvent]:
         """Events for its end, with its final state."""
-        self.item.status = "completed" if ending.status == "completed" else "incomplete"
+        status = "completed" if ending.status == "completed" else "incomplete"
+        self.item.status = status
+        calls = self.calls.finish(status)
+        begun = [] if self.calls.items else self.begin_message()
+        message = self._message_done(previous_item_id) if self._has_message else []
+        output = [self.item.shown()] if self._has_message else []
+        output += [item.shown() for item in self.calls.items]
+        done = self._object(ending.status, ending, output)
+        return [*begun, *message, *calls, ResponseEvent(type="response.done", response=done)]
+
+    def _message_done(self, previous_item_id: str | None) -> list[ServerEvent]:
         whole = self.item.shown()
         kept = ItemEvent(
             type="conversation.item.done", item=whole, previous_item_id=previous_item_id
@@ -137,9 +173,6 @@ class Reply:
             ),
             OutputItemEvent(type="response.output_item.done", response_id=self.id, item=whole),
             *([kept] if self.conversation_id else []),
-            ResponseEvent(
-                type="response.done", response=self._object(ending.status, ending, [whole])
-            ),
         ]
 
     def _contents_done(self) -> list[ServerEvent]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from cantata.api.realtime.client_events import SentContent, SentItem
-from cantata.api.realtime.conversation import Content, Item
+from cantata.api.realtime.conversation import CallOutput, Content, FunctionCall, Item
 from cantata.api.realtime.server_events import new_id
 from cantata.api.realtime.transcription_feed import TranscriptionFeed
 from cantata.contract.data.errors import InvalidRequest, PayloadTooLarge
@@ -52,6 +52,8 @@ def build_item(
         InvalidRequest: it has no role or content, or parts that its role cannot have.
         PayloadTooLarge: too much text or sound.
     """
+    if sent.type in ("function_call", "function_call_output"):
+        return _build_call(sent, settings)
     role: Role | None = sent.role
     if role is None:
         raise InvalidRequest("item.role is required; valid: user, assistant, system", "item.role")
@@ -68,6 +70,25 @@ def build_item(
         )
     content = [_content(part, hear, settings) for part in sent.content]
     return Item(sent.id or new_id("item"), role, content)
+
+
+def _build_call(sent: SentItem, settings: RealtimeSettings) -> Item:
+    is_output = sent.type == "function_call_output"
+    needed = ("call_id", "output") if is_output else ("call_id", "name", "arguments")
+    for field in needed:
+        if getattr(sent, field) is None:
+            raise InvalidRequest(f"item.{field} is required in a {sent.type}", f"item.{field}")
+    text = (sent.output if is_output else sent.arguments) or ""
+    if len(text) > settings.max_item_characters:
+        raise PayloadTooLarge(
+            f"item.{needed[-1]} has {len(text)} characters; at most "
+            f"{settings.max_item_characters} are accepted",
+            f"item.{needed[-1]}",
+        )
+    call_id, item_id = sent.call_id or "", sent.id or new_id("item")
+    if is_output:
+        return Item(item_id, "tool", [], call=CallOutput(call_id, text))
+    return Item(item_id, "assistant", [], call=FunctionCall(call_id, sent.name or "", text))
 
 
 def _check(part: SentContent, role: Role) -> None:

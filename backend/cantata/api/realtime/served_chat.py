@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
-from cantata.api.chat.measured_answer import open_answer
+from cantata.api.chat.measured_answer import CallPiece, open_answer
 from cantata.contract.chat_service import ChatModel
-from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
+from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart, ToolCall
 from cantata.contract.data.errors import ContextFull
 from cantata.metrics import Metrics
-from cantata.speech_input.chat import ChatDelta, ChatMessage
+from cantata.speech_input.chat import NO_TOOLS, CallDelta, ChatDelta, ChatMessage, ChatTools
 
 _PARTS_LEFT_OUT = 4
 """How many parts a conversation that is too long is divided into: the oldest is left out, then the
@@ -23,8 +25,16 @@ class ServedChat:
     def __init__(self, model: ChatModel, metrics: Metrics) -> None:
         self._model, self._metrics = model, metrics
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """`auto`, if the model calls tools."""
+        return ("auto",) if self._model.calls_tools else ()
+
     async def answer(
-        self, messages: Sequence[ChatMessage], max_tokens: int | None
+        self,
+        messages: Sequence[ChatMessage],
+        max_tokens: int | None,
+        tools: ChatTools = NO_TOOLS,
     ) -> AsyncGenerator[ChatDelta, None]:
         """The next message, in pieces.
 
@@ -34,7 +44,11 @@ class ServedChat:
         told = [one for one in messages if one.role == "system"]
         said = [one for one in messages if one.role != "system"]
         while True:
-            request = ChatRequest(tuple(map(_message, (*told, *said))), max_tokens=max_tokens)
+            request = ChatRequest(
+                tuple(map(_message, (*told, *said))),
+                max_tokens=max_tokens,
+                tools=tuple(map(_described, tools.functions)),
+            )
             begun = False
             try:
                 async with open_answer(self._model, request, (), self._metrics) as answer:
@@ -42,6 +56,10 @@ class ServedChat:
                         if isinstance(piece, str):
                             begun = True
                             yield ChatDelta(piece)
+                        elif isinstance(piece, CallPiece):
+                            begun = True
+                            made = CallDelta(piece.index, piece.name, piece.id, piece.arguments)
+                            yield ChatDelta("", call=made)
                     yield ChatDelta("", cut=answer.finish_reason == "length")
                     return
             except ContextFull:
@@ -54,4 +72,10 @@ class ServedChat:
 
 
 def _message(message: ChatMessage) -> Message:
-    return Message(Role(message.role), (TextPart(message.text),))
+    parts = (TextPart(message.text),) if message.text or not message.calls else ()
+    calls = tuple(ToolCall(call.name, call.arguments) for call in message.calls)
+    return Message(Role(message.role), parts, calls)
+
+
+def _described(function: dict[str, Any]) -> str:
+    return json.dumps({"type": "function", "function": function}, ensure_ascii=False)

@@ -41,10 +41,16 @@ class ItemObject(BaseModel):
 
     id: str
     object: Literal["realtime.item"] = "realtime.item"
-    type: Literal["message"] = "message"
+    type: Literal["message", "function_call", "function_call_output"] = "message"
     status: str
-    role: str
-    content: list[ContentObject]
+    role: Annotated[str | None, Field(exclude_if=_is_none)] = None
+    """Of a message, as the next."""
+    content: Annotated[list[ContentObject] | None, Field(exclude_if=_is_none)] = None
+    call_id: Annotated[str | None, Field(exclude_if=_is_none)] = None
+    """Of a function's call, and of its output."""
+    name: Annotated[str | None, Field(exclude_if=_is_none)] = None
+    arguments: Annotated[str | None, Field(exclude_if=_is_none)] = None
+    output: Annotated[str | None, Field(exclude_if=_is_none)] = None
 
 
 class TokenDetails(BaseModel):
@@ -274,6 +280,30 @@ class TranscriptDone(_OfPart):
 
     type: Literal["response.output_audio_transcript.done"] = "response.output_audio_transcript.done"
     transcript: str
+
+
+class _OfCall(ServerEvent):
+    response_id: str
+    item_id: str
+    output_index: int
+    call_id: str
+
+
+class ArgumentsDelta(_OfCall):
+    """More of a call's arguments."""
+
+    type: Literal["response.function_call_arguments.delta"] = (
+        "response.function_call_arguments.delta"
+    )
+    delta: str
+
+
+class ArgumentsDone(_OfCall):
+    """A call is complete."""
+
+    type: Literal["response.function_call_arguments.done"] = "response.function_call_arguments.done"
+    name: str
+    arguments: str
 
 
 class AudioDeltaEvent(_OfPart):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from cantata.api.chat.tools import MAX_TOOLS, FunctionName
 from cantata.api.schemas import Text, VoiceName
 from cantata.contract.data.errors import InvalidRequest
 from cantata.speech_input.semantic_end import Eagerness
@@ -113,8 +114,36 @@ class Audio(Part):
 
 MaxTokens = Annotated[int, Field(ge=1, le=4096)] | Literal["inf"]
 Modalities = Annotated[list[Literal["audio", "text"]], Field(min_length=1, max_length=1)]
-NoTools = Annotated[list[Any], Field(max_length=0)]
-"""Tools are rejected rather than ignored silently."""
+
+
+def _refuse_other_tools(value: object) -> object:
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind is not None and kind != "function":
+        raise PydanticCustomError(
+            "tool_type", "{kind} tools are not served; valid: function", {"kind": str(kind)}
+        )
+    return value
+
+
+class FunctionTool(Part):
+    """A function that the client runs."""
+
+    type: Literal["function"] = "function"
+    name: FunctionName
+    description: Text | None = None
+    parameters: dict[str, Any] | None = None
+    """JSON Schema."""
+
+
+class NamedFunction(Part):
+    """A choice: the answer calls this function."""
+
+    type: Literal["function"]
+    name: FunctionName
+
+
+AnyTool = Annotated[FunctionTool, BeforeValidator(_refuse_other_tools)]
+ToolChoice = Literal["auto", "none", "required"] | NamedFunction
 
 
 class SessionSettings(Part):
@@ -127,9 +156,14 @@ class SessionSettings(Part):
     output_modalities: Modalities = ["audio"]
     instructions: Annotated[Text, Field(max_length=65_536)] = ""
     max_output_tokens: MaxTokens = "inf"
-    tools: NoTools = []
-    tool_choice: str | dict[str, Any] = "auto"
+    tools: Annotated[list[AnyTool], Field(max_length=MAX_TOOLS)] = []
+    tool_choice: ToolChoice = "auto"
     audio: Audio = Audio()
+
+    @property
+    def offered(self) -> list[FunctionTool]:
+        """The tools that an answer may call."""
+        return [] if self.tool_choice == "none" else self.tools
 
     @property
     def speaks(self) -> bool:

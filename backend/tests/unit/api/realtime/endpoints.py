@@ -24,6 +24,8 @@ class Endpoints:
 
     def __init__(self) -> None:
         self.deltas = ["The ", "answer."]
+        self.calls: list[dict[str, Any]] = []
+        """Pieces of `tool_calls`, after the text."""
         self.finish = "stop"
         self.status = 200
         self.broken = False
@@ -68,6 +70,8 @@ class Endpoints:
                 if index and self.gate is not None:
                     await self.gate.wait()
                 yield _chunk({"content": text})
+            for call in self.calls:
+                yield _chunk({"tool_calls": [call]})
             if self.broken:
                 yield "data: {broken\n\n"
                 return

@@ -69,7 +69,8 @@ WRONG: list[tuple[str | dict[str, Any], str, str | None]] = [
         "item_not_found",
         "item_id",
     ),
-    ({"type": ITEM_CREATE, "item": {"type": "function_call"}}, "invalid_value", "item"),
+    ({"type": ITEM_CREATE, "item": {"type": "mcp_call"}}, "invalid_value", "item"),
+    ({"type": ITEM_CREATE, "item": {"type": "function_call"}}, "invalid_value", "item.call_id"),
     ({"type": ITEM_CREATE, "item": {"type": "message"}}, "invalid_value", "item.role"),
     ({"type": ITEM_CREATE, "item": item()}, "invalid_value", "item.content"),
     (

@@ -122,7 +122,7 @@ WRONG: list[tuple[dict[str, Any], str | None, str]] = [
     ({"audio": {"input": {"turn_detection": {"type": "guess"}}}}, None, "server_vad"),
     ({"max_output_tokens": 0}, None, "1"),
     ({"max_output_tokens": "many"}, None, "inf"),
-    ({"tools": [{"type": "function", "name": "f"}]}, "session.tools", "at most 0"),
+    ({"tools": [{"type": "mcp", "server_label": "f"}]}, "session.tools", "valid: function"),
     ({"instructions": 7}, "session.instructions", "string"),
     ({"audio": 7}, "session.audio", "dictionary"),
     ({"modalities": 7}, "session.output_modalities", "list"),
