@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -89,6 +90,9 @@ class SharedHeartbeat:
         self._entries = np.frombuffer(
             memory, _ENTRY, (len(memory) - _HEADER.itemsize) // _ENTRY.itemsize, _HEADER.itemsize
         )
+        self._calls = 0
+        """In progress."""
+        self._calls_lock = threading.Lock()
         self._rows: dict[str, int] = {}
         self._silent: set[str] = set()
 
@@ -99,22 +103,34 @@ class SharedHeartbeat:
 
     @contextmanager
     def during(self, phase: HeartbeatPhase, request_id: str = "") -> Iterator[None]:
-        """The loop is in a call."""
+        """The loop is in a call. A stage with several threads may be in several: then the page
+        tells of the latest that has begun or ended."""
         header = self._header[0]
         began_s = time.monotonic()
-        header["request_id"] = request_id.encode()
-        header["began_s"] = began_s
-        header["phase"] = phase
-        header["number"] += 1
+        with self._calls_lock:
+            self._calls += 1
+            header["request_id"] = request_id.encode()
+            header["began_s"] = began_s
+            header["phase"] = phase
+            header["number"] += 1
         try:
             yield
         except CantataError:  # fails one request; any other ends the process in this call
-            header["phase"] = HeartbeatPhase.WAITING
+            self._end_call()
             raise
-        header["phase"] = HeartbeatPhase.WAITING
         took_s = time.monotonic() - began_s
+        self._end_call()
         if took_s > header["longest_s"][phase]:
             header["longest_s"][phase] = took_s
+
+    def _end_call(self) -> None:
+        header = self._header[0]
+        with self._calls_lock:
+            self._calls -= 1
+            if self._calls:
+                header["number"] += 1
+            else:
+                header["phase"] = HeartbeatPhase.WAITING
 
     @property
     def step_phase(self) -> HeartbeatPhase:

@@ -7,8 +7,10 @@ import gc
 import os
 import signal
 import weakref
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from cantata.contract.transcription_service import Recognition
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
 from cantata.pipeline.transcription_model import PipelineTranscriptionModel
+from cantata.stages.recognition.stage import NICENESS_OF_FILES
 from cantata_bench.asr import word_error_rate
 from cantata_models.whisper.tests.spoken import spoken_sentences
 
@@ -221,6 +224,32 @@ async def test_files_get_half_of_the_slots_and_wait_for_them(
         assert not waiting.done()
     async with asyncio.timeout(DEADLINE_S):
         await waiting
+
+
+def read_threads(pid: int) -> dict[str, tuple[int, int]]:
+    """Niceness, and ticks of processor time, of each thread of a process."""
+    found = {}
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+        found[stat.parent.name] = int(fields[16]), int(fields[11]) + int(fields[12])
+    return found
+
+
+async def test_a_file_is_recognised_in_threads_that_leave_the_cpu_to_others(
+    model: PipelineTranscriptionModel,
+) -> None:
+    (stage,) = model.orchestrator.stages.values()
+    assert stage.pid is not None
+    own = os.getpriority(os.PRIO_PROCESS, stage.pid)
+    sound = spoken_sentences()[0].sound
+    for request, niceness in ((FILE, min(own + NICENESS_OF_FILES, 19)), (LIVE, own)):
+        await transcribe(model, sound, request)
+        before = read_threads(stage.pid)
+        await transcribe(model, sound, request)
+        took: Counter[int] = Counter()
+        for thread, (nice, ticks) in read_threads(stage.pid).items():
+            took[nice] += ticks - before.get(thread, (nice, 0))[1]
+        assert took.most_common(1)[0][0] == niceness
 
 
 async def test_speakers_are_refused_and_files_wait_when_every_slot_is_taken(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import select
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -29,7 +30,7 @@ from cantata.contract.data.transcripts import (
 )
 from cantata.contract.model.pipeline import TRANSCRIPT
 from cantata.contract.model.recognizer import SpeechWindow
-from cantata.stages.recognition.stage import RecognitionStage
+from cantata.stages.recognition.stage import NICENESS_OF_FILES, RecognitionStage
 
 DEADLINE_S = 30.0
 Result = tuple[str, str, bool]
@@ -40,6 +41,7 @@ class Listing:
     """Says which second of which window each sample is from; notes every batch."""
 
     max_window_s = 5.0
+    gains_by_batching = True
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -68,8 +70,15 @@ def named(name: str) -> Any:
     return name
 
 
-def build_stage(model: Listing, *, slots: int = 8, max_batch: int = 1) -> RecognitionStage:
-    return RecognitionStage(model, RecognitionDeployment(slots=slots, max_batch=max_batch))
+def build_stage(
+    model: Listing,
+    *,
+    slots: int = 8,
+    max_batch: int = 1,
+    load_for_files: Callable[[], Listing] | None = None,
+) -> RecognitionStage:
+    deployment = RecognitionDeployment(slots=slots, max_batch=max_batch)
+    return RecognitionStage(model, deployment, load_for_files)
 
 
 def feed(
@@ -116,6 +125,15 @@ def wait_for_result(stage: RecognitionStage, descriptor: int) -> None:
     while not stage.has_work():
         assert select.select([descriptor], [], [], DEADLINE_S)[0]
         os.eventfd_read(descriptor)
+
+
+def run_threads(stage: RecognitionStage, descriptor: int, results: int) -> list[Result]:
+    """Steps until there are so many."""
+    found: list[Result] = []
+    while len(found) < results:
+        wait_for_result(stage, descriptor)
+        found += step(stage)
+    return found
 
 
 def test_a_window_is_recognised_once_it_is_complete() -> None:
@@ -229,6 +247,16 @@ def test_windows_are_recognised_together_up_to_the_limit() -> None:
     assert model.batches == [["a 1", "b 1"], ["c 1"]]
 
 
+def test_a_model_that_gains_nothing_gets_one_window_at_a_time() -> None:
+    model = Listing()
+    model.gains_by_batching = False
+    stage = build_stage(model, max_batch=2)
+    add(stage, "a", 1, final=True)
+    add(stage, "b", 1, final=True)
+    run(stage)
+    assert model.batches == [["a 1"], ["b 1"]]
+
+
 @pytest.mark.parametrize(
     ("fault", "error"),
     [("crash", RequestFailed), ("refused", InvalidAudio), ("odd", RequestFailed)],
@@ -313,3 +341,108 @@ def test_a_window_that_failed_and_is_aborted_is_not_reported() -> None:
         wait_for_result(stage, descriptor)
         stage.abort("crash")
         assert step(stage) == []
+
+
+def test_windows_of_another_rank_are_not_in_a_batch() -> None:
+    """They would make the others wait."""
+    model = Listing()
+    stage = build_stage(model, max_batch=8)
+    add(stage, "file", 1, batch=True, final=True)
+    add(stage, "partial", 1, asks=True)
+    add(stage, "whole", 1, final=True)
+    add(stage, "another file", 1, batch=True, final=True)
+    run(stage)
+    assert model.batches == [["whole 1"], ["partial 1"], ["file 1", "another file 1"]]
+
+
+def test_a_speaker_waits_for_no_file() -> None:
+    speakers, files = Listing(), Listing()
+    files.gate = threading.Event()
+    stage = build_stage(speakers, load_for_files=lambda: files)
+    with threaded(stage) as descriptor:
+        add(stage, "file", 1, batch=True, final=True)
+        add(stage, "file 2", 2, batch=True, final=True)
+        assert step(stage) == []
+        add(stage, "a", 1, final=True)
+        assert run_threads(stage, descriptor, 1) == [("a", "a 1", True)]
+        assert not stage.has_work(), "the files' thread is at work"
+        files.gate.set()
+        expected = [("file", "file 1", True), ("file 2", "file 2 2", True)]
+        assert run_threads(stage, descriptor, 2) == expected
+    assert (speakers.batches, files.batches) == ([["a 1"]], [["file 1"], ["file 2 1"]])
+
+
+def test_no_file_begins_while_a_speaker_s_words_are_found() -> None:
+    speakers, files = Listing(), Listing()
+    speakers.gate = threading.Event()
+    stage = build_stage(speakers, load_for_files=lambda: files)
+    with threaded(stage) as descriptor:
+        add(stage, "a", 1, final=True)
+        add(stage, "file", 1, batch=True, final=True)
+        step(stage)
+        assert not stage.has_work()
+        speakers.gate.set()
+        expected = [("a", "a 1", True), ("file", "file 1", True)]
+        assert run_threads(stage, descriptor, 2) == expected
+
+
+def test_files_have_a_copy_of_the_model_once_there_is_one() -> None:
+    files = Listing()
+    loads: list[Listing] = []
+
+    def load() -> Listing:
+        loads.append(files)
+        if len(loads) == 1:
+            raise MemoryError("no room")
+        return files
+
+    stage = build_stage(Listing(), load_for_files=load)
+    add(stage, "a", 1, final=True)
+    run(stage)
+    assert not loads
+    add(stage, "file", 1, batch=True, final=True)
+    assert run(stage) == [("file", "RequestFailed", True)]
+    for name in ("file 2", "file 3"):
+        add(stage, name, 1, batch=True, final=True)
+        assert run(stage) == [(name, f"{name} 1", True)]
+    assert len(loads) == 2
+
+
+class Ranking(Listing):
+    """Notes the niceness of the thread that it works in, and of one that it started before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[int] = set()
+        self._own = ThreadPoolExecutor(1)
+        self._own.submit(int).result()
+
+    def recognize(self, windows: Sequence[SpeechWindow]) -> Sequence[Any]:
+        self.seen |= {read_niceness(), self._own.submit(read_niceness).result()}
+        self._own.shutdown()
+        return super().recognize(windows)
+
+
+def read_niceness() -> int:
+    """Of this thread."""
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def test_files_leave_the_cpu_to_others() -> None:
+    """A runtime computes in threads that it starts when it is loaded: those, too."""
+    made: list[Ranking] = []
+
+    def load() -> Ranking:
+        made.append(Ranking())
+        return made[-1]
+
+    before = read_niceness()
+    stage = RecognitionStage(load(), RecognitionDeployment(), load)
+    with threaded(stage) as descriptor:
+        for batch in (False, True):
+            add(stage, str(batch), 1, batch=batch, final=True)
+            run_threads(stage, descriptor, 1)
+    speakers, files = made
+    assert speakers.seen == {before}
+    assert files.seen == {min(before + NICENESS_OF_FILES, 19)}
+    assert read_niceness() == before

@@ -83,3 +83,16 @@ def test_the_longest_call_is_kept_by_kind() -> None:
         assert server.read().longest_s == 0.0
     with loop.during(HeartbeatPhase.BEGINNING):
         assert server.read().longest_s > 0.0
+
+
+def test_of_two_calls_at_a_time_each_end_is_seen_and_the_last_is_the_end() -> None:
+    loop, server = both_ends()
+    files = loop.during(HeartbeatPhase.BEGINNING)
+    with loop.during(HeartbeatPhase.BEGINNING):
+        files.__enter__()
+        both = server.read()
+    one = server.read()
+    assert one.phase is HeartbeatPhase.BEGINNING
+    assert one.number > both.number, "what goes on is not taken for a hang"
+    files.__exit__(None, None, None)
+    assert server.read().phase is HeartbeatPhase.WAITING

@@ -23,6 +23,13 @@ def load_builder(checkpoint: Path) -> WhisperRequestBuilder:
     return WhisperRequestBuilder(checkpoint)
 
 
+def write_random_checkpoint(folder: Path) -> None:
+    """Write a tiny multilingual checkpoint in CTranslate2's form."""
+    from cantata_models.whisper.random_checkpoint import MANY, write_converted_checkpoint
+
+    write_converted_checkpoint(folder, MANY)
+
+
 PLUGIN = ModelPlugin(
     name="whisper",
     model_types=("whisper",),
@@ -33,4 +40,5 @@ PLUGIN = ModelPlugin(
     load_transcription_builder=load_builder,
     # Its runtime is an extra.
     embedded_checkpoint=_FOLDER / "weights" if find_spec("ctranslate2") else None,
+    write_random_checkpoint=write_random_checkpoint,
 )

@@ -7,7 +7,7 @@ With less silence than it was trained with, the decoder may not find the end and
 begin after the sound has ended: they are dropped. A result that still looks like a loop is made
 again from a longer window.
 
-Letters: N samples, F mel frames of 10 ms, M mel bins, T tokens.
+Letters: N samples.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import math
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cantata.contract.data.transcripts import (
     SPEECH_RATE,
@@ -29,25 +28,18 @@ from cantata.contract.data.transcripts import (
     Transcript,
     TranscriptUpdate,
 )
-from cantata.contract.model.log_mel import HOP, log_mel
+from cantata.contract.model.log_mel import HOP
 from cantata.contract.model.recognizer import Sound, SpeechWindow
 from cantata_models.whisper.checkpoint import convert, read_config
+from cantata_models.whisper.decoding import Encoded, TextTask, WhisperDecoder, WrittenText
 from cantata_models.whisper.inputs import WhisperInputs
 from cantata_models.whisper.request_builder import MAX_WINDOW_S
-from cantata_models.whisper.seeded_sampling import derive_seed, sample_text
 from cantata_models.whisper.vocabulary import Vocabulary
 from cantata_models.whisper.word_placing import place_words
-from cantata_models.whisper.word_times import AlignedToken, align_tokens, join_words
+from cantata_models.whisper.word_times import AlignedToken, join_words
 
 _MAX_FRAMES = 3000
 _SILENCE_FRAMES = 300
-_POSITIONS = 448
-"""Of the decoder."""
-_TOKENS_PER_S = 9
-"""Fast English has about six."""
-_FOREIGN_TOKENS_PER_S = 30
-"""Letters of other scripts are up to three tokens each."""
-_SPARE_TOKENS = 24
 _MAX_COMPRESSION = 2.4
 _MIN_LOGPROB = -1.0
 _NO_SPEECH = 0.6
@@ -70,16 +62,6 @@ would hear a window exactly as an earlier one are left out: they would only repe
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoded:
-    """What the encoder made of a window."""
-
-    frames: int
-    """F."""
-    output: Any
-    """CTranslate2's."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Decoded:
     """What an attempt gave."""
 
@@ -93,6 +75,43 @@ class _Decoded:
     def is_good(self) -> bool:
         """Whether it is neither unlikely nor a loop."""
         return self.avg_logprob >= _MIN_LOGPROB and not looks_like_loop(self.text)
+
+
+@dataclass(slots=True)
+class _Hearing:
+    """A window that is being recognised."""
+
+    inputs: WhisperInputs
+    sound: Sound
+    attempts: list[Attempt]
+    code: str
+    """Of the language; empty: not known yet."""
+    encoded: Encoded | None = None
+    """Of the attempt in progress."""
+    results: list[_Decoded] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """Length of the window."""
+        return len(self.sound) / SPEECH_RATE
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The next one; None: there is a result that counts."""
+        results = self.results
+        # What comes out twice was said, even if it repeats itself.
+        if results and (
+            results[-1].is_good or results[-1].text in [one.text for one in results[:-1]]
+        ):
+            return None
+        return self.attempts[len(results)] if len(results) < len(self.attempts) else None
+
+    @property
+    def best(self) -> _Decoded:
+        """The result that counts."""
+        if len(self.results) < len(self.attempts):
+            return self.results[-1]
+        return _choose_likeliest(self.results)
 
 
 def load_recognizer(checkpoint: Path, device: str, dtype: str) -> WhisperRecognizer:
@@ -117,7 +136,8 @@ def load_recognizer(checkpoint: Path, device: str, dtype: str) -> WhisperRecogni
         checkpoint if (checkpoint / "tokenizer.json").is_file() else converted,
         is_multilingual=config.is_multilingual,
     )
-    return WhisperRecognizer(model, vocabulary, config.mel_bins)
+    is_exact = device == "cpu" and dtype == "int8"
+    return WhisperRecognizer(model, vocabulary, config.mel_bins, is_exact=is_exact)
 
 
 class WhisperRecognizer:
@@ -126,51 +146,62 @@ class WhisperRecognizer:
     Args:
         model: CTranslate2's.
         vocabulary: its tokens.
-        mel_bins: M.
+        mel_bins: of the encoder's input.
+        is_exact: as `WhisperDecoder` has it.
     """
 
     max_window_s = MAX_WINDOW_S
 
-    def __init__(self, model: Any, vocabulary: Vocabulary, mel_bins: int) -> None:
-        self._model = model
+    def __init__(
+        self, model: Any, vocabulary: Vocabulary, mel_bins: int, *, is_exact: bool
+    ) -> None:
+        self._decoder = WhisperDecoder(model, vocabulary, mel_bins, is_exact=is_exact)
         self._vocabulary = vocabulary
-        self._mel_bins = mel_bins
+        self.gains_by_batching = is_exact
 
     def recognize(self, windows: Sequence[SpeechWindow]) -> Sequence[TranscriptUpdate]:
         """The words of each window."""
-        return [self._recognize(window.inputs, window.samples) for window in windows]
+        hearings = [self._begin(window.inputs, window.samples) for window in windows]
+        while tried := [(one, attempt) for one in hearings if (attempt := one.attempt)]:
+            tasks = [self._prepare(hearing, attempt) for hearing, attempt in tried]
+            texts = self._decoder.write(tasks)
+            for (hearing, _), task, written in zip(tried, tasks, texts, strict=True):
+                hearing.results.append(self._decode(hearing, task, written))
+        return [self._to_update(one) for one in hearings]
 
-    def _recognize(self, inputs: WhisperInputs, sound: Sound) -> TranscriptUpdate:
-        if not len(sound):
+    def _begin(self, inputs: WhisperInputs, sound: Sound) -> _Hearing:
+        attempts = list_attempts(len(sound), inputs.temperature) if len(sound) else []
+        return _Hearing(inputs, sound, attempts, inputs.language or "")
+
+    def _prepare(self, hearing: _Hearing, attempt: Attempt) -> TextTask:
+        """Encode the window, unless it is encoded already, and find out what is not known."""
+        if hearing.encoded is None or hearing.encoded.frames != attempt.frames:
+            hearing.encoded = self._decoder.encode(hearing.sound, attempt.frames)
+        inputs = hearing.inputs
+        code = hearing.code = hearing.code or self._decoder.find_language(hearing.encoded)
+        prompt = self._vocabulary.build_prompt(inputs.prompt, code, translate=inputs.translate)
+        return TextTask(hearing.sound, inputs, code, hearing.encoded, attempt.temperature, prompt)
+
+    def _decode(self, hearing: _Hearing, task: TextTask, written: WrittenText) -> _Decoded:
+        tokens = self._decoder.align(task, written.tokens)
+        kept = self._drop_late(tokens, hearing.seconds)
+        text = self._vocabulary.decode([token.number for token in kept]).strip()
+        score, no_speech_prob = written.avg_logprob, written.no_speech_prob
+        return _Decoded(kept, text, score, no_speech_prob, task.temperature)
+
+    def _to_update(self, hearing: _Hearing) -> TranscriptUpdate:
+        if not len(hearing.sound):
             return TranscriptUpdate(np.zeros(0, np.int32), Transcript(""))
-        attempts = list_attempts(len(sound), inputs.temperature)
-        encoded = self._encode(sound, attempts[0].frames)
-        code = inputs.language or self._find_language(encoded)
-        results: list[_Decoded] = []
-        for attempt in attempts:
-            if attempt.frames != encoded.frames:
-                encoded = self._encode(sound, attempt.frames)
-            results.append(self._attempt(inputs, sound, code, attempt, encoded))
-            # What comes out twice was said, even if it repeats itself.
-            if results[-1].is_good or results[-1].text in [one.text for one in results[:-1]]:
-                break
-        best = results[-1] if len(results) < len(attempts) else _choose_likeliest(results)
+        inputs, best, vocabulary = hearing.inputs, hearing.best, self._vocabulary
         is_silent = best.no_speech_prob > _NO_SPEECH and best.avg_logprob < _MIN_LOGPROB
-        written = "en" if inputs.translate else code
-        return self._to_update(inputs, written, best, sound, is_silent=is_silent)
-
-    def _to_update(
-        self, inputs: WhisperInputs, code: str, best: _Decoded, sound: Sound, *, is_silent: bool
-    ) -> TranscriptUpdate:
         tokens = [] if is_silent else best.tokens
-        text = "" if is_silent else best.text
-        vocabulary, wanted = self._vocabulary, inputs.timestamps
-        seconds = len(sound) / SPEECH_RATE
+        code = "en" if inputs.translate else hearing.code
+        wanted, seconds = inputs.timestamps, hearing.seconds
         words = join_words(tokens, vocabulary, code, seconds) if wanted else ()
         transcript = Transcript(
-            text,
+            "" if is_silent else best.text,
             language=vocabulary.tag(code),
-            words=place_words(words, sound),
+            words=place_words(words, hearing.sound),
             logprobs=self._list_logprobs(tokens) if wanted else (),
             avg_logprob=best.avg_logprob,
             no_speech_prob=best.no_speech_prob,
@@ -180,59 +211,6 @@ class WhisperRecognizer:
         numbers = np.array([token.number for token in tokens], np.int32)
         return TranscriptUpdate(numbers, transcript)
 
-    def _attempt(
-        self,
-        inputs: WhisperInputs,
-        sound: Sound,
-        code: str,
-        attempt: Attempt,
-        encoded: _Encoded,
-    ) -> _Decoded:
-        vocabulary = self._vocabulary
-        seconds = len(sound) / SPEECH_RATE
-        prompt = vocabulary.build_prompt(inputs.prompt, code, translate=inputs.translate)
-        is_english = code == "en" or inputs.translate
-        pace = _TOKENS_PER_S if is_english else _FOREIGN_TOKENS_PER_S
-        most = int(seconds * pace) + _SPARE_TOKENS
-        if attempt.temperature > 0:
-            drawn = sample_text(
-                self._model,
-                encoded.output,
-                prompt,
-                vocabulary.end,
-                most=min(most, _POSITIONS // 2, _POSITIONS - len(prompt)),
-                temperature=attempt.temperature,
-                seed=derive_seed(sound, prompt),
-            )
-            numbers, score, no_speech = drawn.tokens, drawn.avg_logprob, drawn.no_speech_prob
-        else:
-            [result] = self._model.generate(
-                encoded.output,
-                [prompt],
-                beam_size=inputs.beam_size,
-                # CTranslate2 gives the text half of it at most, and what the prompt leaves.
-                max_length=min(_POSITIONS, max(2 * most, len(prompt) + most)),
-                return_scores=True,
-                return_no_speech_prob=True,
-            )
-            numbers, score = result.sequences_ids[0], result.scores[0]
-            no_speech = result.no_speech_prob
-        written = [token for token in numbers if token < vocabulary.end]
-        tokens = self._align(encoded, code, inputs, written)
-        kept = self._drop_late(tokens, seconds)
-        text = vocabulary.decode([token.number for token in kept]).strip()
-        return _Decoded(kept, text, score, no_speech, attempt.temperature)
-
-    def _align(
-        self, encoded: _Encoded, code: str, inputs: WhisperInputs, numbers: list[int]
-    ) -> list[AlignedToken]:
-        if not numbers:
-            return []
-        # CTranslate2 adds the mark of plain text itself.
-        start = self._vocabulary.build_start(code, translate=inputs.translate)[:-1]
-        [found] = self._model.align(encoded.output, start, [numbers], encoded.frames)
-        return align_tokens(numbers, found.alignments, found.text_token_probs)
-
     def _drop_late(self, tokens: list[AlignedToken], seconds: float) -> list[AlignedToken]:
         """The tokens before the first one that would begin a word after the sound's end."""
         for number, token in enumerate(tokens):
@@ -241,21 +219,6 @@ class WhisperRecognizer:
                 if any(character.isalnum() for character in text):
                     return tokens[:number]
         return tokens
-
-    def _encode(self, sound: Sound, frames: int) -> _Encoded:
-        from ctranslate2 import StorageView
-
-        padded = np.zeros(frames * HOP, np.float32)
-        padded[: len(sound)] = sound[: len(padded)]
-        mels: NDArray[np.float32] = np.ascontiguousarray(log_mel(padded, self._mel_bins)[None])
-        return _Encoded(frames, self._model.encode(StorageView.from_array(mels), to_cpu=False))
-
-    def _find_language(self, encoded: _Encoded) -> str:
-        if not self._vocabulary.is_multilingual:
-            return "en"
-        [languages] = self._model.detect_language(encoded.output)
-        mark: str = languages[0][0]
-        return mark.strip("<|>")
 
     def _list_logprobs(self, tokens: Sequence[AlignedToken]) -> tuple[TokenLogprob, ...]:
         return tuple(

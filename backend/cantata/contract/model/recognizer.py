@@ -36,6 +36,9 @@ class SpeechRecognizer(Protocol):
 
     max_window_s: float
     """Seconds of the longest window."""
+    gains_by_batching: bool
+    """Whether windows together take less time than one after the other, and have the same words. If
+    not, each is recognised by itself."""
 
     def recognize(
         self, windows: Sequence[SpeechWindow]

@@ -54,14 +54,16 @@ class ThreadWorker(Worker[R]):
         working: marks the thread's calls.
         niceness: of the thread, more than the process's. Otherwise it would take its full share of
             the CPU from talkers and codecs, whose next step a listener waits for.
+        descriptor: another worker's, which then says of both that a result can be taken.
     """
 
-    def __init__(self, working: Working, niceness: int) -> None:
+    def __init__(self, working: Working, niceness: int, descriptor: int | None = None) -> None:
         super().__init__()
-        self.descriptor = os.eventfd(0)
+        self._owns_descriptor = descriptor is None
+        self.descriptor = os.eventfd(0) if descriptor is None else descriptor
         """Readable once a result can be taken."""
         self._working = working
-        # On Linux, niceness is a thread's own.
+        # On Linux, niceness is a thread's own, and that of the threads that it starts.
         self._threads = ThreadPoolExecutor(
             1, "stage-worker", initializer=os.nice, initargs=(niceness,)
         )
@@ -69,7 +71,8 @@ class ThreadWorker(Worker[R]):
     def close(self) -> None:
         """Wait for the task, if any, and end the thread."""
         self._threads.shutdown()
-        os.close(self.descriptor)
+        if self._owns_descriptor:
+            os.close(self.descriptor)
 
     def _submit(self, task: Callable[[], R]) -> Future[R]:
         future = self._threads.submit(self._marked, task)

@@ -3,80 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-
 from cantata.config import RecognitionDeployment
 from cantata.config.plugins import resolve
 from cantata.contract.data.chunks import Chunk, Payload
-from cantata.contract.data.errors import CantataError, InvalidRequest, RequestFailed
+from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.contract.data.request import StageInput
-from cantata.contract.data.transcripts import SPEECH_RATE, SoundPiece, TranscriptUpdate
+from cantata.contract.data.transcripts import SPEECH_RATE, SoundPiece
 from cantata.contract.model.pipeline import TRANSCRIPT, StageSpec
-from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWindow
+from cantata.contract.model.recognizer import SpeechRecognizer
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
-from cantata.stages.common.plugin_call import run_batch
 from cantata.stages.common.slots import check_slot
-from cantata.stages.common.worker import ThreadWorker, Worker
+from cantata.stages.recognition.lane import Lane
+from cantata.stages.recognition.windows import Window, choose_next
 
-NICENESS = 5
-"""Of the thread that recognises: speech that is heard goes first."""
-_FAILURE = "the speech could not be recognised"
-
-Outcome = TranscriptUpdate | CantataError
+NICENESS_OF_FILES = 10
+"""Of the thread that recognises files. With more, a file would wait very long on a machine that
+other programs keep busy."""
 
 
 def build_stage(
     spec: StageSpec, checkpoint: Path, deployment: RecognitionDeployment
 ) -> RecognitionStage:
     """Load a plug-in's model and put a stage around it."""
-    load: Callable[..., SpeechRecognizer] = resolve(spec.factory)
-    return RecognitionStage(load(checkpoint, deployment.device, deployment.dtype), deployment)
-
-
-@dataclass(slots=True)
-class _Window:
-    """One request's sound, and how far it has been recognised."""
-
-    inputs: StageInput
-    batch: bool
-    pieces: list[Sound] = field(default_factory=list)
-    length: int = 0
-    """Samples so far."""
-    asked: int | None = None
-    """When it was to be recognised, as a number in the order of asking; None: it was not."""
-    complete: bool = False
-    """No more sound follows."""
-    covered: int = -1
-    """Samples that `update` covers."""
-    update: TranscriptUpdate | None = None
-    is_sent: bool = True
-    """Whether the client has `update`."""
-    chunks: int = 0
-    """That were sent."""
-
-    @property
-    def due(self) -> bool:
-        """Whether it has sound that is to be recognised."""
-        return self.asked is not None and self.covered < self.length
-
-    @property
-    def urgency(self) -> tuple[bool, bool, int]:
-        """Speakers before files, whole windows before the beginnings of others, then first come,
-        first served."""
-        return self.batch, not self.complete, self.asked or 0
-
-    def sound(self) -> Sound:
-        """All samples so far."""
-        if len(self.pieces) != 1:
-            self.pieces = [np.concatenate(self.pieces) if self.pieces else np.zeros(0, np.float32)]
-        return self.pieces[0]
+    factory: Callable[..., SpeechRecognizer] = resolve(spec.factory)
+    load = partial(factory, checkpoint, deployment.device, deployment.dtype)
+    # Elsewhere than on a CPU, a thread's niceness decides nothing, and memory is dear.
+    load_for_files = load if deployment.device == "cpu" else None
+    return RecognitionStage(load(), deployment, load_for_files)
 
 
 class RecognitionStage:
@@ -86,24 +45,35 @@ class RecognitionStage:
     been said so far. A window that is complete, and all of whose sound has been recognised already,
     is done at once.
 
+    Files have a lane of their own, which leaves the CPU to others: a speaker waits for none of
+    them.
+
     Args:
         model: recognises.
         deployment: its limits.
+        load_for_files: makes another copy of the model when the first window of a file comes. None:
+            files share the model with speakers.
     """
 
     reuse = None
     """It keeps no results."""
 
-    def __init__(self, model: SpeechRecognizer, deployment: RecognitionDeployment) -> None:
-        self._model = model
+    def __init__(
+        self,
+        model: SpeechRecognizer,
+        deployment: RecognitionDeployment,
+        load_for_files: Callable[[], SpeechRecognizer] | None = None,
+    ) -> None:
         self._deployment = deployment
-        self._max_samples = round(model.max_window_s * SPEECH_RATE)
-        self._windows: dict[str, _Window] = {}
-        self._running: list[tuple[str, _Window, int]] = []
-        """What the worker is at: id, window, samples."""
+        self._max_batch = deployment.max_batch if model.gains_by_batching else 1
+        self._max_window_s = model.max_window_s
+        self._windows: dict[str, Window] = {}
         self._failed: list[tuple[str, CantataError]] = []
         """Not reported yet."""
-        self._worker: Worker[Sequence[Outcome]] = Worker()
+        # Whoever speaks waits for the words as others wait for sound.
+        self._speakers = self._files = Lane(lambda: model, 0)
+        if load_for_files is not None:
+            self._files = Lane(load_for_files, NICENESS_OF_FILES)
         self._order = count()
 
     @property
@@ -127,7 +97,7 @@ class RecognitionStage:
             Overloaded: every slot is taken.
         """
         payload = check_slot(request_id, payload, self._windows, self._deployment.slots)
-        self._windows[request_id] = _Window(payload, batch)
+        self._windows[request_id] = Window(payload, batch)
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
         """Take more sound.
@@ -140,11 +110,11 @@ class RecognitionStage:
             return  # aborted, or failed
         sound = cast(SoundPiece, payload)
         window.length += len(sound.samples)
-        if window.length > self._max_samples:
+        if window.length > round(self._max_window_s * SPEECH_RATE):
             self.abort(request_id)
             raise InvalidRequest(
                 f"the window has {window.length / SPEECH_RATE:.1f} s of sound; valid: up to "
-                f"{self._model.max_window_s:g} s"
+                f"{self._max_window_s:g} s"
             )
         window.pieces.append(sound.samples)
         window.complete = final
@@ -167,23 +137,24 @@ class RecognitionStage:
 
     def has_work(self) -> bool:
         """Whether a window can be recognised, or a result can be sent."""
-        if self._failed or self._worker.finished:
+        if self._failed or any(lane.finished for lane in self._lanes):
             return True
         if any(not window.is_sent for window in self._windows.values()):
             return True
-        return self._worker.idle and any(window.due for window in self._windows.values())
+        return self._next() is not None
 
     def due_in_s(self) -> None:
         """It waits for nothing but what arrives."""
 
     def step(self) -> StepResult:
         """Send what is known, and begin the next recognition."""
-        if self._worker.finished:
-            self._take_results()
-        if self._worker.idle:
-            self._begin()
-        if self._worker.finished:  # without a thread, it is done at once
-            self._take_results()
+        self._take_results()
+        if (chosen := self._next()) is not None:
+            lane, windows = chosen
+            lane.begin(windows)
+            for _, window in windows:
+                window.asked = None
+            self._take_results()  # without a thread, it is done at once
         chunks = list(self._new_chunks())
         failed, self._failed = self._failed, []
         return StepResult(chunks, failed)
@@ -194,39 +165,44 @@ class RecognitionStage:
         return {"requests": len(self._windows), "seconds": seconds}
 
     def start_thread(self, working: Working) -> int:
-        """Recognise in a thread."""
-        worker = ThreadWorker[Sequence[Outcome]](working, NICENESS)
-        self._worker = worker
-        return worker.descriptor
+        """Recognise in threads."""
+        descriptor = self._speakers.start_thread(working, None)
+        if self._files is not self._speakers:
+            self._files.start_thread(working, descriptor)
+        return descriptor
 
     def close(self) -> None:
-        """End the thread, if there is one."""
-        self._worker.close()
+        """End the threads, if there are any."""
+        for lane in reversed(self._lanes):
+            lane.close()
 
-    def _begin(self) -> None:
-        due = [item for item in self._windows.items() if item[1].due]
-        due.sort(key=lambda item: item[1].urgency)
-        chosen = due[: self._deployment.max_batch]
-        if not chosen:
-            return
-        self._running = [(name, window, window.length) for name, window in chosen]
-        batch = [SpeechWindow(window.inputs, window.sound()) for _, window in chosen]
-        for _, window in chosen:
-            window.asked = None
-        self._worker.start(partial(self._recognize, batch))
+    @property
+    def _lanes(self) -> tuple[Lane, ...]:
+        if self._files is self._speakers:
+            return (self._speakers,)
+        return self._speakers, self._files
+
+    def _next(self) -> tuple[Lane, Sequence[tuple[str, Window]]] | None:
+        """The windows to be recognised next, and where. Nothing of a file begins while speakers
+        have their words found: that would only take longer."""
+        windows = choose_next(self._windows, self._max_batch)
+        if not windows or not self._speakers.idle:
+            return None
+        lane = self._files if windows[0][1].batch else self._speakers
+        return (lane, windows) if lane.idle else None
 
     def _take_results(self) -> None:
-        running, self._running = self._running, []
-        for (request_id, window, length), outcome in zip(running, self._worker.take(), strict=True):
-            if self._windows.get(request_id) is not window:
-                continue  # aborted meanwhile
-            if isinstance(outcome, CantataError):
-                del self._windows[request_id]
-                self._failed.append((request_id, outcome))
-                continue
-            window.update, window.covered, window.is_sent = outcome, length, False
-            if length == window.length:  # whatever was asked meanwhile has its answer
-                window.asked = None
+        for lane in self._lanes:
+            for (request_id, window, length), outcome in lane.take() if lane.finished else ():
+                if self._windows.get(request_id) is not window:
+                    continue  # aborted meanwhile
+                if isinstance(outcome, CantataError):
+                    del self._windows[request_id]
+                    self._failed.append((request_id, outcome))
+                    continue
+                window.update, window.covered, window.is_sent = outcome, length, False
+                if length == window.length:  # whatever was asked meanwhile has its answer
+                    window.asked = None
 
     def _new_chunks(self) -> Iterator[Chunk[Payload]]:
         for request_id, window in list(self._windows.items()):
@@ -238,14 +214,3 @@ class RecognitionStage:
             window.is_sent = True
             if final:
                 del self._windows[request_id]
-
-    def _recognize(self, batch: Sequence[SpeechWindow]) -> Sequence[Outcome]:
-        return [_check_outcome(one) for one in run_batch(self._model.recognize, batch, _FAILURE)]
-
-
-def _check_outcome(outcome: object) -> Outcome:
-    """The outcome, or what is wrong with it."""
-    if isinstance(outcome, TranscriptUpdate | CantataError):
-        return outcome
-    made = type(outcome).__name__
-    return RequestFailed(f"the model made {made}; a recognizer makes TranscriptUpdate")

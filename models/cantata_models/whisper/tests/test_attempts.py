@@ -92,7 +92,7 @@ def recognize(
 ) -> Transcript:
     inputs = WhisperInputs("en", False, prompt, temperature, timestamps=True, beam_size=1)
     sound = np.random.default_rng(0).normal(0, 0.1, round(seconds * SPEECH_RATE))
-    recognizer = WhisperRecognizer(model, model.vocabulary, 80)
+    recognizer = WhisperRecognizer(model, model.vocabulary, 80, is_exact=True)
     [update] = recognizer.recognize([SpeechWindow(inputs, sound.astype(np.float32))])
     return update.transcript
 

@@ -29,6 +29,7 @@ MODULES = [
         "word_placing",
         "checkpoint",
         "request_builder",
+        "decoding",
         "recognizer",
     )
 ]
@@ -203,9 +204,9 @@ FAULTS = (
         _with_vocabulary(_GREEDY_LOOPS, test_attempts),
     ),
     Fault(
-        "recognizer",
-        "max(2 * most, len(prompt) + most)",
-        "len(prompt) + most",
+        "decoding",
+        "max(2 * self.most, len(self.prompt) + self.most)",
+        "len(self.prompt) + self.most",
         _with_vocabulary(_ROOM, test_attempts, 20.0, ""),
     ),
     Fault("recognizer", "sane or results", "results", _with_vocabulary(_BAD, test_attempts)),
@@ -240,12 +241,12 @@ FAULTS = (
         lambda: test_words.test_loops("I saw it. I saw it.", is_loop=False),
     ),
     Fault(
-        "recognizer",
+        "decoding",
         "padded[: len(sound)] = sound[: len(padded)]",
         "padded[-len(sound) :] = sound[: len(padded)]",
         _check_sentence,
     ),
-    Fault("recognizer", "words=place_words(words, sound)", "words=words", _check_sentence),
+    Fault("recognizer", "words=place_words(words, hearing.sound)", "words=words", _check_sentence),
     Fault(
         "training.quantize_weights",
         "np.rint(rows",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,17 +19,18 @@ from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, Transcrip
 from cantata.contract.model.recognizer import Sound, SpeechWindow
 from cantata_models.whisper import checkpoint as checkpoints
 from cantata_models.whisper import recognizer as recognizers
+from cantata_models.whisper.decoding import TextTask
 from cantata_models.whisper.inputs import WhisperInputs
 from cantata_models.whisper.pipeline import RECOGNIZE
-from cantata_models.whisper.recognizer import Attempt, WhisperRecognizer, load_recognizer
-from cantata_models.whisper.request_builder import WhisperRequestBuilder
-from cantata_models.whisper.tests.parity.random_checkpoint import (
+from cantata_models.whisper.random_checkpoint import (
     ENGLISH,
     LARGE,
     MANY,
     RandomShape,
     write_random_checkpoint,
 )
+from cantata_models.whisper.recognizer import Attempt, WhisperRecognizer, load_recognizer
+from cantata_models.whisper.request_builder import WhisperRequestBuilder
 from cantata_models.whisper.tests.parity.reference import ReferenceWhisper
 from cantata_models.whisper.vocabulary import Vocabulary
 from cantata_models.whisper.word_times import FRAME_S
@@ -148,9 +151,9 @@ def test_tokens_and_their_times_are_the_reference_s(load: Load, case: Case) -> N
         vocabulary.to_bytes(token) for token in expected
     ]
 
-    aligned = loaded.recognizer._align(
-        loaded.recognizer._encode(case.sound, WHOLE.frames), code, inputs, expected
-    )
+    decoder = loaded.recognizer._decoder
+    heard = decoder.encode(case.sound, WHOLE.frames)
+    aligned = decoder.align(TextTask(case.sound, inputs, code, heard, 0.0, prompt), expected)
     start = vocabulary.build_start(code, translate=inputs.translate)
     rows = np.array(reference.align(encoded, start, expected))
     away = np.array([token.start_s for token in aligned]) / FRAME_S - rows
@@ -163,6 +166,36 @@ def test_alone_a_window_is_what_it_is_in_company(load: Load) -> None:
     together = recognize(loaded, *few)
     assert together == [recognize(loaded, case)[0] for case in few]
     assert together == recognize(loaded, *few[::-1])[::-1]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_texts_that_are_decoded_together_are_those_decoded_alone(
+    load: Load, monkeypatch: pytest.MonkeyPatch, beam_size: int
+) -> None:
+    """In integers. Random texts go on to their limits, which differ."""
+    loaded = load(MANY)
+    recognizer = load_recognizer(loaded.folder, "cpu", "int8")
+    model, joined = recognizer._decoder._model, []
+
+    def generate(encoded: Any, prompts: list[list[int]], **options: Any) -> Any:
+        joined.append(len(prompts))
+        return model.generate(encoded, prompts, **options)
+
+    methods = {name: getattr(model, name) for name in ("encode", "align", "detect_language")}
+    spy = SimpleNamespace(generate=generate, **methods)
+    monkeypatch.setattr(recognizer._decoder, "_model", spy)
+    requests = (ASKED, replace(ASKED, temperature=0.6), replace(ASKED, prompt="Names"))
+    windows = [
+        SpeechWindow(replace(loaded.inputs(case), beam_size=beam_size), case.sound)
+        for request in requests
+        for seconds in (0.5, 1.0, 0.5)
+        for case in [Case(f"{len(request.prompt)} {seconds}", request, seconds)]
+    ]
+    together = [heard.transcript for heard in recognizer.recognize(windows)]
+    assert max(joined) == (3 if beam_size == 1 else 2)
+    assert len({heard.text for heard in together}) >= 4
+    alone = [recognizer.recognize([window])[0].transcript for window in windows]
+    assert together == alone
 
 
 def test_sound_language_task_and_prompt_all_count(load: Load) -> None:

@@ -65,15 +65,21 @@ def test_a_cold_draw_is_what_ctranslate2_decodes_with_its_score() -> None:
     assert PLUGIN.embedded_checkpoint is not None
     recognizer = load_recognizer(PLUGIN.embedded_checkpoint, "cpu", "int8")
     sound = spoken_sentences()[2].sound
-    encoded = recognizer._encode(sound, 1000).output
+    encoded = recognizer._decoder.encode(sound, 1000).output
     vocabulary = recognizer._vocabulary
     prompt = vocabulary.build_prompt("A visit.", "en", translate=False)
-    [greedy] = recognizer._model.generate(
+    [greedy] = recognizer._decoder._model.generate(
         encoded, [prompt], beam_size=1, return_scores=True, return_no_speech_prob=True
     )
     assert len(greedy.sequences_ids[0]) > 16, "it is decoded in several parts"
     cold = sample_text(
-        recognizer._model, encoded, prompt, vocabulary.end, most=60, temperature=1e-6, seed=1
+        recognizer._decoder._model,
+        encoded,
+        prompt,
+        vocabulary.end,
+        most=60,
+        temperature=1e-6,
+        seed=1,
     )
     assert cold.tokens == greedy.sequences_ids[0]
     assert abs(cold.avg_logprob - greedy.scores[0]) < 1e-3

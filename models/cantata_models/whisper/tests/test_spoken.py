@@ -126,11 +126,26 @@ def test_without_timestamps_the_text_is_the_same() -> None:
     assert not plain.logprobs
 
 
-def test_a_prompt_spells_names() -> None:
-    spoken = next(one for one in spoken_sentences() if "gardener" in one.text)
-    heard = hear(spoken.sound, TranscriptionRequest(prompt="The Gardner family, Mr Gardner."))
-    assert "Gardner" in heard.text
-    assert "Gardner" not in hear(spoken.sound, TranscriptionRequest()).text
+def test_in_company_a_sentence_is_what_it_is_alone() -> None:
+    """Texts, times and probabilities, bit for bit."""
+    builder, recognizer = _load()
+    inputs = builder.build("r", TranscriptionRequest(timestamps=True), None).inputs[RECOGNIZE]
+    sounds = [one.sound for one in spoken_sentences()[:6]]
+    silence = np.zeros(0, np.float32)
+    windows = [SpeechWindow(inputs, sound) for sound in (sounds[0], silence, *sounds[1:])]
+    first, nothing, *others = [update.transcript for update in recognizer.recognize(windows)]
+    assert (first, *others) == hear_all("clean")[:6]
+    assert nothing == Transcript("")
+
+
+def test_a_prompt_decides_how_words_are_spelled() -> None:
+    spoken = next(one for one in spoken_sentences() if "twenty" in one.text)
+    for number, prompt in (
+        ("twenty", "Ten minutes, twenty minutes, thirty minutes."),
+        ("20", "10 minutes, 20 minutes, 30 minutes."),
+    ):
+        heard = hear(spoken.sound, TranscriptionRequest(prompt=prompt))
+        assert f"{number} minutes" in heard.text
 
 
 def test_a_full_window_is_heard_to_its_end() -> None:

@@ -1,17 +1,19 @@
-"""Small Whisper checkpoints with random weights, in Hugging Face's form."""
+"""Small Whisper checkpoints with random weights, in both forms."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from ctranslate2.converters import TransformersConverter
 from transformers import GenerationConfig, WhisperConfig, WhisperForConditionalGeneration
 
-from cantata_models.whisper.plugin import PLUGIN
-
+_TOKENIZER = Path(__file__).parent / "weights" / "tokenizer.json"
+"""The one that ships."""
 _TEXT_TOKENS = 50_256
 _TIMESTAMPS = 1501
 _WIDTH = 32
@@ -34,8 +36,7 @@ class RandomShape:
 
 def _list_codes() -> tuple[str, ...]:
     """The 99 languages, in the order of the tokenizer that ships."""
-    assert PLUGIN.embedded_checkpoint is not None
-    whole = json.loads((PLUGIN.embedded_checkpoint / "tokenizer.json").read_text("utf-8"))
+    whole = json.loads(_TOKENIZER.read_text("utf-8"))
     tokens = [token["content"] for token in whole["added_tokens"]]
     first, last = tokens.index("<|en|>"), tokens.index("<|translate|>")
     return tuple(token.strip("<|>") for token in tokens[first:last])
@@ -47,8 +48,16 @@ LARGE = RandomShape((*CODES, "yue"), 128, seed=1)
 ENGLISH = RandomShape(CODES[:1], 80, seed=2)
 
 
+def write_converted_checkpoint(folder: Path, shape: RandomShape) -> None:
+    """Write a folder in CTranslate2's form, as its converter writes it."""
+    copied = ["tokenizer.json", "preprocessor_config.json"]
+    with TemporaryDirectory() as saved:
+        write_random_checkpoint(Path(saved), shape)
+        TransformersConverter(saved, copy_files=copied).convert(str(folder), force=True)
+
+
 def write_random_checkpoint(folder: Path, shape: RandomShape) -> Path:
-    """A folder as `save_pretrained` writes it, with `tokenizer.json`."""
+    """Write a folder as `save_pretrained` does, with `tokenizer.json`, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     marks = _write_tokenizer(folder, shape)
     torch.manual_seed(shape.seed)
@@ -86,8 +95,7 @@ def write_random_checkpoint(folder: Path, shape: RandomShape) -> Path:
 
 def _write_tokenizer(folder: Path, shape: RandomShape) -> dict[str, int]:
     """Write the tokenizer that ships, with other marks; returns their numbers."""
-    assert PLUGIN.embedded_checkpoint is not None
-    whole = json.loads((PLUGIN.embedded_checkpoint / "tokenizer.json").read_text("utf-8"))
+    whole = json.loads(_TOKENIZER.read_text("utf-8"))
     is_multilingual = len(shape.languages) > 1
     vocabulary: dict[str, Any] = whole["model"]["vocab"]
     del vocabulary["<|endoftext|>"]
