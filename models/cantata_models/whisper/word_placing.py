@@ -87,7 +87,11 @@ def place_words(words: Sequence[TranscribedWord], sound: Sound) -> tuple[Transcr
     starts = np.maximum.accumulate(np.clip(starts, 0.0, seconds))
     ends = np.clip(ends, starts, seconds)
     return tuple(
-        replace(word, start_s=round(float(start_s), 2), end_s=round(float(end_s), 2))
+        replace(
+            word,
+            start_s=min(round(float(start_s), 2), seconds),
+            end_s=min(round(float(end_s), 2), seconds),
+        )
         for word, start_s, end_s in zip(words, starts, ends, strict=True)
     )
 
