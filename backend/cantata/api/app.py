@@ -25,6 +25,7 @@ from cantata.api.routes import (
     images,
     lexicons,
     models,
+    provenance,
     realtime,
     speech,
     speech_batch,
@@ -101,6 +102,7 @@ def create_app(
         models,
         voices,
         lexicons,
+        provenance,
         speech,
         speech_batch,
         speech_websocket,
@@ -160,6 +162,7 @@ def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
     recording, media = settings.references.max_bytes, settings.media.max_bytes
     return {
         "/v1/images/edits": settings.max_body_bytes + media * 4 // 3,
+        "/v1/provenance/verify": settings.max_body_bytes + media,
         "/v1/chat/completions": settings.max_body_bytes + media * 4 // 3,
         "/v1/audio/voices": settings.max_body_bytes + recording,
         "/v1/audio/speech": settings.max_body_bytes + recording * 4 // 3,

@@ -48,6 +48,7 @@ _EXAMPLES = {
     "replica": ("cantata replica --listen 127.0.0.1:8100",),
     "stage-host": ("cantata stage-host --listen 127.0.0.1:8200",),
     "deploy": ("cantata deploy cluster.yaml --print serve",),
+    "verify": ("cantata verify picture.png", "cantata verify speech.mp3 --json"),
     "doctor": ("cantata doctor", "cantata doctor --model ~/models/Qwen3-TTS"),
 }
 
@@ -85,6 +86,7 @@ for _name, _command, _panel in (
     ("deploy", hosting.deploy, _RUN),
     ("voices", inspecting.voices, _LOOK),
     ("models", inspecting.models, _LOOK),
+    ("verify", inspecting.verify, _LOOK),
     ("doctor", inspecting.doctor, _LOOK),
 ):
     app.command(_name, rich_help_panel=_panel, epilog=_examples(_name))(_command)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cantata.cli.making import MODEL, ModelOrFolder
-from cantata.cli.running import run, set_up_logging
+from cantata.cli.running import fail, run, set_up_logging
 
 ServerUrl = Annotated[
     str | None,
@@ -31,6 +31,36 @@ def models(server: ServerUrl = None, as_json: AsJson = False) -> None:
 
     set_up_logging()
     run(show_models(server, as_json))
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Picture or sound.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say whether a picture or a sound file declares that a machine made it."""
+    import json
+    from dataclasses import asdict
+
+    from cantata.contract.data.errors import InvalidMedia
+    from cantata.media.provenance import find_provenance
+
+    try:
+        found = find_provenance(file.read_bytes())
+    except InvalidMedia as error:
+        fail(f"{file}: {error}", code=1)
+    if as_json:
+        typer.echo(json.dumps(asdict(found)))
+        return
+    said = {
+        True: "declares that a machine made it",
+        False: "declares that no machine made it",
+        None: "says nothing of how it was made",
+    }[found.synthetic]
+    details = [one for one in (found.digital_source_type, found.software) if one]
+    typer.echo(f"{file} {said}" + (f" ({', '.join(details)})" if details else ""))
+    if found.c2pa:
+        typer.echo("It seems to have a C2PA manifest, whose signature is not checked here.")
+    typer.echo("Anyone can write or remove such tags: they prove nothing.")
 
 
 def doctor(

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cantata.media.images import Pixels
+from cantata.media.provenance import make_png_info, write_xmp
 
 PictureFormat = Literal["png", "webp", "jpeg"]
 
@@ -21,7 +22,7 @@ _WEBP_EFFORT = 2
 
 @dataclass(frozen=True, slots=True)
 class PictureOutput:
-    """How a picture is written. The file contains nothing but the picture."""
+    """How a picture is written. Beside the picture, the file says only that a model made it."""
 
     kind: PictureFormat = "png"
     quality: int = BEST
@@ -51,10 +52,10 @@ def write_picture(
 def _options(output: PictureOutput) -> dict[str, Any]:
     match output.kind:
         case "png":
-            return {"compress_level": _PNG_EFFORT}
+            return {"compress_level": _PNG_EFFORT, "pnginfo": make_png_info()}
         case "webp":
-            return {"quality": output.quality, "method": _WEBP_EFFORT}
+            return {"quality": output.quality, "method": _WEBP_EFFORT, "xmp": write_xmp()}
         case "jpeg":
             # The best keeps the colour of every pixel, not of every four.
             exact = {"subsampling": 0} if output.quality == BEST else {}
-            return {"quality": output.quality, **exact}
+            return {"quality": output.quality, "xmp": write_xmp(), **exact}

@@ -322,3 +322,13 @@ async def test_a_full_server_rejects_before_it_reads_the_body(
     response = await http.post(GENERATIONS, json=asking())
     assert response.status_code == 429
     assert server.service.painter.counts.requests == []
+
+
+async def test_the_server_says_what_a_file_declares(http: httpx.AsyncClient) -> None:
+    drawn = await http.post("/v1/images/generations", json={"prompt": "a hat"})
+    file = base64.b64decode(drawn.json()["data"][0]["b64_json"])
+    found = await http.post("/v1/provenance/verify", files={"file": ("a.png", file)})
+    assert found.json()["synthetic"] is True
+    assert found.json()["confidence"] == "declared"
+    refused = await http.post("/v1/provenance/verify", files={"file": ("a.png", b"no")})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_media")

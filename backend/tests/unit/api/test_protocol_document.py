@@ -37,6 +37,7 @@ from cantata.api.chat import answers, body, conversation, whole
 from cantata.api.chat import messages as chat_messages
 from cantata.api.images import answers as image_answers
 from cantata.api.images import body as image_body
+from cantata.api.routes import provenance
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
 from cantata.api.speech import messages
@@ -59,6 +60,7 @@ def types() -> dict[str, type[BaseModel]]:
             schemas,
             health_schemas,
             lexicon_schemas,
+            provenance,
             messages,
             body,
             answers,
