@@ -13,8 +13,8 @@ from cantata.contract.model.codec import SizedState
 from cantata.contract.model.pipeline import StageSpec
 from cantata.pipeline.plan import ServicePlan, plan_service
 from cantata.stages.codec.recorded import spare_slots
-from cantata.stages.codec.room import free_bytes
 from cantata.stages.codec.stage import load_decoder
+from cantata.stages.common.memory import free_bytes
 
 
 def check_model(model: str, deploy: Path | None) -> list[Check]:

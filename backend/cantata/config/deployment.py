@@ -6,13 +6,14 @@ pipeline; each stage's keys depend on the stage's kind.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from cantata.config.cluster import ClusterOptions, StageHostAddress
 from cantata.config.diffusion import HookedStage, ParallelStage, StepCache
@@ -36,12 +37,34 @@ class SamplingDefaults(StrictModel):
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] = 1.0
 
 
+def _check_device(device: str) -> str:
+    if not re.fullmatch(r"cpu|cuda(:\d{1,3})?", device):
+        raise ValueError("valid: 'cpu', 'cuda', or 'cuda:1' for the second GPU, and so on")
+    return device
+
+
 class PlacedStage(StrictModel):
     """Where a stage of any kind runs."""
 
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Annotated[str, AfterValidator(_check_device)] = "cpu"
+    """`cpu`, `cuda` (the first GPU that the server may use) or `cuda:1`, `cuda:2`, ..."""
     host: StageHostAddress | None = None
     """The stage host that runs it. None: this machine."""
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it runs on a GPU."""
+        return self.device != "cpu"
+
+    @property
+    def gpu(self) -> int | None:
+        """Index of the GPU that is its only one. None: it runs on none, or `device` names none."""
+        _, separator, index = self.device.partition(":")
+        return int(index) if separator else None
+
+    def on_its_gpu(self) -> Self:
+        """The same for a process that sees no GPU but its own."""
+        return self if self.gpu is None else self.model_copy(update={"device": "cuda"})
 
 
 class ArDeployment(PlacedStage):
@@ -148,6 +171,13 @@ class DiffusionDeployment(PlacedStage):
     hooked: HookedStage | None = None
     """None: the packed executor. Needs the extra `diffusers`."""
 
+    @model_validator(mode="after")
+    def check_gpus(self) -> DiffusionDeployment:
+        """Ranks have a GPU each, from the first one on."""
+        if self.parallel is not None and self.gpu is not None:
+            raise ValueError(f"device {self.device!r}: with `parallel` it is 'cuda' or 'cpu'")
+        return self
+
 
 class RecognitionDeployment(PlacedStage):
     """Settings of a recognition stage."""
@@ -238,7 +268,7 @@ class Deployment(StrictModel):
     def check_cluster(self) -> Deployment:
         """The cluster's section knows the stages."""
         if self.cluster is not None:
-            on_gpu = [name for name, stage in self.stages.items() if stage.device == "cuda"]
+            on_gpu = [name for name, stage in self.stages.items() if stage.on_gpu]
             self.cluster.check_stages(on_gpu, self.stages, self.hosts)
         return self
 

@@ -76,7 +76,7 @@ def get_cluster_options(plan: ServicePlan) -> ClusterOptions:
     if deployment.cluster is not None:
         return deployment.cluster
     options = ClusterOptions()
-    on_gpu = [name for name, stage in deployment.stages.items() if stage.device == "cuda"]
+    on_gpu = [name for name, stage in deployment.stages.items() if stage.on_gpu]
     try:
         options.check_stages(on_gpu, deployment.stages, deployment.hosts)
     except ValueError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cantata.config import Deployment
 from cantata.contract.data.errors import ConfigError
+from cantata.utils.gpus import list_gpus
 
 _DRIVER = "libcuda.so.1"
 
@@ -16,14 +17,20 @@ def check_devices(deployment: Deployment) -> None:
     """Report early what a stage of this machine would otherwise find only after its imports.
 
     Raises:
-        ConfigError: a stage wants a GPU, and torch or the driver for one is not installed.
+        ConfigError: a stage wants a GPU that is not there, or torch or the driver for one is not
+            installed.
     """
     here = {name: stage for name, stage in deployment.stages.items() if stage.host is None}
-    on_gpu = [name for name, stage in here.items() if stage.device == "cuda"]
+    on_gpu = {name: stage for name, stage in here.items() if stage.on_gpu}
     problem = _missing_for_cuda() if on_gpu else None
     if problem is not None:
         stages = " and ".join(f"stage {name!r}" for name in on_gpu)
         raise ConfigError(f"{stages}: device 'cuda': {problem}; valid here: 'cpu'")
+    count = len(visible) if on_gpu and (visible := list_gpus()) is not None else None
+    for name, stage in on_gpu.items():
+        if count is not None and (stage.gpu or 0) >= count:
+            valid = ", ".join(["'cpu'", *(f"'cuda:{index}'" for index in range(count))])
+            raise ConfigError(f"stage {name!r}: device {stage.device!r}; valid here: {valid}")
 
 
 def _missing_for_cuda() -> str | None:

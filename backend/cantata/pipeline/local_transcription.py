@@ -17,6 +17,7 @@ from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWin
 from cantata.contract.service import AdmissionReport
 from cantata.contract.transcription_service import Recognition
 from cantata.pipeline.whole_window import GrowingWindow
+from cantata.utils.gpus import see_one_gpu
 from cantata.utils.logs import new_work_id
 
 
@@ -88,8 +89,10 @@ class LocalTranscriptionModel:
         (spec,) = located.pipeline.stages
         deployment = load_deployment(located.plugin.deployment, located.pipeline)
         stage = cast(RecognitionDeployment, deployment.stages[spec.name])
+        if stage.gpu is not None:
+            see_one_gpu(stage.gpu)
         recognizer: SpeechRecognizer = resolve(spec.factory)(
-            located.checkpoint, stage.device, stage.dtype
+            located.checkpoint, stage.on_its_gpu().device, stage.dtype
         )
         return recognizer
 

@@ -307,3 +307,12 @@ def test_a_size_of_heads_without_a_kernel_is_named() -> None:
     check_head_size(64, torch.float32, 32)
     with pytest.raises(ConfigError, match="heads of 16 channels: vLLM has no attention"):
         check_head_size(16, torch.float32, 32)
+
+
+def test_a_talker_that_does_not_fit_is_refused_with_what_it_needs(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cantata.stages.ar.served_model.free_bytes", lambda device: 1 << 10)
+    needs = r"are needed on 'cpu' \(weights .*, keys and values .*, requests' rows and frames .*\)"
+    with pytest.raises(ConfigError, match=f"{needs}, .* free; lower slots, max_model_len"):
+        build_stage(TALKER, checkpoint, DEPLOYMENT)

@@ -34,6 +34,7 @@ from vllm.distributed.parallel_state import (
 from vllm.forward_context import set_forward_context
 from vllm.model_executor.layers.attention import Attention
 from vllm.model_executor.layers.linear import UnquantizedLinearMethod
+from vllm.model_executor.layers.vocab_parallel_embedding import UnquantizedEmbeddingMethod
 from vllm.model_executor.model_loader.utils import initialize_model
 from vllm.model_executor.parameter import BasevLLMParameter
 from vllm.utils.torch_utils import set_default_torch_dtype
@@ -222,7 +223,8 @@ def _lay_out_weights(talker: Any, device: torch.device) -> None:
                 module._parameters[name] = torch.nn.Parameter(moved, requires_grad=False)
         method = getattr(module, "quant_method", None)
         if isinstance(method, UnquantizedLinearMethod):
-            module.quant_method = method = UnquantizedLinearMethod()
-            module._cpu_skip_gemm_dispatch = True  # torch's own products, as on a GPU
-        if method is not None:
+            module.quant_method = UnquantizedLinearMethod()
+        if isinstance(method, UnquantizedLinearMethod | UnquantizedEmbeddingMethod):
+            module.cpu_linear = torch.nn.functional.linear  # torch's own products, as on a GPU
+        elif method is not None:
             method.process_weights_after_loading(module)

@@ -64,7 +64,7 @@ def test_a_stage_may_stand_elsewhere_and_what_it_is_does_not_change() -> None:
         ({"stages": {"talker": {"slotz": 3}, "decoder": {}}}, r"talker: slotz.*\n.*slots"),
         ({"stages": {"talker": {"slots": "3"}, "decoder": {}}}, r"slots: Input should be a valid"),
         ({"stages": {"talker": {"slots": 0}, "decoder": {}}}, "greater than or equal to 1"),
-        ({"stages": {"talker": {"device": "tpu"}, "decoder": {}}}, "'cpu' or 'cuda'"),
+        ({"stages": {"talker": {"device": "tpu"}, "decoder": {}}}, "valid: 'cpu', 'cuda', or"),
         ({"stages": {"talker": {"host": "elsewhere"}, "decoder": {}}}, "HOST:PORT of a stage host"),
         ({"stages": {"talker": {"host": "there:0"}, "decoder": {}}}, "HOST:PORT of a stage host"),
         ({"stages": {"talker": {}, "decoder": {}}, "async": True}, r"async:.*\n.*async_chunk"),

@@ -123,6 +123,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "utils",
         "ipc",
         "stages.codec",
+        "stages.common",
     },
 }
 """Package or module -> what of `cantata` it may import beside itself; longest prefix counts."""

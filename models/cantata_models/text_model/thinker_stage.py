@@ -39,7 +39,11 @@ class TextModelThinker(nn.Module):
         self._device = torch.device(vllm_config.device_config.device)
         ends = load_settings(checkpoint).end_tokens
         self.end_code: int | None = ends[0] if ends else None
-        self._other_ends = ends[1:]
+        self.other_ends: torch.Tensor
+        # Uploaded once: in a step, it would wait for the device.
+        self.register_buffer(
+            "other_ends", torch.tensor(ends[1:], dtype=torch.int64), persistent=False
+        )
         # Below float32 vLLM's products are not exact per row, for any number of rows.
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
         name = find_architecture(checkpoint)
@@ -104,7 +108,6 @@ class TextModelThinker(nn.Module):
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R] tokens -> [R, 1], with one token for every end."""
-        if self._other_ends and self.end_code is not None:
-            ends = torch.tensor(self._other_ends, device=code0.device)
-            code0 = code0.masked_fill(torch.isin(code0, ends), self.end_code)
+        if len(self.other_ends) and self.end_code is not None:
+            code0 = code0.masked_fill(torch.isin(code0, self.other_ends), self.end_code)
         return code0[:, None]

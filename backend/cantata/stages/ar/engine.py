@@ -41,6 +41,7 @@ from cantata.stages.ar.talker_step import ServedTalker
 
 _BLOCK_SIZE = 32
 """Positions per KV block. CPU attention requires a multiple of 32."""
+_LEAST_SHARE = 0.05
 _PLACEHOLDER = 0
 """For every position of a prompt without token ids: input rows come from the talker step."""
 _CPU_WORKER = "cantata.stages.ar.runner_v1.TalkerCpuWorker"
@@ -172,13 +173,16 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
         )
         if deployment.device == "cpu":
             check_head_size(model_config.get_head_size(), model_config.dtype, _BLOCK_SIZE)
-        return VllmConfig(
+        config = VllmConfig(
             model_config=model_config,
             cache_config=CacheConfig(
                 block_size=_BLOCK_SIZE,
                 enable_prefix_caching=deployment.prefix_caching,
                 # WHY: without a size the CPU engine claims 92% of the machine's memory.
                 kv_cache_memory_bytes=_kv_bytes(model_config, deployment),
+                # WHY: with a size, this share only has to be free when vLLM starts. Another stage
+                # may have its own part of the card; `served_model` sums what this one needs.
+                gpu_memory_utilization=_LEAST_SHARE,
             ),
             scheduler_config=SchedulerConfig(
                 max_num_seqs=deployment.slots,
@@ -200,6 +204,10 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
         )
     except ValueError as error:
         raise ConfigError(f"{checkpoint}: not servable by vLLM: {error}") from error
+    if deployment.on_gpu and not config.use_v2_model_runner:
+        # vLLM only warns; its first runner asks the model for what a talker has not.
+        raise ConfigError("device 'cuda': vLLM chose its first model runner; it needs its second")
+    return config
 
 
 def _kv_bytes(model: ModelConfig, deployment: ArDeployment) -> int:

@@ -148,6 +148,11 @@ class RequestStates:
         return len(self._slot_of)
 
     @property
+    def num_bytes(self) -> int:
+        """Of all slots, on the device."""
+        return sum(kept.nbytes for kept in vars(self).values() if isinstance(kept, torch.Tensor))
+
+    @property
     def num_free(self) -> int:
         """Slots that a new request could take."""
         return len(self._free)

@@ -7,10 +7,12 @@ is imported in a subprocess first, which costs seconds).
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from torch import nn
 from transformers import PretrainedConfig
 from vllm.config import ModelConfig, VllmConfig
 from vllm.model_executor.model_loader import register_model_loader
@@ -22,8 +24,10 @@ from vllm.transformers_utils.config_parser_base import ConfigParserBase
 from cantata.contract.model.talker import PublishedConfig, RowExporter, Talker
 from cantata.stages.ar.request_state import RequestStates
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
+from cantata.stages.common.memory import check_memory, free_bytes
 
 LOAD_FORMAT = "cantata"
+META = torch.device("meta")
 
 
 class ServedTalkerMixin:
@@ -36,14 +40,17 @@ class ServedTalkerMixin:
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
         config = vllm_config.model_config
-        states = RequestStates(
+        make_states = partial(
+            RequestStates,
             slots=vllm_config.scheduler_config.max_num_seqs,
             max_model_len=config.max_model_len,
             layout=get_layout(self),  # type: ignore[arg-type]
             hidden_size=config.get_hidden_size(),
             dtype=config.dtype,
-            device=torch.device(vllm_config.device_config.device),
         )
+        device = torch.device(vllm_config.device_config.device)
+        _check_memory(self, vllm_config, make_states(device=META).num_bytes, device)  # type: ignore[arg-type]
+        states = make_states(device=device)
         self.talker_step = TalkerStep(self, states)  # type: ignore[arg-type]
         self.exports_rows = isinstance(self, RowExporter)
         if self.exports_rows:
@@ -86,6 +93,26 @@ class ServedTalkerMixin:
         from cantata.stages.ar.runner_v2 import TalkerModelState
 
         return TalkerModelState
+
+
+def _check_memory(
+    talker: nn.Module, vllm_config: VllmConfig, states: int, device: torch.device
+) -> None:
+    """Compare what the talker is going to hold with what is free, before any of it is filled.
+
+    Raises:
+        ConfigError: it does not fit.
+    """
+    tensors = (*talker.parameters(), *talker.buffers())
+    weights, free = sum(tensor.nbytes for tensor in tensors), free_bytes(device)
+    if device.type != "cpu":
+        free += weights  # they are there already; the kernel of a CPU grants them when they come
+    needs = {
+        "weights": weights,
+        "keys and values": vllm_config.cache_config.kv_cache_memory_bytes or 0,
+        "requests' rows and frames": states,
+    }
+    check_memory(needs, free, device.type, "lower slots, max_model_len or kv_positions")
 
 
 @register_model_loader(LOAD_FORMAT)

@@ -28,7 +28,7 @@ SPARE_SLOTS = 1
 
 def can_record(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> bool:
     """Whether a decoder's steps become CUDA graphs. In windows, positions are read on the host."""
-    wanted = deployment.device == "cuda" and deployment.cuda_graphs and deployment.window is None
+    wanted = deployment.on_gpu and deployment.cuda_graphs and deployment.window is None
     return wanted and isinstance(decoder, RecordableDecoder) and decoder.recordable
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import psutil
 import torch
 
 from cantata.contract.data.errors import ConfigError
+from cantata.stages.common.memory import format_gib, free_bytes
 
 
 def check_room(
@@ -23,17 +23,6 @@ def check_room(
     if needed > free:
         beside = f" and {spare} spare" if spare else ""
         raise ConfigError(
-            f"stage {stage!r}: {slots} slots{beside} of decoder state need {_gib(needed)}, "
-            f"{_gib(free)} are free; at most {max(0, free // slot_bytes - spare)} slots fit"
+            f"stage {stage!r}: {slots} slots{beside} of decoder state need {format_gib(needed)}, "
+            f"{format_gib(free)} are free; at most {max(0, free // slot_bytes - spare)} slots fit"
         )
-
-
-def free_bytes(device: torch.device) -> int:
-    """Memory that nobody uses."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    return int(psutil.virtual_memory().available)
-
-
-def _gib(count: int) -> str:
-    return f"{count / 2**30:.1f} GiB"

@@ -26,6 +26,7 @@ from cantata.ipc.wire import BlockingChannel
 from cantata.stages.common.lifeline import exit_when_closed
 from cantata.stages.process.exchange import Exchange
 from cantata.stages.process.loop import StageLoop
+from cantata.utils.gpus import see_one_gpu
 from cantata.utils.logs import LogFormat, configure_logging
 
 logger = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ def _built(launch: StageLaunch, control: BlockingChannel) -> Stage:
     """The stage. If it cannot be had as it is deployed, the server is told why and this process
     ends; other errors are faults of the stage, and leave a traceback."""
     try:
-        return build_stage(launch.spec, launch.checkpoint, launch.deployment)
+        return build_stage(launch.spec, launch.checkpoint, launch.deployment.on_its_gpu())
     except CantataError as error:
         control.send(*encode_message(CannotStart(error.message)))
         logging.shutdown()
@@ -105,6 +106,8 @@ def _built(launch: StageLaunch, control: BlockingChannel) -> Stage:
 
 def _settle_in(launch: StageLaunch) -> None:
     setproctitle(launch.title)
+    if launch.deployment.gpu is not None:
+        see_one_gpu(launch.deployment.gpu)
     configure_logging(launch.log_level, launch.log_format, launch.title)
     # Ctrl-C reaches the whole process group; the server decides when its stages end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
