@@ -10,7 +10,7 @@ import torch
 from cantata.cli import doctor_model
 from cantata.cli.doctor import Verdict, _check_weights
 from cantata.config.plugins import embedded_models, installed_plugins, locate
-from cantata.stages.codec import room
+from cantata.stages.common import memory
 from running_sum import RunningSumDecoder
 
 EMBEDDED = locate(None).plugin.name
@@ -64,4 +64,4 @@ def test_memory_of_the_slots_is_compared_with_what_is_free(
 
 
 def test_free_memory_is_the_machine_s() -> None:
-    assert room.free_bytes(torch.device("cpu")) > 0
+    assert memory.free_bytes(torch.device("cpu")) > 0
