@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -147,6 +148,14 @@ def test_the_download_is_what_was_played(speech_page: SpeechPage, tmp_path: Path
     np.testing.assert_array_equal(samples, speech_page.played())
 
 
+def test_the_foot_leads_to_what_is_beside_the_page(page: Page, server: Server) -> None:
+    links = page.locator(".foot").get_by_role("link")
+    expect(links).to_have_text(["API", "Gradio", "Apache-2.0"])
+    for place in range(2):
+        assert server.get(f"/{links.nth(place).get_attribute('href')}").is_success
+    expect(page.locator(".foot")).to_contain_text(version("cantata"))
+
+
 def test_another_format_is_the_same_speech(speech_page: SpeechPage, tmp_path: Path) -> None:
     speech_page.open_settings()
     speech_page.page.get_by_label("Download as").select_option("flac")
@@ -156,7 +165,7 @@ def test_another_format_is_the_same_speech(speech_page: SpeechPage, tmp_path: Pa
     speech_page.choose_speed(2)  # for the next one, not for the file of this one
     with speech_page.page.expect_download() as download:
         speech_page.press("Download")
-    assert download.value.suggested_filename == "cantata.flac"
+    assert download.value.suggested_filename == "The gate is open.flac"
     saved = tmp_path / "saved.flac"
     download.value.save_as(saved)
     with av.open(saved) as file:

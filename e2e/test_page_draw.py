@@ -152,7 +152,9 @@ class DrawPage:
         """The file that the card's download saves."""
         with self.page.expect_download() as download:
             self.press(card, "Download")
-        assert download.value.suggested_filename == "cantata.png"
+        words = str(self.page.evaluate("window.cantata.drawings[0].request.prompt")).split()
+        assert download.value.suggested_filename.startswith(words[0])
+        assert download.value.suggested_filename.endswith(".png")
         return Path(download.value.path()).read_bytes()
 
 

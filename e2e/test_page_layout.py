@@ -19,6 +19,15 @@ from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 TABS = ("Speak", "Talk", "Listen", "Your voice", "In parallel", "Server")
+CROWDED_TABS = """
+() => [...document.querySelectorAll(".tabs button:not([hidden])")].filter((tab, i, tabs) => {
+  const label = document.createRange();
+  label.selectNodeContents(tab);
+  const [words, box] = [label.getBoundingClientRect(), tab.getBoundingClientRect()];
+  const next = tabs[i + 1]?.getBoundingClientRect().left ?? Infinity;
+  return label.getClientRects().length > 1 || words.width + 12 > box.width || box.right > next + 1;
+}).map((tab) => tab.textContent)
+"""
 PHONE: ViewportSize = {"width": 390, "height": 844}
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
 SCREENS = pytest.mark.parametrize("screen", [PHONE, LAPTOP], ids=["phone", "laptop"])
@@ -177,6 +186,18 @@ def test_a_seed_is_offered_only_where_it_changes_something(
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     assert configs[-1]["seed"] == 7
+
+
+def test_labels_of_tabs_stay_in_one_line_and_apart(speech_page: SpeechPage) -> None:
+    """The row scrolls where they do not fit; the page itself does not."""
+    page = speech_page.page
+    page.set_viewport_size(PHONE)
+    assert page.evaluate(CROWDED_TABS) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    speech_page.tab("Server")  # the last one comes into sight
+    box = page.get_by_role("tab", name="Server").bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= PHONE["width"]
 
 
 @pytest.mark.parametrize("tab", TABS)

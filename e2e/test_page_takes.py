@@ -59,6 +59,10 @@ def test_takes_are_kept_played_saved_compared_and_cleared(
     speech_page.open(server.url)
     expect(takes(page)).to_have_text(["None yet. What you have heard appears here."])
     spoken = {voice: say(speech_page, voice) for voice in ("clara", "ben")}
+    # Without a choice by hand, the last two are compared.
+    expect(page.get_by_role("button", name="Play A, then B")).to_be_enabled()
+    pressed = takes(page).locator("[data-compare][aria-pressed=true]")
+    expect(pressed).to_have_text(["B", "A"])
     page.reload()
     speech_page.wait_until_ready()
     sockets: list[str] = []
@@ -74,6 +78,7 @@ def test_takes_are_kept_played_saved_compared_and_cleared(
     assert len(speech_page.words()) == len(TEXT.split())
     with page.expect_download() as download:
         press_in(before, "Download Clara")
+    assert download.value.suggested_filename.startswith("We walk to the river and then")
     download.value.save_as(tmp_path / "take.wav")
     saved, _ = soundfile.read(tmp_path / "take.wav", dtype="int16")
     np.testing.assert_array_equal(saved, spoken["clara"])
@@ -99,6 +104,22 @@ def test_takes_are_kept_played_saved_compared_and_cleared(
     page.reload()
     speech_page.wait_until_ready()
     expect(takes(page)).to_have_text(["None yet. What you have heard appears here."])
+
+
+def test_what_was_spoken_has_subtitles(speech_page: SpeechPage, tmp_path: Path) -> None:
+    say(speech_page, "clara")
+    words = speech_page.words()
+    speech_page.open_settings()
+    for form in ("srt", "vtt"):
+        speech_page.page.get_by_label("Download as").select_option(form)
+        with speech_page.page.expect_download() as download:
+            speech_page.press("Download")
+        download.value.save_as(tmp_path / f"said.{form}")
+        text = (tmp_path / f"said.{form}").read_text(encoding="utf-8")
+        assert text.startswith("1\n" if form == "srt" else "WEBVTT\n")
+        assert TEXT in text
+        end = f"{words[-1]['end']:06.3f}".replace(".", "," if form == "srt" else ".")
+        assert f"--> 00:00:{end}" in text
 
 
 def compare_one_after_the_other(

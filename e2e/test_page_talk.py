@@ -217,7 +217,6 @@ def test_who_speaks_or_presses_the_button_interrupts_the_answer(
     expect(speech_page.status("The answer")).to_have_text("Listening.")
     expect(page.get_by_role("button", name="Interrupt")).to_be_disabled()
     items = page.get_by_role("log").get_by_role("listitem")
-    expect(items.filter(has_text="(interrupted)")).to_have_count(2)
 
     def are_shortened() -> bool:
         page.evaluate("null")  # lets Playwright hand over what has come
@@ -232,7 +231,9 @@ def test_who_speaks_or_presses_the_button_interrupts_the_answer(
     for place, event in zip((1, 3), kept, strict=True):
         words = event["item"]["content"][0]["transcript"]
         assert len(words) < len("You said: ") + len(turns(page)[place - 1]["text"])
-        expect(items.nth(place)).to_have_text(f"Server{words.rstrip()} … (interrupted)")
+        # Who interrupts before the first word has heard nothing: such an answer is not shown.
+        shown = items.filter(has_text=f"Server{words.rstrip()} … (interrupted)")
+        expect(shown).to_have_count(1 if words.strip() else 0)
     wait_until(server.is_idle, FREE_S, "everything free again")
 
 

@@ -28,6 +28,11 @@ _INTRODUCTION = (
     "offers. [The page](..) has more; programs call the endpoints below with `gradio_client`."
 )
 
+_NOTHING = (
+    "The server offers nothing yet: it is loading, or lists its models only for those with an API "
+    "key. Load this page again in a moment."
+)
+
 OpenClient = Callable[[], httpx.AsyncClient]
 
 
@@ -77,7 +82,9 @@ def build_blocks(server_url: str, server: SpeechServer, offer: Offer) -> gr.Bloc
         title="Cantata in Gradio", analytics_enabled=False, delete_cache=(KEPT_S, KEPT_S)
     ) as blocks:
         gr.Markdown(_INTRODUCTION)
-        with gr.Tabs(selected=gradio_tabs.first_tab(offer)) as all_tabs:
+        first = gradio_tabs.first_tab(offer)
+        nothing = gr.Markdown(_NOTHING, visible=first is None)
+        with gr.Tabs(selected=first) as all_tabs:
             tabs = [
                 gradio_tabs.add_speak(server, server_url, offer),
                 gradio_tabs.add_clone(server, offer),
@@ -86,16 +93,24 @@ def build_blocks(server_url: str, server: SpeechServer, offer: Offer) -> gr.Bloc
                 gradio_tabs.add_transcribe(server, offer),
             ]
 
-        followers = [all_tabs, *(component for tab in tabs for component in tab.components)]
+        followers = [
+            nothing,
+            all_tabs,
+            *(component for tab in tabs for component in tab.components),
+        ]
 
         async def refresh(request: gr.Request) -> list[Any]:
             """Models may have been loaded since the app was built."""
-            async with server.open_client() as client:
-                now = await read_offer(client, authorization(request))
+            try:
+                async with server.open_client() as client:
+                    now = await read_offer(client, authorization(request))
+            except httpx.HTTPError:
+                now = offer  # what the server answers to a call says why
             if now == offer:
                 return [gr.skip() for _ in followers]  # nothing moves beneath the user's hand
             changes = [change for tab in tabs for change in tab.refresh(now)]
-            return [gr.Tabs(selected=gradio_tabs.first_tab(now)), *changes]
+            first = gradio_tabs.first_tab(now)
+            return [gr.Markdown(visible=first is None), gr.Tabs(selected=first), *changes]
 
         blocks.load(
             refresh,

@@ -109,15 +109,20 @@ class SpeechServer:
         self, path: str, headers: Mapping[str, str], **sent: Any
     ) -> AsyncIterator[httpx.Response]:
         """A streamed answer; the server's error becomes a message in the app."""
-        async with (
-            asyncio.timeout(MAX_S),
-            self.open_client() as client,
-            client.stream("POST", path, headers=headers, **sent) as answer,
-        ):
-            if not answer.is_success:
-                await answer.aread()
-                raise _error(answer.json()["error"]["message"], answer.headers.get("retry-after"))
-            yield answer
+        try:
+            async with (
+                asyncio.timeout(MAX_S),
+                self.open_client() as client,
+                client.stream("POST", path, headers=headers, **sent) as answer,
+            ):
+                if not answer.is_success:
+                    await answer.aread()
+                    raise _refusal(answer)
+                yield answer
+        except httpx.TransportError as error:
+            raise _error("The speech server cannot be reached, or broke off.") from error
+        except TimeoutError as error:
+            raise _error(f"The speech server took longer than {MAX_S:.0f} s.") from error
 
     def _keep(self, data: bytes, suffix: str) -> str:
         with tempfile.NamedTemporaryFile(
@@ -143,6 +148,14 @@ async def _events(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
         if event.get("error"):
             raise _error(event["error"]["message"])
         yield event
+
+
+def _refusal(answer: httpx.Response) -> gr.Error:
+    try:
+        message = str(answer.json()["error"]["message"])
+    except (ValueError, LookupError, TypeError):
+        message = f"The server answered {answer.status_code}."  # a proxy in front of it did
+    return _error(message, answer.headers.get("retry-after"))
 
 
 def _error(message: str, retry_after: str | None = None) -> gr.Error:

@@ -7,6 +7,7 @@ import html
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 from cantata_web.assets import Asset
 from cantata_web.sources import HERE, MICROPHONE, WORKLET, fill, read, script
@@ -58,6 +59,7 @@ def build_page(api_base: str = "") -> Page:
 
     document = fill(
         "page",
+        version=html.escape(version("cantata")),
         api_base=html.escape(api_base, quote=True),
         icon=_inline(icon),
         stylesheet=f"{ASSETS_PATH}/{stylesheet.hashed_name}",

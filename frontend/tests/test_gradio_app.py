@@ -64,3 +64,13 @@ def test_what_it_does_not_need_is_shut(client: TestClient, method: str, path: st
 @pytest.mark.parametrize("path", ["/etc/passwd", "/tmp", "pyproject.toml"])
 def test_it_hands_out_no_file_that_it_did_not_make(client: TestClient, path: str) -> None:
     assert client.get(f"/gradio/gradio_api/file={path}").status_code == 403
+
+
+def test_without_an_offer_it_shows_no_tab_and_says_so(client: TestClient) -> None:
+    """The API of these tests has no routes."""
+    parts = client.get("/gradio/config").json()["components"]
+    tabs = [one["props"] for one in parts if one["type"] == "tabitem"]
+    assert len(tabs) == 5
+    assert not any(tab["visible"] for tab in tabs)
+    texts = [one["props"] for one in parts if one["type"] == "markdown"]
+    assert any(text["visible"] and "offers nothing yet" in text["value"] for text in texts)

@@ -67,7 +67,10 @@ function start(root) {
   followLink(part("speak"), { text: speak, settings, choices });
   const code = new CodeView(part("speak"), {
     server,
-    request: () => ({ ...speak.request, response_format: settings.format.id }),
+    request: () => ({
+      ...speak.request,
+      response_format: settings.format.isSubtitles ? "wav" : settings.format.id,
+    }),
   });
   choices.addEventListener("change", () => code.refresh());
   new TakesView(part("speak"), { speaker, speak, takes: openTakes(base), confirm });

@@ -83,6 +83,11 @@ export class Playback {
     this.between = false;
   }
 
+  /** Collect so much before it goes on, where it waits for sound. */
+  reserve(seconds) {
+    this.reserveSeconds = seconds;
+  }
+
   stop() {
     if (this.phase === Phase.PLAYING) this.phase = Phase.STOPPING;
     else if (this.phase !== Phase.STOPPING) this.#finish();

@@ -51,6 +51,11 @@ export class Player {
     this.#post({ type: "pcm", samples }, [samples.buffer]);
   }
 
+  /** Collects so much sound before it goes on, while it waits for some. */
+  reserve(seconds) {
+    this.#post({ type: "reserve", seconds });
+  }
+
   /** The utterance is complete; silence until `wake` is no underrun. */
   rest() {
     this.#post({ type: "rest" });

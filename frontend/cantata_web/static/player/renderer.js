@@ -1,7 +1,8 @@
 // Renders one Playback after another, keeps an exact copy of what it played, and reports.
 //
 // In:  {type: "begin", turn, sampleRate, channels, reserveSeconds, fadeSeconds},
-//      {type: "pcm", turn, samples}, {type: "rest" | "halt" | "wake" | "end" | "stop", turn}
+//      {type: "pcm", turn, samples}, {type: "reserve", turn, seconds},
+//      {type: "rest" | "halt" | "wake" | "end" | "stop", turn}
 // Out: {type: "audible", turn, contextTime},
 //      {type: "report", turn, played, ended, phase, contextTime, ...counters}
 // `turn` numbers turns, so that a message which crossed a newer turn is dropped.
@@ -39,7 +40,7 @@ export class Renderer {
     }
     if (this.#playback === null || message.turn !== this.#turn) return;
     if (message.type === "pcm") this.#playback.write(message.samples);
-    else this.#playback[message.type]();
+    else this.#playback[message.type](message.seconds);
   }
 
   /** Fills `block` (a Float32Array per output channel), which starts to sound at `contextTime`. */

@@ -15,6 +15,7 @@ export function freshMetrics(reserveSeconds) {
     chunks: 0,
     receivedFrames: 0,
     receivingSeconds: null, // in which they came, when the sound last ran dry
+    waitSeconds: null, // until enough is there to play the rest in one go, where it was slow
     playedFrames: 0,
     bufferedSeconds: 0,
     starvedFrames: 0, // frames of silence that the listener heard inside an utterance

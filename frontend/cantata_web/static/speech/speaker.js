@@ -6,6 +6,7 @@ import { SpeechSession } from "../api/session.js";
 import { nextReserveSeconds, Phase } from "../player/playback.js";
 import { Player } from "../player/player.js";
 import { freshMetrics } from "./figures.js";
+import { planReserve, restOf, slowRate } from "./pace.js";
 import { Position } from "./position.js";
 import { Recording } from "./recording.js";
 import { BUSY, SOUNDING, State } from "./states.js";
@@ -345,7 +346,20 @@ export class Speaker extends EventTarget {
     // Between typed clauses, and while a stream was broken, the server had nothing to send.
     const firstAt = this.#askedAt + metrics.ttfpSeconds;
     metrics.receivingSeconds = this.#turn.steady ? performance.now() / 1000 - firstAt : null;
+    metrics.waitSeconds = this.#collect(slowRate(metrics));
     this.#enter(State.STARVED);
+  }
+
+  // From a server that is slower than speech, enough to play the rest in one go; returns how long
+  // that takes, or null.
+  #collect(rate) {
+    const { receivedFrames, sampleRate } = this.metrics;
+    const text = this.#turn.text;
+    const rest = rate && restOf(text, this.words.all, receivedFrames / sampleRate);
+    if (!rest) return null;
+    const { reserveSeconds, waitSeconds } = planReserve(rest, rate);
+    this.#player.reserve(Math.max(this.#reserveSeconds, reserveSeconds));
+    return waitSeconds;
   }
 
   // All that has come has been played, and more may follow.

@@ -35,6 +35,11 @@ export class Turn {
     return turn;
   }
 
+  /** What has not been spoken to its end. */
+  get text() {
+    return this.#unspoken.map(({ text }) => text).join("");
+  }
+
   get typed() {
     return this.#typed;
   }

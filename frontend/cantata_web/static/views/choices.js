@@ -50,8 +50,13 @@ export function fillMenu(menu, entries, preferred) {
   if (kept !== undefined) menu.value = kept;
 }
 
+/** What menus call a voice. */
+export function labelVoice({ name, kind }) {
+  return kind === "uploaded" ? `${name} (yours)` : name;
+}
+
 /** As `fillMenu`, with voices. */
 export function fillVoices(menu, voices, preferred) {
-  const label = ({ name, kind }) => (kind === "uploaded" ? `${name} (yours)` : name);
-  fillMenu(menu, voices.map((voice) => ({ value: voice.id, label: label(voice) })), preferred);
+  const entries = voices.map((voice) => ({ value: voice.id, label: labelVoice(voice) }));
+  fillMenu(menu, entries, preferred);
 }

@@ -9,6 +9,7 @@ import { counted } from "./plural.js";
 import { statusLine } from "./status.js";
 
 const MIN_SPAN_SECONDS = 4;
+const TOLD_EVERY_MS = 1_000; // a screen reader says each sentence
 const SENTENCES = [
   "The ferry leaves the harbour at seven, and the tide is already going out.",
   "She put the letter back into the drawer and locked it without a word.",
@@ -63,10 +64,13 @@ export class ParallelView {
     this.#show("Connecting.");
     this.#animation.start();
     await connectAll(this.streams, this.#settings.request);
-    this.#show(`${counted(count, "stream")} ${count === 1 ? "is" : "are"} speaking.`);
-    await Promise.all(
+    const over = Promise.all(
       this.streams.map((stream, i) => stream.speak(SENTENCES[i % SENTENCES.length])),
     );
+    this.#tellProgress();
+    const telling = setInterval(() => this.#tellProgress(), TOLD_EVERY_MS);
+    await over;
+    clearInterval(telling);
     this.#find("run").disabled = false;
     this.#find("halt").disabled = true;
     this.#show(this.#verdict(), this.streams.some(({ outcome }) => outcome === Outcome.FAILED));
@@ -101,6 +105,17 @@ export class ParallelView {
 
   #having(wanted) {
     return this.streams.filter(({ outcome }) => outcome === wanted).length;
+  }
+
+  #tellProgress() {
+    const shares = [
+      [Outcome.SPEAKING, "speaking"],
+      [Outcome.WAITING, "waiting"],
+      [Outcome.DONE, "done"],
+      [Outcome.REFUSED, "rejected"],
+    ].map(([outcome, word]) => [this.#having(outcome), word]);
+    const said = shares.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
+    this.#show(`Of ${counted(this.streams.length, "stream")}: ${said.join(", ")}.`);
   }
 
   #verdict() {

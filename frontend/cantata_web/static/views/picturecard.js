@@ -3,7 +3,7 @@
 import { DrawingState } from "../draw/drawing.js";
 import { AUTO, sidesOf } from "../draw/sizes.js";
 import { button, element } from "./elements.js";
-import { save } from "./save.js";
+import { nameFile, save } from "./save.js";
 
 export class PictureCard {
   element = element("li");
@@ -89,7 +89,8 @@ export class PictureCard {
 
   async #download() {
     const { file } = this.#drawing;
-    save(await file.arrayBuffer(), file.type.split("/")[1], file.type);
+    const { request } = this.#drawing;
+    save(await file.arrayBuffer(), file.type.split("/")[1], file.type, nameFile(request.prompt));
   }
 }
 

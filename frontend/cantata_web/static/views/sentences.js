@@ -1,17 +1,15 @@
 // What the status says about sound that came late.
 
+import { slowRate } from "../speech/pace.js";
 import { counted } from "./plural.js";
 
-const SLOW_AFTER_SECONDS = 1; // before that, one late chunk says nothing about the server's speed
-
 /** While no sound is left to play. */
-export function waitingSentence({ receivedFrames, sampleRate, receivingSeconds }) {
-  if (receivingSeconds === null || receivingSeconds < SLOW_AFTER_SECONDS) {
-    return "Waiting for sound.";
-  }
-  const rate = receivedFrames / sampleRate / receivingSeconds;
-  if (rate >= 1) return "Waiting for sound.";
-  return `Waiting for sound: the server is slower than speech, ${rate.toFixed(2)} s a second.`;
+export function waitingSentence(metrics) {
+  const rate = slowRate(metrics);
+  if (rate === null) return "Waiting for sound.";
+  const slow = `Waiting for sound: the server is slower than speech, ${rate.toFixed(2)} s a second.`;
+  const { waitSeconds } = metrics;
+  return waitSeconds === null ? slow : `${slow} It goes on in about ${Math.ceil(waitSeconds)} s.`;
 }
 
 export function doneSentence({ underruns, starvedFrames, sampleRate, server }) {

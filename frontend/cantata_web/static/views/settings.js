@@ -1,11 +1,15 @@
 // The controls of how to speak, and their values under the API's names. The browser keeps them.
 
-import { fillMenu, fillVoices } from "./choices.js";
+import { fillMenu, fillVoices, labelVoice } from "./choices.js";
 import { Directions } from "./directions.js";
 import { drawnSeed } from "./seed.js";
 
 const KEPT = "settings";
 const PLAYED = "wav"; // made from the played samples; other formats are requested from the server
+const SUBTITLES = [
+  { id: "srt", media_type: "application/x-subrip", label: "Subtitles (SRT)" },
+  { id: "vtt", media_type: "text/vtt", label: "Subtitles (VTT)" },
+];
 
 /** Dispatches "voice" when another one is chosen. */
 export class Settings extends EventTarget {
@@ -64,11 +68,14 @@ export class Settings extends EventTarget {
     return request;
   }
 
+  /** Of the download: {id, type}, and whether it is made of the played samples or words. */
   get format() {
-    const { id, media_type: type } = this.#formats.find(
-      (format) => format.id === this.#controls.format.value,
+    const { value } = this.#controls.format;
+    const { id, media_type: type } = [...this.#formats, ...SUBTITLES].find(
+      (format) => format.id === value,
     ) ?? { id: PLAYED, media_type: "audio/wav" };
-    return { id, type, isPlayed: id === PLAYED };
+    const isSubtitles = SUBTITLES.some((format) => format.id === id);
+    return { id, type, isPlayed: id === PLAYED, isSubtitles };
   }
 
   get maxCharacters() {
@@ -102,13 +109,15 @@ export class Settings extends EventTarget {
    */
   follow(asked) {
     const problems = [];
-    const ids = (entries) => entries.map(({ id }) => id).join(", ");
+    // As the menus call them: nobody knows an uploaded voice by its id.
+    const shown = ({ id, name, kind }) => (kind === "uploaded" ? labelVoice({ name, kind }) : id);
+    const names = (entries) => entries.map(shown).join(", ");
     const choose = (name, entries, apply) => {
       if (asked[name] === undefined) return;
       const value = String(asked[name]);
       const found = entries.find((entry) => namesOf(entry).includes(value.toLowerCase()));
       if (found) apply(found.id);
-      else problems.push({ name, value, valid: ids(entries) });
+      else problems.push({ name, value, valid: names(entries) });
     };
     choose("model", this.#choices.models, (id) => {
       this.#controls.model.value = id;
@@ -171,8 +180,9 @@ export class Settings extends EventTarget {
     const voices = this.#choices.voicesOf(model?.id);
     this.directions.offer(model, voices);
     fillVoices(this.#controls.voice, voices, [this.#wanted.voice, model?.default_voice]);
-    const formats = this.#formats.map(({ id }) => ({ value: id, label: id.toUpperCase() }));
-    fillMenu(this.#controls.format, formats, [this.#wanted.format, PLAYED]);
+    const formats = this.#formats.map(({ id }) => ({ id, label: id.toUpperCase() }));
+    const entries = [...formats, ...SUBTITLES].map(({ id, label }) => ({ value: id, label }));
+    fillMenu(this.#controls.format, entries, [this.#wanted.format, PLAYED]);
     this.#describe();
   }
 

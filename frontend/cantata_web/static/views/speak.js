@@ -1,12 +1,14 @@
 // The tab that speaks.
 
 import { asSpeechError, SpeechError } from "../api/errors.js";
+import { writeSrt, writeVtt } from "../listen/subtitles.js";
 import { encodeWav } from "../player/wav.js";
+import { passagesOf } from "../speech/captions.js";
 import { State } from "../speech/states.js";
 import { dialogueButton, exampleButtons, EXAMPLES } from "./examples.js";
 import { Highlight } from "./highlight.js";
 import { Meters } from "./meters.js";
-import { save } from "./save.js";
+import { nameFile, save } from "./save.js";
 import { doneSentence, waitingSentence } from "./sentences.js";
 import { statusLine } from "./status.js";
 import { TypeAlong } from "./typealong.js";
@@ -34,6 +36,7 @@ export class SpeakView {
   #show;
   #along;
   #spoken = null; // the request whose sound the download is
+  #playedText = null; // of the take that was played last, if nothing was spoken since
   #turn = null; // {text, request, voiceName} of the last turn; a text that is typed has none
 
   /** @param {BrowserStore} store keeps the text */
@@ -82,6 +85,7 @@ export class SpeakView {
   /** Plays a take, and marks its words if its text is the one in the box. */
   play(take, fromSeconds) {
     this.#spoken = null;
+    this.#playedText = take.text;
     this.#along.forget();
     const words = take.text === this.#text.value ? take.words : [];
     this.#speaker.play({ ...take, words }, fromSeconds);
@@ -112,11 +116,16 @@ export class SpeakView {
     this.#spoken = this.request;
     const { input: text, ...request } = this.#spoken;
     this.#turn = { text, request, voiceName: this.#settings.voiceName };
+    this.#playedText = null;
     this.#speaker.speak({ text, ...request });
   }
 
   stop() {
     this.#speaker.stop();
+  }
+
+  get #heardText() {
+    return this.#playedText ?? this.spoken.text;
   }
 
   /** Shows a sentence in the tab's status line. */
@@ -176,6 +185,7 @@ export class SpeakView {
       const { request, voiceName } = this.#settings;
       this.#spoken = null;
       this.#turn = { text: null, request, voiceName };
+      this.#playedText = null;
       this.#along.start(request);
       this.#text.focus();
     } else {
@@ -223,20 +233,35 @@ export class SpeakView {
 
   async #download() {
     const { metrics } = this.#speaker;
-    const { id, type, isPlayed } = this.#settings.format;
+    const { id, type, isPlayed, isSubtitles } = this.#settings.format;
+    const name = nameFile(this.#heardText);
     try {
+      if (isSubtitles) {
+        this.#saveSubtitles(id, type, name);
+        return;
+      }
       if (isPlayed || this.#spoken === null || metrics.stopped) {
         const { sampleRate, channels } = metrics;
-        save(encodeWav(this.#speaker.recording(), sampleRate, channels), "wav", "audio/wav");
+        save(encodeWav(this.#speaker.recording(), sampleRate, channels), "wav", "audio/wav", name);
         return;
       }
       this.#show(`Asking the server for the ${id.toUpperCase()} file…`);
-      save(await this.#fetchFile(id), id, type);
+      save(await this.#fetchFile(id), id, type, name);
       this.#show("The file is in your downloads.");
     } catch (error) {
       if (!(error instanceof SpeechError)) throw error;
       this.#show(error.message, true);
     }
+  }
+
+  #saveSubtitles(id, type, name) {
+    const passages = passagesOf(this.#heardText, this.#speaker.words.all);
+    if (passages.length === 0) {
+      this.#show("When the words of this sound are said is not known: it has no subtitles.", true);
+      return;
+    }
+    save(id === "srt" ? writeSrt(passages) : writeVtt(passages), id, type, name);
+    this.#show("The subtitles are in your downloads.");
   }
 
   async #fetchFile(format) {

@@ -5,7 +5,7 @@ import { encodeWav } from "../player/wav.js";
 import { samePlace } from "../speech/compare.js";
 import { State } from "../speech/states.js";
 import { button, element } from "./elements.js";
-import { save } from "./save.js";
+import { nameFile, save } from "./save.js";
 import { statusLine } from "./status.js";
 
 const SHOWN_CHARACTERS = 70;
@@ -95,8 +95,12 @@ export class TakesView {
     this.#listed = await (await this.#takes).list();
     const [newest, before] = this.#listed;
     const known = (id) => this.#listed.some((take) => take.id === id);
-    if (!known(this.#compared.A)) this.#compared.A = before?.id ?? null;
-    if (!known(this.#compared.B)) this.#compared.B = newest?.id ?? null;
+    const compared = this.#compared;
+    if (!known(compared.A)) compared.A = before?.id ?? null;
+    // Where nobody has chosen: the first take was B, and is A once there are two.
+    if (!known(compared.B) || compared.B === compared.A) {
+      compared.B = [newest, before].find((take) => take && take.id !== compared.A)?.id ?? null;
+    }
     const none = element("li", "None yet. What you have heard appears here.");
     const entries = this.#listed.map((take) => this.#entry(take));
     this.#find("take-list").replaceChildren(...(entries.length > 0 ? entries : [none]));
@@ -182,7 +186,8 @@ export class TakesView {
   async #download(take) {
     const samples = await (await this.#takes).samples(take.id);
     if (samples !== undefined) {
-      save(encodeWav(samples, take.sampleRate, take.channels), "wav", "audio/wav");
+      const file = encodeWav(samples, take.sampleRate, take.channels);
+      save(file, "wav", "audio/wav", nameFile(take.text));
     }
   }
 

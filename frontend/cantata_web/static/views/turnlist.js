@@ -16,7 +16,9 @@ export class TurnList {
     this.#box = box;
     this.#list = box.querySelector("ol");
     this.#silence = box.querySelector("[data-role='silence']");
-    transcript.addEventListener("change", () => this.#draw(transcript.turns));
+    // An answer that was interrupted before its first word says nothing.
+    const says = ({ text, cut }) => !cut || text.trim() !== "";
+    transcript.addEventListener("change", () => this.#draw(transcript.turns.filter(says)));
   }
 
   #draw(turns) {
