@@ -127,7 +127,7 @@ def _make_context(service: TranscriptionService, settings: ServerSettings) -> Ap
         ReferenceReader(options.max_bytes, loader),
         _open_voices(options),
         _open_lexicons(settings),
-        MediaReader(loader, settings.media),
+        MediaReader(loader, settings.media, tagged=settings.provenance == "tags"),
         Cascade(settings.realtime),
     )
 

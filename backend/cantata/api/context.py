@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from fastapi import Depends
@@ -13,6 +13,7 @@ from cantata.api.chat.transcripts import Transcripts
 from cantata.api.server.drain import Drain
 from cantata.api.server.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
+from cantata.audio.formats import OutputFormat
 from cantata.contract.catalogue import IMAGE_MODEL_ALIASES
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Modality
@@ -21,6 +22,7 @@ from cantata.contract.image_service import ImageModel
 from cantata.contract.service import ServedModel
 from cantata.contract.transcription_service import TranscriptionModel, TranscriptionService
 from cantata.lexicons.store import LexiconStore
+from cantata.media.provenance import make_sound_tags
 from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
 from cantata.references.reader import ReferenceReader
@@ -64,6 +66,12 @@ class ApiContext:
         self.lifecycle.check()
         name = self.real_name(name)
         return self.service.model(self.service.default_model if name is None else name)
+
+    def mark(self, output: OutputFormat, model: str) -> OutputFormat:
+        """The format of a file of speech, with tags that say who made it, if this server writes
+        such."""
+        marked = self.settings.provenance == "tags"
+        return replace(output, tags=make_sound_tags(model)) if marked else output
 
     def chat_model(self, name: str | None) -> ChatModel:
         """The model of this name that answers messages, None the first; errors as of `model`."""

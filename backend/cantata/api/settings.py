@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from cantata.api.access.api_keys import ApiKeys
 from cantata.media.fetching import FetchLimits
@@ -13,6 +14,7 @@ from cantata.references.stored import StoreLimits
 from cantata.speech_input.settings import RealtimeSettings
 
 ANY_ORIGIN = "*"
+Provenance = Literal["off", "tags"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class ServerSettings:
     """A client that reads nothing for this long is disconnected; its utterance is aborted."""
     connections: ConnectionSettings = ConnectionSettings()
     security: SecuritySettings = SecuritySettings()
+    provenance: Provenance = "tags"
+    """What files that are made here say of their origin."""
     lexicons: tuple[tuple[str, str], ...] = ()
     """Voice and lexicon, by names: read with every text of the voice; an empty name means all."""
     model_aliases: Mapping[str, str] = field(default_factory=dict)

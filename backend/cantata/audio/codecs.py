@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -30,6 +30,8 @@ class Codec:
     """Most bits per second and channel; less at low sample rates. None: lossless."""
     container_options: Mapping[str, str] = field(default_factory=dict)
     encoder_options: Mapping[str, str] = field(default_factory=dict)
+    tag_options: Mapping[str, str] | None = None
+    """More options of the container, for files with tags. None: it has none while streaming."""
     short_frames: bool = False
     """Use frames of 20 ms; FFmpeg's default is 50 to 100 ms."""
 
@@ -40,8 +42,9 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             "mp3",
             "libmp3lame",
             64_000,
-            # Tags at the front would be written once the length is known, which is too late.
+            # A Xing frame would be written once the length is known, which is too late.
             container_options={"write_xing": "0", "id3v2_version": "0"},
+            tag_options={"id3v2_version": "3"},
             # Without the reservoir a frame needs no later one and leaves as soon as it is full.
             encoder_options={"reservoir": "0", "compression_level": "5"},
         ),
@@ -51,6 +54,7 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             48_000,
             # Microseconds: a page for every packet.
             container_options={"page_duration": "20000"},
+            tag_options={},
             encoder_options={"frame_duration": "20", "compression_level": "5"},
         ),
         "aac": Codec(
@@ -65,6 +69,7 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             "flac",
             # FFmpeg leaves 8 KiB free for tags that never come.
             container_options={"metadata_header_padding": "0"},
+            tag_options={},
             short_frames=True,
         ),
         # ITU-T G.711, for telephones: bare, and behind a WAV header without a length.
@@ -84,10 +89,16 @@ class CodecEncoder:
         sample_rate: Hz, one that the codec takes.
         channels: 1 or 2.
         bit_rate: per second, of lossy codecs; None is the codec's own.
+        tags: names and values, for containers that take them while streaming.
     """
 
     def __init__(
-        self, codec: Codec, sample_rate: int, channels: int, bit_rate: int | None = None
+        self,
+        codec: Codec,
+        sample_rate: int,
+        channels: int,
+        bit_rate: int | None = None,
+        tags: Sequence[tuple[str, str]] = (),
     ) -> None:
         self._written = _Written()
         self._head = b""
@@ -100,8 +111,11 @@ class CodecEncoder:
                 "flush_packets": "1",
                 "fflags": "+bitexact",
                 **codec.container_options,
+                **((codec.tag_options or {}) if tags else {}),
             },
         )
+        if codec.tag_options is not None:
+            self._container.metadata.update(tags)
         options = dict(codec.encoder_options)
         if codec.short_frames:
             options["frame_size"] = str(sample_rate // _FRAMES_PER_S)

@@ -50,7 +50,8 @@ def open_encoder(output: OutputFormat) -> Encoder:
     name, sample_rate, channels = output.audio_format.name, output.sample_rate, output.channels
     encoder: Encoder
     if name in CODECS:
-        encoder = CodecEncoder(CODECS[name], sample_rate, channels, output.bit_rate)
+        codec = CODECS[name]
+        encoder = CodecEncoder(codec, sample_rate, channels, output.bit_rate, output.tags)
     else:
         encoder = _PcmEncoder(streaming_header(sample_rate, channels) if name == "wav" else b"")
     if sample_rate == output.model_rate:

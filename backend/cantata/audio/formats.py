@@ -61,6 +61,8 @@ class OutputFormat:
     channels: int
     bit_rate: int | None = None
     """Bits per second, for compressed formats; None: the encoder's default."""
+    tags: tuple[tuple[str, str], ...] = ()
+    """Names and values, written at the beginning of files in MP3, Opus and FLAC."""
 
 
 def output_format(name: str, model_rate: int, channels: int, asked: int | None) -> OutputFormat:

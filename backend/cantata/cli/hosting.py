@@ -31,6 +31,7 @@ from cantata.serving.options import (
     MostPerKey,
     NoAuth,
     PrivateLists,
+    ProvenanceTags,
     RayCluster,
     RefUrlPorts,
     ReplicaAddresses,
@@ -76,6 +77,7 @@ def serve(
     replica: ReplicaAddresses = None,
     cluster: RayCluster = None,
     cluster_key_file: ClusterKeyFile = None,
+    provenance: ProvenanceTags = "tags",
     share_port: Annotated[
         bool,
         typer.Option(
@@ -110,6 +112,7 @@ def serve(
         max_concurrent_per_key=max_concurrent_per_key,
         voices_dir=voices_dir,
         voices_url=voices_url,
+        provenance=provenance,
         lexicons=tuple(lexicon or ()),
         allow_ref_urls=allow_ref_urls,
         ref_url_ports=tuple(ref_url_port or ()),

@@ -22,11 +22,13 @@ _WEBP_EFFORT = 2
 
 @dataclass(frozen=True, slots=True)
 class PictureOutput:
-    """How a picture is written. Beside the picture, the file says only that a model made it."""
+    """How a picture is written. Beside the picture, the file has at most one tag."""
 
     kind: PictureFormat = "png"
     quality: int = BEST
     """Quality of JPEG and WebP, 0 to 100: 100 is the best and the largest."""
+    tagged: bool = True
+    """The file says that a model made it."""
 
 
 def write_picture(
@@ -45,17 +47,23 @@ def write_picture(
     if size is not None and size != image.size:
         image = image.resize(size, Image.Resampling.BICUBIC)
     file = io.BytesIO()
-    image.save(file, output.kind.upper(), **_options(output))
+    image.save(file, output.kind.upper(), **_options(output), **_tags(output))
     return file.getvalue()
 
 
 def _options(output: PictureOutput) -> dict[str, Any]:
     match output.kind:
         case "png":
-            return {"compress_level": _PNG_EFFORT, "pnginfo": make_png_info()}
+            return {"compress_level": _PNG_EFFORT}
         case "webp":
-            return {"quality": output.quality, "method": _WEBP_EFFORT, "xmp": write_xmp()}
+            return {"quality": output.quality, "method": _WEBP_EFFORT}
         case "jpeg":
             # The best keeps the colour of every pixel, not of every four.
             exact = {"subsampling": 0} if output.quality == BEST else {}
-            return {"quality": output.quality, "xmp": write_xmp(), **exact}
+            return {"quality": output.quality, **exact}
+
+
+def _tags(output: PictureOutput) -> dict[str, Any]:
+    if not output.tagged:
+        return {}
+    return {"pnginfo": make_png_info()} if output.kind == "png" else {"xmp": write_xmp()}

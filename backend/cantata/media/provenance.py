@@ -1,7 +1,7 @@
 """What says that a file was made by a machine: written into pictures, found in any file.
 
-Pictures carry an XMP packet with IPTC's digital source type. Tags prove nothing: anyone can write
-or remove them, so what is found is what a file declares.
+Pictures carry an XMP packet with IPTC's digital source type, sound files tags with the same. Tags
+prove nothing: anyone can write or remove them, so what is found is what a file declares.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _XMP = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
 </rdf:RDF></x:xmpmeta><?xpacket end="r"?>"""
 _PNG_XMP = "XML:com.adobe.xmp"
 _SOURCE = re.compile(r"digitalsourcetype/(\w{1,60})", re.IGNORECASE)
-_TOOL = re.compile(r"""CreatorTool(?:>|=["'])([^<"']{1,200})""")
+_TOOL = re.compile(r"""(?:CreatorTool|software)(?:>|=["'])([^<"']{1,200})""")
 _WORDS = re.compile(r"\b(?:AI|synthetic|artificial|machine)[- ](?:generated|speech|voice)", re.I)
 _C2PA = b"c2pa"
 _EDGE = 1 << 20
@@ -60,8 +60,20 @@ class Provenance:
 
 def write_xmp() -> bytes:
     """The XMP packet of a picture that this program has made."""
-    software = f"Cantata {version('cantata')}"
-    return _XMP.format(software=software, source=SOURCE_TYPES + MADE_BY_A_MODEL).encode()
+    return _XMP.format(software=_software(), source=SOURCE_TYPES + MADE_BY_A_MODEL).encode()
+
+
+def make_sound_tags(model: str) -> tuple[tuple[str, str], ...]:
+    """Names and values of the tags of speech that a model has made here."""
+    return (
+        ("comment", "AI-generated speech"),
+        ("software", f"{_software()}, {model}"),
+        ("digital_source_type", SOURCE_TYPES + MADE_BY_A_MODEL),
+    )
+
+
+def _software() -> str:
+    return f"Cantata {version('cantata')}"
 
 
 def make_png_info() -> PngInfo:

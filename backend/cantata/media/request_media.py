@@ -47,10 +47,17 @@ class MediaLimits:
 
 
 class MediaReader:
-    """Reads the files of one server's requests."""
+    """Reads the files of one server's requests, and writes its pictures.
 
-    def __init__(self, loader: MediaLoader, limits: MediaLimits) -> None:
+    Args:
+        loader: fetches and decodes.
+        limits: of all files.
+        tagged: pictures say that a model made them.
+    """
+
+    def __init__(self, loader: MediaLoader, limits: MediaLimits, *, tagged: bool = True) -> None:
         self.limits = limits
+        self._tagged = tagged
         self.held_bytes = 0
         """Bytes of the decoded files of all running requests."""
         self._loader = loader
@@ -81,7 +88,8 @@ class MediaReader:
     ) -> bytes:
         """Encode a picture as `write_picture` does, in a worker thread, in turn with the files that
         are read."""
-        return await self._loader.decode(partial(write_picture, pixels, output, size))
+        written = replace(output, tagged=self._tagged)
+        return await self._loader.decode(partial(write_picture, pixels, written, size))
 
 
 class RequestMedia:

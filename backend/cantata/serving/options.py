@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -185,6 +185,14 @@ VoicesUrl = Annotated[
         help="Keep uploaded voices here instead, shared by several servers: any URL of fsspec "
         "(s3://...).",
         rich_help_panel=VOICES,
+    ),
+]
+ProvenanceTags = Annotated[
+    Literal["off", "tags"],
+    typer.Option(
+        "--provenance",
+        help="Whether pictures and compressed sound say in tags that a model made them.",
+        rich_help_panel=RUNNING,
     ),
 ]
 Lexicons = Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import wave
+from dataclasses import replace
 
 import av
 import numpy as np
@@ -17,6 +18,7 @@ from cantata.audio.encoding import open_encoder
 from cantata.audio.formats import FORMATS, output_format
 from cantata.audio.pcm import to_s16
 from cantata.contract.data.errors import InvalidRequest
+from cantata.media.provenance import find_provenance, make_sound_tags
 
 MODEL_RATE = 24_000
 FRAME = 1920
@@ -209,3 +211,25 @@ def test_rates_and_channels_that_a_format_lacks_are_rejected() -> None:
     with pytest.raises(InvalidRequest, match="valid: wav, pcm") as channels:
         output_format("mp3", MODEL_RATE, 6, None)
     assert channels.value.param == "response_format"
+
+
+@pytest.mark.parametrize("name", ["mp3", "opus", "flac", "aac", "wav", "pcm"])
+def test_tags_come_first_and_change_no_sample(name: str) -> None:
+    samples, plain = voiced(0.5), output_format(name, MODEL_RATE, 1, MODEL_RATE)
+    files = []
+    for output in (plain, replace(plain, tags=make_sound_tags("solo"))):
+        encoder = open_encoder(output)
+        file = bytearray(encoder.feed(samples) + encoder.finish())
+        head = encoder.head(len(file))
+        file[: len(head)] = head
+        encoder.close()
+        files.append(bytes(file))
+    untagged, tagged = files
+    assert np.array_equal(decode(name, untagged, MODEL_RATE), decode(name, tagged, MODEL_RATE))
+    if name in ("mp3", "opus", "flac"):
+        assert 150 < len(tagged) - len(untagged) < 300
+        found = find_provenance(tagged)
+        assert (found.synthetic, found.digital_source_type) == (True, "trainedAlgorithmicMedia")
+        assert (found.software or "").endswith(", solo")
+    else:
+        assert tagged == untagged

@@ -80,6 +80,7 @@ async def captioned_speech(body: CaptionedBody, context: Context) -> Response:
     model = narrator.model
     check_text(model, body.input)
     output = output_format(body.response_format, model.sample_rate, model.channels, None)
+    output = context.mark(output, model.name)
     order = ValidatedRequest(model, narrator.request(body.input, body.speed, body.seed), output)
     framing = _CaptionedFraming(body, output.audio_format.media_type)
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)

@@ -100,7 +100,8 @@ async def speak(
     model_voice = await _model_voice(context, query.model)
     check_text(model_voice.model, body.text)
     request = model_voice.request(body.text, query.speed)
-    order = ValidatedRequest(model_voice.model, request, _output(model_voice.model, query))
+    model = model_voice.model
+    order = ValidatedRequest(model, request, context.mark(_output(model, query), model.name))
     framing = AudioFraming(order.output.audio_format)
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
 

@@ -129,7 +129,8 @@ async def _order(
     names = [one.pronunciation_dictionary_id for one in body.pronunciation_dictionary_locators]
     entries = choose_lexicons(context, names, model_voice.voice.id)
     request = model_voice.request(body.text, speed or 1.0, body.seed, entries)
-    return ValidatedRequest(model_voice.model, request, options.output(model_voice.model))
+    model = model_voice.model
+    return ValidatedRequest(model, request, context.mark(options.output(model), model.name))
 
 
 def _respond(context: ApiContext, order: ValidatedRequest, framing: Framing) -> Response:

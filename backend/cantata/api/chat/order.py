@@ -76,7 +76,8 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
     check_messages(body.messages, model, context.transcripts)
     voice, output = None, None
     if body.spoken:
-        voice, output = _voice(model, body), _output(model, body)
+        voice = _voice(model, body)
+        output = context.mark(_output(model, body), model.name)
     # Before files are loaded for nothing.
     model.check_room()
     return ChatOrder(model, body, voice, output)

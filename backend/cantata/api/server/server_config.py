@@ -15,6 +15,7 @@ from cantata.api.access.api_keys import ApiKeys, read_keys
 from cantata.api.settings import (
     ANY_ORIGIN,
     ConnectionSettings,
+    Provenance,
     ReferenceSettings,
     SecuritySettings,
     ServerSettings,
@@ -71,6 +72,7 @@ class ServerOptions:
     """None: a folder in the user's data folder."""
     voices_url: str | None = None
     """URL of a store that several servers share, instead of a folder."""
+    provenance: Provenance = "tags"
     lexicons: tuple[str, ...] = ()
     """Each `NAME` or `VOICE=NAME`."""
     allow_ref_urls: bool = False
@@ -103,6 +105,7 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
         model_aliases=_aliases(options.aliases),
         speaks=options.speaks,
         references=_references(options),
+        provenance=options.provenance,
         lexicons=tuple(_lexicon(one) for one in options.lexicons),
         fetch=fetch if options.allow_ref_urls else None,
         realtime=RealtimeSettings(

@@ -65,7 +65,7 @@ async def validate_request(
     ignored += await find_ignored_markup(model, options.input)
     if not model.capabilities.phones and any(entry.phones for entry in lexicon):
         ignored.append("lexicon:phoneme")
-    return ValidatedRequest(model, request, output, tuple(ignored))
+    return ValidatedRequest(model, request, context.mark(output, model.name), tuple(ignored))
 
 
 async def find_ignored_markup(model: ServedModel, text: str) -> list[str]:

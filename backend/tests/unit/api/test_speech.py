@@ -21,10 +21,11 @@ import soundfile
 from fake_service import FakeService, eventually, expected_pcm
 from live_server import Server, running, until_still
 
-from cantata.api.settings import ServerSettings
+from cantata.api.settings import Provenance, ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.request import Voice
+from cantata.media.provenance import find_provenance
 
 
 def decoded(content: bytes) -> tuple[str, int, int]:
@@ -374,3 +375,26 @@ async def test_openai_client_sees_codes(server: Server, openai_client: openai.As
     with pytest.raises(openai.RateLimitError) as busy:
         await speech.create(input="hello", model="tts-1", voice="alloy", response_format="pcm")
     assert busy.value.code == "rate_limit_exceeded"
+
+
+@pytest.mark.parametrize(("provenance", "synthetic"), [("tags", True), ("off", None)])
+async def test_files_say_that_a_model_made_them_if_the_operator_wants(
+    provenance: Provenance, synthetic: bool | None
+) -> None:
+    service = FakeService()
+    async with (
+        running(service, ServerSettings(provenance=provenance)) as server,
+        httpx.AsyncClient(base_url=server.url) as http,
+    ):
+        await eventually(lambda: service.ready)
+        doors = {
+            "/v1/audio/speech": {"input": "hello"},
+            "/v1/text-to-speech/clara": {"text": "hello"},
+        }
+        doors["/v1/speak"] = {"text": "hello"}
+        for door, body in doors.items():
+            file = (await http.post(door, json=body)).content
+            assert find_provenance(file).synthetic is synthetic
+        drawn = await http.post("/v1/images/generations", json={"prompt": "a hat"})
+        picture = base64.b64decode(drawn.json()["data"][0]["b64_json"])
+        assert find_provenance(picture).synthetic is synthetic
