@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -119,6 +120,8 @@ def _importing_vllm() -> Iterator[None]:
     before = dict(os.environ)
     os.environ.setdefault("VLLM_CONFIGURE_LOGGING", "0")
     os.environ["TORCHDYNAMO_DISABLE"] = "1"
+    # It warns of what does not matter to a parser, such as a CPU without Triton.
+    logging.getLogger("vllm").setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
