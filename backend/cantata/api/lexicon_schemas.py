@@ -42,26 +42,3 @@ class DeletedLexicon(WireModel):
     object: Literal["lexicon.deleted"] = "lexicon.deleted"
     id: str
     deleted: Literal[True] = True
-
-
-class PronunciationDictionary(WireModel):
-    """A lexicon, as ElevenLabs' clients read it. It has one version."""
-
-    id: str
-    name: str
-    description: str
-    created_by: str = "cantata"
-    creation_time_unix: int
-    version_id: str
-    latest_version_id: str
-    version_rules_num: int
-    latest_version_rules_num: int
-    permission_on_resource: Literal["admin"] = "admin"
-
-
-class PronunciationDictionaries(WireModel):
-    """GET /v1/pronunciation-dictionaries."""
-
-    pronunciation_dictionaries: list[PronunciationDictionary]
-    has_more: bool = False
-    next_cursor: str | None = None

@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from cantata.api.adapters import elevenlabs_dictionaries
 from cantata.api.adapters.alignment import CharacterClock, TimedCharacter
 from cantata.api.adapters.elevenlabs_messages import (
     AudioWithTimestamps,
@@ -36,7 +37,7 @@ from cantata.contract.data.request import Voice
 from cantata.contract.service import SpokenWord
 
 PREFIX = "/v1/text-to-speech"
-PREFIXES = (PREFIX, "/v1/voices", "/v2/voices", "/v1/pronunciation-dictionaries")
+PREFIXES = (PREFIX, "/v1/voices", "/v2/voices", elevenlabs_dictionaries.PREFIX)
 
 router = APIRouter(
     tags=["elevenlabs"], route_class=CheckedRoute, responses=errors_as(ElevenLabsErrorBody)

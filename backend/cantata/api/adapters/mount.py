@@ -10,6 +10,7 @@ from cantata.api.adapters import (
     deepgram,
     deepgram_listen,
     elevenlabs,
+    elevenlabs_dictionaries,
     elevenlabs_socket,
     phonemes,
 )
@@ -24,6 +25,7 @@ def mount_adapters(app: FastAPI) -> None:
         deepgram,
         deepgram_listen,
         elevenlabs,
+        elevenlabs_dictionaries,
         elevenlabs_socket,
         captioned_speech,
         phonemes,

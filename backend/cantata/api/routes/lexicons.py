@@ -1,4 +1,4 @@
-"""/v1/lexicons: pronunciation lexicons that are kept; and ElevenLabs' routes for them."""
+"""/v1/lexicons: pronunciation lexicons that are kept."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from cantata.api.lexicon_schemas import (
     LexiconEntryObject,
     LexiconList,
     LexiconObject,
-    PronunciationDictionaries,
-    PronunciationDictionary,
 )
 from cantata.api.openapi import ERRORS
 from cantata.api.speech.lexicon_choice import lexicon_store
@@ -26,8 +24,6 @@ from cantata.lexicons.pls import read_pls
 from cantata.lexicons.store import StoredLexicon
 
 router = APIRouter(tags=["lexicons"], route_class=CheckedRoute, responses=ERRORS)
-
-_DICTIONARIES = "/v1/pronunciation-dictionaries"
 
 
 @router.post("/v1/lexicons")
@@ -38,7 +34,7 @@ async def upload_lexicon(
     description: Annotated[str | None, Form()] = None,
 ) -> LexiconObject:
     """Keep a lexicon in PLS 1.0."""
-    return _describe(await _keep(context, name, file, description))
+    return _describe(await keep_lexicon(context, name, file, description))
 
 
 @router.get("/v1/lexicons")
@@ -66,33 +62,14 @@ async def delete_lexicon(name: str, context: Context, request: Request) -> Delet
     return DeletedLexicon(id=(await lexicon_store(context).remove(name)).id)
 
 
-@router.post(_DICTIONARIES + "/add-from-file")
-async def add_dictionary(
-    context: Context,
-    name: Annotated[str, Form()],
-    file: Annotated[UploadFile, File()],
-    description: Annotated[str | None, Form()] = None,
-) -> PronunciationDictionary:
-    """As POST /v1/lexicons, for ElevenLabs' clients."""
-    return _as_dictionary(await _keep(context, name, file, description))
-
-
-@router.get(_DICTIONARIES)
-async def list_dictionaries(context: Context) -> PronunciationDictionaries:
-    """All lexicons, for ElevenLabs' clients."""
-    kept = [_as_dictionary(one) for one in lexicon_store(context).lexicons]
-    return PronunciationDictionaries(pronunciation_dictionaries=kept)
-
-
-@router.get(_DICTIONARIES + "/{name}")
-async def get_dictionary(name: str, context: Context) -> PronunciationDictionary:
-    """One lexicon, for ElevenLabs' clients."""
-    return _as_dictionary(lexicon_store(context).find(name))
-
-
-async def _keep(
+async def keep_lexicon(
     context: ApiContext, name: str, file: UploadFile, description: str | None
 ) -> StoredLexicon:
+    """Keep the lexicon of a form.
+
+    Raises:
+        CantataError: the server keeps none, or not this one.
+    """
     store, limit = lexicon_store(context), context.settings.max_body_bytes
     data = await file.read(limit + 1)
     if len(data) > limit:
@@ -108,17 +85,4 @@ def _describe(lexicon: StoredLexicon) -> LexiconObject:
         description=lexicon.description,
         created_at=lexicon.created_at,
         entry_count=len(lexicon.entries),
-    )
-
-
-def _as_dictionary(lexicon: StoredLexicon) -> PronunciationDictionary:
-    return PronunciationDictionary(
-        id=lexicon.id,
-        name=lexicon.name,
-        description=lexicon.description,
-        creation_time_unix=lexicon.created_at,
-        version_id=lexicon.id,
-        latest_version_id=lexicon.id,
-        version_rules_num=len(lexicon.entries),
-        latest_version_rules_num=len(lexicon.entries),
     )

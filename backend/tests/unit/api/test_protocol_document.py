@@ -29,6 +29,7 @@ from cantata.api.adapters import (
     captioned_speech,
     deepgram_listen_messages,
     deepgram_messages,
+    elevenlabs_dictionaries,
     elevenlabs_messages,
     phonemes,
 )
@@ -68,6 +69,7 @@ def types() -> dict[str, type[BaseModel]]:
             image_answers,
             deepgram_messages,
             deepgram_listen_messages,
+            elevenlabs_dictionaries,
             elevenlabs_messages,
             captioned_speech,
             phonemes,
