@@ -47,7 +47,7 @@ hundreds of steps on the level."""
 class FilterCodecConfig:
     """Sizes of the codec with a source filter."""
 
-    heard_size: int = 48
+    heard_size: int = 112
     """Numbers of a latent that the encoder makes."""
     hops_per_frame: int = 8
     harmonic_points: int = 96

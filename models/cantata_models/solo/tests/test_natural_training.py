@@ -12,6 +12,7 @@ import torch
 
 from cantata_models.solo.tests.test_filter_decoder import SMALL_FILTER
 from cantata_models.solo.tests.test_natural_speech import HummingTeacher
+from cantata_models.solo.training.losses import SpectralLoss
 from cantata_models.solo.training.natural.bank import SpeechBank
 from cantata_models.solo.training.natural.codec_training import (
     LAST_RATE,
@@ -20,12 +21,14 @@ from cantata_models.solo.training.natural.codec_training import (
     TrainingPlan,
     choose_rate,
 )
+from cantata_models.solo.training.natural.components import start_from_components
 from cantata_models.solo.training.natural.copies import copy_speech
 from cantata_models.solo.training.natural.filter_codec import (
     FilterCodec,
     export_codec,
     import_codec,
 )
+from cantata_models.solo.training.natural.fits import fit_frames, start_from_fits
 from cantata_models.solo.training.natural.shards import write_shard
 from cantata_models.solo.training.natural.teachers import ScriptLine
 from cantata_models.solo.training.natural.voices import HEART
@@ -34,6 +37,8 @@ PLAN = TrainingPlan(
     rows=1,
     lead_frames=1,
     crop_frames=5,
+    fit_batches=1,
+    fit_steps=2,
     peak_rate=2e-3,
     warm_steps=5,
     mean_every=1,
@@ -147,3 +152,24 @@ def test_the_rate_cools_at_the_end() -> None:
     assert budget.find_scale() == 1
     assert TimeBudget(20.0, 40.0).find_scale() == pytest.approx((1 + LAST_RATE) / 2, abs=0.01)
     assert TimeBudget(0.0, 40.0).find_scale() == pytest.approx(LAST_RATE, abs=0.01)
+
+
+def test_fitted_gains_come_nearer_than_components(bank: SpeechBank) -> None:
+    """Each fit, and what a linear map keeps of all fits."""
+    torch.manual_seed(1)
+    codec, spectral = FilterCodec(SMALL_FILTER).eval(), SpectralLoss(24_000)
+    heard = [bank.draw(np.random.default_rng(seed), 3) for seed in range(4)]
+    start_from_components(
+        codec.encoder, codec.decoder, torch.cat([sound.samples for sound in heard])
+    )
+    fresh = bank.draw(np.random.default_rng(9), 3)
+
+    def measure() -> float:
+        return float(spectral(codec.copy(fresh), fresh.samples[:, : -codec.decoder.lag]))
+
+    begun = measure()
+    before = join_weights(codec)
+    fitted = fit_frames(codec, heard, spectral, 8)
+    assert torch.equal(join_weights(codec), before), "a fit changes no weights"
+    assert start_from_fits(codec, fitted) < 1
+    assert measure() < 0.9 * begun
