@@ -20,6 +20,7 @@ from cantata.stages.ar.request_state import (
 )
 from cantata.stages.ar.sampling import counter_uniforms
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
+from pretended_device import device, pretended
 
 HIDDEN, CODEBOOKS, CODES = 4, 2, 10
 FIRST = LevelSampling(temperature=0.0)
@@ -384,3 +385,24 @@ def test_padding(rows: int) -> None:
     assert padded.shape == (max(rows, 8), 2)
     assert torch.equal(padded[:rows], values)
     assert not padded[rows:].any()
+
+
+def test_a_step_copies_its_indices_to_the_device_three_times() -> None:
+    """Once for the rows, once for the frames that are fed back, once for the new frames."""
+    with pretended() as moves:
+        layout = Layout(CODEBOOKS, torch.int64, num_draws=CODEBOOKS + 1)
+        states = RequestStates(3, 16, layout, HIDDEN, torch.float32, device())
+        talker: Any = AddingTalker()
+        talker.sampled_hidden = talker.sampled_hidden.to(device())
+        step = TalkerStep(talker, states)
+        sampled = replace(FIRST, temperature=0.7)
+        how = replace(GREEDY, code_0=sampled, residual=sampled, repetition_penalty=(1.1, 1.1))
+        for name in "ab":
+            states.add(name, prompt(), how)
+        for first, count in ((0, 2), (2, 1)):
+            moves.clear()
+            schedule(step, dict.fromkeys("ab", (first, count)))
+            step.input_rows()
+            step.sample(scores(3, 4).to(device(), non_blocking=True))
+    own = [move for move in moves if any("talker_step.py" in place for place in move.places)]
+    assert [move.what for move in own if "test_" not in move.places[0]] == ["queued"] * 3

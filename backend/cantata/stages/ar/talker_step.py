@@ -98,6 +98,19 @@ class ScheduledRows:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledRows:
+    """The requests whose frames a step makes, padded with the scratch slot."""
+
+    slots: NDArray[np.int64]
+    """[R]"""
+    frame: NDArray[np.int64]
+    """[R]: the index of each one's frame."""
+    slot_index: torch.Tensor
+    """`slots` on the device, as `frame_index`."""
+    frame_index: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class LeavingRows:
     """Rows of a step on their way to the host, while its frames are still being made."""
 
@@ -181,15 +194,16 @@ class TalkerStep:
         states = self.states
         slot, position = self._scheduled_positions()
         row = np.minimum(position, states.last_row[slot])
-        inputs = states.rows[self._uploaded(slot), self._uploaded(row)]
+        inputs = states.rows[self._uploaded(slot, row)]
         frame = position - states.prompt_len[slot]
         fed_back = np.flatnonzero(frame >= 0)
         if fed_back.size:
-            frames = states.frames[self._uploaded(slot[fed_back]), self._uploaded(frame[fed_back])]
+            *past, places = self._uploaded(slot[fed_back], frame[fed_back], fed_back)
+            frames = states.frames[tuple(past)]
             embed = self._recorded_embedding or self._talker.embed_frames
             embedded = embed(self._padded(frames))[: fed_back.size]
             consumed = inputs[:, : embedded.shape[1]]
-            consumed.index_add_(0, self._uploaded(fed_back), embedded.to(inputs.dtype))
+            consumed.index_add_(0, places, embedded.to(inputs.dtype))
         return inputs
 
     def rotary_positions(self) -> torch.Tensor | None:
@@ -197,7 +211,7 @@ class TalkerStep:
         if not self.states.positions.shape[2]:
             return None
         slot, position = self._scheduled_positions()
-        return self.states.positions[self._uploaded(slot), self._uploaded(position)].T.contiguous()
+        return self.states.positions[self._uploaded(slot, position)].T.contiguous()
 
     def _scheduled_positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """[N] slots and [N] positions, requests one after the other."""
@@ -231,24 +245,26 @@ class TalkerStep:
         padding = (0, max(self._talker.min_rows - count, 0))
         slots = np.pad(rows.slots, padding, constant_values=states.scratch_slot)
         frame = np.pad(np.maximum(frame, 0), padding)
-        slot_index, frame_index = self._uploaded(slots), self._uploaded(frame)
+        target = slots.copy()
+        target[:count][~is_new] = states.scratch_slot
+        slot_index, frame_index, target_index = self._uploaded(slots, frame, target)
+        step = SampledRows(slots, frame, slot_index, frame_index)
         draws = FrameDraws(
             uniforms=states.uniforms[slot_index, frame_index],
             sampling=self._sampling(slot_index, RESIDUAL),
             is_sampled=not self._makes_latents and bool(states.is_sampled[slots, RESIDUAL].any()),
-            repetition=self._repetition(slots, frame),
+            repetition=self._repetition(step),
             noise=states.noise[slot_index, frame_index] if self._makes_latents else None,
             previous=self._previous(slot_index, frame_index) if self._makes_latents else None,
             options=states.frame_options[slot_index] if self._has_options else None,
             steps=tuple(states.frame_steps[slots].tolist()) if self._has_steps else None,
         )
         # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
-        code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)
+        code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, step)
         complete = self._recorded or self._talker.complete_frames
         frames = complete(self._talker.sampled_hidden, code0, draws)[:count]
         self._keep_logprobs(logits, code0[:count], rows.slots, is_new)
-        target = np.where(is_new, rows.slots, states.scratch_slot)
-        states.frames[self._uploaded(target), frame_index[:count]] = frames
+        states.frames[target_index[:count], frame_index[:count]] = frames
         states.num_frames[rows.slots[is_new]] += 1
         states.num_frames[states.scratch_slot] = 0
         # A talker may have put its end code in the place of another that ends speech too.
@@ -265,7 +281,7 @@ class TalkerStep:
         wanted = np.flatnonzero(self.states.has_logprobs[slots] & is_new)
         if not wanted.size:
             return
-        index = self._uploaded(wanted)
+        (index,) = self._uploaded(wanted)
         likely = logits[index].float().log_softmax(dim=-1)
         chosen = likely.gather(1, code0[index, None])[:, 0]
         self._logprobs.update(zip(slots[wanted].tolist(), chosen.tolist(), strict=True))
@@ -278,82 +294,74 @@ class TalkerStep:
         new[slots == states.scratch_slot] = 0
         last = np.cumsum(rows.num_positions)
         places = [np.arange(end - n, end) for end, n in zip(last, new, strict=True)]
-        kept = self._talker.exported[self._uploaded(np.concatenate(places))].float()
+        (index,) = self._uploaded(np.concatenate(places))
+        kept = self._talker.exported[index].float()
         states.num_exported[slots] = np.maximum(ends, states.num_exported[slots])
         return LeavingRows(slots, new, Download(kept))
 
     def _sample_code0(
-        self,
-        logits: torch.Tensor,
-        uniforms: torch.Tensor,
-        slots: NDArray[np.int64],
-        frame: NDArray[np.int64],
+        self, logits: torch.Tensor, uniforms: torch.Tensor, step: SampledRows
     ) -> torch.Tensor:
         """[R, V] float32 scores -> [R] int64."""
         states, end_code = self.states, self._talker.end_code
-        penalized = states.is_penalized[slots, CODE_0].any()
+        penalized = states.is_penalized[step.slots, CODE_0].any()
         if penalized and not self._makes_latents and self._law is None:
-            logits = self._penalized(logits, slots, frame)
-        too_early = frame < states.min_frames[slots]
+            logits = self._penalized(logits, step)
+        too_early = step.frame < states.min_frames[step.slots]
         if self._stop_decision is None:
             if end_code is not None and too_early.any():
                 logits = logits.clone()
-                logits[self._uploaded(np.flatnonzero(too_early)), end_code] = -torch.inf
+                (early,) = self._uploaded(np.flatnonzero(too_early))
+                logits[early, end_code] = -torch.inf
             if self._law is not None:
-                return self._law.draw_first(logits, self._first_draws(uniforms, slots, frame))
-            return self._drawn(logits, uniforms[:, 0], slots, CODE_0)
-        code0 = self._drawn(logits, uniforms[:, 0], slots, CODE_0)
+                return self._law.draw_first(logits, self._first_draws(uniforms, step))
+            return self._drawn(logits, uniforms[:, 0], step, CODE_0)
+        code0 = self._drawn(logits, uniforms[:, 0], step, CODE_0)
         scores = self._stop_decision.stop_scores().float()
-        stops = self._drawn(scores, uniforms[:, -1], slots, STOP).bool()
-        stops &= self._uploaded(~too_early)
+        stops = self._drawn(scores, uniforms[:, -1], step, STOP).bool()
+        (may_stop,) = self._uploaded(~too_early)
         assert end_code is not None, "a talker that decides to stop has an end code"
-        return code0.masked_fill(stops, end_code)
+        return code0.masked_fill(stops & may_stop, end_code)
 
-    def _first_draws(
-        self, uniforms: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
-    ) -> SamplerInputs:
+    def _first_draws(self, uniforms: torch.Tensor, step: SampledRows) -> SamplerInputs:
         """What the talker's own law draws codes 0 by."""
         assert self._law is not None
-        states, index = self.states, self._uploaded(slots)
+        states, index = self.states, step.slot_index
         own = uniforms[:, self._talker.num_codebooks :][:, : self._law.law_draws]
-        places = self._uploaded(frame)[:, None] + torch.arange(
+        places = step.frame_index[:, None] + torch.arange(
             -self._law.history_frames, 0, device=index.device
         )
         recent = states.frames[index[:, None], places.clamp(min=0)]
         return SamplerInputs(
             uniforms=torch.cat([uniforms[:, :1], own], dim=1),
             sampling=self._sampling(index, CODE_0),
-            is_sampled=bool(states.is_sampled[slots, CODE_0].any()),
+            is_sampled=bool(states.is_sampled[step.slots, CODE_0].any()),
             recent=torch.where(places[..., None] < 0, -1, recent),
             penalty=states.repetition_penalty[index, CODE_0],
         )
 
-    def _penalized(
-        self, logits: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
-    ) -> torch.Tensor:
+    def _penalized(self, logits: torch.Tensor, step: SampledRows) -> torch.Tensor:
         """[R, V] scores of code 0, less for codes that were used."""
-        states, index = self.states, self._uploaded(slots)
-        spoken = self._spoken(slots, frame, codebooks=1)[:, :, 0]
+        states, index = self.states, step.slot_index
+        spoken = self._spoken(step, codebooks=1)[:, :, 0]
         repeated = torch.cat([self._prompt_codes.expand(len(spoken), -1), spoken], dim=1)
         logits = penalize_repetition(logits, repeated, states.repetition_penalty[index, CODE_0])
         presence, frequency = states.use_penalty[index].unbind(1)
         return penalize_use(logits, spoken, presence, frequency)
 
     def _drawn(
-        self, scores: torch.Tensor, uniforms: torch.Tensor, slots: NDArray[np.int64], level: int
+        self, scores: torch.Tensor, uniforms: torch.Tensor, step: SampledRows, level: int
     ) -> torch.Tensor:
         """[R, V] float32 scores and [R] random numbers -> [R] int64."""
-        if not self.states.is_sampled[slots, level].any():
+        if not self.states.is_sampled[step.slots, level].any():
             return scores.argmax(dim=-1)
-        return sample_codes(scores, uniforms, self._sampling(self._uploaded(slots), level))
+        return sample_codes(scores, uniforms, self._sampling(step.slot_index, level))
 
-    def _repetition(
-        self, slots: NDArray[np.int64], frame: NDArray[np.int64]
-    ) -> RepetitionPenalty | None:
-        if self._makes_latents or not self.states.is_penalized[slots, RESIDUAL].any():
+    def _repetition(self, step: SampledRows) -> RepetitionPenalty | None:
+        if self._makes_latents or not self.states.is_penalized[step.slots, RESIDUAL].any():
             return None
-        penalty = self.states.repetition_penalty[self._uploaded(slots), RESIDUAL]
-        return RepetitionPenalty(self._spoken(slots, frame), penalty)
+        penalty = self.states.repetition_penalty[step.slot_index, RESIDUAL]
+        return RepetitionPenalty(self._spoken(step), penalty)
 
     def _previous(self, slot_index: torch.Tensor, frame_index: torch.Tensor) -> torch.Tensor:
         """[R, E] the frames before these."""
@@ -369,13 +377,11 @@ class TalkerStep:
             states.top_p[slot_index, level],
         )
 
-    def _spoken(
-        self, slots: NDArray[np.int64], frame: NDArray[np.int64], codebooks: int | None = None
-    ) -> torch.Tensor:
-        """[R, F, Q] the frames before `frame`, or their first codes; -1 where there are fewer."""
-        longest = max(int(frame.max()), 1)
-        spoken = self.states.frames[self._uploaded(slots), :longest, :codebooks]
-        is_old = torch.arange(longest, device=spoken.device) < self._uploaded(frame)[:, None]
+    def _spoken(self, step: SampledRows, codebooks: int | None = None) -> torch.Tensor:
+        """[R, F, Q] the frames before these, or their first codes; -1 where there are fewer."""
+        longest = max(int(step.frame.max()), 1)
+        spoken = self.states.frames[step.slot_index, :longest, :codebooks]
+        is_old = torch.arange(longest, device=spoken.device) < step.frame_index[:, None]
         return torch.where(is_old[:, :, None], spoken, -1)
 
     def _padded(self, rows: torch.Tensor) -> torch.Tensor:
@@ -385,5 +391,12 @@ class TalkerStep:
         assert self._rows is not None, "the runner samples before it has scheduled"
         return self._rows
 
-    def _uploaded(self, values: NDArray[np.int64] | NDArray[np.bool_]) -> torch.Tensor:
-        return torch.from_numpy(values).to(self.states.frames.device, non_blocking=True)
+    def _uploaded(self, *values: NDArray[np.int64] | NDArray[np.bool_]) -> tuple[torch.Tensor, ...]:
+        """On the device, in one copy; the values have one length and one dtype."""
+        device = self.states.frames.device
+        if device.type == "cpu":
+            return tuple(map(torch.from_numpy, values))
+        block = torch.from_numpy(np.stack(values))
+        if device.type == "cuda":
+            block = block.pin_memory()
+        return block.to(device, non_blocking=True).unbind()
