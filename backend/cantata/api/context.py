@@ -78,7 +78,7 @@ class ApiContext:
         self.lifecycle.check()
         return self.service.chat_model(self.real_name(name))
 
-    def mouth(self, thinker: ChatModel, voice: str | None = None) -> ServedModel | None:
+    def find_speech_model(self, thinker: ChatModel, voice: str | None = None) -> ServedModel | None:
         """The model that speaks the answers of one that only writes.
 
         Args:
@@ -97,10 +97,10 @@ class ApiContext:
             return usual
         return next((one for one in models.values() if has_voice(one, voice)), usual)
 
-    def thinker(self) -> ChatModel | None:
+    def find_thinker(self) -> ChatModel | None:
         """The first model that writes what others speak; None: there is none."""
         models = self.service.chat_models.values()
-        return next((one for one in models if self.mouth(one) is not None), None)
+        return next((one for one in models if self.find_speech_model(one) is not None), None)
 
     def image_model(self, name: str | None, *, edits: bool) -> ImageModel:
         """The model of this name that draws; errors as of `model`. None, and OpenAI's names, mean

@@ -83,19 +83,19 @@ def plan_recognizer(plans: Iterable[ServicePlan]) -> list[ServicePlan]:
     return [plan_service(name) for name in embedded_recognizers()[:1]]
 
 
-def list_mouths(plans: Iterable[ServicePlan]) -> dict[str, str]:
+def find_speech_models(plans: Iterable[ServicePlan]) -> dict[str, str]:
     """Models that write -> the model that speaks their answers, where deployments say so.
 
     Raises:
         ConfigError: a deployment names one that is not served, or does not speak texts.
     """
     plugins = {plan.located.plugin.name: plan for plan in plans}
-    mouths = {n: one.deployment.speaks for n, one in plugins.items() if one.deployment.speaks}
+    found = {n: one.deployment.speaks for n, one in plugins.items() if one.deployment.speaks}
     valid = [n for n, one in plugins.items() if one.located.plugin.load_builder is not None]
-    for name, mouth in mouths.items():
-        if mouth not in valid:
-            raise ConfigError(f"{name}: speaks: {mouth!r} speaks no texts here; valid: {valid}")
-    return mouths
+    for name, model in found.items():
+        if model not in valid:
+            raise ConfigError(f"{name}: speaks: {model!r} speaks no texts here; valid: {valid}")
+    return found
 
 
 def preload_stages(plans: Iterable[ServicePlan]) -> None:

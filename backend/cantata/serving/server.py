@@ -90,11 +90,11 @@ class ModelsHere:
 
     def prepare(self, options: ServerOptions) -> ServerOptions:
         """Plan the stages and begin their imports."""
-        from cantata.pipeline.plan import list_mouths, plan_services, preload_stages
+        from cantata.pipeline.plan import find_speech_models, plan_services, preload_stages
 
         plans = plan_services(*self._named)
         options = with_conversation(options, plans[0].deployment.realtime)
-        options = replace(options, speaks=list_mouths(plans))
+        options = replace(options, speaks=find_speech_models(plans))
         if not self._named[0]:
             # What ships with weights is served. Nobody has to wait for all of it.
             self._first, self._later = plans[:1], plans[1:]

@@ -86,8 +86,10 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
 def _find_model(context: ApiContext, body: ChatBody) -> ChatModel:
     """The model of the request's name, with the one that speaks for it if it is to speak."""
     model = context.chat_model(body.model)
-    mouth = context.mouth(model, voice_id(body.audio.voice)) if body.spoken else None
-    return model if mouth is None else SpokenChatModel(model, mouth, body.stops)
+    if not body.spoken:
+        return model
+    speech_model = context.find_speech_model(model, voice_id(body.audio.voice))
+    return model if speech_model is None else SpokenChatModel(model, speech_model, body.stops)
 
 
 def _check_tools(model: ChatModel, body: ChatBody) -> None:

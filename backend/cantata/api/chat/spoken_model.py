@@ -29,12 +29,12 @@ class SpokenChatModel:
 
     Args:
         thinker: writes, and has no voices.
-        mouth: speaks.
+        speech_model: speaks them.
         stops: texts that end the answer; they are not spoken.
     """
 
-    def __init__(self, thinker: ChatModel, mouth: ServedModel, stops: Sequence[str]) -> None:
-        self._thinker, self._mouth, self._stops = thinker, mouth, stops
+    def __init__(self, thinker: ChatModel, speech_model: ServedModel, stops: Sequence[str]) -> None:
+        self._thinker, self._speech, self._stops = thinker, speech_model, stops
 
     @property
     def name(self) -> str:
@@ -54,28 +54,28 @@ class SpokenChatModel:
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        return self._mouth.voices
+        return self._speech.voices
 
     @property
     def sample_rate(self) -> int:
-        return self._mouth.sample_rate
+        return self._speech.sample_rate
 
     @property
     def channels(self) -> int:
-        return self._mouth.channels
+        return self._speech.channels
 
     @property
     def admission(self) -> AdmissionReport:
-        """The thinker's; the mouth's is its own."""
+        """The thinker's; the speech model's is its own."""
         return self._thinker.admission
 
     def voice(self, name: str | None) -> Voice:
-        return self._mouth.voice(name)
+        return self._speech.voice(name)
 
     def check_room(self) -> None:
         """As `ChatModel`, of both."""
         self._thinker.check_room()
-        self._mouth.check_room()
+        self._speech.check_room()
 
     @asynccontextmanager
     async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
@@ -90,8 +90,8 @@ class SpokenChatModel:
                 yield Answer(written.request_id, written.prompt_tokens, written.milestones, events)
 
     async def _write(self, answer: Answer, text: ArrivingText) -> AsyncGenerator[AnswerEvent, None]:
-        """The text, passed on to the mouth up to a stop text."""
-        stops, limit = StopFilter(self._stops), self._mouth.max_input_characters
+        """The text, passed on to the speech model up to a stop text."""
+        stops, limit = StopFilter(self._stops), self._speech.max_input_characters
         async for event in answer:
             if isinstance(event, TextDelta):
                 event = replace(event, text=stops.feed(event.text))
@@ -117,8 +117,8 @@ class SpokenChatModel:
             first += piece
         assert request.voice is not None
         asked = SpeechRequest("", request.voice, seed=request.seed)
-        if self._mouth.capabilities.open_text:
-            async with self._mouth.speak(asked, more_text=_chained(first, text)) as utterance:
+        if self._speech.capabilities.open_text:
+            async with self._speech.speak(asked, more_text=_chained(first, text)) as utterance:
                 async for chunk in utterance:
                     yield chunk
             return
@@ -127,7 +127,7 @@ class SpokenChatModel:
                 spoken = replace(asked, text=sentence)
                 # What follows the first sentence may have no words.
                 asked = replace(asked, continued=True, line_start=False)
-                async with self._mouth.speak(spoken) as utterance:
+                async with self._speech.speak(spoken) as utterance:
                     async for chunk in utterance:
                         yield chunk
 

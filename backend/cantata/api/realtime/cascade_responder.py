@@ -25,7 +25,7 @@ from cantata.speech_input.chat import CallDelta, Chat, ChatMessage, ChatTools
 from cantata.speech_input.transcription import TranscriptionFailed
 
 _PIECE = 64
-"""Characters passed to the mouth at a time; at most half as many sentences."""
+"""Characters passed to the speech model at a time; at most half as many sentences."""
 
 
 class CascadeResponder:

@@ -65,9 +65,9 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
     if name in hearing:
         return _hearing(hearing[name])
     thinker = service.chat_models.get(name)
-    mouth = None if thinker is None else context.mouth(thinker)
-    if thinker is not None and mouth is not None:
-        return _speaking(context, thinker.name, mouth, thinker)
+    speech_model = None if thinker is None else context.find_speech_model(thinker)
+    if thinker is not None and speech_model is not None:
+        return _speaking(context, thinker.name, speech_model, thinker)
     valid = ", ".join([*service.models, *hearing]) or "none"
     if name in service.chat_models:
         raise InvalidRequest(f"{name} takes no sound; models to talk with: {valid}", "model")
@@ -127,7 +127,7 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
 
 def _usual_thinker(context: ApiContext) -> ChatModel | None:
     """What writes the answers that a model speaks, unless the operator named an endpoint."""
-    return None if context.settings.realtime.chat is not None else context.thinker()
+    return None if context.settings.realtime.chat is not None else context.find_thinker()
 
 
 def _speaking(

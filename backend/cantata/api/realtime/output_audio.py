@@ -23,7 +23,7 @@ from cantata.contract.service import Samples
 
 
 class Listener(Protocol):
-    """The owner of the mouth; hears how speaking ends."""
+    """The owner of the output; learns how speaking ends."""
 
     def spoken(self) -> None:
         """Called when all sound of the answer has been sent."""

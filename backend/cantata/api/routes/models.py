@@ -149,7 +149,7 @@ def _model_object(context: ApiContext, name: str) -> ModelObject:
     if name in context.service.chat_models:
         model = context.service.chat_models[name]
         takes |= model.takes
-        is_spoken = model.voices or context.mouth(model) is not None
+        is_spoken = model.voices or context.find_speech_model(model) is not None
         makes |= {Modality.TEXT, *([Modality.AUDIO] if is_spoken else [])}
     painter = context.service.image_models.get(name)
     if painter is not None:

@@ -194,7 +194,9 @@ deployment = SimpleNamespace(realtime=ConversationDeployment(), hosts=())
 located = SimpleNamespace(plugin=SimpleNamespace(name="fake"))
 plan = SimpleNamespace(located=located, deployment=deployment)
 sys.modules["cantata.pipeline.plan"] = SimpleNamespace(
-    plan_services=lambda *given: [plan], preload_stages=lambda plans: None
+    plan_services=lambda *given: [plan],
+    find_speech_models=lambda plans: {{}},
+    preload_stages=lambda plans: None,
 )
 service = SimpleNamespace(
     create_service=lambda *plans, later, log_format, remote_stages: FakeService(start_error=error)

@@ -147,7 +147,7 @@ async def test_the_openapi_document_promises_what_is_sent(asgi: httpx.AsyncClien
     assert content["audio/mpeg"]["schema"] == {"type": "string", "format": "binary"}
     event = content["text/event-stream"]["itemSchema"]["properties"]["data"]
     told = event["contentSchema"]["properties"]["type"]["enum"]
-    kinds = ("delta", "timestamps", "verification", "done", "error")
+    kinds = ("delta", "timestamps", "marks", "verification", "done", "error")
     assert told == [f"speech.audio.{kind}" for kind in kinds]
 
 
