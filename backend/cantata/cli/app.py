@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cantata.cli import hosting, inspecting, making
+from cantata.cli import info_commands, media_commands, server_commands
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -77,17 +77,17 @@ def options(
 
 
 for _name, _command, _panel in (
-    ("say", making.say, _MAKE),
-    ("draw", making.draw, _MAKE),
-    ("transcribe", making.transcribe, _MAKE),
-    ("serve", hosting.serve, _RUN),
-    ("replica", hosting.replica, _RUN),
-    ("stage-host", hosting.stage_host, _RUN),
-    ("deploy", hosting.deploy, _RUN),
-    ("voices", inspecting.voices, _LOOK),
-    ("models", inspecting.models, _LOOK),
-    ("verify", inspecting.verify, _LOOK),
-    ("doctor", inspecting.doctor, _LOOK),
+    ("say", media_commands.say, _MAKE),
+    ("draw", media_commands.draw, _MAKE),
+    ("transcribe", media_commands.transcribe, _MAKE),
+    ("serve", server_commands.serve, _RUN),
+    ("replica", server_commands.replica, _RUN),
+    ("stage-host", server_commands.stage_host, _RUN),
+    ("deploy", server_commands.deploy, _RUN),
+    ("voices", info_commands.voices, _LOOK),
+    ("models", info_commands.models, _LOOK),
+    ("verify", info_commands.verify, _LOOK),
+    ("doctor", info_commands.doctor, _LOOK),
 ):
     app.command(_name, rich_help_panel=_panel, epilog=_examples(_name))(_command)
 

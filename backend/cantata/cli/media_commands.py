@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cantata.cli.running import fail, run, run_job, set_up_logging
+from cantata.cli.runner import fail, run, run_job, set_up_logging
 from cantata.contract.data.errors import CantataError
 from cantata.serving.options import TranscriptForm
 
@@ -37,7 +37,7 @@ def _complete_models(incomplete: str) -> Iterator[str]:
 
 
 def _complete_voices(incomplete: str) -> Iterator[str]:
-    from cantata.cli.listing import list_local_voices
+    from cantata.cli.catalogue import list_local_voices
 
     with suppress(CantataError):
         voices = list_local_voices(None)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cantata.cli.making import MODEL, ModelOrFolder
-from cantata.cli.running import fail, run, set_up_logging
+from cantata.cli.media_commands import MODEL, ModelOrFolder
+from cantata.cli.runner import fail, run, set_up_logging
 
 ServerUrl = Annotated[
     str | None,
@@ -19,7 +19,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="For programs: a list of JS
 
 def voices(model: ModelOrFolder = None, server: ServerUrl = None, as_json: AsJson = False) -> None:
     """List voices: what --voice takes."""
-    from cantata.cli.listing import show_voices
+    from cantata.cli.catalogue import show_voices
 
     set_up_logging()
     run(show_voices(model, server, as_json))
@@ -27,7 +27,7 @@ def voices(model: ModelOrFolder = None, server: ServerUrl = None, as_json: AsJso
 
 def models(server: ServerUrl = None, as_json: AsJson = False) -> None:
     """List models: what --model takes."""
-    from cantata.cli.listing import show_models
+    from cantata.cli.catalogue import show_models
 
     set_up_logging()
     run(show_models(server, as_json))

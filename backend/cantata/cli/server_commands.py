@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cantata.cli.running import fail, run, set_up_logging
+from cantata.cli.runner import fail, run, set_up_logging
 from cantata.serving.options import (
     CONVERSATION,
     RUNNING,
