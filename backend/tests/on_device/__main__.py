@@ -1,5 +1,7 @@
-"""Checks models on the pretended device, in a process of its own: vLLM decides once for each process
-which kernels and process groups there are, and tests beside this one need others.
+"""Checks models on the pretended device, in a process of its own.
+
+vLLM decides once for each process which kernels and process groups there are, and other tests of a
+worker need others.
 
     python -m on_device NAME...
 
