@@ -132,7 +132,11 @@ def test_a_conversation(browser_page: Page, tmp_path: Path) -> None:
     folder.mkdir()
     with served_plans([planned(OMNI, folder)], tmp_path / "voices", pages=True) as url:
         app.goto(f"{url}/gradio/")
-        expect(app.get_by_role("tab")).to_have_text(["Chat"])
+        tabs = app.get_by_role("tab")
+        expect(tabs.first).to_have_text("Chat")
+        # Gradio keeps a hidden copy of its tabs, by which it measures them; where it measures late,
+        # the copy counts as tabs, too.
+        assert set(tabs.all_inner_texts()) == {"Chat"}
         asked: list[dict[str, object]] = []
         for question in (QUESTION, "And tomorrow?"):
             app.get_by_role("textbox").last.fill(question)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import torch
 from cantata.config.plugins import installed_plugins
 from cantata.contract.model.pipeline import StageKind
 from cantata.contract.model.plugin import ModelPlugin
-from pretended_device import device, pretended
+from pretended_device import device, in_own_process, pretended
 
 PLUGINS = {
     name: plugin
@@ -62,6 +63,7 @@ def test_a_model_is_wholly_on_its_device_and_its_steps_do_not_wait(
     assert failure is None, failure
 
 
+@in_own_process
 def test_tensors_of_both_devices_cannot_be_added() -> None:
     with pretended():
         there, here = torch.zeros(2, device=device()), torch.zeros(2)
@@ -69,26 +71,28 @@ def test_tensors_of_both_devices_cannot_be_added() -> None:
             there + here
 
 
-@pytest.mark.parametrize(
-    "wait",
-    [
-        torch.Tensor.item,
-        torch.Tensor.cpu,
-        torch.Tensor.tolist,
-        torch.Tensor.nonzero,
-        lambda x: x[x > 0],
-        lambda x: x.new_tensor([1.0]),
-        lambda x: [0] * int(x.long()),
-    ],
+WAITS: tuple[Callable[[torch.Tensor], object], ...] = (
+    torch.Tensor.item,
+    torch.Tensor.cpu,
+    torch.Tensor.tolist,
+    torch.Tensor.nonzero,
+    lambda x: x[x > 0],
+    lambda x: x.new_tensor([1.0]),
+    lambda x: [0] * int(x.long()),
 )
-def test_what_waits_is_recorded_with_its_place(wait: object) -> None:
-    with pretended() as moves:
-        there = torch.ones((), device=device())
-        wait(there)  # type: ignore[operator]
-    (move,) = (move for move in moves if move.waits)
-    assert any(place.startswith("test_pretended_device.py:") for place in move.places)
 
 
+@in_own_process
+def test_what_waits_is_recorded_with_its_place() -> None:
+    for wait in WAITS:
+        with pretended() as moves:
+            moves.clear()
+            wait(torch.ones((), device=device()))
+        (move,) = (move for move in moves if move.waits)
+        assert any(place.startswith("test_pretended_device.py:") for place in move.places)
+
+
+@in_own_process
 def test_a_copy_that_is_queued_does_not_wait() -> None:
     with pretended() as moves:
         there = torch.ones(3).to(device(), non_blocking=True)

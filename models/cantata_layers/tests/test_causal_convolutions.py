@@ -9,7 +9,7 @@ from cantata_layers import causal_convolutions
 from cantata_layers.causal_convolutions import CausalConv
 from cantata_layers.conv_cache import ConvCache
 from cantata_layers.weights import Weights
-from pretended_device import device, pretended
+from pretended_device import device, in_own_process, pretended
 
 INPUTS, OUTPUTS, KERNEL, LENGTH = 4, 6, 3, 10
 
@@ -37,6 +37,7 @@ def _convolved(where: torch.device, monkeypatch: pytest.MonkeyPatch) -> tuple[to
     return output, len(products)
 
 
+@in_own_process
 @torch.no_grad()
 def test_blocks_are_for_the_cpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, one = _convolved(torch.device("cpu"), monkeypatch)

@@ -12,11 +12,13 @@ from cantata_models.qwen3_tts.plugin import PLUGIN
 from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_SMALL
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
 from on_device.check import check_on_device
+from pretended_device import in_own_process
 
 
 @pytest.mark.thorough
 @pytest.mark.integration
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@in_own_process
 def test_a_recording_is_followed_wholly_on_the_device(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, TINY_SMALL, "base", 0)
     check_on_device(LocatedModel(PLUGIN, tmp_path))
