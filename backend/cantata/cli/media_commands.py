@@ -64,6 +64,44 @@ Quiet = Annotated[
 ]
 
 
+VoiceName = Annotated[
+    str | None,
+    typer.Option(
+        help="Name of the voice. Default: the model's first.",
+        rich_help_panel=VOICE,
+        autocompletion=_complete_voices,
+    ),
+]
+Speed = Annotated[
+    float,
+    typer.Option(
+        min=0.25,
+        max=4.0,
+        help="Speaking rate; 1 is the voice's own.",
+        rich_help_panel=VOICE,
+    ),
+]
+Instructions = Annotated[
+    str | None,
+    typer.Option(
+        help="How to speak, in words, for models that follow them.", rich_help_panel=VOICE
+    ),
+]
+RefAudio = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="Recording of the speaker to follow, 3 to 15 s.",
+        rich_help_panel=VOICE,
+    ),
+]
+RefText = Annotated[
+    str | None,
+    typer.Option(help="What is said in --ref-audio.", rich_help_panel=VOICE),
+]
+
+
 def say(
     text: Annotated[
         list[str] | None,
@@ -117,46 +155,15 @@ def say(
         ),
     ] = None,
     quiet: Quiet = False,
-    voice: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the voice. Default: the model's first.",
-            rich_help_panel=VOICE,
-            autocompletion=_complete_voices,
-        ),
-    ] = None,
-    speed: Annotated[
-        float,
-        typer.Option(
-            min=0.25,
-            max=4.0,
-            help="Speaking rate; 1 is the voice's own.",
-            rich_help_panel=VOICE,
-        ),
-    ] = 1.0,
+    voice: VoiceName = None,
+    speed: Speed = 1.0,
     seed: Annotated[
         int | None,
         typer.Option(min=0, help="The same seed gives the same sound.", rich_help_panel=VOICE),
     ] = None,
-    instructions: Annotated[
-        str | None,
-        typer.Option(
-            help="How to speak, in words, for models that follow them.", rich_help_panel=VOICE
-        ),
-    ] = None,
-    ref_audio: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="Recording of the speaker to follow, 3 to 15 s.",
-            rich_help_panel=VOICE,
-        ),
-    ] = None,
-    ref_text: Annotated[
-        str | None,
-        typer.Option(help="What is said in --ref-audio.", rich_help_panel=VOICE),
-    ] = None,
+    instructions: Instructions = None,
+    ref_audio: RefAudio = None,
+    ref_text: RefText = None,
     model: ModelOrFolder = None,
     server: ServerUrl = None,
 ) -> None:
@@ -172,12 +179,9 @@ def say(
         out, form = STANDARD_STREAM, SoundForm.PCM
     if form is not None and out is None:
         fail("--format needs a file with -o", code=2)
-    if srt and (out is None or out == STANDARD_STREAM):
-        fail("--srt needs a sound file with -o, beside which it is written", code=2)
     if ref_text is not None and ref_audio is None:
         fail("--ref-text is the transcript of --ref-audio; give both", code=2)
-    beside = out.with_suffix(".srt") if srt and out else None
-    times = tuple(path for path in (timestamps, beside) if path is not None)
+    times = _list_timestamp_files(timestamps, srt, out)
     try:
         read = read_text(text or [], file)
     except TextError as error:
@@ -198,6 +202,17 @@ def say(
         server=server,
     )
     run_job(say_text(options, Console(stderr=True, quiet=quiet)))
+
+
+def _list_timestamp_files(timestamps: Path | None, srt: bool, out: Path | None) -> tuple[Path, ...]:
+    from cantata.cli.say_options import STANDARD_STREAM
+
+    files = [] if timestamps is None else [timestamps]
+    if srt:
+        if out is None or out == STANDARD_STREAM:
+            fail("--srt needs a sound file with -o, beside which it is written", code=2)
+        files.append(out.with_suffix(".srt"))
+    return tuple(files)
 
 
 def draw(
