@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.audio.pcm import to_s16
+from cantata.audio.wav import INFO_NAMES
 
 _LAYOUTS = {1: "mono", 2: "stereo"}
 _FRAMES_PER_S = 50
@@ -31,7 +32,9 @@ class Codec:
     container_options: Mapping[str, str] = field(default_factory=dict)
     encoder_options: Mapping[str, str] = field(default_factory=dict)
     tag_options: Mapping[str, str] | None = None
-    """More options of the container, for files with tags. None: it has none while streaming."""
+    """More options of the container, for files with tags. None: it has no place for them."""
+    tag_names: Mapping[str, str] = field(default_factory=dict)
+    """The container's own names of tags, where FFmpeg knows no common ones."""
     short_frames: bool = False
     """Use frames of 20 ms; FFmpeg's default is 50 to 100 ms."""
 
@@ -61,6 +64,8 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             "adts",
             "aac",
             64_000,
+            # In front of the first frame, as in HTTP Live Streaming's packed audio.
+            tag_options={"write_id3v2": "1"},
             # At this bit rate it is closer to the original than FFmpeg's own choice, for less.
             encoder_options={"aac_coder": "fast"},
         ),
@@ -75,8 +80,8 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
         # ITU-T G.711, for telephones: bare, and behind a WAV header without a length.
         "mulaw": Codec("mulaw", "pcm_mulaw"),
         "alaw": Codec("alaw", "pcm_alaw"),
-        "mulaw_wav": Codec("wav", "pcm_mulaw"),
-        "alaw_wav": Codec("wav", "pcm_alaw"),
+        "mulaw_wav": Codec("wav", "pcm_mulaw", tag_options={}, tag_names=INFO_NAMES),
+        "alaw_wav": Codec("wav", "pcm_alaw", tag_options={}, tag_names=INFO_NAMES),
     }
 )
 
@@ -115,7 +120,8 @@ class CodecEncoder:
             },
         )
         if codec.tag_options is not None:
-            self._container.metadata.update(tags)
+            named = {codec.tag_names.get(name, name): value for name, value in tags}
+            self._container.metadata.update(named)
         options = dict(codec.encoder_options)
         if codec.short_frames:
             options["frame_size"] = str(sample_rate // _FRAMES_PER_S)

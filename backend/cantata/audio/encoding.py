@@ -53,7 +53,8 @@ def open_encoder(output: OutputFormat) -> Encoder:
         codec = CODECS[name]
         encoder = CodecEncoder(codec, sample_rate, channels, output.bit_rate, output.tags)
     else:
-        encoder = _PcmEncoder(streaming_header(sample_rate, channels) if name == "wav" else b"")
+        wav = name == "wav"
+        encoder = _PcmEncoder(streaming_header(sample_rate, channels, output.tags) if wav else b"")
     if sample_rate == output.model_rate:
         return encoder
     return _ResamplingEncoder(encoder, output)

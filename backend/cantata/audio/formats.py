@@ -62,7 +62,7 @@ class OutputFormat:
     bit_rate: int | None = None
     """Bits per second, for compressed formats; None: the encoder's default."""
     tags: tuple[tuple[str, str], ...] = ()
-    """Names and values, written at the beginning of files in MP3, Opus and FLAC."""
+    """Names and values, written at the beginning of files in every format but `pcm`."""
 
 
 def output_format(name: str, model_rate: int, channels: int, asked: int | None) -> OutputFormat:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
@@ -18,6 +20,7 @@ from cantata.contract.data.errors import CantataError
 
 Pcm = NDArray[np.int16]
 """[N, C] samples of 16 bit."""
+Tags = Sequence[tuple[str, str]]
 
 
 class SinkError(CantataError):
@@ -42,17 +45,21 @@ class FileSink(Sink):
         form: its format, of `check_file`.
         sample_rate: Hz.
         channels: of the samples.
+        tags: names and values, for formats that have a place for them.
     """
 
-    def __init__(self, path: Path, form: str, sample_rate: int, channels: int) -> None:
+    def __init__(
+        self, path: Path, form: str, sample_rate: int, channels: int, tags: Tags = ()
+    ) -> None:
         self._encoded: StreamSink | None = None
         if form.upper() in soundfile.available_formats():
             self._file: Any = soundfile.SoundFile(
                 path, "w", samplerate=sample_rate, channels=channels, format=form.upper()
             )
+            _write_tags(self._file, dict(tags))
         else:
             self._file = path.open("wb")
-            self._encoded = StreamSink(self._file, form, sample_rate, channels)
+            self._encoded = StreamSink(self._file, form, sample_rate, channels, tags)
 
     def write(self, samples: Pcm) -> None:
         (self._encoded or self._file).write(samples)
@@ -76,16 +83,20 @@ class StreamSink(Sink):
         form: one of `FORMATS`.
         sample_rate: of the samples, in Hz; a format that cannot have it gets the next one.
         channels: of the samples.
+        tags: names and values, which come first.
 
     Raises:
         InvalidRequest: the format cannot have so many channels.
     """
 
-    def __init__(self, stream: BinaryIO, form: str, sample_rate: int, channels: int) -> None:
+    def __init__(
+        self, stream: BinaryIO, form: str, sample_rate: int, channels: int, tags: Tags = ()
+    ) -> None:
         from cantata.audio.encoding import open_encoder
 
         self._stream = stream
-        self._encoder = open_encoder(output_format(form, sample_rate, channels, None))
+        output = output_format(form, sample_rate, channels, None)
+        self._encoder = open_encoder(replace(output, tags=tuple(tags)))
 
     def write(self, samples: Pcm) -> None:
         self._stream.write(self._encoder.feed(to_float(samples)))
@@ -103,6 +114,16 @@ class StreamSink(Sink):
                 self._stream.flush()
         finally:
             self._encoder.close()
+
+
+def _write_tags(file: soundfile.SoundFile, tags: Mapping[str, str]) -> None:
+    """libsndfile has few names for tags: the source type joins the comment."""
+    try:
+        if tags:
+            file.software = tags["software"]
+            file.comment = f"{tags['comment']} ({tags['digital_source_type']})"
+    except soundfile.LibsndfileError:
+        return  # AU, RAW and the like have no place for them
 
 
 class DeviceSink(Sink):

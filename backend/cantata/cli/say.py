@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 
@@ -18,6 +17,7 @@ from cantata.audio.sinks import DeviceSink, FileSink, Sink, StreamSink
 from cantata.cli.say_options import STANDARD_STREAM, SayArguments
 from cantata.cli.say_progress import SpokenProgress
 from cantata.cli.say_sources import SpokenSound, open_source
+from cantata.media.provenance import make_sound_tags
 from cantata.utils.atomic_file import write_whole
 
 
@@ -40,7 +40,7 @@ async def say(options: SayArguments, console: Console) -> None:
     form = _check_targets(options)
     async with open_source(options, console) as sound:
         with (
-            _open_sink(options.out, form, sound) as sink,
+            _open_sink(options, form, sound) as sink,
             SpokenProgress(options.text, sound.words, console) as progress,
         ):
             poured = await _pour(sound, sink, progress)
@@ -63,16 +63,18 @@ def _check_targets(options: SayArguments) -> str:
 
 
 @contextmanager
-def _open_sink(out: Path | None, form: str, sound: SpokenSound) -> Iterator[Sink]:
-    rate, channels = sound.sample_rate, sound.channels
+def _open_sink(options: SayArguments, form: str, sound: SpokenSound) -> Iterator[Sink]:
+    out, rate, channels = options.out, sound.sample_rate, sound.channels
+    tags = make_sound_tags(options.model)
     with ExitStack() as stack:
         sink: Sink
         if out is None:
             sink = DeviceSink(rate, channels)
         elif out == STANDARD_STREAM:
-            sink = StreamSink(sys.stdout.buffer, form, rate, channels)
+            sink = StreamSink(sys.stdout.buffer, form, rate, channels, tags)
         else:
-            sink = FileSink(stack.enter_context(write_whole(out)), form, rate, channels)
+            unfinished = stack.enter_context(write_whole(out))
+            sink = FileSink(unfinished, form, rate, channels, tags)
         yield stack.enter_context(sink)
 
 

@@ -37,11 +37,11 @@ _XMP = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
 </rdf:RDF></x:xmpmeta><?xpacket end="r"?>"""
 _PNG_XMP = "XML:com.adobe.xmp"
 _SOURCE = re.compile(r"digitalsourcetype/(\w{1,60})", re.IGNORECASE)
-_TOOL = re.compile(r"""(?:CreatorTool|software)(?:>|=["'])([^<"']{1,200})""")
+_TOOL = re.compile(r"""(?:CreatorTool|software|encoder|ISFT)(?:>|=["'])([^<"']{1,200})""")
 _WORDS = re.compile(r"\b(?:AI|synthetic|artificial|machine)[- ](?:generated|speech|voice)", re.I)
 _C2PA = b"c2pa"
 _EDGE = 1 << 20
-"""Bytes at each end of a file in which a C2PA manifest is looked for."""
+"""Bytes at each end of a file in which a C2PA manifest or a source type is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,15 @@ def write_xmp() -> bytes:
     return _XMP.format(software=_software(), source=SOURCE_TYPES + MADE_BY_A_MODEL).encode()
 
 
-def make_sound_tags(model: str) -> tuple[tuple[str, str], ...]:
-    """Names and values of the tags of speech that a model has made here."""
+def make_sound_tags(model: str | None) -> tuple[tuple[str, str], ...]:
+    """Names and values of the tags of speech that a model has made here.
+
+    Args:
+        model: its name; None: it is not told.
+    """
     return (
         ("comment", "AI-generated speech"),
-        ("software", f"{_software()}, {model}"),
+        ("software", _software() if model is None else f"{_software()}, {model}"),
         ("digital_source_type", SOURCE_TYPES + MADE_BY_A_MODEL),
     )
 
@@ -101,8 +105,9 @@ def find_provenance(data: bytes) -> Provenance:
         kind, tags = "audio", _read_sound_tags(data)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise InvalidMedia(f"the picture cannot be read: {error}", "file") from error
-    written = "\n".join(tags)
-    source, tool = _SOURCE.search(written), _TOOL.search(written)
+    written, edges = "\n".join(tags), (data[:_EDGE] + data[-_EDGE:]).decode("latin-1")
+    # At the edges stands what readers of tags leave out: XMP in WAV and MP4, iXML, manifests.
+    source, tool = _SOURCE.search(written) or _SOURCE.search(edges), _TOOL.search(written)
     said = source is not None or _WORDS.search(written) is not None
     return Provenance(
         kind=kind,

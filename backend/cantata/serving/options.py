@@ -191,7 +191,7 @@ ProvenanceTags = Annotated[
     Literal["off", "tags"],
     typer.Option(
         "--provenance",
-        help="Whether pictures and compressed sound say in tags that a model made them.",
+        help="Whether files of pictures and sound say in tags that a model made them.",
         rich_help_panel=RUNNING,
     ),
 ]
