@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Pcm
-from cantata.contract.model.codec import CodeDecoder, StreamingDecoder
+from cantata.contract.model.codec import StreamingDecoder
 from cantata.stages.codec.stage import CodecStage
 from stage_chunks import codes_chunk
 
@@ -33,7 +33,6 @@ def both(load: Callable[[], StreamingDecoder], seed: int) -> tuple[Sound, Sound]
 def _sound(stage: CodecStage, seed: int) -> Sound:
     rng = np.random.default_rng(seed)
     decoder = stage._decoder
-    assert isinstance(decoder, CodeDecoder)
     lengths = {f"stream {index}": int(rng.integers(3, 12)) for index in range(11)}
     shape = decoder.codebook_size, (max(lengths.values()), decoder.num_codebooks)
     codes = {name: rng.integers(0, *shape, dtype=np.int32) for name in lengths}

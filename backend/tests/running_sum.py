@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from cantata.contract.model.codec import StreamingDecoder
+
 SAMPLES_PER_FRAME = 4
 
 
-class RunningSumDecoder:
+class RunningSumDecoder(StreamingDecoder):
     """Each sample is the sum of all codes up to its frame: exact, stateful, easy to predict."""
 
     sample_rate = 8

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import torch
 
-from cantata.contract.model.codec import CodeDecoder, StreamingDecoder
+from cantata.contract.model.codec import StreamingDecoder
 from cantata.stages.common.graphs import ShapeGraphs
 from cantata.stages.common.precision import allow_tf32
 from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
@@ -24,10 +23,6 @@ MAX_FRAMES = 256
 """B * T of a step; more only takes memory."""
 PRECISIONS = ("float32", "tf32")
 """On CUDA; a CPU has the first alone."""
-
-
-class StreamingCodeDecoder(StreamingDecoder, CodeDecoder, Protocol):
-    """A decoder that takes codes frame by frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +52,7 @@ def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[Code
 
 
 def decoder_steps(
-    decoder: StreamingCodeDecoder, shapes: list[tuple[int, int]], device: torch.device
+    decoder: StreamingDecoder, shapes: list[tuple[int, int]], device: torch.device
 ) -> Iterator[tuple[int, int, Compared]]:
     """Time the steps of a decoder.
 

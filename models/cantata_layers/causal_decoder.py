@@ -5,16 +5,14 @@ Letters: B rows, T frames, Q codebooks, E numbers of a latent, C channels.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import torch
 
+from cantata.contract.model.codec import StreamingDecoder
 from cantata_layers.conv_cache import CodecState, ConvCache
 
 
-class CausalDecoder(ABC):
-    """Implements the slots of `contract.model.codec.StreamingDecoder`, and `SizedState`, around a
-    network whose layers keep their histories in a `ConvCache`.
+class CausalDecoder(StreamingDecoder):
+    """A decoder around a network whose layers keep their histories in a `ConvCache`.
 
     Args:
         blank: [1, 1, Q] int64 or [1, 1, E] float32, any one frame, on the device.
@@ -61,9 +59,9 @@ class CausalDecoder(ABC):
         state.put(slots, past, frames.shape[1])
         return samples
 
-    @abstractmethod
     def _run(self, frames: torch.Tensor, past: ConvCache) -> torch.Tensor:
         """Decode frames behind `past`, and extend it."""
+        raise NotImplementedError
 
     def _history_shapes(self) -> list[torch.Size]:
         """What the layers keep of a stream: decoding one frame without history shows it."""

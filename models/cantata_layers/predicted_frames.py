@@ -8,12 +8,14 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from cantata.contract.model.talker import FrameDraws
+from cantata.contract.model.talker import FrameDraws, Talker
 from cantata_layers.code_predictor import CodePredictor
 
 
-class PredictedFrames:
-    """A talker's part of `contract.model.talker.Talker`, and of `RecordableTalker`."""
+class PredictedFrames(Talker):
+    """A talker that embeds and makes frames with a code predictor."""
+
+    recordable = True
 
     codec_embedding: nn.Embedding
     """Of codes 0."""
@@ -24,12 +26,9 @@ class PredictedFrames:
         first = self.codec_embedding(frames[:, :1])
         return torch.cat((first, self.code_predictor.embed(frames[:, 1:])), dim=1).sum(dim=1)
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R, D] and [R] -> [R, Q]."""
         others = self.code_predictor(hidden, self.codec_embedding(code0), draws.choose)
         return torch.cat((code0[:, None], others), dim=1)
-
-    make_frames = complete_frames
-    """It needs nothing else."""

@@ -9,7 +9,6 @@ import torch
 from cantata.cli.doctor import Check, Verdict, check_model_numerics
 from cantata.config import CodecDeployment
 from cantata.contract.data.errors import CantataError
-from cantata.contract.model.codec import SizedState
 from cantata.contract.model.pipeline import StageSpec
 from cantata.pipeline.plan import ServicePlan, plan_service
 from cantata.stages.codec.recorded import spare_slots
@@ -50,7 +49,7 @@ def _check_decoder(plan: ServicePlan, spec: StageSpec, deployment: CodecDeployme
         decoder = load_decoder(spec, plan.located.checkpoint, device)
     except CantataError as error:
         return Check(what, Verdict.FAILED, str(error), "fetch the checkpoint again")
-    if not isinstance(decoder, SizedState):
+    if not decoder.slot_bytes:
         return Check(what, Verdict.OK, f"loads; {deployment.slots} slots of little memory")
     spare, free = spare_slots(decoder, deployment), free_bytes(device)
     slots = deployment.slots + spare

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cantata.contract.model.codec import StreamingDecoder
 from tiny_talker.checkpoint import CODEBOOK_SIZE, LATENT_SIZE, NUM_CODEBOOKS
 
 SAMPLES_PER_FRAME = 4
@@ -16,7 +17,7 @@ SCALE = 2.0**-14
 """A power of two keeps every sum exact."""
 
 
-class RunningSumDecoder:
+class RunningSumDecoder(StreamingDecoder):
     """Each sample is the scaled sum of all codes up to its frame, modulo 2^13."""
 
     sample_rate = 50
@@ -56,11 +57,8 @@ class StereoDecoder(RunningSumDecoder):
         return torch.cat([left, -left], dim=-1)
 
 
-class LatentSumDecoder:
-    """The same over latents: each sample is the sum of all whole thousandths up to its frame.
-
-    Implements `contract.model.codec.LatentDecoder`.
-    """
+class LatentSumDecoder(StreamingDecoder):
+    """The same over latents: each sample is the sum of all whole thousandths up to its frame."""
 
     sample_rate = 24_000
     channels = 1

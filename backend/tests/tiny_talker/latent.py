@@ -22,8 +22,7 @@ EULER_STEPS = 2
 
 
 class LatentTalker(TinyTalker):
-    """Implements `contract.model.talker.LatentTalker`: from noise in two steps of Euler's method,
-    as flow matching does."""
+    """From noise in two steps of Euler's method, as flow matching does."""
 
     num_codebooks = 1
     end_code: int | None = 1
@@ -52,7 +51,7 @@ class LatentTalker(TinyTalker):
         directions = self.local_heads[0, : self.latent_size]
         return (frames[:, :, None] * directions).sum(dim=1)
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R, D] -> [R, E]."""

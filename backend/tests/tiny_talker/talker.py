@@ -27,7 +27,7 @@ from cantata.contract.model.embedding_source import (
     TalkerPrompt,
 )
 from cantata.contract.model.row_products import RowLinear, RowProducts
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from tiny_talker.checkpoint import (
     CODEBOOK_SIZE,
     END_CODE,
@@ -43,9 +43,7 @@ from tiny_talker.inputs import TinyInput, TinyText
 from tiny_talker.plugin import HEARD_FIRST
 
 
-class TinyTalker(nn.Module):
-    """Implements `contract.model.talker.Talker`."""
-
+class TinyTalker(nn.Module, Talker):
     num_codebooks = NUM_CODEBOOKS
     frame_period_s = 0.08
     min_rows = SAFE_MIN_ROWS
@@ -154,7 +152,7 @@ class TinyTalker(nn.Module):
         )
         return rows
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R, D] and [R] -> [R, Q], each code given the ones before it."""
@@ -167,7 +165,7 @@ class TinyTalker(nn.Module):
 
 
 class ExportingTalker(TinyTalker):
-    """Implements `contract.model.talker.RowExporter`: a row is the hidden state, and its double."""
+    """A row that leaves is the hidden state, and its double."""
 
     export_width = 2 * HIDDEN
 

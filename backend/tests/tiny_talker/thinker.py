@@ -105,7 +105,7 @@ class TinyThinker(ExportingTalker):
         rows: torch.Tensor = self.text_embedding(frames[:, 0])
         return rows
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R] -> [R, 1]."""

@@ -9,7 +9,7 @@ import torch
 
 from cantata.contract.data.chunks import Rows
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata.contract.model.talker import FrameDraws
+from cantata.contract.model.talker import FrameDraws, Talker
 from cantata.stages.ar.chunking import Chunking
 from cantata.stages.ar.frames import NewFrame, StopReason
 from cantata.stages.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
@@ -21,7 +21,7 @@ GREEDY = ResolvedSampling(0, FIRST, FIRST, FIRST, repetition_penalty=(1.0, 1.0))
 CONTEXT = torch.tensor([[7.0, 7.5], [8.0, 8.5]])
 
 
-class CountingTalker:
+class CountingTalker(Talker):
     """A frame is the one before plus the request's own number."""
 
     num_codebooks = 1

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata.contract.model.talker import FrameDraws
+from cantata.contract.model.talker import FrameDraws, Talker
 from cantata.stages.ar.request_state import Layout, LevelSampling, RequestStates, ResolvedSampling
 from cantata.stages.ar.talker_step import TalkerStep
 
@@ -20,7 +20,7 @@ DRAWN = LevelSampling(temperature=1.0, top_k=8, top_p=0.9)
 USUAL = ResolvedSampling(0, GREEDY, GREEDY, GREEDY, repetition_penalty=(1.0, 1.0))
 
 
-class DrawingTalker:
+class DrawingTalker(Talker):
     """Every code depends on the hidden state and on the code before it."""
 
     num_codebooks = CODEBOOKS
@@ -57,6 +57,8 @@ class DrawingTalker:
 
 class RecordableTalker(DrawingTalker):
     """The same, to be recorded; it may refuse."""
+
+    recordable = True
 
     def __init__(self, refuses: bool = False) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata.contract.model.talker import FrameDraws
+from cantata.contract.model.talker import FrameDraws, Talker
 from cantata.stages.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
 from cantata.stages.ar.talker_step import TalkerStep, get_layout
 
@@ -21,7 +21,7 @@ DRAWN = LevelSampling(temperature=1.0)
 GREEDY = LevelSampling(temperature=0.0)
 
 
-class SolvingTalker:
+class SolvingTalker(Talker):
     """A frame goes from its noise towards the hidden state, and on from the frame before."""
 
     num_codebooks = 1
@@ -30,11 +30,9 @@ class SolvingTalker:
     latent_size = LATENT
     noise_size = LATENT
     num_frame_options = 1
-    usual_steps: tuple[int, ...]
 
-    def __init__(self, usual_steps: tuple[int, ...] | None = (USUAL,)) -> None:
-        if usual_steps is not None:
-            self.usual_steps = usual_steps
+    def __init__(self, usual_steps: tuple[int, ...] = (USUAL,)) -> None:
+        self.usual_steps = usual_steps
         self.sampled_hidden = torch.empty(0)
         self.completed: list[tuple[int, ...]] = []
         """Steps of each call of `complete_frames`."""
@@ -70,8 +68,10 @@ class SolvingTalker:
 class RecordableSolver(SolvingTalker):
     """The same, to be recorded; it may refuse from a number of rows on."""
 
+    recordable = True
+
     def __init__(
-        self, usual_steps: tuple[int, ...] | None = (USUAL,), refuses_from: int = 100
+        self, usual_steps: tuple[int, ...] = (USUAL,), refuses_from: int = 100
     ) -> None:
         super().__init__(usual_steps)
         self._refuses_from = refuses_from
@@ -187,7 +187,7 @@ def test_what_cannot_be_captured_is_completed_plainly_with_a_reason(
 
 
 def test_a_talker_whose_frames_take_no_steps_is_recorded_once() -> None:
-    plain, talker = SolvingTalker(None), RecordableSolver(None)
+    plain, talker = SolvingTalker(()), RecordableSolver(())
     step = make_step(talker, lambda index: 0)
     step.record()
     assert talker.replayed == [(rows, USUAL) for rows in (1, 2, 4, 8)]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, SamplerInputs
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, SamplerInputs, Talker
 from cantata.stages.ar.request_state import (
     Layout,
     LevelSampling,
@@ -27,7 +27,7 @@ FIRST = LevelSampling(temperature=0.0)
 GREEDY = ResolvedSampling(0, FIRST, FIRST, FIRST, repetition_penalty=(1.0, 1.0))
 
 
-class AddingTalker:
+class AddingTalker(Talker):
     """Embeds a frame as its code 0 everywhere; the rest of a frame is code 0 plus one."""
 
     num_codebooks = CODEBOOKS
@@ -268,6 +268,7 @@ class StoppingTalker(AddingTalker):
     """Stops with as much chance as `odds` says."""
 
     end_code = CODES
+    decides_stop = True
     odds = 0.5
 
     def stop_scores(self) -> torch.Tensor:

@@ -13,6 +13,7 @@ import torch
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
+from cantata.contract.model.codec import BlockDecoder
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.stages.codec import CodecStage, build_stage
 from stage_chunks import codes_chunk
@@ -37,7 +38,7 @@ class Slot:
     held: torch.Tensor = field(default_factory=lambda: torch.zeros(0, 1))
 
 
-class BlockSums:
+class BlockSums(BlockDecoder):
     """A sample is its code, plus 100 for each code ahead of its block, plus the stream's level.
     The last sample of a block leaves with the next block."""
 

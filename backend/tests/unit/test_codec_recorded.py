@@ -104,10 +104,12 @@ def test_recording_is_for_cuda_and_can_be_turned_off(
     assert not can_record(RunningSumDecoder(), deployment)
 
 
-def load_large(checkpoint: Path, device: torch.device) -> Recordable:
-    decoder = Recordable()
-    decoder.slot_bytes = 10  # type: ignore[attr-defined]
-    return decoder
+class LargeRecordable(Recordable):
+    slot_bytes = 10
+
+
+def load_large(checkpoint: Path, device: torch.device) -> LargeRecordable:
+    return LargeRecordable()
 
 
 def test_the_spare_slot_needs_room_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,6 @@ EMBEDDED = locate(None).plugin.name
 
 
 class LargeDecoder(RunningSumDecoder):
-    """Implements `contract.model.codec.SizedState`."""
-
     slot_bytes = 500_000_000
 
 

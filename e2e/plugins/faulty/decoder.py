@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from cantata.contract.model.codec import StreamingDecoder
 from cantata_models.solo.codec_stage import load_decoder as load_sound_decoder
 
 FAULT_VARIABLE = "CANTATA_TEST_FAULT"
@@ -28,8 +29,8 @@ class Fault(StrEnum):
     """Each chunk has everything that came before it too."""
 
 
-class FaultyDecoder:
-    """Implements `contract.model.codec.CodeDecoder` around a sound one."""
+class FaultyDecoder(StreamingDecoder):
+    """A decoder around a sound one."""
 
     def __init__(self, decoder: Any, fault_file: Path) -> None:
         self._decoder = decoder

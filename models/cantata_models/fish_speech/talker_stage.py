@@ -28,7 +28,7 @@ from cantata.contract.model.embedding_source import (
 )
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.sampling import penalize_repetition
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, SamplerInputs
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, SamplerInputs, Talker
 from cantata_layers.code_predictor import ChooseCode, RmsNorm
 from cantata_layers.frame_limit import frame_limit
 from cantata_layers.qwen3 import config_fields, make_layers
@@ -52,13 +52,12 @@ S1_RESIDUAL_CODES = 1024
 """Of the fast stack's scores, S1 looks at the first so many."""
 
 
-class FishTalker(nn.Module):
-    """What both implement of `contract.model.talker.Talker` and `FirstCodebookSampler`."""
+class FishTalker(nn.Module, Talker):
+    """What both talkers share; each has a law of its own for code 0."""
 
+    recordable = True
     layout: ClassVar[Layout]
     frame_period_s = FRAME_PERIOD_S
-    law_draws: int
-    history_frames: int
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
@@ -138,20 +137,13 @@ class FishTalker(nn.Module):
             whole = whole / (self.num_codebooks + 1) ** 0.5
         return torch.where(is_semantic, whole, token[:, 0])
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R, D] and [R] -> [R, Q]."""
         spoken = torch.where(code0 < self._config.codebook_size, code0, 0)
         frames: torch.Tensor = self.fast(self._fast_input(hidden), spoken, self._choice(draws))
         return torch.cat((code0[:, None], frames[:, 1:]), dim=1)
-
-    make_frames = complete_frames
-    """It needs nothing else, so it implements `RecordableTalker` too."""
-
-    def draw_first(self, scores: torch.Tensor, draws: SamplerInputs) -> torch.Tensor:
-        """Draw code 0 by the layout's law; as `contract.model.talker.FirstCodebookSampler`."""
-        raise NotImplementedError
 
     def _fast_input(self, hidden: torch.Tensor) -> torch.Tensor:
         """[R, D] hidden states -> [R, D] what the fast stack takes."""

@@ -22,7 +22,7 @@ from cantata.contract.model.embedding_source import (
     StaticEmbeddings,
     TalkerPrompt,
 )
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers.frame_limit import frame_limit
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
@@ -34,8 +34,8 @@ from cantata_models.moss_tts.networks.qwen3_backbone import Qwen3Backbone
 from cantata_models.moss_tts.networks.talker_network import Backbone, TalkerNetwork
 
 
-class MossTalker(TalkerNetwork):
-    """What both implement of `contract.model.talker.Talker`, `StopDecision` and `RecordableTalker`.
+class MossTalker(TalkerNetwork, Talker):
+    """A talker of either model.
 
     Args:
         config: of the checkpoint.
@@ -44,6 +44,8 @@ class MossTalker(TalkerNetwork):
     """
 
     frame_period_s = FRAME_PERIOD_S
+    recordable = True
+    decides_stop = True
 
     def __init__(self, config: MossConfig, transformer: Backbone, vllm_config: VllmConfig) -> None:
         super().__init__(config, transformer)

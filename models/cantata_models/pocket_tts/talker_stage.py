@@ -27,7 +27,7 @@ from cantata.contract.model.embedding_source import (
     TalkerPrompt,
 )
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.frame_limit import frame_limit
 from cantata_layers.parameters import ParameterLoader
@@ -69,14 +69,14 @@ class TokenTable(nn.Module):
         return torch.as_tensor(rows if self.proj is None else self.proj(rows))
 
 
-class PocketTalker(nn.Module):
-    """Implements `LatentTalker`, `SteppedTalker`, `FrameOptions` and `DeepstackEmbeddings` of
-    `contract.model.talker`.
+class PocketTalker(nn.Module, Talker):
+    """A talker of latents.
 
     Raises:
         ConfigError: (on construction) the deployment asks for another dtype than float32.
     """
 
+    recordable = True
     num_codebooks = 1
     end_code: int | None = 1
     min_rows = SAFE_MIN_ROWS
@@ -197,7 +197,7 @@ class PocketTalker(nn.Module):
         latents, ended = torch.split(frames, [self.noise_size, FRAME_COLUMNS], dim=1)
         return torch.cat([self.input_linear(latents), ended], dim=1)
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R, Z + 4] -> [R, E + 1]."""
@@ -208,9 +208,6 @@ class PocketTalker(nn.Module):
         noise = bounded(draws.noise, temperature, bound)
         latents = self.flow_net(noise, hidden[:, : self._read], draws.steps)
         return torch.cat([latents, self._count_ended(hidden)[:, None]], dim=1)
-
-    make_frames = complete_frames
-    """It needs nothing else, so it implements `RecordableTalker` too."""
 
     @property
     def _read(self) -> int:

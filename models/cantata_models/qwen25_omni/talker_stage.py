@@ -21,7 +21,7 @@ from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers.checkpoint import read_rows
 from cantata_layers.frame_limit import frame_limit
 from cantata_layers.parameters import ParameterLoader
@@ -56,9 +56,7 @@ same bits whether it comes alone or with its whole prompt.
 """
 
 
-class Qwen25OmniTalker(nn.Module):
-    """Implements `contract.model.talker.Talker`, `PenalizedPrompt` and `RotaryAxes`."""
-
+class Qwen25OmniTalker(nn.Module, Talker):
     num_codebooks = 1
     rotary_axes = 3
     frame_period_s = FRAME_PERIOD_S
@@ -158,7 +156,7 @@ class Qwen25OmniTalker(nn.Module):
         """[N, 1] -> [N, D]."""
         return torch.as_tensor(self.codes(frames[:, 0]))
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R, D] and [R] -> [R, 1]. The pad code ends the speech too."""

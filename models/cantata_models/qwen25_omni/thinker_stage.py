@@ -17,7 +17,7 @@ from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.thinker_rows import ThinkerRows
 from cantata_layers.parameters import ParameterLoader
@@ -31,9 +31,8 @@ from cantata_models.qwen25_omni.turn_ids import turn_ids
 NAMES = WeightMap({f"{THINKER}lm_head.{{}}": "lm_head.{}", f"{THINKER}model.{{}}": "{}"})
 
 
-class Qwen25OmniThinker(nn.Module):
-    """Implements `Talker`, `RotaryAxes`, `DeepstackEmbeddings` and `RowExporter` of
-    `contract.model.talker`.
+class Qwen25OmniThinker(nn.Module, Talker):
+    """A talker whose frames are tokens.
 
     An input row is a token's embedding or an encoder's row, and behind it 0, or 1 for media. The
     row that leaves is the hidden state after the last norm plus the embedding; media have none.
@@ -106,7 +105,7 @@ class Qwen25OmniThinker(nn.Module):
         embedded: torch.Tensor = self.embed_tokens(frames[:, 0])
         return embedded
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R] tokens -> [R, 1]."""

@@ -17,7 +17,7 @@ from vllm.model_executor.layers.layernorm import RMSNorm
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.thinker_rows import ThinkerRows
@@ -34,8 +34,8 @@ from cantata_models.qwen3_asr.config import (
 HEAD = "lm_head.weight"
 
 
-class Qwen3AsrThinker(nn.Module):
-    """Implements `contract.model.talker.Talker`.
+class Qwen3AsrThinker(nn.Module, Talker):
+    """A talker whose frames are tokens.
 
     The published rotary positions have three axes, which hold the same numbers where there is sound
     alone: here they have one.
@@ -112,7 +112,7 @@ class Qwen3AsrThinker(nn.Module):
         embedded: torch.Tensor = self.embed_tokens(frames[:, 0])
         return embedded
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R] tokens -> [R, 1], with one token for either end."""

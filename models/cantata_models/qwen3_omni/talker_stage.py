@@ -51,8 +51,6 @@ TABLE_BLOCK = 1024
 
 
 class OmniTalker(PredictedFrames, nn.Module):
-    """Implements `contract.model.talker.Talker`, `RotaryAxes` and `RecordableTalker`."""
-
     rotary_axes = 3
     frame_period_s = 1 / FRAMES_PER_SECOND
 

@@ -17,7 +17,7 @@ from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers import qwen3_moe
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.thinker_rows import ThinkerRows
@@ -27,9 +27,8 @@ from cantata_models.qwen3_omni.config.checkpoint import MODEL_TYPE, THINKER, loa
 NAMES = WeightMap({f"{THINKER}lm_head.{{}}": "lm_head.{}", f"{THINKER}model.{{}}": "{}"})
 
 
-class OmniThinker(nn.Module):
-    """Implements `Talker`, `RotaryAxes`, `DeepstackEmbeddings` and `RowExporter` of
-    `contract.model.talker`.
+class OmniThinker(nn.Module, Talker):
+    """A talker whose frames are tokens.
 
     A row that leaves is the hidden state behind the layers that the talker asks for.
     """
@@ -113,7 +112,7 @@ class OmniThinker(nn.Module):
         embedded: torch.Tensor = self.embed_tokens(frames[:, 0])
         return embedded
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R] tokens -> [R, 1]."""

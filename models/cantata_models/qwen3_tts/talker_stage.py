@@ -78,8 +78,6 @@ class EncodedRecording:
 
 
 class Qwen3Talker(PredictedFrames, nn.Module):
-    """Implements `contract.model.talker.Talker` and `RecordableTalker`."""
-
     frame_period_s = FRAME_PERIOD_S
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.plain_talker import AttentionMemory, BackboneKernels
+from cantata.contract.model.plain_talker import AttentionMemory, BackboneKernels, PlainTalker
 from cantata_models.solo.checkpoint import TALKER_FILE, Tensors, read_tensors
 from cantata_models.solo.config import SoloConfig, TalkerConfig
 from cantata_models.solo.networks.packed_product import PackedProduct
@@ -93,8 +93,8 @@ class _Layer:
         return self._kernels.rms_norm(by_head, weight, self._config.rms_norm_eps).view(rows.shape)
 
 
-class PlainSoloTalker(TalkerFront):
-    """Implements `contract.model.plain_talker.PlainTalker`."""
+class PlainSoloTalker(TalkerFront, PlainTalker):
+    """The talker for one listener, without vLLM."""
 
     sampled_hidden: torch.Tensor
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.model.embedding_source import StaticEmbeddings, TalkerPrompt
-from cantata.contract.model.talker import FrameDraws
+from cantata.contract.model.talker import FrameDraws, Talker
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
@@ -33,7 +33,7 @@ BLOCK = 32
 """Frames whose rows are made at once after that, in less time than a step takes."""
 
 
-class TalkerFront(nn.Module):
+class TalkerFront(nn.Module, Talker):
     """What the served and the plain talker share of `contract.model.talker.Talker`.
 
     The text track is as long as the utterance: one position is prefilled and each row beyond it
@@ -103,7 +103,7 @@ class TalkerFront(nn.Module):
         rows: torch.Tensor = self.frame_embedding(frames)
         return rows
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R, D] and [R] -> [R, Q]: the codes nearest to what code 0 leaves of the latent."""

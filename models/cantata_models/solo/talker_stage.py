@@ -22,7 +22,7 @@ from cantata_models.solo.talker_front import TalkerFront, read_config
 
 
 class SoloTalker(TalkerFront):
-    """Implements `contract.model.talker.Talker`."""
+    """The talker as vLLM serves it."""
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         model_config = vllm_config.model_config

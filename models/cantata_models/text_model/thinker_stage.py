@@ -19,14 +19,14 @@ from vllm.transformers_utils.config import get_config
 
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.embedding_source import EmbeddingSource
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.thinker_rows import ThinkerRows
 from cantata_models.text_model.config import find_architecture, load_settings
 
 
-class TextModelThinker(nn.Module):
-    """Implements `Talker` and `PublishedConfig` of `contract.model.talker`."""
+class TextModelThinker(nn.Module, Talker):
+    """A talker whose frames are tokens and whose network is vLLM's own."""
 
     num_codebooks = 1
     frame_period_s = None
@@ -104,7 +104,7 @@ class TextModelThinker(nn.Module):
         embedded: torch.Tensor = self.network.embed_input_ids(frames[:, 0])
         return embedded
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R] tokens -> [R, 1], with one token for every end."""

@@ -25,7 +25,7 @@ from cantata.contract.model.embedding_source import (
     TalkerPrompt,
 )
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers.activations import silu
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.frame_limit import frame_limit
@@ -64,14 +64,14 @@ class ScalarQuantiser(nn.Module):
         return torch.as_tensor(self.out_proj(steps / self._scale))
 
 
-class VoxCpm2Talker(nn.Module):
-    """Implements `LatentTalker`, `SteppedTalker`, `DeepstackEmbeddings`, `FrameOptions` and
-    `EosFrameIsAudio` of `contract.model.talker`.
+class VoxCpm2Talker(nn.Module, Talker):
+    """A talker of latents.
 
     A row is [x | whether it is a patch]; a hidden state is that of both language models,
     [base | residual].
     """
 
+    recordable = True
     num_codebooks = 1
     end_code: int | None = STOP
     speaks_end = True
@@ -173,7 +173,7 @@ class VoxCpm2Talker(nn.Module):
         rows = self.enc_to_lm_proj(self.feat_encoder(self._patches(frames, weight.dtype)))
         return torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1)
 
-    def complete_frames(
+    def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R, 2 H] -> [R, E]."""
@@ -191,9 +191,6 @@ class VoxCpm2Talker(nn.Module):
         noise = self._patches(draws.noise, hidden.dtype)
         output = self.feat_decoder(noise, conditions, draws.steps)
         return torch.as_tensor(output).flatten(1).float()
-
-    make_frames = complete_frames
-    """It needs nothing else, so it implements `RecordableTalker` too."""
 
     def _begin(self, inputs: TalkerInput, recording: torch.Tensor) -> EmbeddingSource:
         layout = lay_out(inputs.text, inputs.mode, recording)

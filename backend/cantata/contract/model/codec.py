@@ -6,16 +6,17 @@ Letters: B rows of this batch, T frames, Q codebooks, E columns, S samples per f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 
 
-class Decoder(Protocol):
-    """What all decoders have: a sound format, and state in slots.
+class Decoder:
+    """The base class of decoders: a sound format, and state in slots.
 
-    It takes codes (`CodeDecoder`) or latents (`LatentDecoder`), frame by frame (`StreamingDecoder`)
-    or in blocks (`BlockDecoder`).
+    One takes codes or latents, frame by frame (`StreamingDecoder`) or in blocks (`BlockDecoder`).
+    All but the format, `init_state`, `reset` and the decoding is optional: each default is a
+    decoder without it.
     """
 
     sample_rate: int
@@ -24,22 +25,57 @@ class Decoder(Protocol):
     """C, the number of channels."""
     samples_per_frame: int
     """S, the samples of a frame per channel."""
+    num_codebooks: int
+    """Q, the number of codebooks, of a decoder of codes."""
+    codebook_size: int
+    """The number of codes in each, of a decoder of codes."""
+    latent_size: int = 0
+    """E, the size of a latent. 0: it takes codes."""
+
+    @property
+    def leading_silence(self) -> int:
+        """Samples per channel of digital silence with which every stream begins, because layers
+        need what follows. The stage does not send them: listeners would wait for nothing."""
+        return 0
+
+    @property
+    def slot_bytes(self) -> int:
+        """Memory of one slot's state, if it is large: the server checks at its start that it
+        fits."""
+        return 0
 
     def init_state(self, slots: int) -> Any:
         """State for `slots` concurrent streams; opaque to the stage, indexed by slot inside."""
-        ...
+        raise NotImplementedError
 
     def reset(self, state: Any, slots: torch.Tensor) -> None:
         """Reset these slots ([B] int64) in place."""
-        ...
+        raise NotImplementedError
+
+    def condition(self, state: Any, slot: int, inputs: Any) -> None:
+        """Prepare a slot that has just been reset, for a sound that depends on more than frames,
+        such as a speaker or a seed.
+
+        Args:
+            inputs: the stage input that the request builder made; None if the request has none.
+
+        Raises:
+            CantataError: the request cannot be decoded.
+        """
 
 
-class StreamingDecoder(Decoder, Protocol):
+class StreamingDecoder(Decoder):
     """A causal, slot-indexed decoder: each frame is decoded once, streaming equals the whole.
 
     Each call yields exactly T * S samples per row; a look-ahead shows as a constant lag.
     In fp32 a row's samples do not depend on other rows, nor on how frames are chunked.
     """
+
+    recordable: bool = False
+    """The step can be recorded once and replayed (a CUDA graph): `decode` launches the same kernels
+    whatever the values of its inputs are. On a GPU it reads none of them on the host, and all that
+    it keeps between calls is in the state's tensors, which it, `reset` and `condition` change in
+    place. One slot, which is no stream's, may come several times in `slots`."""
 
     def decode(self, state: Any, slots: torch.Tensor, frames: torch.Tensor, /) -> torch.Tensor:
         """Decode the next frames of these slots and advance their state in place.
@@ -52,11 +88,10 @@ class StreamingDecoder(Decoder, Protocol):
         Returns:
             [B, T * S, C] float32.
         """
-        ...
+        raise NotImplementedError
 
 
-@runtime_checkable
-class BlockDecoder(Decoder, Protocol):
+class BlockDecoder(Decoder):
     """A decoder that decodes whole blocks of frames and looks at some frames after each.
 
     The stage cuts a stream into blocks by its frames alone, so its samples do not depend on how the
@@ -88,64 +123,4 @@ class BlockDecoder(Decoder, Protocol):
         Returns:
             B times [N, C] float32. In all a stream has S samples for each frame.
         """
-        ...
-
-
-@runtime_checkable
-class ConditionedDecoder(Protocol):
-    """A decoder whose sound depends on more than codes, such as a speaker or a seed."""
-
-    def condition(self, state: Any, slot: int, inputs: Any) -> None:
-        """Prepare a slot that has just been reset.
-
-        Args:
-            inputs: the stage input that the request builder made; None if the request has none.
-
-        Raises:
-            CantataError: the request cannot be decoded.
-        """
-        ...
-
-
-@runtime_checkable
-class CodeDecoder(Decoder, Protocol):
-    num_codebooks: int
-    """Q, the number of codebooks."""
-    codebook_size: int
-
-
-@runtime_checkable
-class LatentDecoder(Decoder, Protocol):
-    latent_size: int
-    """E, the size of a latent."""
-
-
-@runtime_checkable
-class RecordableDecoder(Protocol):
-    """A `StreamingDecoder` whose step can be recorded once and replayed (a CUDA graph).
-
-    `decode` launches the same kernels whatever the values of its inputs are: on a GPU it reads none
-    of them on the host, and all that it keeps between calls is in the state's tensors, which it,
-    `reset` and `condition` change in place. One slot, which is no stream's, may come several times
-    in `slots`.
-    """
-
-    recordable: bool
-    """Whether this decoder can be recorded."""
-
-
-@runtime_checkable
-class LateDecoder(Protocol):
-    """A decoder whose streams begin with digital silence, because its layers need what follows. The
-    stage does not send it: listeners would wait for nothing."""
-
-    leading_silence: int
-    """Samples, per channel; the same for every stream."""
-
-
-@runtime_checkable
-class SizedState(Protocol):
-    """A decoder whose state is large: the server checks at its start that it fits."""
-
-    slot_bytes: int
-    """Memory of one slot's state."""
+        raise NotImplementedError

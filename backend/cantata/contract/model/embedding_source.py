@@ -22,7 +22,7 @@ class TalkerPrompt:
     """The beginning of a request, as the talker reads it."""
 
     rows: torch.Tensor
-    """[L, D] float, or [L, W] for a `DeepstackEmbeddings` talker: input rows by position.
+    """[L, D] float, or [L, W] with a `Talker.row_width`: input rows by position.
     L >= prompt_len."""
     prompt_len: int
     """Positions that are prefilled. 0: there is nothing to say; the request ends without a frame,
@@ -38,20 +38,20 @@ class TalkerPrompt:
     """[C, Q] int64, or [C, E] float32 latents: frames that the request continues. They only prime
     the decoder."""
     frame_options: tuple[float, ...] = ()
-    """For a `FrameOptions` talker: the request's own numbers."""
+    """As many as `Talker.num_frame_options`: the request's own numbers."""
     frame_steps: int = 0
-    """For a `SteppedTalker`: steps of each of the request's frames, at least 1."""
+    """If the talker has `usual_steps`: steps of each of the request's frames, at least 1."""
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
     positions: torch.Tensor | None = None
-    """[A, prompt_len] float32, for a `RotaryAxes` talker: the position of each row on each axis.
-    Later rows count on from the largest. None: 0, 1, 2, ... on every axis."""
+    """[A, prompt_len] float32, if the talker has `rotary_axes`: the position of each row on each
+    axis. Later rows count on from the largest. None: 0, 1, 2, ... on every axis."""
     token_ids: torch.Tensor | None = None
     """[prompt_len] int64 in 0..2^31-1, equal only where rows are equal. Requests that begin with
     the same ids share KV memory if the deployment caches prefixes. None: only equal prompts share
     it."""
     exports_rows: bool = True
-    """For a `RowExporter`: whether rows leave the stage. If so, cached prefixes are computed
-    anyway."""
+    """If the talker has an `export_width`: whether rows leave the stage. If so, cached prefixes are
+    computed anyway."""
 
 
 class EmbeddingSource(Protocol):

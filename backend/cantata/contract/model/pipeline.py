@@ -19,10 +19,10 @@ CODES = "codes"
 """The port of an AR stage. Also of a diffusion stage whose model is a `Writer`: it replaces
 `LATENTS` unless the stage declares both."""
 LATENTS = "latents"
-"""The port of a diffusion stage. Also of an AR stage whose model is a `LatentTalker`, where it
+"""The port of a diffusion stage. Also of an AR stage whose talker has a `latent_size`, where it
 replaces `CODES`."""
 ROWS = "rows"
-"""A further port that an AR stage may have if its model is a `RowExporter`."""
+"""A further port that an AR stage may have if its talker has an `export_width`."""
 PCM = "pcm"
 """The port of a codec stage."""
 PROGRESS = "progress"

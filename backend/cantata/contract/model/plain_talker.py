@@ -78,7 +78,7 @@ class BackboneKernels(Protocol):
         ...
 
 
-class PlainTalker(Talker, Protocol):
+class PlainTalker(Talker):
     """A talker that does not need the served talker's class methods for vLLM; otherwise the
     same."""
 
@@ -89,14 +89,14 @@ class PlainTalker(Talker, Protocol):
 
     def attention(self, positions: int) -> AttentionMemory:
         """Memory for one request of at most this many positions."""
-        ...
+        raise NotImplementedError
 
     def forward_rows(
         self, rows: torch.Tensor, positions: torch.Tensor, memory: AttentionMemory
     ) -> torch.Tensor:
         """[T, D] input rows at [T] int64 positions, which follow those in `memory` -> [T, D]."""
-        ...
+        raise NotImplementedError
 
     def compute_logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """[R, D] -> [R, V] scores of code 0."""
-        ...
+        raise NotImplementedError

@@ -22,7 +22,6 @@ from cantata.config.plugins import resolve
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS, StageSpec
 from cantata.contract.model.plain_talker import BackboneKernels, PlainTalker
-from cantata.contract.model.talker import LatentTalker, RowExporter
 from cantata.contract.process.stage import Stage
 from cantata.stages.ar.environment import (
     imports_exempt_from_collection,
@@ -65,10 +64,10 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> 
     deployment = limit_positions(deployment, talker, checkpoint)
     with threads_that_wake_seldom():
         engine = TalkerEngine(architecture, checkpoint, deployment)
-    if ROWS in spec.ports and not isinstance(engine.talker, RowExporter):
+    if ROWS in spec.ports and not engine.talker.export_width:
         raise ConfigError(f"stage {spec.name!r} has a port {ROWS!r}; its model exports none")
-    if (LATENTS in spec.ports) != isinstance(engine.talker, LatentTalker):
-        output = LATENTS if isinstance(engine.talker, LatentTalker) else CODES
+    if (LATENTS in spec.ports) != bool(engine.talker.latent_size):
+        output = LATENTS if engine.talker.latent_size else CODES
         raise ConfigError(
             f"stage {spec.name!r} has ports {list(spec.ports)}; its model makes {output}"
         )

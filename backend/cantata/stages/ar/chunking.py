@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows, WordTiming
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS
-from cantata.contract.model.talker import EosFrameIsAudio, LatentTalker
 from cantata.stages.ar.frames import NewFrame, StopReason
 from cantata.stages.ar.talker_step import ServedTalker
 
@@ -45,8 +44,8 @@ class Chunking:
     """
 
     def __init__(self, talker: ServedTalker, *, exports_rows: bool) -> None:
-        self._makes_latents = isinstance(talker, LatentTalker)
-        self._speaks_end = isinstance(talker, EosFrameIsAudio) and talker.speaks_end
+        self._makes_latents = bool(talker.latent_size)
+        self._speaks_end = talker.speaks_end
         self._exports_rows = exports_rows
         frames = talker.talker_step.states.frames
         self._no_frame = self._as_sent(frames[0, :0])

@@ -10,21 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.nn import functional
 
 from cantata.contract.model.sampling import CodeSampling
-from cantata.contract.model.talker import (
-    FrameDraws,
-    FrameOptions,
-    LatentTalker,
-    RecordableTalker,
-    RepetitionPenalty,
-    SteppedTalker,
-    Talker,
-)
+from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, Talker
 from cantata.stages.ar.request_state import RequestStates
 from cantata.stages.common.row_graphs import RowGraphs
 
@@ -32,11 +24,7 @@ logger = logging.getLogger(__name__)
 
 WHAT = "the completion of frames"
 LATENT_DRAWS = ("noise", "previous", "options")
-"""Of `FrameDraws`: what a `LatentTalker`'s frames depend on; it may have no options."""
-
-
-class Recordable(Talker, RecordableTalker, Protocol):
-    """A talker that can be recorded."""
+"""Of `FrameDraws`: what frames of latents depend on; there may be no options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +44,11 @@ class RecordedFrames:
     other numbers of steps: each kind is recorded apart. What was not recorded is the talker's own.
 
     Args:
-        talker: loaded.
+        talker: loaded, and recordable.
         states: of its requests; no more than its slots are completed at once.
     """
 
-    def __init__(self, talker: Recordable, states: RequestStates) -> None:
+    def __init__(self, talker: Talker, states: RequestStates) -> None:
         self._talker = talker
         self._max_frames = states.frames.shape[1]
         self._known = {kind.steps for kind in iterate_kinds(talker)}
@@ -137,7 +125,7 @@ class RecordedFrames:
         hidden, code0, uniforms, temperature, top_k, top_p, *others = tensors
         sampling = CodeSampling(temperature, top_k, top_p)
         draws = FrameDraws(uniforms, sampling, kind.is_sampled)
-        if isinstance(self._talker, LatentTalker):
+        if self._talker.latent_size:
             latents: dict[str, Any] = dict(zip(LATENT_DRAWS, others, strict=False))
             draws = replace(draws, **latents)
         elif kind.is_penalized:
@@ -147,9 +135,8 @@ class RecordedFrames:
         return self._talker.make_frames(hidden, code0, draws)
 
 
-def recorded_embedding(talker: Recordable, states: RequestStates) -> RowGraphs:
-    """The embedding of a `LatentTalker`'s frames, which is a network, for one frame of each
-    request."""
+def recorded_embedding(talker: Talker, states: RequestStates) -> RowGraphs:
+    """The embedding of latents, which is a network, for one frame of each request."""
     graphs = RowGraphs(talker.embed_frames, states.frames.device, "the embedding of frames")
     most = max(states.scratch_slot, talker.min_rows)
     graphs.capture((states.frames.new_zeros(1, states.frames.shape[2]),), most)
@@ -158,9 +145,9 @@ def recorded_embedding(talker: Recordable, states: RequestStates) -> RowGraphs:
 
 def iterate_kinds(talker: Talker) -> Iterator[KernelVariant]:
     """What is worth recording of this talker."""
-    if isinstance(talker, SteppedTalker):
+    if talker.usual_steps:
         yield from (KernelVariant(steps=count) for count in talker.usual_steps)
-    elif isinstance(talker, LatentTalker):
+    elif talker.latent_size:
         yield KernelVariant()
     else:
         yield from (KernelVariant(*flags) for flags in product((True, False), repeat=2))
@@ -180,10 +167,10 @@ def _spare(
     if kind.is_penalized:
         spoken = torch.full_like(frame[:, None], -1)
         draws = replace(draws, repetition=RepetitionPenalty(spoken, torch.ones_like(scores)))
-    if isinstance(talker, LatentTalker):
+    if talker.latent_size:
         noise, previous = torch.zeros_like(states.noise[-1:, 0]), torch.zeros_like(frame)
         draws = replace(draws, noise=noise, previous=previous)
-    if isinstance(talker, FrameOptions):
+    if talker.num_frame_options:
         draws = replace(draws, options=torch.zeros_like(states.frame_options[-1:]))
     return hidden, code0, draws
 

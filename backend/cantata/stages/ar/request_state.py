@@ -35,7 +35,7 @@ class LevelSampling:
 
 
 class NoiseSource(Protocol):
-    """Makes what a request's latents begin with, as `LatentTalker.draw_noise`."""
+    """Makes what a request's latents begin with, as `Talker.draw_noise`."""
 
     def __call__(self, seed: int, num_frames: int, /) -> torch.Tensor: ...
 
@@ -161,7 +161,7 @@ class RequestStates:
         """Take a slot for a new request; the caller has checked that there is one.
 
         Whatever is raised (rows of another size, a seed that is not an integer, no steps for a
-        `SteppedTalker`), the slot is taken and must be freed.
+        talker's frames), the slot is taken and must be freed.
 
         Args:
             request_id: not held yet.

@@ -21,7 +21,7 @@ from vllm.model_executor.models import ModelRegistry
 from vllm.transformers_utils.config import register_config_parser
 from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
-from cantata.contract.model.talker import PublishedConfig, RowExporter, Talker
+from cantata.contract.model.talker import Talker
 from cantata.stages.ar.request_state import RequestStates
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
 from cantata.stages.common.memory import check_memory, free_bytes
@@ -52,8 +52,7 @@ class ServedTalkerMixin:
         _check_memory(self, vllm_config, make_states(device=META).num_bytes, device)  # type: ignore[arg-type]
         states = make_states(device=device)
         self.talker_step = TalkerStep(self, states)  # type: ignore[arg-type]
-        self.exports_rows = isinstance(self, RowExporter)
-        if self.exports_rows:
+        if self.export_width:  # type: ignore[attr-defined]
             # WHY one static buffer: Python does not run when a captured graph is replayed.
             positions = vllm_config.scheduler_config.max_num_batched_tokens
             rows = max(positions, self.min_rows)  # type: ignore[attr-defined]
@@ -70,7 +69,7 @@ class ServedTalkerMixin:
         hidden: torch.Tensor = super().forward(  # type: ignore[misc]
             input_ids, positions, intermediate_tensors, inputs_embeds
         )
-        if self.exports_rows:
+        if self.export_width:  # type: ignore[attr-defined]
             self.exported[: len(hidden)] = self.export_rows(hidden)  # type: ignore[attr-defined]
         return hidden
 
@@ -132,7 +131,7 @@ def register_talker(name: str, talker: type[Talker]) -> str:
 
     Args:
         name: unique to this class; serves as its architecture and config format.
-        talker: a vLLM model class that implements `contract.model.talker.Talker`.
+        talker: a vLLM model class that is a `contract.model.talker.Talker`.
 
     Returns:
         The config format under which a checkpoint folder of this talker can be opened.
@@ -153,12 +152,8 @@ def register_talker(name: str, talker: type[Talker]) -> str:
             code_revision: str | None = None,
             **kwargs: Any,
         ) -> tuple[dict[str, Any], PretrainedConfig]:
-            if isinstance(talker, PublishedConfig):
-                config = talker.vllm_config(Path(model))
-                config.architectures = [self.architecture]
-            else:
-                fields = talker.vllm_config_fields(Path(model))
-                config = PretrainedConfig(architectures=[self.architecture], **fields)
+            config = talker.vllm_config(Path(model))
+            config.architectures = [self.architecture]
             return config.to_dict(), config
 
     register_config_parser(name)(TalkerConfigParser)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -23,50 +22,35 @@ from cantata.contract.model.sampling import (
     penalize_use,
     sample_codes,
 )
-from cantata.contract.model.talker import (
-    DeepstackEmbeddings,
-    FirstCodebookSampler,
-    FrameDraws,
-    FrameOptions,
-    LatentTalker,
-    PenalizedPrompt,
-    RecordableTalker,
-    RepetitionPenalty,
-    RotaryAxes,
-    SamplerInputs,
-    SteppedTalker,
-    StopDecision,
-    Talker,
-)
+from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, SamplerInputs, Talker
 from cantata.stages.ar.recorded_frames import RecordedFrames, recorded_embedding
 from cantata.stages.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
 from cantata.stages.common.download import Download
 from cantata.stages.common.row_graphs import RowGraphs
 
 
-class ServedTalker(Talker, Protocol):
+class ServedTalker(Talker):
     """A talker as the engine has registered it with vLLM."""
 
     talker_step: TalkerStep
     sampled_hidden: torch.Tensor
     """[R', D]: the hidden states of the last `compute_logits`, padded to R' = max(R, min_rows)."""
     exported: torch.Tensor
-    """[N or more, E]: of a `RowExporter`, what leaves of the last forward pass."""
+    """[N or more, E]: what leaves of the last forward pass; only with `export_width`."""
 
 
 def get_layout(talker: Talker) -> Layout:
     """What the engine keeps for a talker's positions and frames."""
-    own_draws = talker.law_draws if isinstance(talker, FirstCodebookSampler) else 0
     layout = Layout(
         columns=talker.num_codebooks,
         dtype=torch.int64,
-        num_draws=talker.num_codebooks + own_draws + isinstance(talker, StopDecision),
-        row_width=talker.row_width if isinstance(talker, DeepstackEmbeddings) else None,
-        rotary_axes=talker.rotary_axes if isinstance(talker, RotaryAxes) else 0,
-        num_options=talker.num_frame_options if isinstance(talker, FrameOptions) else 0,
-        is_stepped=isinstance(talker, SteppedTalker),
+        num_draws=talker.num_codebooks + (talker.law_draws or 0) + talker.decides_stop,
+        row_width=talker.row_width or None,
+        rotary_axes=talker.rotary_axes,
+        num_options=talker.num_frame_options,
+        is_stepped=bool(talker.usual_steps),
     )
-    if not isinstance(talker, LatentTalker):
+    if not talker.latent_size:
         return layout
     return replace(
         layout,
@@ -134,13 +118,9 @@ class TalkerStep:
     def __init__(self, talker: ServedTalker, states: RequestStates) -> None:
         self.states = states
         self._talker = talker
-        self._stop_decision = talker if isinstance(talker, StopDecision) else None
-        self._law = talker if isinstance(talker, FirstCodebookSampler) else None
-        self._makes_latents = isinstance(talker, LatentTalker)
-        self._has_options = isinstance(talker, FrameOptions)
-        self._has_steps = isinstance(talker, SteppedTalker)
-        prompt_codes = talker.prompt_codes if isinstance(talker, PenalizedPrompt) else ()
-        self._prompt_codes = torch.tensor(prompt_codes, dtype=torch.int64).to(states.frames.device)
+        self._makes_latents = bool(talker.latent_size)
+        prompt_codes = torch.tensor(talker.prompt_codes, dtype=torch.int64)
+        self._prompt_codes = prompt_codes.to(states.frames.device)
         self._rows: ScheduledRows | None = None
         self._recorded: RecordedFrames | None = None
         self._recorded_embedding: RowGraphs | None = None
@@ -152,7 +132,7 @@ class TalkerStep:
 
     def record(self) -> None:
         """Complete frames as CUDA graphs from now on, if the talker can be recorded."""
-        if isinstance(self._talker, RecordableTalker):
+        if self._talker.recordable:
             self._recorded = RecordedFrames(self._talker, self.states)
             if self._makes_latents:
                 self._recorded_embedding = recorded_embedding(self._talker, self.states)
@@ -231,7 +211,7 @@ class TalkerStep:
             logits: [R, V] scores of code 0 at each request's last position.
 
         Returns:
-            [R] int64 tokens for vLLM, which are the frames' codes 0 or, of a `LatentTalker`, the
+            [R] int64 tokens for vLLM, which are the frames' codes 0 or, of a talker of latents, the
             drawn ones, and [R, Q] int64 or [R, E] float32 frames.
         """
         rows, states = self._scheduled(), self.states
@@ -256,8 +236,8 @@ class TalkerStep:
             repetition=self._repetition(step),
             noise=states.noise[slot_index, frame_index] if self._makes_latents else None,
             previous=self._previous(slot_index, frame_index) if self._makes_latents else None,
-            options=states.frame_options[slot_index] if self._has_options else None,
-            steps=tuple(states.frame_steps[slots].tolist()) if self._has_steps else None,
+            options=states.frame_options[slot_index] if self._talker.num_frame_options else None,
+            steps=tuple(states.frame_steps[slots].tolist()) if self._talker.usual_steps else None,
         )
         # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
         code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, step)
@@ -305,19 +285,19 @@ class TalkerStep:
         """[R, V] float32 scores -> [R] int64."""
         states, end_code = self.states, self._talker.end_code
         penalized = states.is_penalized[step.slots, CODE_0].any()
-        if penalized and not self._makes_latents and self._law is None:
+        if penalized and not self._makes_latents and self._talker.law_draws is None:
             logits = self._penalized(logits, step)
         too_early = step.frame < states.min_frames[step.slots]
-        if self._stop_decision is None:
+        if not self._talker.decides_stop:
             if end_code is not None and too_early.any():
                 logits = logits.clone()
                 (early,) = self._uploaded(np.flatnonzero(too_early))
                 logits[early, end_code] = -torch.inf
-            if self._law is not None:
-                return self._law.draw_first(logits, self._first_draws(uniforms, step))
+            if self._talker.law_draws is not None:
+                return self._talker.draw_first(logits, self._first_draws(uniforms, step))
             return self._drawn(logits, uniforms[:, 0], step, CODE_0)
         code0 = self._drawn(logits, uniforms[:, 0], step, CODE_0)
-        scores = self._stop_decision.stop_scores().float()
+        scores = self._talker.stop_scores().float()
         stops = self._drawn(scores, uniforms[:, -1], step, STOP).bool()
         (may_stop,) = self._uploaded(~too_early)
         assert end_code is not None, "a talker that decides to stop has an end code"
@@ -325,11 +305,11 @@ class TalkerStep:
 
     def _first_draws(self, uniforms: torch.Tensor, step: SampledRows) -> SamplerInputs:
         """What the talker's own law draws codes 0 by."""
-        assert self._law is not None
+        assert self._talker.law_draws is not None
         states, index = self.states, step.slot_index
-        own = uniforms[:, self._talker.num_codebooks :][:, : self._law.law_draws]
+        own = uniforms[:, self._talker.num_codebooks :][:, : self._talker.law_draws]
         places = step.frame_index[:, None] + torch.arange(
-            -self._law.history_frames, 0, device=index.device
+            -self._talker.history_frames, 0, device=index.device
         )
         recent = states.frames[index[:, None], places.clamp(min=0)]
         return SamplerInputs(

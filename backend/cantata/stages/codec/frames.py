@@ -13,16 +13,15 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Codes, Payload, Rows
-from cantata.contract.model.codec import CodeDecoder, Decoder, LatentDecoder
+from cantata.contract.model.codec import Decoder
 
 Frames = Codes | Rows
 
 
 def problem_with(payload: Payload, decoder: Decoder) -> str | None:
     """Why a decoder cannot take a payload; None: it can."""
-    if isinstance(decoder, LatentDecoder):
+    if decoder.latent_size:
         return _problem_with_latents(payload, decoder.latent_size)
-    assert isinstance(decoder, CodeDecoder), "a decoder takes codes or latents"
     return _problem_with_codes(payload, decoder)
 
 
@@ -32,7 +31,7 @@ def to_tensor(frames: Sequence[NDArray[Any]]) -> torch.Tensor:
     return stacked if stacked.is_floating_point() else stacked.long()
 
 
-def _problem_with_codes(payload: Payload, decoder: CodeDecoder) -> str | None:
+def _problem_with_codes(payload: Payload, decoder: Decoder) -> str | None:
     if not isinstance(payload, Codes):
         return f"expected Codes, got {type(payload).__name__}"
     codebooks, size, values = decoder.num_codebooks, decoder.codebook_size, payload.values

@@ -12,13 +12,7 @@ from typing import Any
 import torch
 
 from cantata.config import CodecDeployment
-from cantata.contract.model.codec import (
-    BlockDecoder,
-    CodeDecoder,
-    LatentDecoder,
-    RecordableDecoder,
-    StreamingDecoder,
-)
+from cantata.contract.model.codec import BlockDecoder, StreamingDecoder
 from cantata.stages.codec.decoding import FrameByFrame
 from cantata.stages.common.row_graphs import RowGraphs
 
@@ -29,7 +23,7 @@ SPARE_SLOTS = 1
 def can_record(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> bool:
     """Whether a decoder's steps become CUDA graphs. In windows, positions are read on the host."""
     wanted = deployment.on_gpu and deployment.cuda_graphs and deployment.window is None
-    return wanted and isinstance(decoder, RecordableDecoder) and decoder.recordable
+    return wanted and isinstance(decoder, StreamingDecoder) and decoder.recordable
 
 
 def spare_slots(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> int:
@@ -66,7 +60,6 @@ def recorded(
 
 def _made_up(decoder: StreamingDecoder, frames: int) -> torch.Tensor:
     """Frames that any decoder takes: [1, T, Q] int64 codes or [1, T, E] float32 latents."""
-    if isinstance(decoder, LatentDecoder):
+    if decoder.latent_size:
         return torch.zeros(1, frames, decoder.latent_size)
-    assert isinstance(decoder, CodeDecoder), "a decoder takes codes or latents"
     return torch.zeros(1, frames, decoder.num_codebooks, dtype=torch.int64)

@@ -20,10 +20,6 @@ from cantata.contract.data.errors import CantataError, ConfigError, RequestFaile
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.codec import (
     BlockDecoder,
-    CodeDecoder,
-    ConditionedDecoder,
-    LateDecoder,
-    SizedState,
     StreamingDecoder,
 )
 from cantata.contract.model.pipeline import PCM, StageSpec
@@ -51,7 +47,7 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
     if device.type == "cuda":
         allow_tf32(deployment.precision == "tf32")
     decoder = load_decoder(spec, checkpoint, device)
-    slot_bytes = decoder.slot_bytes if isinstance(decoder, SizedState) else 0
+    slot_bytes = decoder.slot_bytes
     spare = spare_slots(decoder, deployment)
     check_room(spec.name, slot_bytes, deployment.slots, device, spare)
     if deployment.window is not None:
@@ -59,7 +55,7 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
         if isinstance(decoder, BlockDecoder):
             where = f"stage {spec.name!r}"
             raise ConfigError(f"{where}: its decoder has blocks of its own; window: null")
-        if not isinstance(decoder, CodeDecoder):
+        if decoder.latent_size:
             raise ConfigError(f"stage {spec.name!r}: only decoders of codes run in windows")
         decoder = WindowedDecoder(decoder, window.chunk_frames, window.context_frames)
     return CodecStage(
@@ -117,7 +113,7 @@ class CodecStage:
     Args:
         clock: seconds, monotonic; the plan's deadlines are on it.
         state_bytes: of all slots, if the decoder knows.
-        recorded_on: where the steps of a `RecordableDecoder` are recorded. None: they are called.
+        recorded_on: where the steps of a recordable decoder are recorded. None: they are called.
     """
 
     reuse = None
@@ -133,7 +129,7 @@ class CodecStage:
         recorded_on: torch.device | None = None,
     ) -> None:
         self._decoder = decoder
-        self._leading_silence = decoder.leading_silence if isinstance(decoder, LateDecoder) else 0
+        self._leading_silence = decoder.leading_silence
         if recorded_on is None:
             self._decoding = choose_decoding(decoder)
             self._state = decoder.init_state(deployment.slots)
@@ -188,9 +184,8 @@ class CodecStage:
             raise RequestFailed("the codec has no free slot")
         slot = self._free_slots[-1]
         self._decoder.reset(self._state, torch.tensor([slot]))
-        if isinstance(self._decoder, ConditionedDecoder):
-            with plugin_call("the decoder could not be prepared"):
-                self._decoder.condition(self._state, slot, payload)
+        with plugin_call("the decoder could not be prepared"):
+            self._decoder.condition(self._state, slot, payload)
         self._free_slots.pop()
         self._streams[request_id] = _Stream(
             slot,

@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
-from cantata.contract.model.codec import CodeDecoder, LateDecoder, StreamingDecoder
-
-
-class StreamingCodeDecoder(StreamingDecoder, CodeDecoder, Protocol):
-    """A decoder that takes codes frame by frame."""
+from cantata.contract.model.codec import StreamingDecoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +28,8 @@ class WindowedState:
     """[slots, context, Q] int64: the last frames, the newest at the end."""
 
 
-class WindowedDecoder:
-    """Implements `StreamingCodeDecoder` over another one.
+class WindowedDecoder(StreamingDecoder):
+    """Decodes over another decoder of codes.
 
     A window is decoded as its frames arrive: where one begins, the slot is reset and the frames
     before it are decoded once more, their sound dropped. So there is no lag and no wait for a full
@@ -44,13 +40,17 @@ class WindowedDecoder:
         context_frames: frames before them that each window starts with.
     """
 
-    def __init__(self, inner: StreamingCodeDecoder, chunk_frames: int, context_frames: int) -> None:
+    def __init__(self, inner: StreamingDecoder, chunk_frames: int, context_frames: int) -> None:
         self._inner = inner
         self._chunk, self._context = chunk_frames, context_frames
         self.sample_rate, self.channels = inner.sample_rate, inner.channels
         self.samples_per_frame = inner.samples_per_frame
         self.num_codebooks, self.codebook_size = inner.num_codebooks, inner.codebook_size
-        self.leading_silence = inner.leading_silence if isinstance(inner, LateDecoder) else 0
+
+    @property
+    def leading_silence(self) -> int:
+        """The decoder's own."""
+        return self._inner.leading_silence
 
     def init_state(self, slots: int) -> WindowedState:
         """State for `slots` concurrent streams."""

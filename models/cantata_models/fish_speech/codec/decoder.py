@@ -31,7 +31,7 @@ FRAME_WINDOW = 128
 
 
 class SpeechDecoder(CausalDecoder):
-    """Implements `contract.model.codec.CodeDecoder`; it is a `RecordableDecoder` too.
+    """The codec as a decoder of codes.
 
     Args:
         checkpoint: the folder of codec.pth.

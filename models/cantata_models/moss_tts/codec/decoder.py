@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from cantata.contract.model.codec import StreamingDecoder
 from cantata_layers.weights import Weights
 from cantata_models.moss_tts.codec.config import CHANNELS, TokenizerConfig, load_tokenizer_config
 from cantata_models.moss_tts.codec.patches import split
@@ -22,10 +23,8 @@ AT_A_TIME = 1
 """Frames. A chunk's frames attend one after the other, and so alike in every chunk."""
 
 
-class AudioDecoder:
-    """Implements `contract.model.codec.CodeDecoder` for the published tokenizers.
-
-    Its state is large, so it implements `SizedState` too. On a GPU it is a `RecordableDecoder`.
+class AudioDecoder(StreamingDecoder):
+    """The published tokenizers as a decoder of codes.
 
     Args:
         folder: the tokenizer's.
@@ -43,11 +42,16 @@ class AudioDecoder:
         self.sample_rate, self.channels = config.sample_rate, CHANNELS
         self.samples_per_frame = config.samples_per_frame
         self.num_codebooks, self.codebook_size = codebooks, config.quantiser.codebook_size
-        self.slot_bytes = slot_bytes(config)
+        self._slot_bytes = slot_bytes(config)
         self._device = device
         self._dequantise = Dequantiser(Weights(folder, QUANTISER, device), config.quantiser)
         weights = Weights(folder, "decoder.", device)
         self._stack = Stack(weights, config.decoder, split, AT_A_TIME, device)
+
+    @property
+    def slot_bytes(self) -> int:
+        """Memory of one slot's rings."""
+        return self._slot_bytes
 
     def init_state(self, slots: int) -> StreamState:
         """Return state for `slots` concurrent streams."""

@@ -65,9 +65,9 @@ class RaisingStage:
 
 
 class MimiDecoder(CausalDecoder):
-    """Implements `contract.model.codec.LatentDecoder` for the published checkpoint format.
+    """The published codec as a decoder of latents.
 
-    A frame is a latent and what the talker puts behind it. It is a `RecordableDecoder` too.
+    A frame is a latent and what the talker puts behind it.
 
     Raises:
         ConfigError: (on construction) the folder holds no such checkpoint.

@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 
 from cantata.contract.data.errors import RequestFailed
+from cantata.contract.model.codec import BlockDecoder
 from cantata_models.qwen25_omni.config import SAMPLE_RATE
 from cantata_models.qwen25_omni.inputs import Token2WavInput
 from cantata_models.qwen25_omni.token2wav.dit import SpeakerInput
@@ -45,8 +46,8 @@ class Stream:
     """[2 * VOCODER_CONTEXT, M] the last mel frames: half of them heard, half not yet."""
 
 
-class WindowDecoder:
-    """Implements `contract.model.codec.BlockDecoder` and `ConditionedDecoder`.
+class WindowDecoder(BlockDecoder):
+    """Decodes codes in windows.
 
     Rows are decoded one by one, in windows whose sizes follow from their own codes alone. So a
     row's samples have the same bits in any company.

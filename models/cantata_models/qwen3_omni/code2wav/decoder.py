@@ -53,7 +53,7 @@ class WaveStage:
 
 
 class Code2Wav(CausalDecoder):
-    """Implements `contract.model.codec.CodeDecoder`, and `LateDecoder`.
+    """A decoder of codes; its streams begin with silence.
 
     Raises:
         ConfigError: (on construction) the folder holds no such checkpoint.

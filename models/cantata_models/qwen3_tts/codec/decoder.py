@@ -87,9 +87,7 @@ class WaveStage:
 
 
 class SpeechDecoder(CausalDecoder):
-    """Implements `contract.model.codec.CodeDecoder` for the published checkpoint format.
-
-    It is a `RecordableDecoder` too.
+    """The published speech tokenizer as a decoder of codes.
 
     Raises:
         ConfigError: (on construction) the folder holds no such checkpoint.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from cantata.contract.model.codec import StreamingDecoder
 from cantata_models.solo.config import CodecConfig
 from cantata_models.solo.networks.codebooks import to_latents
 from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
@@ -59,7 +60,7 @@ def causal(block: nn.Module, x: torch.Tensor, history: torch.Tensor) -> torch.Te
     return block.forward_causal(x, history)
 
 
-class CodecDecoder(nn.Module):
+class CodecDecoder(nn.Module, StreamingDecoder):
     """Codes at 12.5 Hz -> 24 kHz mono.
 
     The output lags by `lag` samples (15 ms: out[n] = target[n - lag]), the overlap of the inverse

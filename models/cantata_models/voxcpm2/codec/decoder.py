@@ -54,9 +54,7 @@ class WaveStage:
 
 
 class SoundDecoder(CausalDecoder):
-    """Implements `contract.model.codec.LatentDecoder` for the published checkpoint format.
-
-    It is a `RecordableDecoder` too.
+    """The published codec as a decoder of latents.
 
     Raises:
         ConfigError: (on construction) the folder holds no such checkpoint.
