@@ -43,6 +43,7 @@ from cantata.lexicons.store import LexiconStore
 from cantata.media.fetching import Fetcher
 from cantata.media.loading import MediaLoader
 from cantata.media.request_media import MediaReader
+from cantata.media.signing import FileSigner
 from cantata.metrics import Metrics
 from cantata.references.reader import ReferenceReader
 from cantata.references.shared import SharedVoiceStore
@@ -70,8 +71,9 @@ def create_app(
         wyoming: a listening socket on which the app serves Wyoming too.
 
     Raises:
-        ConfigError: the folder of uploaded voices or of lexicons cannot be read, or a voice is to
-            have a lexicon that is not there.
+        ConfigError: the folder of uploaded voices or of lexicons cannot be read, a voice is to
+            have a lexicon that is not there, or the certificate cannot sign.
+        NotInstalled: files are to be signed, and what signs them is not there.
     """
     settings = settings or ServerSettings()
     context = _make_context(service, settings)
@@ -119,6 +121,7 @@ def create_app(
 def _make_context(service: TranscriptionService, settings: ServerSettings) -> ApiContext:
     options = settings.references
     loader = MediaLoader(Fetcher(settings.fetch) if settings.fetch else None)
+    signer = None if settings.signing is None else FileSigner(settings.signing)
     return ApiContext(
         service,
         settings,
@@ -127,7 +130,8 @@ def _make_context(service: TranscriptionService, settings: ServerSettings) -> Ap
         ReferenceReader(options.max_bytes, loader),
         _open_voices(options),
         _open_lexicons(settings),
-        MediaReader(loader, settings.media, tagged=settings.provenance == "tags"),
+        MediaReader(loader, settings.media, tagged=settings.provenance != "off", signer=signer),
+        signer,
         Cascade(settings.realtime),
     )
 

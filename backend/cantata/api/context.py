@@ -13,7 +13,7 @@ from cantata.api.chat.transcripts import Transcripts
 from cantata.api.server.drain import Drain
 from cantata.api.server.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
-from cantata.audio.formats import OutputFormat
+from cantata.audio.formats import FORMATS, OutputFormat
 from cantata.contract.catalogue import IMAGE_MODEL_ALIASES
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Modality
@@ -24,6 +24,7 @@ from cantata.contract.transcription_service import TranscriptionModel, Transcrip
 from cantata.lexicons.store import LexiconStore
 from cantata.media.provenance import make_sound_tags
 from cantata.media.request_media import MediaReader
+from cantata.media.signing import FileSigner
 from cantata.metrics import Metrics
 from cantata.references.reader import ReferenceReader
 from cantata.references.stored import Voices
@@ -45,6 +46,8 @@ class ApiContext:
     lexicons: LexiconStore | None
     """Pronunciation lexicons; None: none are kept."""
     media: MediaReader
+    signer: FileSigner | None
+    """Signs files that are whole; None: they have tags at most."""
     cascade: Cascade
     """Models and processes that all spoken conversations share."""
     recordings: RecordingReader = field(default_factory=RecordingReader)
@@ -70,8 +73,27 @@ class ApiContext:
     def mark(self, output: OutputFormat, model: str) -> OutputFormat:
         """The format of a file of speech, with tags that say who made it, if this server writes
         such."""
-        marked = self.settings.provenance == "tags"
+        marked = self.settings.provenance != "off"
         return replace(output, tags=make_sound_tags(model)) if marked else output
+
+    def check_signable(self, output: OutputFormat) -> None:
+        """Reject a signature that this server, or the format, cannot have.
+
+        Raises:
+            InvalidRequest: says which, and what can be.
+        """
+        if self.signer is None:
+            raise InvalidRequest(
+                "this server does not sign files; its operator has to set --provenance signed",
+                "sign",
+            )
+        if not self.signer.takes(output.audio_format.media_type):
+            takes = self.signer.takes
+            valid = ", ".join(one.name for one in FORMATS.values() if takes(one.media_type))
+            raise InvalidRequest(
+                f"a file in {output.audio_format.name!r} cannot be signed; valid: {valid}",
+                "response_format",
+            )
 
     def chat_model(self, name: str | None) -> ChatModel:
         """The model of this name that answers messages, None the first; errors as of `model`."""

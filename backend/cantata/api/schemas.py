@@ -117,9 +117,13 @@ class SpeechBody(SpeechOptions):
     stream_format: Literal["audio", "sse"] = "audio"
     timestamps: bool = False
     """Send word times; needs `stream_format` sse. Not part of OpenAI's protocol."""
+    sign: bool = False
+    """Send the file when it is whole, signed with the server's certificate. Not part of OpenAI's
+    protocol."""
 
     def check_stream(self) -> None:
-        """Reject timestamps in a sound file, and second attempts at what has been sent.
+        """Reject timestamps in a sound file, and second attempts at, or signatures of, what has
+        been sent.
 
         Raises:
             InvalidRequest: names the alternative.
@@ -129,6 +133,10 @@ class SpeechBody(SpeechOptions):
                 'verify "retry" needs "stream_format": "audio"; what was sent cannot be spoken '
                 "again",
                 param="verify",
+            )
+        if self.sign and self.stream_format == "sse":
+            raise InvalidRequest(
+                'sign needs "stream_format": "audio"; only a whole file can be signed', param="sign"
             )
         if self.timestamps and self.stream_format != "sse":
             raise InvalidRequest(

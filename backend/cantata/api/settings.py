@@ -10,11 +10,12 @@ from typing import Literal
 from cantata.api.access.api_keys import ApiKeys
 from cantata.media.fetching import FetchLimits
 from cantata.media.request_media import MediaLimits
+from cantata.media.signing import SigningFiles
 from cantata.references.stored import StoreLimits
 from cantata.speech_input.settings import RealtimeSettings
 
 ANY_ORIGIN = "*"
-Provenance = Literal["off", "tags"]
+Provenance = Literal["off", "tags", "signed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class ServerSettings:
     security: SecuritySettings = SecuritySettings()
     provenance: Provenance = "tags"
     """What files that are made here say of their origin."""
+    signing: SigningFiles | None = None
+    """Who signs files; None: nobody."""
     lexicons: tuple[tuple[str, str], ...] = ()
     """Voice and lexicon, by names: read with every text of the voice; an empty name means all."""
     model_aliases: Mapping[str, str] = field(default_factory=dict)

@@ -60,6 +60,13 @@ def open_encoder(output: OutputFormat) -> Encoder:
     return _ResamplingEncoder(encoder, output)
 
 
+def has_tags(output: OutputFormat) -> bool:
+    """Whether a file of this format carries its tags: not all have a place for any."""
+    name = output.audio_format.name
+    has_place = CODECS[name].tag_options is not None if name in CODECS else name == "wav"
+    return bool(output.tags) and has_place
+
+
 class _PcmEncoder:
     """Signed 16 bit, little endian, behind a header that may be empty."""
 

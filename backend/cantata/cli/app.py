@@ -49,6 +49,7 @@ _EXAMPLES = {
     "stage-host": ("cantata stage-host --listen 127.0.0.1:8200",),
     "deploy": ("cantata deploy cluster.yaml --print serve",),
     "verify": ("cantata verify picture.png", "cantata verify speech.mp3 --json"),
+    "certificate": ("cantata certificate trial",),
     "doctor": ("cantata doctor", "cantata doctor --model ~/models/Qwen3-TTS"),
 }
 
@@ -87,6 +88,7 @@ for _name, _command, _panel in (
     ("voices", info_commands.voices, _LOOK),
     ("models", info_commands.models, _LOOK),
     ("verify", info_commands.verify, _LOOK),
+    ("certificate", info_commands.certificate, _LOOK),
     ("doctor", info_commands.doctor, _LOOK),
 ):
     app.command(_name, rich_help_panel=_panel, epilog=_examples(_name))(_command)

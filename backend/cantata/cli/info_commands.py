@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cantata.cli.media_commands import MODEL, ModelOrFolder
 from cantata.cli.runner import fail, run, set_up_logging
+
+if TYPE_CHECKING:
+    from cantata.media.provenance import Provenance
 
 ServerUrl = Annotated[
     str | None,
@@ -58,9 +61,45 @@ def verify(
     }[found.synthetic]
     details = [one for one in (found.digital_source_type, found.software) if one]
     typer.echo(f"{file} {said}" + (f" ({', '.join(details)})" if details else ""))
-    if found.c2pa:
-        typer.echo("It seems to have a C2PA manifest, whose signature is not checked here.")
-    typer.echo("Anyone can write or remove such tags: they prove nothing.")
+    typer.echo(_describe_signature(found))
+
+
+def _describe_signature(found: Provenance) -> str:
+    manifest = found.manifest
+    if manifest is None:
+        tags = "Anyone can write or remove such tags: they prove nothing."
+        unread = "It seems to have a C2PA manifest; to read it: pip install 'cantata[provenance]'."
+        return f"{unread}\n{tags}" if found.c2pa else tags
+    problems = ", ".join(manifest.problems)
+    match manifest.state:
+        case "valid" if manifest.self_signed:
+            return "Its C2PA manifest is self-signed, for a trial, and fits the file."
+        case "valid":
+            return (
+                f"Its C2PA manifest fits the file and is signed by {manifest.signer}; whether "
+                "they are who they say is not checked here."
+            )
+        case "invalid":
+            return f"Its C2PA manifest does not fit the file: {problems}."
+        case _:
+            return f"Its C2PA manifest cannot be read: {problems}."
+
+
+def certificate(
+    folder: Annotated[Path, typer.Argument(help="Where to write certificate.pem and key.pem.")],
+) -> None:
+    """Make a certificate for a trial of --provenance signed. Nobody vouches for it."""
+    from cantata.contract.data.errors import CantataError
+    from cantata.media.certificates import write_trial_certificate
+
+    try:
+        chain, key = write_trial_certificate(folder)
+    except CantataError as error:
+        fail(error.message)
+    typer.echo(
+        f"Self-signed, valid for a year. Now: cantata serve --provenance signed "
+        f"--signing-certificate {chain} --signing-key {key}"
+    )
 
 
 def doctor(

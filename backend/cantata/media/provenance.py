@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 from cantata.contract.data.errors import InvalidMedia
+from cantata.media.manifests import Manifest, read_manifest
 
 if TYPE_CHECKING:
     from PIL.PngImagePlugin import PngInfo
@@ -39,7 +40,7 @@ _PNG_XMP = "XML:com.adobe.xmp"
 _SOURCE = re.compile(r"digitalsourcetype/(\w{1,60})", re.IGNORECASE)
 _TOOL = re.compile(r"""(?:CreatorTool|software|encoder|ISFT)(?:>|=["'])([^<"']{1,200})""")
 _WORDS = re.compile(r"\b(?:AI|synthetic|artificial|machine)[- ](?:generated|speech|voice)", re.I)
-_C2PA = b"c2pa"
+_C2PA = "c2pa"
 _EDGE = 1 << 20
 """Bytes at each end of a file in which a C2PA manifest or a source type is looked for."""
 
@@ -55,7 +56,9 @@ class Provenance:
     """IPTC's, without its address."""
     software: str | None
     c2pa: bool
-    """It seems to have a C2PA manifest, whose signature is not checked here."""
+    """It seems to have a C2PA manifest."""
+    manifest: Manifest | None
+    """None: it has none, or c2pa-python is not here to read it."""
 
 
 def write_xmp() -> bytes:
@@ -108,13 +111,17 @@ def find_provenance(data: bytes) -> Provenance:
     written, edges = "\n".join(tags), (data[:_EDGE] + data[-_EDGE:]).decode("latin-1")
     # At the edges stands what readers of tags leave out: XMP in WAV and MP4, iXML, manifests.
     source, tool = _SOURCE.search(written) or _SOURCE.search(edges), _TOOL.search(written)
+    hinted, manifest = _C2PA in edges, read_manifest(data)
+    if manifest is not None and manifest.state == "unreadable" and not hinted:
+        manifest = None  # another kind of damage
     said = source is not None or _WORDS.search(written) is not None
     return Provenance(
         kind=kind,
         synthetic=(source is None or source[1] in _SYNTHETIC) if said else None,
         digital_source_type=source[1] if source else None,
         software=tool[1] if tool else None,
-        c2pa=_C2PA in data[:_EDGE] or _C2PA in data[-_EDGE:],
+        c2pa=hinted or manifest is not None,
+        manifest=manifest,
     )
 
 

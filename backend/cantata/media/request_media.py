@@ -19,6 +19,7 @@ from cantata.media.images import Pixels, read_image
 from cantata.media.kinds import AUDIO, IMAGE, VIDEO
 from cantata.media.loading import MediaLoader, check_size
 from cantata.media.picture_files import PictureOutput, write_picture
+from cantata.media.signing import FileSigner
 from cantata.media.sound import Recording, SoundLimits, read_sound, read_track
 from cantata.media.video import VideoLimits, read_video
 
@@ -53,11 +54,20 @@ class MediaReader:
         loader: fetches and decodes.
         limits: of all files.
         tagged: pictures say that a model made them.
+        signer: signs pictures; None: nobody does.
     """
 
-    def __init__(self, loader: MediaLoader, limits: MediaLimits, *, tagged: bool = True) -> None:
+    def __init__(
+        self,
+        loader: MediaLoader,
+        limits: MediaLimits,
+        *,
+        tagged: bool = True,
+        signer: FileSigner | None = None,
+    ) -> None:
         self.limits = limits
         self._tagged = tagged
+        self._signer = signer
         self.held_bytes = 0
         """Bytes of the decoded files of all running requests."""
         self._loader = loader
@@ -89,7 +99,13 @@ class MediaReader:
         """Encode a picture as `write_picture` does, in a worker thread, in turn with the files that
         are read."""
         written = replace(output, tagged=self._tagged)
-        return await self._loader.decode(partial(write_picture, pixels, written, size))
+        return await self._loader.decode(lambda: self._written(pixels, written, size))
+
+    def _written(
+        self, pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None
+    ) -> bytes:
+        file = write_picture(pixels, output, size)
+        return file if self._signer is None else self._signer.sign(file, f"image/{output.kind}")
 
 
 class RequestMedia:

@@ -187,11 +187,38 @@ VoicesUrl = Annotated[
         rich_help_panel=VOICES,
     ),
 ]
-ProvenanceTags = Annotated[
-    Literal["off", "tags"],
+ProvenanceMode = Annotated[
+    Literal["off", "tags", "signed"],
     typer.Option(
         "--provenance",
-        help="Whether files of pictures and sound say in tags that a model made them.",
+        help="Whether files of pictures and sound say that a model made them: in tags, or also "
+        "in a signed C2PA manifest.",
+        rich_help_panel=RUNNING,
+    ),
+]
+SigningCertificate = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="PEM file of the certificate that signs files, and of those that lead to its root.",
+        rich_help_panel=RUNNING,
+    ),
+]
+SigningKey = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="PEM file of the certificate's key, without a password.",
+        rich_help_panel=RUNNING,
+    ),
+]
+TimestampUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="RFC 3161 authority that is asked for the time of every signature. Default: none.",
         rich_help_panel=RUNNING,
     ),
 ]

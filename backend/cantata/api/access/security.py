@@ -27,6 +27,7 @@ _EXPOSED = (
     "x-sample-rate",
     "x-channels",
     "x-ignored",
+    "x-provenance",
     "x-verification",
     "retry-after",
     "content-disposition",

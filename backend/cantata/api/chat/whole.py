@@ -35,7 +35,7 @@ class WholeAnswer(ChatResponse):
                         file += await encoder.feed(self.order.mixed(piece))
                         _check_size(file)
             if encoder is not None:
-                await encoder.finish_whole(file)
+                await encoder.finish_whole(file, self.context.signer)
         # A long file takes its time, and four times its size, to be written as text.
         data = await asyncio.to_thread(self._written, answer, file)
         await body.write_in_parts(data)

@@ -20,6 +20,20 @@ router = APIRouter(
 )
 
 
+class ManifestObject(WireModel):
+    """A C2PA manifest."""
+
+    state: Literal["valid", "invalid", "unreadable"]
+    """valid: the file is as it was when the signer signed it."""
+    signer: str | None
+    """As the certificate calls them. Whether they are who they say is not checked: no list of
+    trusted signers is known here."""
+    self_signed: bool
+    """It was made with `cantata certificate`, for a trial."""
+    problems: list[str]
+    """C2PA's codes of what is wrong, or why it cannot be read."""
+
+
 class ProvenanceObject(WireModel):
     """What a file says of its origin."""
 
@@ -31,9 +45,12 @@ class ProvenanceObject(WireModel):
     """IPTC's."""
     software: str | None
     c2pa: bool
-    """It seems to have a C2PA manifest, whose signature is not checked."""
-    confidence: Literal["declared", "none"]
-    """declared: its tags say so, which anyone can write or remove."""
+    """It seems to have a C2PA manifest."""
+    manifest: ManifestObject | None
+    """Absent: it has none, or this server cannot read it (`pip install 'cantata[provenance]'`)."""
+    confidence: Literal["signed", "declared", "none"]
+    """signed: a manifest says so, and the file is as it was signed. declared: tags say so, which
+    anyone can write or remove."""
 
 
 @router.post("/verify")
@@ -44,5 +61,11 @@ async def verify(context: Context, file: Annotated[UploadFile, File()]) -> Prove
     if len(data) > limit:
         raise PayloadTooLarge(f"file is larger than {limit} bytes", "file")
     found = await asyncio.to_thread(find_provenance, data)
-    confidence: Literal["declared", "none"] = "none" if found.synthetic is None else "declared"
-    return ProvenanceObject(**asdict(found), confidence=confidence)
+    confidence: Literal["signed", "declared", "none"] = "none"
+    if found.synthetic is not None:
+        signed = found.manifest is not None and found.manifest.state == "valid"
+        confidence = "signed" if signed else "declared"
+    fields = asdict(found)
+    if found.manifest is not None:
+        fields["manifest"]["problems"] = list(found.manifest.problems)
+    return ProvenanceObject(**fields, confidence=confidence)

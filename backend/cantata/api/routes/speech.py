@@ -17,7 +17,7 @@ from cantata.api.speech.response import SpeechResponse
 from cantata.api.speech.validated_request import ValidatedRequest, validate_request
 from cantata.api.speech.verification import choose_verifier, count_words, verify_speech
 from cantata.api.speech.voice_choice import choose_model
-from cantata.api.speech.whole import VerifiedSpeech
+from cantata.api.speech.whole import WholeSpeech
 from cantata.audio.formats import FORMATS
 from cantata.contract.service import Samples
 
@@ -36,8 +36,10 @@ async def speech(body: SpeechBody, context: Context) -> Response:
     order = await validate_request(context, model, body)
     if body.verify:
         choose_verifier(context)  # before anything is spoken
-    if body.verify and body.stream_format == "audio":
-        return VerifiedSpeech(context, order, body.verify)
+    if body.sign:
+        context.check_signable(order.output)
+    if (body.verify and body.stream_format == "audio") or body.sign:
+        return WholeSpeech(context, order, body.verify)
     framing = choose_framing(body, order.output.audio_format)
     verify = partial(_verify, context, order) if body.verify else None
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s, verify)

@@ -22,6 +22,7 @@ from cantata.api.settings import (
 )
 from cantata.contract.data.errors import ConfigError
 from cantata.media.fetching import FetchLimits
+from cantata.media.signing import SigningFiles
 from cantata.speech_input.settings import Endpoint, RealtimeSettings
 
 KEYS_VARIABLE = "CANTATA_API_KEYS"
@@ -73,6 +74,9 @@ class ServerOptions:
     voices_url: str | None = None
     """URL of a store that several servers share, instead of a folder."""
     provenance: Provenance = "tags"
+    signing_certificate: Path | None = None
+    signing_key: Path | None = None
+    timestamp_url: str | None = None
     lexicons: tuple[str, ...] = ()
     """Each `NAME` or `VOICE=NAME`."""
     allow_ref_urls: bool = False
@@ -106,6 +110,7 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
         speaks=options.speaks,
         references=_references(options),
         provenance=options.provenance,
+        signing=_signing(options),
         lexicons=tuple(_lexicon(one) for one in options.lexicons),
         fetch=fetch if options.allow_ref_urls else None,
         realtime=RealtimeSettings(
@@ -113,6 +118,33 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
             transcription=_endpoint(options.transcription, "transcription"),
         ),
     )
+
+
+def _signing(options: ServerOptions) -> SigningFiles | None:
+    """Who signs files.
+
+    Raises:
+        ConfigError: one of the options is there without the others.
+    """
+    certificate, key, url = (
+        options.signing_certificate,
+        options.signing_key,
+        options.timestamp_url,
+    )
+    if options.provenance != "signed":
+        if certificate or key or url:
+            raise ConfigError(
+                "--signing-certificate, --signing-key and --timestamp-url need --provenance signed"
+            )
+        return None
+    if certificate is None or key is None:
+        raise ConfigError(
+            "--provenance signed needs --signing-certificate and --signing-key; "
+            '"cantata certificate FOLDER" makes both for a trial'
+        )
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise ConfigError(f"--timestamp-url {url!r}: write http://... or https://...")
+    return SigningFiles(certificate, key, url)
 
 
 def _aliases(written: Sequence[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
 from cantata.contract.service import Samples
+from cantata.media.signing import FileSigner
 
 
 @asynccontextmanager
@@ -27,6 +28,7 @@ class ResponseEncoder:
 
     def __init__(self, encoder: Encoder, output: OutputFormat) -> None:
         self._encoder = encoder
+        self._media_type = output.audio_format.media_type
         self._inline_samples = round(output.audio_format.inline_s * output.model_rate)
         self._job: asyncio.Future[bytes] | None = None
 
@@ -40,11 +42,15 @@ class ResponseEncoder:
         """The rest of the file."""
         return await self._in_thread(self._encoder.finish)
 
-    async def finish_whole(self, file: bytearray) -> None:
-        """Add the rest to a file that was kept, and write its true length at its beginning."""
+    async def finish_whole(self, file: bytearray, signer: FileSigner | None) -> None:
+        """Add the rest to a file that was kept, write its true length at its beginning, and sign
+        it, if there is a signer and its format can be signed."""
         file += await self.finish()
         head = self._encoder.head(len(file))
         file[: len(head)] = head
+        if signer is not None and signer.takes(self._media_type):
+            whole = bytes(file)
+            file[:] = await self._in_thread(lambda: signer.sign(whole, self._media_type))
 
     def close(self) -> None:
         """Free everything now, or as soon as a thread that is still encoding has finished."""

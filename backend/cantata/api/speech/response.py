@@ -13,12 +13,14 @@ from cantata.api.speech.framing import Framing
 from cantata.api.speech.utterance import MeasuredUtterance, open_utterance
 from cantata.api.speech.validated_request import ValidatedRequest
 from cantata.api.timeline import SERVER_TIMING_HEADER, server_timing
+from cantata.audio.encoding import has_tags
 from cantata.contract.data.errors import CantataError
 from cantata.contract.service import Samples
 from cantata.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
+PROVENANCE_HEADER = "x-provenance"
 Verifier = Callable[[Sequence[Samples]], Awaitable[SpeechVerification]]
 """Hears an utterance's samples."""
 
@@ -79,11 +81,13 @@ class SpeechResponse(StreamedResponse):
 
 
 def describe_output(order: ValidatedRequest) -> dict[str, str]:
-    """Headers that tell the sound's format, and what the model ignores."""
+    """Headers that tell the sound's format, what it says of its origin, and what the model
+    ignores."""
     headers = {
         "x-sample-rate": str(order.output.sample_rate),
         "x-channels": str(order.output.channels),
     }
+    headers[PROVENANCE_HEADER] = "tags" if has_tags(order.output) else "none"
     if order.ignored:
         headers["x-ignored"] = ", ".join(order.ignored)
     return headers

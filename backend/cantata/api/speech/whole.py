@@ -1,5 +1,5 @@
 """Utterances that are sent when all of their sound is there: each of a batch, and those that are
-verified before they are sent."""
+verified or signed before they are sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cantata.api.context import ApiContext
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.schemas import SpeechVerification
 from cantata.api.speech.encoder import encoding
-from cantata.api.speech.response import describe_output
+from cantata.api.speech.response import PROVENANCE_HEADER, describe_output
 from cantata.api.speech.utterance import open_utterance
 from cantata.api.speech.validated_request import ValidatedRequest
 from cantata.api.speech.verification import (
@@ -75,13 +75,16 @@ async def speak_file(
     return replace(best, verification=told)
 
 
-class VerifiedSpeech(StreamedResponse):
-    """A whole file; what was heard of it is in a header, in JSON. A client that leaves ends the
-    work."""
+class WholeSpeech(StreamedResponse):
+    """A whole file, signed if the server signs; what was heard of it is in a header, in JSON. A
+    client that leaves ends the work."""
 
     def __init__(self, context: ApiContext, order: ValidatedRequest, verify: Verify) -> None:
         headers = describe_output(order)
         media_type = order.output.audio_format.media_type
+        if context.signer is not None and context.signer.takes(media_type):
+            signed = "self-signed" if context.signer.is_self_signed else "signed"
+            headers[PROVENANCE_HEADER] = signed
         super().__init__(media_type, headers, context.settings.stall_timeout_s)
         self._context, self._order, self._verify = context, order, verify
 
@@ -99,7 +102,7 @@ class VerifiedSpeech(StreamedResponse):
             await body.write_in_parts(bytes(spoken.data))
             await body.end()
         except ClientStalled:
-            logger.info("the client stopped reading a verified file")
+            logger.info("the client stopped reading a whole file")
 
 
 async def _speak(
@@ -115,7 +118,7 @@ async def _speak(
                 if verify:
                     kept.append(chunk.samples)
                 _check_size(data)
-        await encoder.finish_whole(data)
+        await encoder.finish_whole(data, context.signer)
     verification = None
     if verify:
         text, rate = order.request.text, order.model.sample_rate

@@ -9,6 +9,7 @@ import json
 import re
 import time
 import wave
+from pathlib import Path
 from socket import SO_RCVBUF, SOL_SOCKET
 from typing import Any
 
@@ -25,7 +26,9 @@ from cantata.api.settings import Provenance, ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.request import Voice
+from cantata.media.certificates import write_trial_certificate
 from cantata.media.provenance import find_provenance
+from cantata.media.signing import SigningFiles
 
 
 def decoded(content: bytes) -> tuple[str, int, int]:
@@ -398,3 +401,51 @@ async def test_files_say_that_a_model_made_them_if_the_operator_wants(
         drawn = await http.post("/v1/images/generations", json={"prompt": "a hat"})
         picture = base64.b64decode(drawn.json()["data"][0]["b64_json"])
         assert find_provenance(picture).synthetic is synthetic
+
+
+async def test_whole_files_are_signed_and_streams_say_that_they_are_not(tmp_path: Path) -> None:
+    pytest.importorskip("c2pa")
+    service, signing = FakeService(), SigningFiles(*write_trial_certificate(tmp_path))
+    async with (
+        running(service, ServerSettings(provenance="signed", signing=signing)) as server,
+        httpx.AsyncClient(base_url=server.url) as http,
+    ):
+        await eventually(lambda: service.ready)
+        for form, sign, expected in (
+            ("wav", True, "self-signed"),
+            ("flac", True, "self-signed"),
+            ("wav", False, "tags"),
+            ("opus", False, "tags"),
+            ("pcm", False, "none"),
+        ):
+            body = {"input": "hello", "response_format": form, "sign": sign}
+            answer = await http.post("/v1/audio/speech", json=body)
+            assert answer.headers["x-provenance"] == expected, (form, sign)
+            if sign:
+                files = {"file": ("a", answer.content)}
+                found = (await http.post("/v1/provenance/verify", files=files)).json()
+                assert found["manifest"]["state"] == "valid"
+                assert (found["manifest"]["self_signed"], found["confidence"]) == (True, "signed")
+        lines = await http.post(
+            "/v1/audio/speech/batch",
+            json={"requests": [{"custom_id": "a", "input": "hello", "response_format": "mp3"}]},
+        )
+        file = base64.b64decode(lines.json()["audio"])
+        drawn = await http.post("/v1/images/generations", json={"prompt": "a hat"})
+        picture = base64.b64decode(drawn.json()["data"][0]["b64_json"])
+        for one in (file, picture):
+            manifest = find_provenance(one).manifest
+            assert manifest is not None
+            assert manifest.state == "valid"
+        for refused, param in (
+            ({"response_format": "opus"}, "response_format"),
+            ({"stream_format": "sse"}, "sign"),
+        ):
+            body = {"input": "hello", "sign": True, **refused}
+            answer = await http.post("/v1/audio/speech", json=body)
+            assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+
+
+async def test_a_signature_that_nobody_makes_is_refused(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/v1/audio/speech", json={"input": "hello", "sign": True})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "sign")
