@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import PipelineSpec
 from cantata.contract.model.plugin import ModelPlugin
 
@@ -42,26 +43,6 @@ class LocatedModel:
         unused = self.plugin.unused_stages
         pipeline = self.plugin.pipeline
         return pipeline if unused is None else pipeline.without(unused(self.checkpoint))
-
-
-def resolve(target: str) -> Any:
-    """Import `package.module:attribute`.
-
-    Raises:
-        ConfigError: no such module or attribute.
-    """
-    module_name, _, attribute = target.partition(":")
-    try:
-        return getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        if error.name and not module_name.startswith(error.name):
-            raise ConfigError(
-                f"{target!r} needs the package {error.name!r}, which is not installed; the model's "
-                "page, or its extra in pyproject.toml, says how to install it"
-            ) from error
-        raise ConfigError(f"{target!r} cannot be imported: {error}") from error
-    except AttributeError as error:
-        raise ConfigError(f"{target!r} cannot be imported: {error}") from error
 
 
 def installed_plugins() -> Mapping[str, ModelPlugin]:

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from cantata.config import RecognitionDeployment, load_deployment
-from cantata.config.plugins import LocatedModel, resolve
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.errors import CantataError, ConfigError
 from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
+from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import StageKind
 from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWindow
 from cantata.contract.service import AdmissionReport

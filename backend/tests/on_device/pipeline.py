@@ -19,10 +19,11 @@ from cantata.config import (
     StageDeployment,
     load_deployment,
 )
-from cantata.config.plugins import LocatedModel, resolve
+from cantata.config.plugins import LocatedModel
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.model.denoiser import DenoiserOptions
+from cantata.contract.model.factory import resolve
 from cantata.contract.model.feed_forward import Synthesizer
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS, ROWS, StageSpec
 from cantata.contract.process.stage import Stage

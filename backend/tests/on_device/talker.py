@@ -40,8 +40,8 @@ from vllm.model_executor.parameter import BasevLLMParameter
 from vllm.utils.torch_utils import set_default_torch_dtype
 
 from cantata.config import ArDeployment
-from cantata.config.plugins import resolve
 from cantata.contract.model.embedding_source import TalkerPrompt
+from cantata.contract.model.factory import resolve
 from cantata.stages.ar.engine import make_vllm_config
 from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
 from cantata.stages.ar.served_model import register_talker

@@ -70,9 +70,7 @@ class RecordableSolver(SolvingTalker):
 
     recordable = True
 
-    def __init__(
-        self, usual_steps: tuple[int, ...] = (USUAL,), refuses_from: int = 100
-    ) -> None:
+    def __init__(self, usual_steps: tuple[int, ...] = (USUAL,), refuses_from: int = 100) -> None:
         super().__init__(usual_steps)
         self._refuses_from = refuses_from
         self.replayed: list[tuple[int, int]] = []

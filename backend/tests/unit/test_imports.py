@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -255,3 +256,27 @@ def test_the_front_end_speaks_only_http_and_websocket() -> None:
             assert target.split(".")[0] not in {"cantata", "cantata_models"}, (
                 f"{module} imports {target}"
             )
+
+
+NAMED = re.compile(r"(cantata_models|cantata_layers)(\.\w+)+:\w+")
+
+
+def test_what_plug_ins_name_exists_where_they_say() -> None:
+    found = 0
+    for module, path in modules("cantata_models"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            if NAMED.fullmatch(node.value) is None:
+                continue
+            found += 1
+            target, _, name = node.value.partition(":")
+            assert name in top_level_names(ROOT / "models", target), f"{module}: {node.value}"
+    assert found > 40
+
+
+def top_level_names(root: Path, module: str) -> set[str]:
+    path = root.joinpath(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}

@@ -123,3 +123,8 @@ def _publish(name: str, shape: Shape) -> Iterator[tuple[str, Shape]]:
         yield f"{name}_g", (shape[0], *[1] * (len(shape) - 1))
     else:
         yield name, shape
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a small checkpoint of random weights."""
+    write_checkpoint(folder)

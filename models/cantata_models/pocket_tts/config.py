@@ -229,3 +229,8 @@ def _windowed(mimi: JsonFields, key: str, size: int) -> WindowedSizes:
         period=fields.get("max_period", float, 10_000.0),
         inner=fields.size("dim_feedforward"),
     )
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether a folder has a configuration of this model's, which no JSON file names."""
+    return find_config(folder) is not None

@@ -3,20 +3,10 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from cantata.contract.model.conversation import ChatBuilder
-from cantata.contract.model.numerics import NumericsReport
+from cantata.contract.model.factory import Factory
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_models.qwen3_omni.config.checkpoint import MODEL_TYPE, load_config
 from cantata_models.qwen3_omni.pipeline import PIPELINE, SPEAKERS
-
-# The imports below are local so that listing the plug-in loads neither torch nor transformers.
-
-
-def load_chat_builder(checkpoint: Path) -> ChatBuilder:
-    """Return the builder of a checkpoint folder."""
-    from cantata_models.qwen3_omni.chat_builder import OmniChatBuilder
-
-    return OmniChatBuilder(checkpoint)
 
 
 def unused_stages(checkpoint: Path) -> Collection[str]:
@@ -24,28 +14,13 @@ def unused_stages(checkpoint: Path) -> Collection[str]:
     return SPEAKERS if load_config(checkpoint).speech is None else frozenset()
 
 
-def check_numerics() -> NumericsReport:
-    """Check the float32 products."""
-    from cantata_models.qwen3_omni import numerics
-
-    return numerics.check_numerics()
-
-
-def write_random_checkpoint(folder: Path) -> None:
-    """Write a tiny checkpoint that speaks."""
-    from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-    from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
-
-    write_checkpoint(folder, TINY, seed=1)
-
-
 PLUGIN = ModelPlugin(
     name="qwen3-omni",
     model_types=(MODEL_TYPE,),
     pipeline=PIPELINE,
     deployment=Path(__file__).with_name("deploy.yaml"),
-    load_chat_builder=load_chat_builder,
+    load_chat_builder=Factory("cantata_models.qwen3_omni.chat_builder:OmniChatBuilder"),
     unused_stages=unused_stages,
-    check_numerics=check_numerics,
-    write_random_checkpoint=write_random_checkpoint,
+    check_numerics=Factory("cantata_models.qwen3_omni.numerics:check_numerics"),
+    write_random_checkpoint=Factory("cantata_models.qwen3_omni.random_checkpoint.write:write_tiny"),
 )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cantata.contract.model.numerics import NumericsReport
+from cantata.contract.model.factory import Factory
 from cantata.contract.model.picture import ImageBuilder
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_layers.qwen_image.stages.pipeline import PIPELINE
@@ -27,19 +27,12 @@ def load_image_builder(checkpoint: Path) -> ImageBuilder:
     return PictureBuilder(checkpoint, offer)
 
 
-def check_numerics() -> NumericsReport:
-    """Check the float32 products."""
-    from cantata_layers.qwen_image.numerics import check_numerics
-
-    return check_numerics()
-
-
 PLUGIN = ModelPlugin(
     name="sketch",
     model_types=(),
     pipeline=PIPELINE.without((REFERENCES_STAGE,)),
     deployment=Path(__file__).with_name("deploy.yaml"),
     load_image_builder=load_image_builder,
-    check_numerics=check_numerics,
+    check_numerics=Factory("cantata_layers.qwen_image.numerics:check_numerics"),
     embedded_checkpoint=WEIGHTS_FOLDER,
 )

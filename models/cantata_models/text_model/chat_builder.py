@@ -21,6 +21,7 @@ from cantata_models.text_model.parser_defaults import guess_reasoning_parser, gu
 from cantata_models.text_model.pipeline import THINKER
 from cantata_models.text_model.prompt import PromptWriter
 
+DEFAULTS = TextModelOptions()
 _OFF = "off"
 
 
@@ -39,7 +40,7 @@ class TextModelBuilder:
     text = f"{THINKER}.codes"
     voices: tuple[Voice, ...] = ()
 
-    def __init__(self, checkpoint: Path, options: TextModelOptions) -> None:
+    def __init__(self, checkpoint: Path, options: TextModelOptions = DEFAULTS) -> None:
         self._settings = load_settings(checkpoint)
         self._prompts = PromptWriter(checkpoint)
         template = self._prompts.template

@@ -100,3 +100,8 @@ def _make_tokenizer() -> Any:
     )
     tokenizer.chat_template = TEMPLATE
     return tokenizer
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny Llama."""
+    write_checkpoint(folder, "llama")

@@ -125,3 +125,8 @@ def _write_tokenizer(folder: Path, shape: RandomShape) -> dict[str, int]:
     }
     (folder / "preprocessor_config.json").write_text(json.dumps(extractor), encoding="utf-8")
     return numbers
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny multilingual checkpoint in CTranslate2's form."""
+    write_converted_checkpoint(folder, MANY)

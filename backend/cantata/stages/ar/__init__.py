@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from cantata.config import ArDeployment
-from cantata.config.plugins import resolve
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS, StageSpec
 from cantata.contract.model.plain_talker import BackboneKernels, PlainTalker
 from cantata.contract.process.stage import Stage

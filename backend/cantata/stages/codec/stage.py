@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import CodecDeployment
-from cantata.config.plugins import resolve
 from cantata.contract.data.chunks import Chunk, Payload, Pcm, WordTiming
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.request import StageInput
@@ -22,6 +21,7 @@ from cantata.contract.model.codec import (
     BlockDecoder,
     StreamingDecoder,
 )
+from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import PCM, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working

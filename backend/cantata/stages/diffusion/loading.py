@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cantata.config import DiffusionDeployment
-from cantata.config.plugins import resolve
 from cantata.contract.model.denoiser import Denoiser, DenoiserOptions, Ranks
+from cantata.contract.model.factory import resolve
 
 
 def load_model(factory: str, checkpoint: Path, deployment: DiffusionDeployment) -> Denoiser:

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from cantata.config import FeedForwardDeployment
-from cantata.config.plugins import resolve
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import (
     CantataError,
@@ -20,6 +19,7 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
+from cantata.contract.model.factory import resolve
 from cantata.contract.model.feed_forward import Fed, FedFeedForward, FeedForward, Synthesizer
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.model.tiling import Tiling

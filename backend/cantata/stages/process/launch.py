@@ -14,8 +14,8 @@ from pathlib import Path
 from setproctitle import setproctitle
 
 from cantata.config import KINDS, StageDeployment
-from cantata.config.plugins import resolve
 from cantata.contract.data.errors import CantataError
+from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import CannotStart, Ready
 from cantata.contract.process.stage import Stage

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import cast
 
 from cantata.config import RecognitionDeployment
-from cantata.config.plugins import resolve
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.contract.data.request import StageInput
 from cantata.contract.data.transcripts import SPEECH_RATE, SoundPiece
+from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import TRANSCRIPT, StageSpec
 from cantata.contract.model.recognizer import SpeechRecognizer
 from cantata.contract.process.messages import StageCapacity

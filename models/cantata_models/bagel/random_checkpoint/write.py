@@ -76,3 +76,8 @@ def _vision(shape: Shape) -> dict[str, Any]:
         "num_hidden_layers": shape.vision_layers,
         "patch_size": PATCH,
     }
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny checkpoint."""
+    write_checkpoint(folder, seed=1)

@@ -15,7 +15,12 @@ from cantata_models.fish_speech.codec.tensors import FILE as CODEC_FILE
 from cantata_models.fish_speech.config import Layout
 from cantata_models.fish_speech.networks.parameters import S1_FILE
 from cantata_models.fish_speech.random_checkpoint.codec_layout import codec_tensors
-from cantata_models.fish_speech.random_checkpoint.shapes import Shape, model_config
+from cantata_models.fish_speech.random_checkpoint.shapes import (
+    TINY_S1,
+    TINY_S2,
+    Shape,
+    model_config,
+)
 from cantata_models.fish_speech.random_checkpoint.talker_layout import talker_tensors
 from cantata_models.fish_speech.random_checkpoint.tokenizers import special_ids, write_tokenizer
 from cantata_models.fish_speech.text.special_tokens import IM_END
@@ -48,3 +53,13 @@ def write_checkpoint(
 
 def _draw(specs: Iterable[TensorSpec], seed: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     return {spec.name: torch.from_numpy(draw(spec, seed)).to(dtype) for spec in specs}
+
+
+def write_tiny_s2(folder: Path) -> None:
+    """Write a tiny checkpoint of S2."""
+    write_checkpoint(folder, TINY_S2, seed=1)
+
+
+def write_tiny_s1(folder: Path) -> None:
+    """Write a tiny checkpoint of S1."""
+    write_checkpoint(folder, TINY_S1, seed=1)

@@ -18,7 +18,7 @@ from cantata_models.pocket_tts.codec.decoder import MimiDecoder
 from cantata_models.pocket_tts.codec.encoder import MimiEncoder
 from cantata_models.pocket_tts.config import load_config
 from cantata_models.pocket_tts.networks.flow_head import FlowHead
-from cantata_models.pocket_tts.random_checkpoint.configs import PocketShape, VoiceFormat
+from cantata_models.pocket_tts.random_checkpoint.configs import TINY, PocketShape, VoiceFormat
 from cantata_models.pocket_tts.random_checkpoint.tokenizers import write_tokenizer
 from cantata_models.pocket_tts.sizes import BackboneSizes, PocketConfig
 
@@ -131,3 +131,8 @@ def _make_voice(sizes: BackboneSizes, kind: VoiceFormat, seed: int) -> dict[str,
         else:
             tensors[f"{module}/offset"] = torch.tensor([VOICE_POSITIONS])
     return tensors
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny checkpoint."""
+    write_checkpoint(folder, TINY, seed=3)

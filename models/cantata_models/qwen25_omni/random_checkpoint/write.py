@@ -15,6 +15,7 @@ from cantata_layers.random_tensors import write_tensors
 from cantata_models.qwen25_omni.random_checkpoint.configs import (
     CHAT_TEMPLATE,
     PREPROCESSOR_CONFIG,
+    TINY,
     Shape,
     generation_config,
     model_config,
@@ -82,3 +83,8 @@ def write_speakers(path: Path, tokens: dict[str, int], seed: int) -> None:
             "ref_mel": torch.from_numpy(mel).float(),
         }
     torch.save(speakers, path)
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny checkpoint that speaks."""
+    write_checkpoint(folder, TINY, seed=1)

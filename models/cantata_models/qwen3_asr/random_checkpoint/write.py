@@ -116,3 +116,8 @@ def _drawn(spec: TensorSpec, seed: int) -> torch.Tensor:
     if spec.name == f"{SAVED_AGAIN.head}weight":
         drawn[[token_ids()[end] for end in ENDS]] *= np.float32(END_GAIN)
     return torch.from_numpy(drawn)
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny checkpoint."""
+    write_checkpoint(folder, seed=1)

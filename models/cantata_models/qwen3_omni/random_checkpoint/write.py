@@ -18,7 +18,7 @@ from cantata_models.qwen3_omni.random_checkpoint.configs import (
     PREPROCESSOR_CONFIG,
     model_config,
 )
-from cantata_models.qwen3_omni.random_checkpoint.shapes import Shape
+from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY, Shape
 from cantata_models.qwen3_omni.random_checkpoint.tensors import checkpoint_tensors
 from cantata_models.qwen3_omni.random_checkpoint.tokens import write_tokenizer
 
@@ -95,3 +95,8 @@ def _drawn(
             values[row] *= np.float32(gain)
         tensors[spec.name] = torch.from_numpy(values).to(dtype)
     return tensors
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny checkpoint that speaks."""
+    write_checkpoint(folder, TINY, seed=1)

@@ -12,6 +12,7 @@ from cantata_models.qwen3_tts.random_checkpoint.codec_tensors import codec_tenso
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
     FEATURE_EXTRACTOR_CONFIG,
     GENERATION_CONFIG,
+    TINY_SMALL,
     Shape,
     codec_config,
     model_config,
@@ -37,3 +38,8 @@ def write_checkpoint(
     codec_file = codec_folder / "model.safetensors"
     write_tensors(codec_file, codec_tensors(folder), seed, torch.float32)
     return folder
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny checkpoint with stock voices."""
+    write_checkpoint(folder, TINY_SMALL, "custom_voice", seed=1)

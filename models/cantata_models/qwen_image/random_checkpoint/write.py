@@ -17,7 +17,7 @@ from cantata_layers.random_files import write_json
 from cantata_layers.random_rules import Rules, gain, norm, specify
 from cantata_layers.random_tensors import TensorSpec, write_tensors
 from cantata_models.qwen_image.random_checkpoint import configs
-from cantata_models.qwen_image.random_checkpoint.shapes import TINY, Shape, Variant
+from cantata_models.qwen_image.random_checkpoint.shapes import TINY, VARIANTS, Shape, Variant
 from cantata_models.qwen_image.random_checkpoint.text_tensors import text_tensors
 from cantata_models.qwen_image.random_checkpoint.tokens import write_tokenizer
 from cantata_models.qwen_image.random_checkpoint.vae_layout import vae_tensors
@@ -84,3 +84,8 @@ def _write_shards(
     size = sum(math.prod(spec.shape) for specs in shards for spec in specs) * dtype.itemsize
     index = {"metadata": {"total_size": size}, "weight_map": dict(sorted(places.items()))}
     write_json(folder / f"{WEIGHTS}.safetensors.index.json", index)
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny checkpoint that draws."""
+    write_checkpoint(folder, VARIANTS["image"], seed=1)

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from cantata_layers.random_files import write_json
 from cantata_layers.random_tensors import write_tensors
 from cantata_models.voxcpm2.random_checkpoint.codec_tensors import codec_tensors
+from cantata_models.voxcpm2.random_checkpoint.configs import TINY
 from cantata_models.voxcpm2.random_checkpoint.talker_layout import talker_tensors
 from cantata_models.voxcpm2.random_checkpoint.tokenizer import write_tokenizer
 
@@ -36,3 +37,8 @@ def use_pickles(folder: Path) -> Path:
         torch.save({"state_dict": load_file(folder / name)}, folder / pickled)
         (folder / name).unlink()
     return folder
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny checkpoint."""
+    write_checkpoint(folder, TINY, seed=3)

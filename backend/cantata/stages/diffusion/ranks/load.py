@@ -9,8 +9,8 @@ from pathlib import Path
 
 from setproctitle import getproctitle
 
-from cantata.config.plugins import resolve
 from cantata.contract.model.denoiser import Denoiser, DenoiserOptions
+from cantata.contract.model.factory import resolve
 from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser, end_stage
 from cantata.stages.diffusion.ranks.group import join, listening
 from cantata.stages.diffusion.ranks.messages import LoadModel

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from setproctitle import setproctitle
 
-from cantata.config.plugins import resolve
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.denoiser import Denoiser
+from cantata.contract.model.factory import resolve
 from cantata.stages.common.lifeline import exit_when_closed
 from cantata.stages.diffusion.ranks.group import join
 from cantata.stages.diffusion.ranks.messages import (
