@@ -13,7 +13,7 @@ from .speech_page import SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-TABS = ("Speak", "Talk", "Listen", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Read", "Talk", "Listen", "Your voice", "In parallel", "Server")
 RUN_DEADLINE_MS = 120_000
 
 UNNAMED_CONTROLS = """

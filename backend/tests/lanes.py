@@ -29,6 +29,7 @@ ON_SHARED_SERVER = (
     "e2e/test_page_kept.py",
     "e2e/test_page_layout.py",
     "e2e/test_page_listen.py",
+    "e2e/test_page_read.py",
     "e2e/test_page_stream.py",
     "e2e/test_page_tabs.py",
     "e2e/test_page_takes.py",

@@ -3,18 +3,21 @@
 It understands what the modules use, and raises BundleError for anything else: at the start of a
 line `import { names } from "./path.js";`, and `export` before a class, a function or a constant.
 Each module becomes a function, so its names stay its own, and its lines stay as they are.
+`import("./path.js")` anywhere in a line loads a part: a script of its own that is fetched when it
+is first needed, and shares the modules of the script that loads it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
 _IMPORT = re.compile(r'^import \{([^{}]*)\} from "(\.{1,2}/[^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:class|const|function\*?) (\w+))", re.MULTILINE)
 _LOCATION = re.compile(r'new URL\("([^"]+)", import\.meta\.url\)')
+_PART = re.compile(r'\bimport\("(\.{1,2}/[^"]+)"\)')
 _OTHERWISE = re.compile(r"^(?:import|export)\b.*|.*(?:\bimport\(|\bimport\.meta\b).*", re.MULTILINE)
 
 
@@ -29,7 +32,7 @@ def link(folder: Path, entry: str, urls: Mapping[str, str]) -> str:
         folder: what the modules' names are relative to.
         entry: the module to run.
         urls: JavaScript expressions for the URLs of modules that others load as scripts of their
-            own, with `new URL("name.js", import.meta.url)`.
+            own, with `new URL("name.js", import.meta.url)` or `import("./name.js")`.
 
     Raises:
         BundleError: a module is missing, imports itself through others, or uses a form of
@@ -37,24 +40,65 @@ def link(folder: Path, entry: str, urls: Mapping[str, str]) -> str:
     """
     linker = _Linker(folder, urls)
     linker.add(entry, ())
-    return '"use strict";\nconst $modules = {};\n' + "".join(linker.linked.values())
+    return '"use strict";\nconst $modules = {};\n' + linker.join("=")
+
+
+def link_part(folder: Path, entry: str, urls: Mapping[str, str], shared: Set[str]) -> str:
+    """A script whose `open` runs the module `entry` beside those of the script that loads it.
+
+    Args:
+        folder: as for `link`.
+        entry: the module whose exports `open` returns.
+        urls: as for `link`.
+        shared: names of the modules that the other script has. Modules that two parts import run
+            once, too, although both scripts have them.
+
+    Raises:
+        BundleError: as `link`.
+    """
+    linker = _Linker(folder, urls, shared)
+    linker.add(entry, ())
+    linked = linker.join("??=")
+    return f'export const open = ($modules) => {{\n{linked}return $modules["{entry}"];\n}};\n'
+
+
+def list_modules(folder: Path, entry: str) -> Set[str]:
+    """Names of the modules that `link` puts into one script.
+
+    Raises:
+        BundleError: a module is missing.
+    """
+    found: dict[str, str] = {}
+    waiting = [(entry, entry)]
+    while waiting:
+        importer, name = waiting.pop()
+        if name in found:
+            continue
+        found[name] = _read(folder, name, importer)
+        waiting += [(name, _resolved(name, path)) for _, path in _IMPORT.findall(found[name])]
+    return found.keys()
 
 
 class _Linker:
-    def __init__(self, folder: Path, urls: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, urls: Mapping[str, str], shared: Set[str] = frozenset()
+    ) -> None:
         self._folder = folder
         self._urls = urls
+        self._shared = shared
         self.linked: dict[str, str] = {}
+
+    def join(self, assign: str) -> str:
+        return "".join(
+            f'$modules["{name}"] {assign} {function};\n' for name, function in self.linked.items()
+        )
 
     def add(self, name: str, importers: tuple[str, ...]) -> None:
         if name in importers:
             raise BundleError(f"modules import each other: {' -> '.join((*importers, name))}")
-        if name in self.linked:
+        if name in self.linked or name in self._shared:
             return
-        try:
-            source = (self._folder / name).read_text(encoding="utf-8")
-        except FileNotFoundError as error:
-            raise BundleError(f"{(*importers, name)[-2]} imports {name}: no such file") from error
+        source = _read(self._folder, name, (name, *importers)[-1])
         for _, path in _IMPORT.findall(source):
             self.add(_resolved(name, path), (*importers, name))
         self.linked[name] = self._as_function(name, source)
@@ -72,11 +116,21 @@ class _Linker:
                 raise BundleError(f"{name} loads {loaded}, which has no URL")
             return self._urls[loaded]
 
+        def opened(found: re.Match[str]) -> str:
+            return f"import({located(found)}).then((part) => part.open($modules))"
+
         text = _EXPORT.sub("", _IMPORT.sub(imported, source))
-        if left := _OTHERWISE.search(_LOCATION.sub("", text)):
+        if left := _OTHERWISE.search(_PART.sub("", _LOCATION.sub("", text))):
             raise BundleError(f"{name}: cannot link {left[0].strip()!r}")
-        text = _LOCATION.sub(located, text)
-        return f'$modules["{name}"] = (() => {{\n{text}return {{ {exported} }};\n}})();\n'
+        text = _PART.sub(opened, _LOCATION.sub(located, text))
+        return f"(() => {{\n{text}return {{ {exported} }};\n}})()"
+
+
+def _read(folder: Path, name: str, importer: str) -> str:
+    try:
+        return (folder / name).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise BundleError(f"{importer} imports {name}: no such file") from error
 
 
 def _resolved(importer: str, path: str) -> str:

@@ -5,16 +5,27 @@ from __future__ import annotations
 import base64
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
 from cantata_web.assets import Asset
-from cantata_web.sources import HERE, MICROPHONE, WORKLET, fill, read, script
+from cantata_web.sources import (
+    HERE,
+    MICROPHONE,
+    WORKLET,
+    fill,
+    read,
+    script,
+    script_of_part,
+)
 
 ASSETS_PATH = "cantata_web"
 
-PARTS = ("speak", "keep", "talk", "draw", "listen", "clone", "parallel", "metrics")
+ENTRY = "page.js"
+PARTS = ("speak", "keep", "talk", "draw", "listen", "clone", "metrics")
+LATE_PARTS = ("read", "parallel")
+"""Tabs that browsers fetch when they are first opened: the module views/NAME.js, markup, styles."""
 # In this order: later rules refine earlier ones.
 STYLES = (
     "colours",
@@ -52,7 +63,10 @@ def build_page(api_base: str = "") -> Page:
     worklet = _script("worklet.js", script(WORKLET))
     microphone = _script("microphone.js", script(MICROPHONE))
     urls = {WORKLET: _get_url(worklet), MICROPHONE: _get_url(microphone)}
-    page = _script("page.js", script("page.js", urls))
+    late = [_build_late(name, urls) for name in LATE_PARTS]
+    for part in late:
+        urls[part.module] = _get_url(part.script)
+    page = _script(ENTRY, script(ENTRY, urls))
     style = "".join(read(f"styles/{name}.css") for name in STYLES)
     stylesheet = Asset.of_text("page.css", "text/css", style)
     icon = Asset("favicon.png", "image/png", (HERE / "favicon.png").read_bytes())
@@ -66,11 +80,42 @@ def build_page(api_base: str = "") -> Page:
         script=f"{ASSETS_PATH}/{page.hashed_name}",
         key_dialog=fill("key", id="cantata-key"),
         **{part: read(f"markup/{part}.html") for part in PARTS},
+        **{part.name: part.attributes for part in late},
     )
     return Page(
         document=Asset.of_text("page.html", "text/html", document),
         icon=icon,
-        assets=(page, worklet, microphone, stylesheet),
+        assets=(page, worklet, microphone, stylesheet, *(a for part in late for a in part.assets)),
+    )
+
+
+@dataclass(frozen=True)
+class _LatePart:
+    name: str
+    module: str
+    script: Asset
+    markup: Asset
+    style: Asset
+
+    @property
+    def assets(self) -> tuple[Asset, ...]:
+        return self.script, self.markup, self.style
+
+    @property
+    def attributes(self) -> str:
+        """Of its panel: from where it gets the rest."""
+        markup, style = self.markup.hashed_name, self.style.hashed_name
+        return f'data-markup="{ASSETS_PATH}/{markup}" data-style="{ASSETS_PATH}/{style}"'
+
+
+def _build_late(name: str, urls: Mapping[str, str]) -> _LatePart:
+    module = f"views/{name}.js"
+    return _LatePart(
+        name,
+        module,
+        script=_script(f"{name}.js", script_of_part(module, urls, beside=ENTRY)),
+        markup=Asset.of_text(f"{name}.html", "text/html", read(f"markup/{name}.html")),
+        style=Asset.of_text(f"{name}.css", "text/css", read(f"styles/{name}.css")),
     )
 
 

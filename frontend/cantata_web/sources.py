@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from types import MappingProxyType
 
-from cantata_web.bundle import link
+from cantata_web.bundle import link, link_part, list_modules
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE / "static"
@@ -29,3 +29,8 @@ def fill(name: str, **values: str) -> str:
 def script(entry: str, urls: Mapping[str, str] = MappingProxyType({})) -> str:
     """The module `entry` and all that it imports, as `link` does it."""
     return link(SCRIPTS, entry, urls)
+
+
+def script_of_part(entry: str, urls: Mapping[str, str], beside: str) -> str:
+    """The module `entry` and all that it imports, less what the script of `beside` has."""
+    return link_part(SCRIPTS, entry, urls, list_modules(SCRIPTS, beside))

@@ -42,7 +42,8 @@ def assets(client: TestClient) -> list[str]:
     found = re.findall(r'<(?:link|script)[^>]* (?:href|src)="([^":]+)"', page)
     script = next(name for name in found if name.endswith(".js"))
     worklet = re.findall(r'new URL\("([^"]+)", import\.meta\.url\)', client.get(script).text)
-    return [*found, *(f"cantata_web/{name}" for name in worklet)]
+    late = re.findall(r'data-(?:markup|style)="([^"]+)"', page)
+    return [*found, *(f"cantata_web/{name}" for name in worklet), *late]
 
 
 def test_importing_the_module_imports_no_gradio_and_no_backend() -> None:
@@ -96,8 +97,10 @@ def test_errors_beside_the_page_are_in_the_words_of_the_api(
 def test_what_the_page_loads_is_kept_forever_and_the_page_is_not(
     client: TestClient, assets: list[str]
 ) -> None:
-    assert {name.rsplit(".", 1)[1] for name in assets} == {"js", "css"}
-    assert len(assets) == 4, "script, two worklets, stylesheet"
+    assert {name.rsplit(".", 1)[1] for name in assets} == {"js", "css", "html"}
+    assert len(assets) == 10, (
+        "script, two worklets, stylesheet; script, markup, style of two late tabs"
+    )
     for name in assets:
         assert re.fullmatch(r"cantata_web/\w+-[0-9a-f]{16}\.\w+", name)
         answer = client.get(f"/{name}")

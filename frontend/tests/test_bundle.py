@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cantata_web
-from cantata_web.bundle import BundleError, link
+from cantata_web.bundle import BundleError, link, link_part, list_modules
 from cantata_web.page import build_page
 from cantata_web.sources import SCRIPTS
 
@@ -64,13 +65,45 @@ def test_a_script_that_is_loaded_apart_is_found_by_its_given_url(write: Write) -
     assert "load(`<other>`);" in link(folder, "a/main.js", {"a/other.js": "`<other>`"})
 
 
+def test_a_part_that_is_loaded_later_shares_the_modules_it_needs(write: Write, node: str) -> None:
+    """Those of the script that loads it, and those of other parts: each runs once."""
+    folder = write(
+        {
+            "package.json": '{"type": "module"}',
+            "main.js": 'import { count } from "./shapes/count.js";\n'
+            'const one = import("./one.js");\nconst two = import("./two.js");\n'
+            "void Promise.all([one, two])"
+            ".then(([a, b]) => console.log(a.of(), b.of(), count()));\n",
+            "shapes/count.js": MODULES["shapes/count.js"],
+            "shapes/late.js": 'console.log("late");\nexport const LATE = 10;\n',
+            **{
+                f"{name}.js": 'import { count } from "./shapes/count.js";\n'
+                'import { LATE } from "./shapes/late.js";\n'
+                "export const of = () => LATE * count();\n"
+                for name in ("one", "two")
+            },
+        }
+    )
+    given = run_module(node, folder / "main.js")
+    shared = list_modules(folder, "main.js")
+    assert shared == {"main.js", "shapes/count.js"}
+    urls = {}
+    for name in ("one.js", "two.js"):
+        (folder / f"part-{name}").write_text(link_part(folder, name, {}, shared), encoding="utf-8")
+        urls[name] = f'"./part-{name}"'
+    linked = folder / "linked.js"
+    linked.write_text(link(folder, "main.js", urls), encoding="utf-8")
+    assert run_module(node, linked) == given == "late\n10 20 3\n"
+
+
 @pytest.mark.parametrize(
     ("modules", "message"),
     [
         ({"main.js": 'import { a } from "./gone.js";\n'}, "main.js imports gone.js: no such file"),
         ({"main.js": 'import a from "./a.js";\n'}, "main.js: cannot link 'import a from"),
         ({"main.js": "export let a = 1;\n"}, "main.js: cannot link 'export let a"),
-        ({"main.js": 'const a = await import("./a.js");\n'}, "main.js: cannot link 'const a"),
+        ({"main.js": "const a = await import(name);\n"}, "main.js: cannot link 'const a"),
+        ({"main.js": 'const a = import("./a.js");\n'}, "main.js loads a.js, which has no URL"),
         ({"main.js": "tell(import.meta.url);\n"}, "main.js: cannot link 'tell"),
         (
             {"main.js": 'load(new URL("a.js", import.meta.url));\n'},
@@ -95,5 +128,6 @@ def test_every_module_is_in_a_script() -> None:
     component = cantata_web.StreamingSpeech(render=False).js_on_load
     names = [path.relative_to(SCRIPTS).as_posix() for path in SCRIPTS.rglob("*.js")]
     assert len(names) > 30
-    unused = [n for n in names if f'$modules["{n}"] = ' not in "".join([*assets, component])]
+    scripts = "".join([*assets, component])
+    unused = [n for n in names if re.search(rf'\$modules\["{n}"\] (\?\?)?= ', scripts) is None]
     assert unused == []

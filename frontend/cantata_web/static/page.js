@@ -21,18 +21,18 @@ import { CodeView } from "./views/code.js";
 import { confirmDialog } from "./views/confirm.js";
 import { DrawView } from "./views/draw.js";
 import { Hush } from "./views/hush.js";
+import { LateTab } from "./views/latetab.js";
 import { ListenView } from "./views/listen.js";
 import { MetricsView } from "./views/metrics.js";
 import { ServerNotice } from "./views/notice.js";
 import { NowPlaying } from "./views/nowplaying.js";
 import { OfferView } from "./views/offer.js";
 import { counted } from "./views/plural.js";
-import { ParallelView } from "./views/parallel.js";
 import { Settings } from "./views/settings.js";
 import { Preview } from "./views/preview.js";
 import { followLink, offerLink } from "./views/share.js";
 import { SpeakView } from "./views/speak.js";
-import { refuseStrays } from "./views/strays.js";
+import { refuseStrays, takeDrops } from "./views/strays.js";
 import { startTabs } from "./views/tabs.js";
 import { TakesView } from "./views/takes.js";
 import { TalkView } from "./views/talk.js";
@@ -50,13 +50,14 @@ function start(root) {
   const settings = new Settings(part("speak"), { choices, store });
   const speaker = new Speaker(server);
   const hush = new Hush(root);
+  const late = openLate(part, { server, settings, store, choices });
   // Before the views: they change their status lines at the same events.
   const answerer = new Answerer(part("talk"), { settings, catalogue });
   const { talk, voice } = openTalk(server, () => answerer.choice);
   const listen = new ListenView(part("listen"), { server, catalogue });
   const hear = () => {
     const speaks = speaker.busy && speaker.state !== State.PAUSED;
-    hush.set(speaks || voice.active || listen.playing);
+    hush.set(speaks || voice.active || listen.playing || Boolean(late.read.view?.reading));
   };
   speaker.addEventListener("state", hear);
   talk.addEventListener("state", hear);
@@ -82,10 +83,12 @@ function start(root) {
     speaker.stop();
     preview.stop();
     listen.pause();
+    late.read.view?.pause();
   });
   const yieldTo = () => {
     talk.stop();
     listen.pause();
+    late.read.view?.pause();
   };
   speaker.addEventListener("begin", yieldTo);
   preview.addEventListener("change", () => {
@@ -95,17 +98,36 @@ function start(root) {
     talk.stop();
     speaker.stop();
     preview.stop();
+    late.read.view?.pause();
   });
-  const parallel = new ParallelView(part("parallel"), { server, settings });
+  late.read.addEventListener("open", ({ detail: view }) => {
+    view.addEventListener("sound", hear);
+    view.addEventListener("begin", () => {
+      talk.stop();
+      listen.pause();
+      speaker.stop();
+      preview.stop();
+    });
+  });
   const metrics = new MetricsView(part("metrics"), server);
   const painters = new Painters(server, catalogue);
   const studio = new Studio(server);
   const draw = new DrawView(part("draw"), { studio, painters, confirm });
   const tabs = startTabs(root, (name) => {
+    if (Object.hasOwn(late, name)) void late[name].open();
     metrics.watch(name === "metrics");
     if (name === "draw") void painters.look();
     else painters.rest();
   });
+  const read = async (give) => {
+    tabs.show("read");
+    const view = await late.read.open();
+    if (view !== null) give(view);
+  };
+  speak.addEventListener("read", () => void read((view) => view.readText(speak.value)));
+  for (const name of ["speak", "read"]) {
+    takeDrops(part(name), (dropped) => void read((view) => view.takeDrop(dropped)));
+  }
   const tryVoice = (id) => {
     tabs.show("speak");
     settings.pickVoice(id);
@@ -119,7 +141,8 @@ function start(root) {
     if (event.key === "Escape") {
       speak.stop();
       talk.interrupt();
-      parallel.stop();
+      late.parallel.view?.stop();
+      late.read.view?.pause();
       preview.stop();
       if (!part("draw").hidden) studio.cancelAll();
       if (part("listen").hidden) listen.pause();
@@ -130,9 +153,23 @@ function start(root) {
     }
   });
   refuseStrays(document);
-  expose(speaker, { parallel, talk, voice, studio, listen });
+  expose(speaker, { late, talk, voice, studio, listen });
   const offered = { choices, catalogue, view: new OfferView(root, { choices, catalogue, tabs }) };
   connect(server, offered, new ServerNotice(root.querySelector("[data-role='server']")));
+}
+
+// The tabs that are fetched when they are first opened.
+function openLate(part, context) {
+  return {
+    read: new LateTab(part("read"), async (panel) => {
+      const { ReadView } = await import("./views/read.js");
+      return new ReadView(panel, context);
+    }),
+    parallel: new LateTab(part("parallel"), async (panel) => {
+      const { ParallelView } = await import("./views/parallel.js");
+      return new ParallelView(panel, context);
+    }),
+  };
 }
 
 function offerPreview(root, { server, settings, speaker, speak }) {
@@ -190,11 +227,14 @@ function connect(server, { choices, catalogue, view }, notice) {
 }
 
 // For tests and the browser's console.
-function expose(speaker, { parallel, talk, voice, studio, listen }) {
+function expose(speaker, { late, talk, voice, studio, listen }) {
   window.cantata = new Readings(speaker);
-  Object.defineProperty(window.cantata, "streams", { get: () => parallel.streams });
+  Object.defineProperty(window.cantata, "streams", {
+    get: () => late.parallel.view?.streams ?? [],
+  });
   Object.defineProperty(window.cantata, "drawings", { get: () => studio.drawings });
   Object.defineProperty(window.cantata, "transcription", { get: () => listen.transcription });
+  Object.defineProperty(window.cantata, "reader", { get: () => late.read.view?.narrator });
   window.cantata.talk = new TalkReadings(talk, voice);
 }
 

@@ -17,6 +17,18 @@ export class Player {
   #paused = false;
   #listener = null;
   #stoppedAt = null; // on the context's clock
+  #volume;
+  #gain = null;
+
+  /** @param {number | null} volume 0 to 1; null: it is never changed */
+  constructor(volume = null) {
+    this.#volume = volume;
+  }
+
+  set volume(volume) {
+    this.#volume = volume;
+    if (this.#gain !== null) this.#gain.gain.value = volume;
+  }
 
   /**
    * Prepares the sound device. Call it from the click itself: browsers let a context start only
@@ -117,7 +129,16 @@ export class Player {
       // A context that was replaced meanwhile is closed, and its worklet is never loaded.
       if (context === this.#context) throw error;
     };
-    void openOutlet(context, (message) => this.#receive(message)).then(opened, failed);
+    const receive = (message) => this.#receive(message);
+    void openOutlet(context, receive, this.#connectGain(context)).then(opened, failed);
+  }
+
+  #connectGain(context) {
+    if (this.#volume === null) return context.destination;
+    this.#gain = context.createGain();
+    this.#gain.connect(context.destination);
+    this.volume = this.#volume;
+    return this.#gain;
   }
 
   #keepAwake() {

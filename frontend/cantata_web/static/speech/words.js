@@ -34,6 +34,11 @@ export class WordTrack {
     return new WordTrack(this.#words.filter((word) => word.start < seconds));
   }
 
+  /** A track of the words that end after a time. */
+  since(seconds) {
+    return new WordTrack(this.#words.filter((word) => word.end > seconds));
+  }
+
   get all() {
     return this.#words;
   }

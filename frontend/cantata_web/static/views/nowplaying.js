@@ -22,7 +22,6 @@ export class NowPlaying {
   #title = document.title;
   #icon = document.querySelector("link[rel~='icon']");
   #iconHref = this.#icon?.href;
-  #silence = null;
 
   /** @param {() => {text: string, voice: string}} describe what is being spoken */
   constructor(speaker, describe) {
@@ -30,17 +29,17 @@ export class NowPlaying {
     this.#describe = describe;
     speaker.addEventListener("begin", () => this.#begin());
     speaker.addEventListener("state", () => this.#follow());
-    const session = navigator.mediaSession;
-    session?.setActionHandler("play", () => this.#play());
-    session?.setActionHandler("pause", () => speaker.pause());
-    session?.setActionHandler("stop", () => speaker.stop());
   }
 
   #begin() {
     if (navigator.mediaSession === undefined) return;
+    const session = navigator.mediaSession;
+    session.setActionHandler("play", () => this.#play());
+    session.setActionHandler("pause", () => this.#speaker.pause());
+    session.setActionHandler("stop", () => this.#speaker.stop());
     const { text, voice } = this.#describe();
     const short = text.length > TITLE_CHARACTERS ? `${text.slice(0, TITLE_CHARACTERS)}…` : text;
-    navigator.mediaSession.metadata = new MediaMetadata({
+    session.metadata = new MediaMetadata({
       title: short.trim(),
       artist: voice,
       album: this.#title,
@@ -64,18 +63,20 @@ export class NowPlaying {
     if (navigator.mediaSession === undefined) return;
     const paused = state === State.PAUSED ? "paused" : "none";
     navigator.mediaSession.playbackState = sounding ? "playing" : paused;
-    this.#holdControls(sounding);
+    holdControls(sounding);
   }
+}
 
-  // Systems offer their controls only for media elements that play, so one plays silence.
-  #holdControls(sounding) {
-    if (sounding) {
-      this.#silence ??= silentLoop();
-      // Where a browser refuses, only the system's buttons are missing.
-      this.#silence.play().catch(() => {});
-    } else {
-      this.#silence?.pause();
-    }
+let silence = null;
+
+/** Systems offer their controls only for media elements that play, so one plays silence. */
+export function holdControls(sounding) {
+  if (sounding) {
+    silence ??= silentLoop();
+    // Where a browser refuses, only the system's buttons are missing.
+    silence.play().catch(() => {});
+  } else {
+    silence?.pause();
   }
 }
 

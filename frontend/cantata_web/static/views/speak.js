@@ -25,8 +25,10 @@ const STATUS = {
 };
 const KEPT = "text";
 const SHOW_COUNT_FROM = 200; // characters
+const LONG_FROM = 600;
 
-export class SpeakView {
+/** Dispatches "read" when the text is to be read along. */
+export class SpeakView extends EventTarget {
   #speaker;
   #server;
   #settings;
@@ -41,6 +43,7 @@ export class SpeakView {
 
   /** @param {BrowserStore} store keeps the text */
   constructor(root, { speaker, server, settings, store }) {
+    super();
     this.#speaker = speaker;
     this.#server = server;
     this.#settings = settings;
@@ -141,6 +144,7 @@ export class SpeakView {
     on("pause", "click", () => this.#pause());
     on("replay", "click", () => this.#speaker.replay());
     on("download", "click", () => void this.#download());
+    on("read-along", "click", () => this.dispatchEvent(new Event("read")));
     on("along", "change", () => this.#typeAlong());
     this.#text.addEventListener("input", () => {
       this.#store.set(KEPT, this.#text.value);
@@ -228,6 +232,7 @@ export class SpeakView {
   #count() {
     const { length } = this.#text.value;
     const long = length >= SHOW_COUNT_FROM;
+    this.#find("read-along").hidden = length <= LONG_FROM;
     this.#find("count").textContent = long ? `${length.toLocaleString("en")} characters` : "";
   }
 

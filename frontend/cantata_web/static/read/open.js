@@ -1,0 +1,85 @@
+// Texts and files as books. What cannot be read is refused with a sentence that says what to do.
+
+import { SpeechError } from "../api/errors.js";
+import { Book } from "./book.js";
+import { readEpub } from "./epub.js";
+import { htmlBlocks, markdownBlocks, plainBlocks } from "./formats.js";
+
+export const MAX_CHARACTERS = 600_000; // a hundred thousand words
+const MAX_TEXT_BYTES = 16 * MAX_CHARACTERS; // of a file of text, with its marks
+const TAKEN = ".txt, .md, .html or .epub";
+const READERS = {
+  txt: plainBlocks,
+  text: plainBlocks,
+  md: markdownBlocks,
+  markdown: markdownBlocks,
+  html: (text) => htmlBlocks(new DOMParser().parseFromString(text, "text/html")),
+};
+READERS.htm = READERS.xhtml = READERS.html;
+
+/** The book of a text that was typed or pasted. */
+export function bookOf(text) {
+  checkLength(text.length);
+  return made("", plainBlocks(text));
+}
+
+/** Resolves with the book in a file; rejects with a SpeechError. @param {File} file */
+export async function openFile(file) {
+  const extension = /\.([^.]+)$/.exec(file.name)?.[1].toLowerCase() ?? "";
+  const name = file.name.replace(/\.[^.]*$/, "");
+  if (extension === "epub") {
+    const book = await readEpub(file, checkLength);
+    return made(book.name || name, book.blocks);
+  }
+  const read = READERS[extension];
+  if (read === undefined) {
+    throw new SpeechError(`“${file.name}” cannot be read here. Choose a file of ${TAKEN}.`);
+  }
+  if (file.size > MAX_TEXT_BYTES) {
+    const most = Math.floor(MAX_TEXT_BYTES / 1e6);
+    throw new SpeechError(`“${file.name}” is too large: at most ${most} MB. Open a part of it.`);
+  }
+  return made(name, read(decode(await bytesOf(file))));
+}
+
+/** Why something that was dropped is not opened; null if it is. */
+export function whyNot({ file, isFolder }) {
+  if (isFolder) return `This is a folder. Drop one file of it: ${TAKEN}.`;
+  if (!file) return `There is no file in it. Drop a file of ${TAKEN}.`;
+  return null;
+}
+
+async function bytesOf(file) {
+  try {
+    return await file.arrayBuffer();
+  } catch {
+    throw new SpeechError(`“${file.name}” cannot be read any more. Choose it again.`);
+  }
+}
+
+function decode(bytes) {
+  const [first, second] = new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength));
+  if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
+  if (first === 0xfe && second === 0xff) return new TextDecoder("utf-16be").decode(bytes);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder("windows-1252").decode(bytes);
+  }
+}
+
+function checkLength(characters) {
+  if (characters <= MAX_CHARACTERS) return;
+  const shown = (number) => number.toLocaleString("en");
+  throw new SpeechError(
+    `The text has ${shown(characters)} characters or more; the reader takes ` +
+      `${shown(MAX_CHARACTERS)} at a time. Open a part of it.`,
+  );
+}
+
+function made(name, blocks) {
+  const book = new Book(name, blocks);
+  checkLength(book.length);
+  if (!/[\p{L}\p{N}]/u.test(book.text)) throw new SpeechError("There are no words in it.");
+  return book;
+}

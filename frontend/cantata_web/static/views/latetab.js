@@ -1,0 +1,55 @@
+// A tab that the browser fetches when it is first opened: its script, markup and styles.
+
+/** Dispatches "open" (detail: its view) when that is there. */
+export class LateTab extends EventTarget {
+  /** Its view, once it is there; null before. */
+  view = null;
+  #panel;
+  #load;
+  #opening = null;
+
+  /** @param {(panel) => Promise<object>} load makes its view, when the markup is in its place */
+  constructor(panel, load) {
+    super();
+    this.#panel = panel;
+    this.#load = load;
+  }
+
+  /** Resolves with its view; with null if it could not be fetched, which the tab then says. */
+  open() {
+    this.#opening ??= this.#open();
+    return this.#opening;
+  }
+
+  async #open() {
+    const panel = this.#panel;
+    try {
+      const { markup, style } = panel.dataset;
+      const [text] = await Promise.all([fetchText(markup), addStyle(style)]);
+      panel.innerHTML = text;
+      this.view = await this.#load(panel);
+      this.dispatchEvent(new CustomEvent("open", { detail: this.view }));
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error; // what browsers raise for what they cannot get
+      panel.textContent = "This tab could not be fetched. Is the server running? Reload the page.";
+      panel.classList.add("desk");
+    }
+    return this.view;
+  }
+}
+
+async function fetchText(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new TypeError(url);
+  return response.text();
+}
+
+function addStyle(href) {
+  const link = document.createElement("link");
+  Object.assign(link, { rel: "stylesheet", href });
+  return new Promise((resolve, reject) => {
+    link.addEventListener("load", resolve);
+    link.addEventListener("error", () => reject(new TypeError(href)));
+    document.head.append(link);
+  });
+}
