@@ -99,6 +99,7 @@ def test_the_page_says_what_is_served(make_opener: Opener) -> None:
     assert tabs(page) == [
         "Speak",
         "Read",
+        "Chat",
         "Talk",
         "Draw",
         "Listen",
@@ -346,13 +347,17 @@ def test_options_of_any_schema_have_a_control(make_opener: Opener) -> None:
         (
             "tiny-omni",
             "Answers that arrive while they are still being made.",
-            ["Talk", "Listen", "Server"],
+            ["Chat", "Talk", "Listen", "Server"],
         ),
-        ("reader", "Answers that arrive while they are still being made.", ["Listen", "Server"]),
+        (
+            "reader",
+            "Answers that arrive while they are still being made.",
+            ["Chat", "Listen", "Server"],
+        ),
         (
             "both",
             "Answers and pictures while they are still being made.",
-            ["Draw", "Listen", "Server"],
+            ["Chat", "Draw", "Listen", "Server"],
         ),
     ],
 )
@@ -437,6 +442,22 @@ def test_a_link_has_the_directions_and_says_where_they_mean_nothing(
     )
 
 
+def test_an_omni_model_answers_in_words_and_aloud(make_opener: Opener) -> None:
+    speech_page = make_opener()
+    page = speech_page.page
+    speech_page.tab("Chat")
+    page.get_by_role("switch", name="Answer aloud").check()
+    page.get_by_label("Your message").fill("Hello.")
+    with page.expect_request("**/v1/chat/completions") as asked:
+        speech_page.press("Send")
+    assert asked.value.post_data_json["model"] == OMNI.name
+    page.wait_for_function("window.cantata.chat.loud.seconds > 0", timeout=60_000)
+    speech_page.press("Stop")
+    answer = page.get_by_role("log", name="Conversation").get_by_role("listitem").nth(1)
+    expect(answer).not_to_have_text("Answer")
+    assert page.evaluate("window.cantata.chat.loud.sounding") is False
+
+
 @pytest.mark.parametrize("look", ["light", "dark", "forced"])
 def test_it_can_be_read_and_reached(make_opener: Opener, browser_page: Page, look: str) -> None:
     browser_page.emulate_media(
@@ -448,7 +469,7 @@ def test_it_can_be_read_and_reached(make_opener: Opener, browser_page: Page, loo
     speech_page.open_settings()
     reached = keyboard_order(page, "Download as", 3)
     assert reached == ["Voice and manner, in words", "Drawl", "Mood"]
-    for tab in ("Speak", "Talk", "Draw", "Server"):
+    for tab in ("Speak", "Chat", "Talk", "Draw", "Server"):
         page.set_viewport_size({"width": 1280, "height": 940})
         speech_page.tab(tab)
         for folded in page.locator("[role=tabpanel]:visible details:not([open]) > summary").all():

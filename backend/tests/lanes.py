@@ -25,6 +25,7 @@ ON_SHARED_SERVER = (
     "e2e/test_first_packet.py",
     "e2e/test_stampede.py",
     "e2e/test_page.py",
+    "e2e/test_page_chat.py",
     "e2e/test_page_dark.py",
     "e2e/test_page_kept.py",
     "e2e/test_page_layout.py",

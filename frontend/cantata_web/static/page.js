@@ -50,14 +50,15 @@ function start(root) {
   const settings = new Settings(part("speak"), { choices, store });
   const speaker = new Speaker(server);
   const hush = new Hush(root);
-  const late = openLate(part, { server, settings, store, choices });
+  const late = openLate(part, { server, settings, store, choices, catalogue, confirm });
   // Before the views: they change their status lines at the same events.
   const answerer = new Answerer(part("talk"), { settings, catalogue });
   const { talk, voice } = openTalk(server, () => answerer.choice);
   const listen = new ListenView(part("listen"), { server, catalogue });
+  const latelyHeard = () => Boolean(late.read.view?.reading || late.chat.view?.sounding);
   const hear = () => {
     const speaks = speaker.busy && speaker.state !== State.PAUSED;
-    hush.set(speaks || voice.active || listen.playing || Boolean(late.read.view?.reading));
+    hush.set(speaks || voice.active || listen.playing || latelyHeard());
   };
   speaker.addEventListener("state", hear);
   talk.addEventListener("state", hear);
@@ -84,11 +85,13 @@ function start(root) {
     preview.stop();
     listen.pause();
     late.read.view?.pause();
+    late.chat.view?.stop();
   });
   const yieldTo = () => {
     talk.stop();
     listen.pause();
     late.read.view?.pause();
+    late.chat.view?.stop();
   };
   speaker.addEventListener("begin", yieldTo);
   preview.addEventListener("change", () => {
@@ -99,16 +102,23 @@ function start(root) {
     speaker.stop();
     preview.stop();
     late.read.view?.pause();
+    late.chat.view?.stop();
   });
-  late.read.addEventListener("open", ({ detail: view }) => {
-    view.addEventListener("sound", hear);
-    view.addEventListener("begin", () => {
-      talk.stop();
-      listen.pause();
-      speaker.stop();
-      preview.stop();
+  const quietFor = (name) => {
+    late[name].addEventListener("open", ({ detail: view }) => {
+      view.addEventListener("sound", hear);
+      view.addEventListener("begin", () => {
+        talk.stop();
+        listen.pause();
+        speaker.stop();
+        preview.stop();
+        if (name !== "read") late.read.view?.pause();
+        if (name !== "chat") late.chat.view?.stop();
+      });
     });
-  });
+  };
+  quietFor("read");
+  quietFor("chat");
   const metrics = new MetricsView(part("metrics"), server);
   const painters = new Painters(server, catalogue);
   const studio = new Studio(server);
@@ -143,6 +153,7 @@ function start(root) {
       talk.interrupt();
       late.parallel.view?.stop();
       late.read.view?.pause();
+      late.chat.view?.stop();
       preview.stop();
       if (!part("draw").hidden) studio.cancelAll();
       if (part("listen").hidden) listen.pause();
@@ -164,6 +175,10 @@ function openLate(part, context) {
     read: new LateTab(part("read"), async (panel) => {
       const { ReadView } = await import("./views/read.js");
       return new ReadView(panel, context);
+    }),
+    chat: new LateTab(part("chat"), async (panel) => {
+      const { ChatView } = await import("./views/chat.js");
+      return new ChatView(panel, context);
     }),
     parallel: new LateTab(part("parallel"), async (panel) => {
       const { ParallelView } = await import("./views/parallel.js");
@@ -235,6 +250,7 @@ function expose(speaker, { late, talk, voice, studio, listen }) {
   Object.defineProperty(window.cantata, "drawings", { get: () => studio.drawings });
   Object.defineProperty(window.cantata, "transcription", { get: () => listen.transcription });
   Object.defineProperty(window.cantata, "reader", { get: () => late.read.view?.narrator });
+  Object.defineProperty(window.cantata, "chat", { get: () => late.chat.view });
   window.cantata.talk = new TalkReadings(talk, voice);
 }
 

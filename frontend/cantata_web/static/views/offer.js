@@ -30,6 +30,7 @@ export class OfferView {
     };
     this.#root.querySelector("[data-role='tagline']").textContent = tagline(served);
     this.#tabs.offer("draw", served.pictures);
+    this.#tabs.offer("chat", served.answers);
     this.#tabs.offer("talk", served.speech || hearing.length > 0);
     for (const name of SPEECH_TABS) this.#tabs.offer(name, served.speech);
     this.#root.querySelector("[data-role='models']").replaceChildren(...models.map(row));
