@@ -35,6 +35,7 @@ ON_SHARED_SERVER = (
     "e2e/test_page_tabs.py",
     "e2e/test_page_takes.py",
     "e2e/test_page_talk.py",
+    "e2e/test_page_talk_more.py",
     "e2e/test_page_voice.py",
     "e2e/test_device.py",
     "e2e/test_first_load.py",

@@ -24,8 +24,9 @@ ASSETS_PATH = "cantata_web"
 
 ENTRY = "page.js"
 PARTS = ("speak", "keep", "talk", "draw", "listen", "clone", "metrics")
-LATE_PARTS = ("read", "chat", "parallel")
-"""Tabs that browsers fetch when they are first opened: the module views/NAME.js, markup, styles."""
+LATE_PARTS = ("read", "chat", "talkmore", "parallel")
+"""Tabs, or parts of some, that browsers fetch when they are first opened: the module views/NAME.js,
+markup and styles."""
 # In this order: later rules refine earlier ones.
 STYLES = (
     "colours",
@@ -66,6 +67,7 @@ def build_page(api_base: str = "") -> Page:
     late = [_build_late(name, urls) for name in LATE_PARTS]
     for part in late:
         urls[part.module] = _get_url(part.script)
+    attributes = {part.name: part.attributes for part in late}
     page = _script(ENTRY, script(ENTRY, urls))
     style = "".join(read(f"styles/{name}.css") for name in STYLES)
     stylesheet = Asset.of_text("page.css", "text/css", style)
@@ -79,8 +81,8 @@ def build_page(api_base: str = "") -> Page:
         stylesheet=f"{ASSETS_PATH}/{stylesheet.hashed_name}",
         script=f"{ASSETS_PATH}/{page.hashed_name}",
         key_dialog=fill("key", id="cantata-key"),
-        **{part: read(f"markup/{part}.html") for part in PARTS},
-        **{part.name: part.attributes for part in late},
+        **{part: fill(part, **attributes) for part in PARTS},
+        **attributes,
     )
     return Page(
         document=Asset.of_text("page.html", "text/html", document),

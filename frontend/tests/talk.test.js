@@ -310,7 +310,7 @@ test("another voice takes another session; the same one does not", () => {
 test("a microphone that is refused or taken away ends the talk with a sentence", async () => {
   connect();
   microphone.listener.ended();
-  assert.deepEqual([talk.state, talk.error], ["off", "The microphone was taken away."]);
+  assert.deepEqual([talk.state, talk.error], ["off", "The microphone is gone. Connect it again or choose another one, and start again."]);
   microphone.open = () => Promise.reject(new SpeechError("There is no microphone."));
   await talk.start();
   assert.deepEqual([talk.state, talk.error], ["off", "There is no microphone."]);
@@ -325,4 +325,80 @@ test("latencies count from when the microphone heard the last of the speech", ()
   latencies.note("text", 109);
   latencies.note("sound", 101.75);
   assert.deepEqual({ ...latencies }, { noticed: null, text: 0.5, sound: 1 });
+});
+
+test("a turn may be typed, also while an answer sounds", () => {
+  connect();
+  hearTurn();
+  beginAnswer();
+  talk.say("What time is it?");
+  const [create, respond] = socket().sent.slice(-2);
+  assert.deepEqual(create.item.content, [{ type: "input_text", text: "What time is it?" }]);
+  assert.equal(respond.type, "response.create");
+  assert.ok(socket().types.includes("response.cancel"), "the answer is silenced");
+  assert.equal(talk.transcript.turns.at(-1).text, "What time is it?");
+  assert.equal(talk.state, TalkState.THINKING);
+});
+
+test("a call is shown, and what is typed next is its result", () => {
+  connect();
+  socket().deliver("response.created", { response: { id: "r1" } });
+  const item = { id: "f1", type: "function_call", call_id: "c1", name: "clock", arguments: "{}" };
+  socket().deliver("response.output_item.added", { response_id: "r1", item });
+  socket().deliver("response.output_item.done", { response_id: "r1", item });
+  socket().deliver("response.done", { response: { id: "r1", status: "completed" } });
+  const { role, text } = talk.transcript.turns.at(-1);
+  assert.deepEqual([role, text], ["tool", "clock({})"]);
+  talk.say("12:00");
+  const { type, call_id: id, output } = socket().sent.at(-2).item;
+  assert.deepEqual([type, id, output], ["function_call_output", "c1", "12:00"]);
+  talk.say("Thanks");
+  assert.equal(socket().sent.at(-2).item.type, "message");
+});
+
+test("with a key, only what is said while it is held is sent, and letting go ends the turn", () => {
+  talk.change({ turns: "key" });
+  connect();
+  assert.equal(socket().sent[0].session.audio.input.turn_detection, null);
+  const packet = () => microphone.listener.heard(new Int16Array(960));
+  const count = () => socket().types.filter((type) => type.endsWith("append")).length;
+  packet();
+  assert.equal(count(), 0);
+  const clock = mock.method(performance, "now", () => 1_000);
+  talk.hold();
+  packet();
+  assert.equal(count(), 1);
+  clock.mock.mockImplementation(() => 2_000);
+  talk.release();
+  assert.deepEqual(socket().types.slice(-2), ["input_audio_buffer.commit", "response.create"]);
+  packet();
+  assert.equal(count(), 1);
+  clock.mock.restore();
+});
+
+test("a server that cannot tell when somebody sounds finished waits for pauses", () => {
+  socket().connect();
+  const detection = () => socket().sent.at(-1).session.audio.input.turn_detection.type;
+  assert.equal(detection(), "semantic_vad");
+  let told = 0;
+  talk.addEventListener("options", () => (told += 1));
+  socket().deliver("error", { error: { event_id: "settings", message: "no", code: "invalid" } });
+  assert.equal(detection(), "server_vad");
+  assert.deepEqual([told, talk.error], [1, null]);
+});
+
+test("a muted microphone sends silence", () => {
+  connect();
+  talk.muted = true;
+  microphone.listener.heard(new Int16Array(960).fill(1_000));
+  const { audio } = socket().sent.at(-1);
+  assert.equal(audio, encodePcm(new Int16Array(960)));
+});
+
+test("another microphone goes on with the conversation", async () => {
+  connect();
+  await talk.changeMicrophone();
+  assert.equal(microphone.closed, 1);
+  assert.equal(FakeSocket.made.length, 1);
+  assert.equal(talk.state, TalkState.LISTENING);
 });

@@ -50,10 +50,11 @@ function start(root) {
   const settings = new Settings(part("speak"), { choices, store });
   const speaker = new Speaker(server);
   const hush = new Hush(root);
-  const late = openLate(part, { server, settings, store, choices, catalogue, confirm });
   // Before the views: they change their status lines at the same events.
   const answerer = new Answerer(part("talk"), { settings, catalogue });
-  const { talk, voice } = openTalk(server, () => answerer.choice);
+  const { talk, voice, microphone } = openTalk(server, () => answerer.choice);
+  const shared = { server, settings, store, choices, catalogue, confirm };
+  const late = openLate(part, { ...shared, talk, voice, microphone });
   const listen = new ListenView(part("listen"), { server, catalogue });
   const latelyHeard = () => Boolean(late.read.view?.reading || late.chat.view?.sounding);
   const hear = () => {
@@ -125,6 +126,7 @@ function start(root) {
   const draw = new DrawView(part("draw"), { studio, painters, confirm });
   const tabs = startTabs(root, (name) => {
     if (Object.hasOwn(late, name)) void late[name].open();
+    if (name === "talk") void late.talkmore.open();
     metrics.watch(name === "metrics");
     if (name === "draw") void painters.look();
     else painters.rest();
@@ -179,6 +181,10 @@ function openLate(part, context) {
     chat: new LateTab(part("chat"), async (panel) => {
       const { ChatView } = await import("./views/chat.js");
       return new ChatView(panel, context);
+    }),
+    talkmore: new LateTab(part("talkmore"), async (panel) => {
+      const { TalkMore } = await import("./views/talkmore.js");
+      return new TalkMore(panel, context);
     }),
     parallel: new LateTab(part("parallel"), async (panel) => {
       const { ParallelView } = await import("./views/parallel.js");

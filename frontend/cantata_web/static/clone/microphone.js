@@ -5,6 +5,7 @@ import { SpeechError } from "../api/errors.js";
 const REFUSED = {
   NotAllowedError: "The browser was not allowed to use the microphone. Allow it and try again.",
   NotFoundError: "There is no microphone. Connect one and try again.",
+  OverconstrainedError: "That microphone is not there any more. Choose another one.",
   NotReadableError: "The microphone is in use by another program.",
 };
 

@@ -19,6 +19,7 @@ export class Player {
   #stoppedAt = null; // on the context's clock
   #volume;
   #gain = null;
+  #device = "";
 
   /** @param {number | null} volume 0 to 1; null: it is never changed */
   constructor(volume = null) {
@@ -28,6 +29,17 @@ export class Player {
   set volume(volume) {
     this.#volume = volume;
     if (this.#gain !== null) this.#gain.gain.value = volume;
+  }
+
+  /** The id of the device that plays, where the browser can choose; empty: the system's choice. */
+  set device(id) {
+    this.#device = id;
+    this.#chooseDevice();
+  }
+
+  // One that is gone leaves the sound where it is.
+  #chooseDevice() {
+    this.#context?.setSinkId?.(this.#device).catch(() => {});
   }
 
   /**
@@ -120,6 +132,7 @@ export class Player {
     this.#wantedRate = sampleRate;
     const context = openContext(sampleRate);
     this.#context = context;
+    if (this.#device !== "") this.#chooseDevice();
     const opened = (outlet) => {
       if (context !== this.#context) return;
       this.#outlet = outlet;

@@ -6,6 +6,8 @@ import { openMicrophone } from "../clone/microphone.js";
 const ASKED = { channelCount: 1, echoCancellation: true, noiseSuppression: true };
 
 export class Microphone {
+  /** The id of the device to open; empty: the system's choice. */
+  device = "";
   #stream = null;
   #context = null;
   #starts = 0;
@@ -19,7 +21,7 @@ export class Microphone {
   async open({ heard, ended }) {
     this.#starts += 1;
     const start = this.#starts;
-    const stream = await openMicrophone(ASKED);
+    const stream = await openMicrophone(this.#asked);
     if (start !== this.#starts) {
       release(stream);
       return false;
@@ -43,6 +45,10 @@ export class Microphone {
     context.createMediaStreamSource(stream).connect(node).connect(context.destination);
     void context.resume();
     return true;
+  }
+
+  get #asked() {
+    return this.device === "" ? ASKED : { ...ASKED, deviceId: { exact: this.device } };
   }
 
   close() {

@@ -9,8 +9,9 @@ import { AnswerVoice } from "./voice.js";
 export function openTalk(server, choice) {
   const voice = new AnswerVoice();
   const line = new Line(server);
-  const talk = new Talk({ line, microphone: new Microphone(), voice, choice });
-  return { talk, voice };
+  const microphone = new Microphone();
+  const talk = new Talk({ line, microphone, voice, choice });
+  return { talk, voice, microphone };
 }
 
 /** For tests and the browser's console. */

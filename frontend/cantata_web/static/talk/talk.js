@@ -8,16 +8,35 @@ import { HeardClock, Latencies } from "./latencies.js";
 import { TalkState } from "./states.js";
 import { Transcript } from "./transcript.js";
 
-const SILENCE_MS = 500; // ends a turn
+/** How a turn ends. */
+export const Turns = Object.freeze({
+  MEANING: "meaning", // when the user sounds finished, where the server can tell
+  PAUSE: "pause",
+  KEY: "key", // when a key is let go
+});
+const DETECTION = {
+  [Turns.MEANING]: { type: "semantic_vad" },
+  [Turns.PAUSE]: { type: "server_vad", silence_duration_ms: 500 },
+  [Turns.KEY]: null,
+};
+const SILENCE_MS = { [Turns.MEANING]: 200, [Turns.PAUSE]: 500, [Turns.KEY]: 0 }; // before it is noticed
+const SETTINGS = "settings"; // the id of events that the server may refuse
+const MIN_HELD_MS = 200; // less is a slip of the finger
 const FORMAT = { type: "audio/pcm", rate: TALK_RATE };
 const RACE = "race"; // the id of events that may come too late
 
-/** Dispatches "state", "latencies", and "level" (detail: 0..1, how loud a packet was). */
+/** Dispatches "state", "latencies", "packet" (detail: the Int16Array that was heard), "options", and "level" (detail: 0..1, how loud a packet was). */
 export class Talk extends EventTarget {
   state = TalkState.OFF;
   error = null; // a sentence
   latencies = null; // of the last turn
   transcript = new Transcript();
+  /** Of the next session, or with `change` of this one. */
+  options = { turns: Turns.MEANING, instructions: "", tools: [] };
+  muted = false;
+  #calls = []; // ids of calls that have no result
+  #typed = 0; // turns
+  #heldSince = null;
   #line;
   #microphone;
   #voice;
@@ -59,18 +78,83 @@ export class Talk extends EventTarget {
     this.latencies = null;
     this.transcript.clear();
     this.#voice.unlock();
+    this.#calls = [];
     this.#enter(TalkState.CONNECTING);
-    let hears;
+    if (await this.#hear()) this.#connect();
+  }
+
+  /** Another microphone was chosen. */
+  async changeMicrophone() {
+    if (!this.on) return;
+    this.#microphone.close();
+    await this.#hear();
+  }
+
+  // Resolves with whether it hears.
+  async #hear() {
     try {
-      hears = await this.#microphone.open({
+      return await this.#microphone.open({
         heard: (samples) => this.#send(samples),
-        ended: () => this.#fail("The microphone was taken away."),
+        ended: () =>
+          this.#fail(
+            "The microphone is gone. Connect it again or choose another one, and start again.",
+          ),
       });
     } catch (error) {
       this.#fail(error.message);
+      return false;
+    }
+  }
+
+  /** Takes other options, at once if it is connected. */
+  change(options) {
+    Object.assign(this.options, options);
+    if (this.#ready) this.#update();
+  }
+
+  /** A turn that was typed: also the result of a call, if one waits for it. */
+  say(text) {
+    if (!this.#ready) return;
+    this.interrupt();
+    this.#typed += 1;
+    const id = `typed_${this.#typed}_${Math.floor(1e9 * Math.random())}`;
+    this.transcript.begin(id, "user");
+    this.transcript.complete(id, text);
+    const call = this.#calls.shift();
+    const item = call
+      ? { id, type: "function_call_output", call_id: call, output: text }
+      : { id, type: "message", role: "user", content: [{ type: "input_text", text }] };
+    this.#line.send("conversation.item.create", { item });
+    this.#askForAnswer();
+  }
+
+  /** The key is held: what is said from now on is a turn. */
+  hold() {
+    if (!this.#ready || this.#heldSince !== null) return;
+    this.interrupt();
+    this.#heldSince = performance.now();
+    this.#line.send("input_audio_buffer.clear");
+    this.#enter(TalkState.HEARING);
+  }
+
+  /** The key is let go. */
+  release() {
+    if (this.#heldSince === null) return;
+    const heldMs = performance.now() - this.#heldSince;
+    this.#heldSince = null;
+    if (!this.#ready) return;
+    if (heldMs < MIN_HELD_MS) {
+      this.#enter(TalkState.LISTENING);
       return;
     }
-    if (hears) this.#connect();
+    this.#line.send("input_audio_buffer.commit");
+    this.#askForAnswer();
+  }
+
+  #askForAnswer() {
+    this.latencies = new Latencies(now());
+    this.#line.send("response.create");
+    this.#enter(TalkState.THINKING);
   }
 
   stop() {
@@ -111,28 +195,34 @@ export class Talk extends EventTarget {
   }
 
   #configure() {
-    const { voice } = this.#chosen;
     this.#clock = new HeardClock();
+    this.#update();
+    for (const item of this.transcript.items) this.#line.send("conversation.item.create", { item });
+  }
+
+  #update() {
+    const { voice } = this.#chosen;
+    const { turns, instructions, tools } = this.options;
     this.#line.send("session.update", {
+      event_id: SETTINGS,
       session: {
         type: "realtime",
+        ...(instructions && { instructions }),
+        ...(tools.length > 0 && { tools }),
         audio: {
-          input: {
-            format: FORMAT,
-            transcription: {},
-            turn_detection: { type: "server_vad", silence_duration_ms: SILENCE_MS },
-          },
+          input: { format: FORMAT, transcription: {}, turn_detection: DETECTION[turns] },
           output: { format: FORMAT, ...(voice && { voice }) },
         },
       },
     });
-    for (const item of this.transcript.items) this.#line.send("conversation.item.create", { item });
   }
 
   #send(samples) {
+    if (this.muted) samples.fill(0);
+    this.dispatchEvent(new CustomEvent("packet", { detail: samples }));
     const peak = samples.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0) / 32768;
     this.dispatchEvent(new CustomEvent("level", { detail: peak }));
-    if (!this.#ready) return;
+    if (!this.#ready || (this.options.turns === Turns.KEY && this.#heldSince === null)) return;
     this.#clock.advance(samples.length / TALK_RATE, now());
     this.#line.send("input_audio_buffer.append", { audio: encodePcm(samples) });
   }
@@ -143,6 +233,7 @@ export class Talk extends EventTarget {
     const heard = "conversation.item.input_audio_transcription";
     return {
       "session.updated": () => {
+        if (this.#ready) return; // only its options have changed
         this.#ready = true;
         this.error = null;
         this.#enter(TalkState.LISTENING);
@@ -154,10 +245,12 @@ export class Talk extends EventTarget {
         this.#enter(TalkState.HEARING);
       },
       "input_audio_buffer.speech_stopped": ({ audio_end_ms: endMs }) => {
-        this.latencies = new Latencies(this.#clock.when((endMs - SILENCE_MS) / 1000));
+        this.latencies = new Latencies(this.#clock.when((endMs - SILENCE_MS[this.options.turns]) / 1000));
         this.#time("noticed", now());
         this.#enter(TalkState.THINKING);
       },
+      // Without detection nothing says earlier that there is a turn.
+      "input_audio_buffer.committed": ({ item_id: id }) => transcript.begin(id, "user"),
       [`${heard}.delta`]: ({ item_id: id, delta }) => transcript.add(id, delta),
       [`${heard}.completed`]: ({ item_id: id, transcript: text }) => transcript.complete(id, text),
       [`${heard}.failed`]: ({ item_id: id }) => transcript.complete(id, null),
@@ -177,8 +270,15 @@ export class Talk extends EventTarget {
         this.#enter(TalkState.THINKING);
       },
       "response.output_item.added": current(({ item }) => {
+        if (item.type === "function_call") return;
         this.#response.item = item.id;
         transcript.begin(item.id, "assistant");
+      }),
+      "response.output_item.done": current(({ item }) => {
+        if (item.type !== "function_call") return;
+        this.#calls.push(item.call_id);
+        transcript.begin(item.id, "tool");
+        transcript.complete(item.id, `${item.name}(${item.arguments})`);
       }),
       "response.output_audio_transcript.delta": current(({ item_id: id, delta }) => {
         this.#time("text", now());
@@ -244,6 +344,12 @@ export class Talk extends EventTarget {
 
   #note(error) {
     if (error.event_id === RACE) return;
+    if (error.event_id === SETTINGS && this.options.turns === Turns.MEANING) {
+      this.options.turns = Turns.PAUSE;
+      this.dispatchEvent(new Event("options"));
+      this.#update();
+      return;
+    }
     this.error = asSpeechError(error).message;
     this.#enter(this.state);
   }

@@ -5,7 +5,7 @@ const REMEMBERED = 20; // of them, those that a new session is told
 
 /** Dispatches "change". */
 export class Transcript extends EventTarget {
-  /** Oldest first: {id, role: "user" | "assistant", text, partial, cut}. */
+  /** Oldest first: {id, role: "user" | "assistant" | "tool", text, partial, cut}. */
   turns = [];
 
   clear() {
@@ -51,7 +51,7 @@ export class Transcript extends EventTarget {
   /** The last turns as items of a new session. */
   get items() {
     return this.turns
-      .filter(({ text, partial }) => text.trim() !== "" && !partial)
+      .filter(({ role, text, partial }) => role !== "tool" && text.trim() !== "" && !partial)
       .slice(-REMEMBERED)
       .map(({ role, text }) => ({
         type: "message",

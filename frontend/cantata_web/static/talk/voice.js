@@ -10,8 +10,8 @@ const START_RESERVE_SECONDS = 0.08;
 
 /**
  * Dispatches "begin" with each answer, "samples" (detail: the Int16Array), "audible" (detail: when
- * its first sound left the loudspeaker, in seconds on performance.now()'s clock), and "ended" when
- * all of it was played.
+ * its first sound left the loudspeaker, in seconds on performance.now()'s clock), "silenced" when it
+ * was stopped, and "ended" when all of it was played.
  */
 export class AnswerVoice extends EventTarget {
   active = false; // an answer is played, or will be as soon as there is enough of it
@@ -22,6 +22,11 @@ export class AnswerVoice extends EventTarget {
   #position = new Position();
   #played = new Recording();
   #receivedFrames = 0;
+
+  /** The id of the loudspeaker; empty: the system's choice. */
+  set device(id) {
+    this.#player.device = id;
+  }
 
   /** Prepares the sound device. Call it from the click. */
   unlock() {
@@ -71,6 +76,7 @@ export class AnswerVoice extends EventTarget {
     this.active = false;
     this.#position.hold();
     this.#player.stop();
+    this.#dispatch("silenced");
     return Math.floor(1000 * Math.min(most, Math.max(0, heard)));
   }
 

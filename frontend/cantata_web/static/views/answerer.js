@@ -10,6 +10,7 @@ export class Answerer extends EventTarget {
   #menu;
   #voices;
   #settings;
+  #hearing = []; // ids of the models that hear for themselves
 
   /**
    * @param {Settings} settings hold the voice, the same as on the page's other tabs
@@ -29,20 +30,26 @@ export class Answerer extends EventTarget {
 
   /** Which model answers, and in which voice; what is absent is the server's choice. */
   get choice() {
-    if (!this.#hears) return this.#settings.request;
-    return { model: this.#menu.value };
+    const model = this.#menu.value;
+    if (this.#hears) return { model };
+    const { request } = this.#settings;
+    return [CHOSEN_VOICE, ""].includes(model) ? request : { model, voice: request.voice };
   }
 
   get #hears() {
-    return ![CHOSEN_VOICE, ""].includes(this.#menu.value);
+    return this.#hearing.includes(this.#menu.value);
   }
 
   #offer(catalogue) {
     const { voices, voice } = this.#settings;
     const spoken = voices.length > 0 ? [{ value: CHOSEN_VOICE, label: "The chosen voice" }] : [];
-    const heard = catalogue.hearing.map(({ id }) => ({ value: id, label: id }));
-    fillMenu(this.#menu, [...spoken, ...heard], []);
-    this.#find("answerer-control").hidden = spoken.length + heard.length < 2;
+    this.#hearing = catalogue.hearing.map(({ id }) => id);
+    // A model that only reads answers in the chosen voice.
+    const minds = catalogue.answering.filter(({ id, output_modalities: makes }) =>
+      this.#hearing.includes(id) || (spoken.length > 0 && makes.every((one) => one === "text")));
+    const named = minds.map(({ id }) => ({ value: id, label: id }));
+    fillMenu(this.#menu, [...spoken, ...named], []);
+    this.#find("answerer-control").hidden = spoken.length + named.length < 2;
     fillVoices(this.#voices, voices, []);
     this.#voices.value = voice?.id ?? "";
     this.#show();

@@ -2,7 +2,7 @@
 
 import { element } from "./elements.js";
 
-const NAMES = { user: "You", assistant: "Server" };
+const NAMES = { user: "You", assistant: "Server", tool: "Server calls" };
 const NEAR_END_PX = 40; // a reader who has scrolled further up is not moved
 
 export class TurnList {
