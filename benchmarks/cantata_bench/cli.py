@@ -283,11 +283,14 @@ def cluster(
         list[int], typer.Option(min=1, help="Load: this many simultaneous listeners. Repeatable.")
     ] = [1, 8, 16],  # noqa: B006
     seconds: Annotated[
-        float, typer.Option(min=1, help="How long to measure each load, in seconds.")
+        float, typer.Option(min=1, help="How long each turn of a load takes, in seconds.")
     ] = 10.0,
     served: Annotated[
         bool, typer.Option(help="Also serve a model with and without a replica.")
     ] = True,
+    live: Annotated[
+        bool, typer.Option(help="Listeners play a text to its end before they request the next.")
+    ] = False,
     model: Annotated[str | None, typer.Option(help="Model's name or checkpoint folder.")] = None,
     folder: Annotated[Path, typer.Option(help="Folder for the logs.")] = Path("artifacts/bench"),
 ) -> None:
@@ -303,7 +306,9 @@ def cluster(
     if not served:
         return
     try:
-        found = measure_served(model, streams, seconds, folder, typer.echo)
+        found = measure_served(
+            model, streams, seconds, folder, typer.echo, "live" if live else "closed"
+        )
     except (CantataError, RuntimeError) as error:
         _fail(str(error))
     typer.echo(served_table(found))

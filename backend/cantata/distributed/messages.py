@@ -98,6 +98,8 @@ class SpeakOrder:
     batch: bool = False
     open_text: bool = False
     """The text continues in `MoreText`, until one is final."""
+    repeated: bool = False
+    """Its listener has the beginning from another replica, and may have nothing left to play."""
 
 
 @dataclass(frozen=True, slots=True)

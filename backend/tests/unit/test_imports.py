@@ -79,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cantata.distributed.link": {"distributed", "ipc", "contract"},
     "cantata.distributed.edge": {"audio", "distributed", "contract", "scheduling", "utils"},
-    "cantata.distributed.replica": {"distributed", "contract", "config", "utils"},
+    "cantata.distributed.replica": {"audio", "distributed", "contract", "config", "utils"},
     "cantata.distributed.ray": {"distributed", "contract", "config"},
     "cantata.distributed.stages": {
         "distributed",

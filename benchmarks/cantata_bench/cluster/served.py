@@ -1,6 +1,10 @@
-"""Serves the same model by one server, and by an edge and a replica, and loads both in turns.
+"""Serves the same model in three ways, and loads them in turns: by one server; by that server
+behind a process that only passes bytes on; by an edge and a replica.
 
-On a busy machine, times say nothing; CPU time for a second of sound still does.
+A machine's speed drifts, and what runs first or last may have it easier. So each round measures
+every way once, each round in another order, until there was every order; a figure of an edge is the
+median of its differences from the server within a round. On a busy machine, times say nothing; CPU
+time for a second of sound still does.
 """
 
 from __future__ import annotations
@@ -8,30 +12,39 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 import psutil
 
 from cantata.config.plugins import locate
 from cantata_bench.client import Target
+from cantata_bench.cluster.byte_proxy import running_proxy
+from cantata_bench.interleave import Patience
 from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
+from cantata_bench.noise_guard import observed
 from cantata_bench.results import LoadSpec
 from cantata_bench.server import READY_DEADLINE_S, end, free_port, running_server
 from cantata_bench.summary import summarise
 
 Tell = Callable[[str], None]
-_ROUNDS = 3
-"""Rounds of each load; the median counts."""
+SERVER, PROXY, EDGE = "server", "behind a byte proxy", "through an edge"
+_WARM_UP_S = 1.0
+"""Of each turn; all are warm already."""
+_REPETITIONS = 2
+"""Rounds of a load that are repeated because something disturbed them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """Medians of one load on one way to the model."""
+class Turn:
+    """One load on one way to the model."""
 
     throughput_x: float
     """Seconds of sound per second."""
@@ -39,34 +52,80 @@ class Way:
     """p50"""
     cpu: float
     """CPU seconds for a second of sound, of the processes between the clients and the stages."""
+    steps: Mapping[str, float]
+    """Where the first packets' time went, in seconds (p50 of each step)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Every way once, one after the other."""
+
+    turns: Mapping[str, Turn]
+    disturbance: str
+    """What disturbed it; empty: nothing did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A figure's median over the rounds, and its extremes."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Range:
+        return cls(median(values), min(values), max(values))
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One load on both ways."""
+    """One load on all ways."""
 
     streams: int
-    server: Way
-    edge: Way
+    rounds: tuple[Round, ...]
+
+    def turns(self, way: str) -> list[Turn]:
+        """Of all rounds."""
+        return [one.turns[way] for one in self.rounds]
+
+    def throughput_share(self, way: str) -> Range:
+        """Of the server's throughput."""
+        return self._compared(way, lambda one, server: one.throughput_x / server.throughput_x)
+
+    def added_ttfp_s(self, way: str) -> Range:
+        """To the server's p50."""
+        return self._compared(way, lambda one, server: one.ttfp_s - server.ttfp_s)
+
+    def _compared(self, way: str, compare: Callable[[Turn, Turn], float]) -> Range:
+        pairs = zip(self.turns(way), self.turns(SERVER), strict=True)
+        return Range.of([compare(one, server) for one, server in pairs])
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
-    """A server or an edge, and the processes whose CPU time counts."""
+class _Way:
+    """Where clients connect, and the processes whose CPU time counts."""
 
     target: Target
     pids: tuple[int, ...]
 
 
 def measure_served(
-    model: str | None, streams: list[int], seconds: float, folder: Path, tell: Tell
+    model: str | None,
+    streams: Sequence[int],
+    seconds: float,
+    folder: Path,
+    tell: Tell,
+    kind: Literal["closed", "live"] = "closed",
 ) -> list[Served]:
-    """Closed loops of so many streams, in turns.
+    """Loads of so many streams, in turns.
 
     Args:
         model: as `cantata serve --model` takes it; None: the embedded voice.
-        seconds: of each load.
+        seconds: of each turn.
         folder: for the processes' output.
+        tell: takes what is going on.
+        kind: of the loads.
 
     Raises:
         RuntimeError: one was not ready, or spoke nothing.
@@ -75,19 +134,45 @@ def measure_served(
     found: list[Served] = []
     with (
         running_server(folder / "server.log", options=chosen) as server,
+        running_proxy(server.url) as proxy,
         running_replica(folder / "replica.log", chosen) as replica,
         running_server(folder / "edge.log", options=("--replica", replica.address)) as edge,
     ):
-        ways = (
-            _Loaded(Target(server.url), (server.pid,)),
-            _Loaded(Target(edge.url), (edge.pid, replica.pid)),
-        )
+        ways = {
+            SERVER: _Way(Target(server.url), (server.pid,)),
+            PROXY: _Way(Target(proxy.url), (server.pid, proxy.pid)),
+            EDGE: _Way(Target(edge.url), (edge.pid, replica.pid)),
+        }
         for count in streams:
-            rounds = [[_measured(way, count, seconds) for way in ways] for _ in range(_ROUNDS)]
-            server_way, edge_way = (_median(measured) for measured in zip(*rounds, strict=True))
-            found.append(Served(count, server_way, edge_way))
-            tell(f"{count} streams: measured")
+            patience = Patience(tell, _REPETITIONS)
+            # Short texts: of each, the way through an edge is the largest part.
+            spec = LoadSpec(
+                kind=kind, streams=count, texts="short", seconds=seconds, warm_up_s=_WARM_UP_S
+            )
+            rounds = list[Round]()
+            for order in permutations(ways):
+                measure = partial(_round, order, ways, spec)
+                rounds.append(patience.repeated(measure, lambda one: one.disturbance))
+                tell(f"{count} streams: {len(rounds)} of 6 rounds measured")
+            found.append(Served(count, tuple(rounds)))
     return found
+
+
+def _round(order: Sequence[str], ways: Mapping[str, _Way], spec: LoadSpec) -> Round:
+    with observed() as observation:
+        turns = {name: _measured(ways[name], spec) for name in order}
+    return Round(turns, observation.disturbance)
+
+
+def _measured(way: _Way, spec: LoadSpec) -> Turn:
+    before_s = _cpu_s(way.pids)
+    report = in_own_process(measured_load, spec, way.target, False)
+    used_s = _cpu_s(way.pids) - before_s
+    found = summarise(report.records, report.audio_in_window_s / spec.seconds)
+    if found is None:
+        raise RuntimeError(f"{way.target.url} spoke nothing")
+    steps = {step: spread.p50 for step, spread in found.ttfp_steps.items()}
+    return Turn(found.throughput_x, found.ttfp.p50, used_s / report.audio_s, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,27 +207,7 @@ def running_replica(log: Path, options: tuple[str, ...]) -> Iterator[RunningRepl
         end(process)
 
 
-def _measured(way: _Loaded, streams: int, seconds: float) -> Way:
-    # Short texts: of each, the way through an edge is the largest part.
-    spec = LoadSpec(kind="closed", streams=streams, texts="short", seconds=seconds)
-    before_s = _cpu_s(way.pids)
-    report = in_own_process(measured_load, spec, way.target, False)
-    used_s = _cpu_s(way.pids) - before_s
-    found = summarise(report.records, report.audio_in_window_s / seconds)
-    if found is None:
-        raise RuntimeError(f"{way.target.url} spoke nothing")
-    return Way(found.throughput_x, found.ttfp.p50, used_s / report.audio_s)
-
-
 def _cpu_s(pids: Sequence[int]) -> float:
     """CPU time that these processes have used, without their children."""
     times = [psutil.Process(pid).cpu_times() for pid in pids]
     return float(sum(one.user + one.system for one in times))
-
-
-def _median(measured: Sequence[Way]) -> Way:
-    return Way(
-        median(one.throughput_x for one in measured),
-        median(one.ttfp_s for one in measured),
-        median(one.cpu for one in measured),
-    )

@@ -133,7 +133,7 @@ def _relay_near(telling: Connection, start: socket.socket, address: Address) -> 
         link = Link(await connect(address, NO_KEY), Side.CONNECTED, heartbeat, "bench")
         link.begin()
         stream = link.open()
-        stream.first(StageFrameKind.EDGE_THERE, b"")
+        stream.post(StageFrameKind.EDGE_THERE, b"")
         await _timed(telling, relay_from(start, partial(send_chunks, stream)))
         link.close()
         heartbeat.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from cantata_bench.cluster.connectors import Carried
-from cantata_bench.cluster.served import Served, Way
+from cantata_bench.cluster.served import EDGE, PROXY, SERVER, Served, Turn
 from cantata_bench.cluster.stage_edges import EdgeCost
 
 
@@ -31,21 +32,46 @@ def edges_table(found: Sequence[EdgeCost]) -> str:
 
 
 def served_table(found: Sequence[Served]) -> str:
-    """A table with one row for each load."""
+    """A table with one row for each load and way, and one of the first packets' time."""
     rows = [
-        "| streams | server: seconds of sound per second, TTFP p50, CPU for a second of sound "
-        "| through an edge | ratios of the first two |",
-        "|-|-|-|-|",
+        "| streams | | seconds of sound per second | TTFP p50 | CPU for a second of sound "
+        "| share of the throughput | added TTFP |",
+        "|-|-|-|-|-|-|-|",
     ]
+    steps = ["| streams | | where the first packets' time went (p50 of each step) |", "|-|-|-|"]
     for one in found:
-        throughput = one.edge.throughput_x / one.server.throughput_x
-        ttfp = one.edge.ttfp_s / one.server.ttfp_s
-        rows.append(
-            f"| {one.streams} | {_cells(one.server)} | {_cells(one.edge)} "
-            f"| {throughput:.2f}, {ttfp:.2f} |"
-        )
-    return "\n".join(rows)
+        for way in (SERVER, PROXY, EDGE):
+            rows.append(f"| {one.streams} | {way} | {_figures(one, way)} |")
+            steps.append(f"| {one.streams} | {way} | {_steps(one.turns(way))} |")
+    disturbed = [
+        f"Disturbed, with {one.streams} streams: {each.disturbance}."
+        for one in found
+        for each in one.rounds
+        if each.disturbance
+    ]
+    return "\n".join([*rows, "", *steps, "", *disturbed]).rstrip()
 
 
-def _cells(way: Way) -> str:
-    return f"{way.throughput_x:.1f}, {1e3 * way.ttfp_s:.0f} ms, {1e3 * way.cpu:.1f} ms"
+def _figures(one: Served, way: str) -> str:
+    turns = one.turns(way)
+    cells = [
+        f"{median(turn.throughput_x for turn in turns):.1f}",
+        f"{1e3 * median(turn.ttfp_s for turn in turns):.1f} ms",
+        f"{1e3 * median(turn.cpu for turn in turns):.1f} ms",
+    ]
+    if way == SERVER:
+        return " | ".join([*cells, "", ""])
+    share, added = one.throughput_share(way), one.added_ttfp_s(way)
+    return " | ".join(
+        [
+            *cells,
+            f"{share.median:.2f} ({share.least:.2f} to {share.most:.2f})",
+            f"{1e3 * added.median:.1f} ms ({1e3 * added.least:.1f} to {1e3 * added.most:.1f})",
+        ]
+    )
+
+
+def _steps(turns: Sequence[Turn]) -> str:
+    names = dict.fromkeys(name for turn in turns for name in turn.steps)
+    middle = {name: median(turn.steps.get(name, 0.0) for turn in turns) for name in names}
+    return ", ".join(f"{name} {1e3 * step_s:.1f}" for name, step_s in middle.items())

@@ -166,7 +166,7 @@ class Peer:
         if self._link is None:
             raise LinkLost(f"{self.address} is not connected")
         stream = self._link.open()
-        stream.first(kind, *encode(message))
+        stream.post(kind, *encode(message))
         return stream
 
     async def reports(self, timeout_s: float) -> list[StageReport]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import cast
 
 from cantata.contract.data.capabilities import Capabilities
@@ -93,9 +94,10 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
         self, request: SpeechRequest, text: ReplayableText | None, *, batch: bool
     ) -> RemoteWork[Opened, SpeechChunk]:
         order = SpeakOrder(new_work_id(), self.name, request, batch, text is not None)
+        replay = ReplayDeduplicator(self.sample_rate)
         ordered = RemoteCall(
             FrameKind.SPEAK,
-            lambda: order,
+            lambda: replace(order, repeated=replay.is_begun),
             self.name,
             SpeakingModel,
             queued=not batch,
@@ -106,5 +108,5 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
             home=None if request.reference is None else affinity_target(request.reference),
         )
         if text is None:
-            return self._remote(ordered, request, ReplayDeduplicator(self.sample_rate))
-        return self._remote(ordered, None, ReplayDeduplicator(self.sample_rate), text.send_on)
+            return self._remote(ordered, request, replay)
+        return self._remote(ordered, None, replay, text.send_on)

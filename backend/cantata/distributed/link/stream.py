@@ -80,7 +80,7 @@ class Stream:
         Raises:
             LinkLost: it cannot arrive any more.
         """
-        while self._is_open and (self._may_send <= 0 or not self._link.has_room):
+        while self._is_open and not self.can_send:
             self._room.clear()
             await self._room.wait()
         if self._lost is not None:
@@ -88,8 +88,14 @@ class Stream:
         if not self._ended:
             self._put(kind, parts)
 
-    def first(self, kind: int, *parts: Buffer) -> None:
-        """Send the frame that opens the stream; there is always credit for it.
+    @property
+    def can_send(self) -> bool:
+        """Whether `send` would not wait, and the frame could arrive."""
+        return self._is_open and self._may_send > 0 and self._link.has_room
+
+    def post(self, kind: int, *parts: Buffer) -> None:
+        """Send a frame at once: the one that opens the stream, for which there is always credit, or
+        one for which `can_send` has said so.
 
         Raises:
             LinkLost: it cannot arrive any more.

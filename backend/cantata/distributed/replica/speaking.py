@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import closing
 
+from cantata.contract.data.errors import CantataError
 from cantata.contract.service import ServedModel
 from cantata.distributed.link.stream import Stream
-from cantata.distributed.messages import FrameKind, MoreText, Opened, Sound, SpeakOrder, to_ages
+from cantata.distributed.messages import FrameKind, MoreText, Opened, SpeakOrder, to_ages
 from cantata.distributed.replica.messaging import receive, send
+from cantata.distributed.replica.sound_batcher import SoundBatcher
 
 
 async def speak(stream: Stream, order: SpeakOrder, model: ServedModel) -> None:
@@ -21,8 +24,15 @@ async def speak(stream: Stream, order: SpeakOrder, model: ServedModel) -> None:
     async with speaking as utterance:
         opened = Opened(utterance.request_id, to_ages(utterance.milestones))
         await send(stream, FrameKind.OPENED, opened)
-        async for chunk in utterance:
-            await send(stream, FrameKind.SOUND, Sound.of(chunk))
+        batcher = SoundBatcher(stream, model.sample_rate, joins=not order.repeated)
+        with closing(batcher):
+            try:
+                async for chunk in utterance:
+                    await batcher.send(chunk)
+            except CantataError:
+                await batcher.flush()
+                raise
+            await batcher.flush()
 
 
 async def _read_text(stream: Stream) -> AsyncGenerator[str, None]:

@@ -153,7 +153,7 @@ class HostLink:
 
 def _opened(link: Link, kind: StageFrameKind, edge: EdgeSpec) -> Stream:
     stream = link.open()
-    stream.first(kind, *encode(EdgeName(edge.source, edge.target)))
+    stream.post(kind, *encode(EdgeName(edge.source, edge.target)))
     return stream
 
 

@@ -196,7 +196,7 @@ class RemoteStage:
         try:
             stream = self._stream = link.open()
             order = LaunchOrder(self.name, due_s - loop.time())
-            stream.first(StageFrameKind.LAUNCH, *encode(order))
+            stream.post(StageFrameKind.LAUNCH, *encode(order))
             self._reading = asyncio.create_task(self._read(stream), name=f"{self.name}:read")
             capacity = await self._ready
         except LinkLost:

@@ -97,7 +97,7 @@ async def until(condition: object) -> None:
 
 async def opened(near: End, far: End, body: bytes = b"open") -> tuple[Stream, Stream]:
     stream, before = near.link.open(), len(far.streams)
-    stream.first(DATA, body)
+    stream.post(DATA, body)
     await until(lambda: len(far.streams) > before)
     frame = await far.streams[-1].receive()
     assert frame is not None
@@ -148,7 +148,7 @@ async def test_what_many_streams_send_at_once_leaves_together() -> None:
     streams = [ends[0].link.open() for _ in range(16)]
     sound = bytes(7_680)
     for stream in streams:
-        stream.first(DATA, b"open")
+        stream.post(DATA, b"open")
     before = counting.calls
     await asyncio.gather(*(stream.send(DATA + 1, b"head", sound) for stream in streams))
     await until(lambda: len(ends[1].streams) == 16)
@@ -180,7 +180,7 @@ async def test_a_large_body_arrives_whole_while_others_go_on(heartbeat: Heartbea
     async with two_ends(heartbeat) as (near, far):
         small, _ = await opened(near, far)
         large = near.link.open()
-        large.first(DATA, body)
+        large.post(DATA, body)
         other = far.streams[0]
         await small.send(DATA, b"after it")
         frame = await other.receive()
@@ -374,9 +374,9 @@ async def test_who_finishes_lets_the_other_end_read_everything(heartbeat: Heartb
     body = bytes(range(256)) * 20_000  # more than the kernel holds
     async with two_ends(heartbeat) as (near, far):
         one, other = await opened(near, far)
-        other.first(DATA, body)
+        other.post(DATA, body)
         other.end(b"the end")
-        one.first(DATA, b"never read")
+        one.post(DATA, b"never read")
         await far.link.finish(30)
         arrived, last = await one.receive(), await one.receive()
         assert arrived is not None
@@ -389,7 +389,7 @@ async def test_who_is_never_read_finishes_in_time(heartbeat: Heartbeat) -> None:
     async with raw_end(heartbeat) as (end, theirs):
         theirs.sendall(pack_header(DATA, 1, 0))
         await until(lambda: end.streams)
-        end.streams[0].first(DATA, bytes(5_000_000))
+        end.streams[0].post(DATA, bytes(5_000_000))
         await end.link.finish(0.05)
         assert end.link.is_lost
 

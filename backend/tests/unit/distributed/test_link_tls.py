@@ -99,7 +99,7 @@ async def echo(stream: Stream) -> None:
 async def test_bytes_arrive_as_they_were_both_ways(key: LinkKey, heartbeat: Heartbeat) -> None:
     async with asyncio.timeout(60), linked(key, heartbeat) as (link, streams):
         stream = link.open()
-        stream.first(DATA, b"open")
+        stream.post(DATA, b"open")
         while not streams:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         echoing = asyncio.create_task(echo(streams[0]))

@@ -43,7 +43,7 @@ async def linked() -> AsyncIterator[tuple[Stream, Stream]]:
     far.begin()
     try:
         stream = near.open()
-        stream.first(StageFrameKind.EDGE_THERE, b"")
+        stream.post(StageFrameKind.EDGE_THERE, b"")
         async with asyncio.timeout(LIMIT_S):
             other = await arrived
             await other.receive()

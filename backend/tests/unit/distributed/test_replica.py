@@ -49,7 +49,7 @@ async def linked(cluster: FakeCluster) -> AsyncIterator[tuple[Link, list[Replica
 async def to_fault(link: Link, order: SpeakOrder) -> CantataError:
     """How an order ends."""
     stream = link.open()
-    stream.first(FrameKind.SPEAK, *encode(order))
+    stream.post(FrameKind.SPEAK, *encode(order))
     while (frame := await stream.receive()) is not None:
         if frame.kind == END:
             stream.end()
@@ -89,7 +89,7 @@ async def test_garbage_ends_the_link_and_nothing_else(
         async with linked(cluster) as (link, _):
             stream = link.open()
             for kind, body in frames:
-                stream.first(kind, *(body if isinstance(body, tuple) else (body,)))
+                stream.post(kind, *(body if isinstance(body, tuple) else (body,)))
             async with asyncio.timeout(60):
                 assert isinstance(await link.lost(), LinkLost)
         assert await speaking == undisturbed(cluster, TEXT * 10)

@@ -41,10 +41,10 @@ async def refusal() -> Fault:
         async with asyncio.timeout(LIMIT_S):
             link.message(StageFrameKind.PIPELINE, *encode(ORDER))
             edge = link.open()
-            edge.first(StageFrameKind.EDGE_BACK, *encode(EdgeName("talker.codes", "codec")))
+            edge.post(StageFrameKind.EDGE_BACK, *encode(EdgeName("talker.codes", "codec")))
             await forward_chunks(edge, nothing)
             stage = link.open()
-            stage.first(StageFrameKind.LAUNCH, *encode(LaunchOrder("talker", LIMIT_S)))
+            stage.post(StageFrameKind.LAUNCH, *encode(LaunchOrder("talker", LIMIT_S)))
             frame = await stage.receive()
             assert frame is not None
             assert frame.kind == END
