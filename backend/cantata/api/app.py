@@ -50,6 +50,8 @@ from cantata.references.shared import SharedVoiceStore
 from cantata.references.store import VoiceStore
 from cantata.references.stored import Voices
 from cantata.speech_input.cascade import Cascade
+from cantata.watermark.marked_service import mark_service
+from cantata.watermark.pattern import draw_signs
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +78,8 @@ def create_app(
         NotInstalled: files are to be signed, and what signs them is not there.
     """
     settings = settings or ServerSettings()
+    if settings.watermark_key is not None:
+        service = mark_service(service, draw_signs(settings.watermark_key))
     context = _make_context(service, settings)
     app = FastAPI(
         title="Cantata",

@@ -94,6 +94,8 @@ class ServerSettings:
     """What files that are made here say of their origin."""
     signing: SigningFiles | None = None
     """Who signs files; None: nobody."""
+    watermark_key: bytes | None = None
+    """Of the mark in the samples of speech; None: there is none."""
     lexicons: tuple[tuple[str, str], ...] = ()
     """Voice and lexicon, by names: read with every text of the voice; an empty name means all."""
     model_aliases: Mapping[str, str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ import typer
 
 from cantata.cli.media_commands import MODEL, ModelOrFolder
 from cantata.cli.runner import fail, run, set_up_logging
+from cantata.serving.options import WatermarkKey
 
 if TYPE_CHECKING:
     from cantata.media.provenance import Provenance
@@ -39,20 +40,29 @@ def models(server: ServerUrl = None, as_json: AsJson = False) -> None:
 def verify(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Picture or sound.")],
     as_json: AsJson = False,
+    watermark_key: WatermarkKey = None,
 ) -> None:
     """Say whether a picture or a sound file declares that a machine made it."""
     import json
     from dataclasses import asdict
 
-    from cantata.contract.data.errors import InvalidMedia
+    from cantata.contract.data.errors import ConfigError, InvalidMedia
     from cantata.media.provenance import find_provenance
+    from cantata.watermark.detection import find_mark_in_file
+    from cantata.watermark.pattern import draw_signs, read_key
 
     try:
-        found = find_provenance(file.read_bytes())
+        data = file.read_bytes()
+        found = find_provenance(data)
+        signs = draw_signs(read_key(watermark_key))
     except InvalidMedia as error:
         fail(f"{file}: {error}", code=1)
+    except ConfigError as error:
+        fail(error.message, code=2)
+    mark = find_mark_in_file(data, signs) if found.kind == "audio" else None
     if as_json:
-        typer.echo(json.dumps(asdict(found)))
+        marked = None if mark is None else asdict(mark)
+        typer.echo(json.dumps({**asdict(found), "watermark": marked}))
         return
     said = {
         True: "declares that a machine made it",
@@ -62,6 +72,9 @@ def verify(
     details = [one for one in (found.digital_source_type, found.software) if one]
     typer.echo(f"{file} {said}" + (f" ({', '.join(details)})" if details else ""))
     typer.echo(_describe_signature(found))
+    if mark is not None and mark.found:
+        whose = "Cantata's" if watermark_key is None else "this key's"
+        typer.echo(f"Its sound has {whose} mark ({mark.score:.0f} standard deviations).")
 
 
 def _describe_signature(found: Provenance) -> str:

@@ -41,6 +41,8 @@ from cantata.serving.options import (
     TranscriptionUrl,
     VoicesFolder,
     VoicesUrl,
+    Watermark,
+    WatermarkKey,
     WyomingPort,
 )
 from cantata.utils.logs import LogFormat
@@ -84,6 +86,8 @@ def serve(
     signing_certificate: SigningCertificate = None,
     signing_key: SigningKey = None,
     timestamp_url: TimestampUrl = None,
+    watermark: Watermark = False,
+    watermark_key: WatermarkKey = None,
     share_port: Annotated[
         bool,
         typer.Option(
@@ -122,6 +126,8 @@ def serve(
         signing_certificate=signing_certificate,
         signing_key=signing_key,
         timestamp_url=timestamp_url,
+        watermark=watermark,
+        watermark_key=watermark_key,
         lexicons=tuple(lexicon or ()),
         allow_ref_urls=allow_ref_urls,
         ref_url_ports=tuple(ref_url_port or ()),

@@ -214,6 +214,23 @@ SigningKey = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+Watermark = Annotated[
+    bool,
+    typer.Option(
+        "--watermark",
+        help="Put an inaudible mark into the samples of speech, which cantata verify finds.",
+        rich_help_panel=RUNNING,
+    ),
+]
+WatermarkKey = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="File with the mark's key, 16 bytes or more. Default: one that everybody knows.",
+        rich_help_panel=RUNNING,
+    ),
+]
 TimestampUrl = Annotated[
     str | None,
     typer.Option(

@@ -63,6 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "utils",
     },
     "cantata.media": {"contract"},
+    "cantata.watermark": {"contract", "media"},
     "cantata.lexicons": {"contract", "text"},
     "cantata.references": {"contract", "media"},
     "cantata.speech_input": {"contract", "audio", "media"},
@@ -76,6 +77,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "speech_input",
         "references",
         "utils",
+        "watermark",
     },
     "cantata.distributed.link": {"distributed", "ipc", "contract"},
     "cantata.distributed.edge": {"audio", "distributed", "contract", "scheduling", "utils"},
@@ -125,6 +127,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "ipc",
         "stages.codec",
         "stages.common",
+        "watermark",
     },
 }
 """Package or module -> what of `cantata` it may import beside itself; longest prefix counts."""

@@ -14,6 +14,8 @@ from cantata.api.openapi import ERRORS
 from cantata.api.schemas import WireModel
 from cantata.contract.data.errors import PayloadTooLarge
 from cantata.media.provenance import find_provenance
+from cantata.watermark.detection import find_mark_in_file
+from cantata.watermark.pattern import PUBLIC_KEY, draw_signs
 
 router = APIRouter(
     prefix="/v1/provenance", tags=["provenance"], route_class=CheckedRoute, responses=ERRORS
@@ -48,6 +50,9 @@ class ProvenanceObject(WireModel):
     """It seems to have a C2PA manifest."""
     manifest: ManifestObject | None
     """Absent: it has none, or this server cannot read it (`pip install 'cantata[provenance]'`)."""
+    watermark: bool | None
+    """Whether the sound has this server's mark, or the one that everybody may find. None: a
+    picture, or sound that cannot be read."""
     confidence: Literal["signed", "declared", "none"]
     """signed: a manifest says so, and the file is as it was signed. declared: tags say so, which
     anyone can write or remove."""
@@ -68,4 +73,9 @@ async def verify(context: Context, file: Annotated[UploadFile, File()]) -> Prove
     fields = asdict(found)
     if found.manifest is not None:
         fields["manifest"]["problems"] = list(found.manifest.problems)
-    return ProvenanceObject(**fields, confidence=confidence)
+    mark = None
+    if found.kind == "audio":
+        signs = draw_signs(context.settings.watermark_key or PUBLIC_KEY)
+        mark = await asyncio.to_thread(find_mark_in_file, data, signs)
+    watermark = None if mark is None else mark.found
+    return ProvenanceObject(**fields, watermark=watermark, confidence=confidence)

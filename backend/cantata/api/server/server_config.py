@@ -24,6 +24,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata.media.fetching import FetchLimits
 from cantata.media.signing import SigningFiles
 from cantata.speech_input.settings import Endpoint, RealtimeSettings
+from cantata.watermark.pattern import read_key
 
 KEYS_VARIABLE = "CANTATA_API_KEYS"
 CHAT_KEY_VARIABLE = "CANTATA_CHAT_API_KEY"
@@ -77,6 +78,9 @@ class ServerOptions:
     signing_certificate: Path | None = None
     signing_key: Path | None = None
     timestamp_url: str | None = None
+    watermark: bool = False
+    watermark_key: Path | None = None
+    """File with the mark's key; None: the key that everybody knows."""
     lexicons: tuple[str, ...] = ()
     """Each `NAME` or `VOICE=NAME`."""
     allow_ref_urls: bool = False
@@ -111,6 +115,7 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
         references=_references(options),
         provenance=options.provenance,
         signing=_signing(options),
+        watermark_key=_watermark_key(options),
         lexicons=tuple(_lexicon(one) for one in options.lexicons),
         fetch=fetch if options.allow_ref_urls else None,
         realtime=RealtimeSettings(
@@ -118,6 +123,17 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
             transcription=_endpoint(options.transcription, "transcription"),
         ),
     )
+
+
+def _watermark_key(options: ServerOptions) -> bytes | None:
+    """The key of the mark in samples; None: there is no mark.
+
+    Raises:
+        ConfigError: there is a key for no mark, or it cannot be read.
+    """
+    if options.watermark_key is not None and not options.watermark:
+        raise ConfigError("--watermark-key needs --watermark")
+    return read_key(options.watermark_key) if options.watermark else None
 
 
 def _signing(options: ServerOptions) -> SigningFiles | None:

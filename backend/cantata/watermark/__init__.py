@@ -1,0 +1,1 @@
+"""A mark in the samples of speech: inaudible, found again by those who know its key."""
