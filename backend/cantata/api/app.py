@@ -45,6 +45,7 @@ from cantata.media.loading import MediaLoader
 from cantata.media.request_media import MediaReader
 from cantata.media.signing import FileSigner
 from cantata.metrics import Metrics
+from cantata.references.consent import Statements
 from cantata.references.reader import ReferenceReader
 from cantata.references.shared import SharedVoiceStore
 from cantata.references.store import VoiceStore
@@ -133,6 +134,7 @@ def _make_context(service: TranscriptionService, settings: ServerSettings) -> Ap
         Metrics(),
         ReferenceReader(options.max_bytes, loader),
         _open_voices(options),
+        Statements(),
         _open_lexicons(settings),
         MediaReader(loader, settings.media, tagged=settings.provenance != "off", signer=signer),
         signer,
@@ -172,7 +174,7 @@ def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
         "/v1/images/edits": settings.max_body_bytes + media * 4 // 3,
         "/v1/provenance/verify": settings.max_body_bytes + media,
         "/v1/chat/completions": settings.max_body_bytes + media * 4 // 3,
-        "/v1/audio/voices": settings.max_body_bytes + recording,
+        "/v1/audio/voices": settings.max_body_bytes + 2 * recording,
         "/v1/audio/speech": settings.max_body_bytes + recording * 4 // 3,
         "/v1/audio/transcriptions": settings.max_body_bytes + settings.max_recording_bytes,
         "/v1/audio/translations": settings.max_body_bytes + settings.max_recording_bytes,

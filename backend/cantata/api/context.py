@@ -26,6 +26,7 @@ from cantata.media.provenance import make_sound_tags
 from cantata.media.request_media import MediaReader
 from cantata.media.signing import FileSigner
 from cantata.metrics import Metrics
+from cantata.references.consent import Statements
 from cantata.references.reader import ReferenceReader
 from cantata.references.stored import Voices
 from cantata.speech_input.cascade import Cascade
@@ -43,6 +44,8 @@ class ApiContext:
     references: ReferenceReader
     voices: Voices | None
     """Uploaded voices; None: uploads are not accepted."""
+    statements: Statements
+    """Consents that are to be spoken."""
     lexicons: LexiconStore | None
     """Pronunciation lexicons; None: none are kept."""
     media: MediaReader

@@ -100,6 +100,9 @@ class SpeechOptions(ModelOptions):
     ref_text: Transcript | list[Transcript] | None = None
     """Transcript of `ref_audio`; with a list, one for each recording. Not part of OpenAI's
     protocol."""
+    attested_by: Name | None = None
+    """Who answers for the consent of the speaker of `ref_audio`, where the server asks for it. Not
+    part of OpenAI's protocol."""
     seed: Seed | None = None
     """Same seed, same samples. Not part of OpenAI's protocol."""
     temperature: Temperature | None = None
@@ -445,6 +448,31 @@ class AudioModelList(WireModel):
     models: list[AudioModelObject]
 
 
+class ConsentObject(WireModel):
+    """A consent that is kept with a voice."""
+
+    kind: Literal["attest", "spoken"]
+    by: str
+    statement: str
+    given_at: int
+    """Unix time."""
+    heard: str | None
+    """What was heard of a spoken statement."""
+
+
+class ConsentRequest(WireModel):
+    """The answer to POST /v1/audio/voices/consents: what an upload needs."""
+
+    object: Literal["audio.voice.consent"] = "audio.voice.consent"
+    mode: Literal["none", "attest", "spoken"]
+    statement: str | None
+    """attest: what `attested_by` answers for. spoken: what the speaker has to say."""
+    id: str | None
+    """spoken: for `consent_id`, once."""
+    valid_s: float | None
+    """Seconds until the statement expires."""
+
+
 class VoiceObject(WireModel):
     """An entry of GET /v1/audio/voices."""
 
@@ -460,6 +488,8 @@ class VoiceObject(WireModel):
     """None for an uploaded voice that no served model can follow."""
     created_at: int | None = None
     """Unix time of the upload."""
+    consent: ConsentObject | None = None
+    """That is kept with an uploaded voice, if the server asked for one."""
 
 
 class VoiceList(WireModel):
@@ -485,6 +515,8 @@ class UploadedVoice(WireModel):
     """Unix time."""
     duration_s: float
     """Length of the part of the recording that is used."""
+    consent: ConsentObject | None = None
+    """That is kept with the voice, if the server asked for one."""
     deletion_token: str
     """Deletes the voice on a server that needs no API key; not shown again."""
 

@@ -11,6 +11,7 @@ from cantata.api.access.api_keys import ApiKeys
 from cantata.media.fetching import FetchLimits
 from cantata.media.request_media import MediaLimits
 from cantata.media.signing import SigningFiles
+from cantata.references.consent import ConsentMode
 from cantata.references.stored import StoreLimits
 from cantata.speech_input.settings import RealtimeSettings
 
@@ -44,6 +45,8 @@ class ReferenceSettings:
     """Where uploaded voices are kept; None: none are taken."""
     voices_url: str | None = None
     """Store of uploaded voices that several servers share; replaces `voices_dir`."""
+    consent: ConsentMode = "none"
+    """What an upload or a recording needs beside the client's word."""
     lexicons_dir: Path | None = None
     """Where lexicons are kept; None: none are taken."""
     store: StoreLimits = field(default_factory=StoreLimits)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chunks import Milestone
-from cantata.contract.data.request import SpeechRequest, Voice
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice
 from cantata.contract.process.steps import ReuseReport, StepReport
 
 TEXT, ADMIT = "text", "admit"
@@ -206,6 +206,13 @@ class ServedModel(Protocol):
             InvalidRequest: the model, or the server that it runs on, does not say, or the text or
                 its language is not read.
         """
+        ...
+
+    async def may_be_same_speaker(
+        self, first: ReferenceAudio, second: ReferenceAudio
+    ) -> bool | None:
+        """Whether two recordings may be of one speaker. None: the model, or the server that it
+        runs on, does not tell."""
         ...
 
     def check_room(self) -> None:

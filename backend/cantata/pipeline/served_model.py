@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -13,12 +14,13 @@ import numpy as np
 from cantata.audio.playback import Playback
 from cantata.contract.data.chunks import Chunk, Milestone, Pcm
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
+from cantata.contract.data.request import PipelineRequest, ReferenceAudio, SpeechRequest, Voice
 from cantata.contract.model.plugin import (
     ModelPlugin,
     OpenRequestBuilder,
     PhonemizingBuilder,
     RequestBuilder,
+    SpeakerComparer,
 )
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
 from cantata.contract.voices import find_voice, with_aliases
@@ -128,6 +130,15 @@ class PipelineModel:
         check_length(len(text), self.max_input_characters)
         builder = cast(PhonemizingBuilder, self._builder)
         return await self._served.text_executor.run(len(text), builder.phonemize, text, language)
+
+    async def may_be_same_speaker(
+        self, first: ReferenceAudio, second: ReferenceAudio
+    ) -> bool | None:
+        """Whether two recordings may be of one speaker; None: the model does not tell."""
+        builder = self._builder
+        if not isinstance(builder, SpeakerComparer):
+            return None
+        return await asyncio.to_thread(builder.may_be_same_speaker, first, second)
 
     async def _speak_and_discard(self) -> None:
         request = self._builder.warm_up

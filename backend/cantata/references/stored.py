@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from cantata.contract.data.errors import VoiceExists, VoicesFull
 from cantata.contract.data.request import ReferenceAudio
+from cantata.references.consent import ConsentRecord
 from cantata.references.upload import ID_PREFIX, VoiceUpload, fold
 
 MAX_WORDS_BYTES = 64 << 10
@@ -32,6 +33,8 @@ class StoredVoice(BaseModel):
     consent: str
     description: str = ""
     transcript: str | None = None
+    consent_record: ConsentRecord | None = None
+    """None: the server asked for the client's word alone."""
     deletion_digest: str | None = None
     """Digest of the deletion token; None for voices from before there were tokens."""
 
@@ -123,6 +126,7 @@ def new_voice(upload: VoiceUpload, deletion_digest: str) -> StoredVoice:
         consent=upload.consent,
         description=upload.description,
         transcript=upload.transcript,
+        consent_record=upload.record,
         deletion_digest=deletion_digest,
     )
 

@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from cantata.contract.data.errors import InvalidRequest
+from cantata.references.consent import ConsentRecord
 
 MAX_NAME_CHARACTERS = 64
 MAX_CONSENT_CHARACTERS = 256
@@ -26,6 +27,8 @@ class VoiceUpload:
     """`true`, or the name of the client's record of the speaker's consent."""
     transcript: str | None
     description: str
+    record: ConsentRecord | None = None
+    """What the server asked for beside `consent`."""
 
 
 def check_upload(

@@ -187,6 +187,15 @@ VoicesUrl = Annotated[
         rich_help_panel=VOICES,
     ),
 ]
+VoiceConsent = Annotated[
+    Literal["none", "attest", "spoken"],
+    typer.Option(
+        "--voice-consent",
+        help="What a recording of a speaker needs: the client's word, the name of a person who "
+        "answers for it, or a statement in the speaker's own voice.",
+        rich_help_panel=VOICES,
+    ),
+]
 ProvenanceMode = Annotated[
     Literal["off", "tags", "signed"],
     typer.Option(

@@ -10,6 +10,7 @@ from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
     PipelineRequest,
+    ReferenceAudio,
     SamplingOptions,
     SpeechRequest,
     TextSpan,
@@ -17,7 +18,7 @@ from cantata.contract.data.request import (
 )
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.inputs import TalkerInput
-from cantata_models.solo.speaker_features import Vector, speaker_vector
+from cantata_models.solo.speaker_features import Vector, are_alike, speaker_vector
 from cantata_models.solo.text import Sentence, TextError, WordlessText, phonemize
 
 OPENAI_FEMALE = ("alloy", "coral", "marin", "nova", "sage", "shimmer", "fable")
@@ -83,6 +84,11 @@ class SoloRequestBuilder:
             distinct=request.stretch > 1.0,
             sampling=SamplingOptions(request.seed or 0, request.temperature),
         )
+
+    def may_be_same_speaker(self, first: ReferenceAudio, second: ReferenceAudio) -> bool:
+        """Whether two recordings may be of one speaker, by their speaker vectors."""
+        vectors = [speaker_vector(one.mono, one.sample_rate) for one in (first, second)]
+        return are_alike(*vectors)
 
     def _speaker(self, request: SpeechRequest) -> int | Vector:
         """A stock voice's index, or the reference's speaker vector."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Header, Request, UploadFile
@@ -13,7 +14,14 @@ from cantata.api.access.security import has_key
 from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
-from cantata.api.schemas import DeletedVoice, UploadedVoice, VoiceObject
+from cantata.api.schemas import (
+    ConsentObject,
+    ConsentRequest,
+    DeletedVoice,
+    UploadedVoice,
+    VoiceObject,
+)
+from cantata.api.speech.spoken_consent import check_consent
 from cantata.contract.data.errors import (
     Forbidden,
     PayloadTooLarge,
@@ -21,7 +29,9 @@ from cantata.contract.data.errors import (
     VoiceExists,
     VoiceNotFound,
 )
+from cantata.contract.data.request import ReferenceAudio
 from cantata.contract.service import ServedModel
+from cantata.references.consent import ATTESTATION, VALID_S
 from cantata.references.deletion import digest, is_token_of, new_token
 from cantata.references.stored import StoredVoice, Voices
 from cantata.references.upload import check_upload
@@ -38,14 +48,21 @@ async def upload_voice(
     consent: Annotated[str, Form()],
     ref_text: Annotated[str | None, Form()] = None,
     speaker_description: Annotated[str | None, Form()] = None,
+    attested_by: Annotated[str | None, Form()] = None,
+    consent_id: Annotated[str | None, Form()] = None,
+    consent_audio: Annotated[UploadFile | None, File()] = None,
 ) -> UploadedVoice:
     """Store a voice, from a recording of 1 to 60 s, of which the first 15 s are used."""
     store = _store(context)
     upload = check_upload(name, consent, ref_text, speaker_description)
     await store.refresh(now=True)
     _check_free(context, store, upload.name)
-    data = await _read(audio_sample, context.settings.references.max_bytes)
-    reference = await context.references.decode(data, upload.transcript, "audio_sample")
+    reference = await _decode(context, audio_sample, upload.transcript, "audio_sample")
+    spoken = None
+    if consent_audio is not None:
+        spoken = await _decode(context, consent_audio, None, "consent_audio")
+    record = await check_consent(context, reference, attested_by, consent_id, spoken)
+    upload = replace(upload, record=record)
     token = new_token()
     voice = await store.add(upload, reference, digest(token))
     logger.info("%s was uploaded", voice.id)
@@ -56,8 +73,21 @@ async def upload_voice(
         description=voice.description,
         created_at=voice.created_at,
         duration_s=round(duration_s, 3),
+        consent=_consent_object(voice),
         deletion_token=token,
     )
+
+
+@router.post("/voices/consents")
+async def ask_for_consent(context: Context) -> ConsentRequest:
+    """What an upload needs here beside the client's word."""
+    _store(context)
+    mode = context.settings.references.consent
+    if mode != "spoken":
+        statement = ATTESTATION if mode == "attest" else None
+        return ConsentRequest(mode=mode, statement=statement, id=None, valid_s=None)
+    made = context.statements.make()
+    return ConsentRequest(mode=mode, statement=made.text, id=made.id, valid_s=VALID_S)
 
 
 @router.delete("/voices/{name}")
@@ -121,11 +151,19 @@ def _check_free(context: ApiContext, store: Voices, name: str) -> None:
         raise VoiceExists(f"there is already a voice {name!r}; delete it first", "name")
 
 
-async def _read(file: UploadFile, max_bytes: int) -> bytes:
+async def _decode(
+    context: ApiContext, file: UploadFile, transcript: str | None, param: str
+) -> ReferenceAudio:
+    max_bytes = context.settings.references.max_bytes
     data = await file.read(max_bytes + 1)
     if len(data) > max_bytes:
-        raise PayloadTooLarge(f"audio_sample is larger than {max_bytes} bytes", "audio_sample")
-    return data
+        raise PayloadTooLarge(f"{param} is larger than {max_bytes} bytes", param)
+    return await context.references.decode(data, transcript, param)
+
+
+def _consent_object(voice: StoredVoice) -> ConsentObject | None:
+    record = voice.consent_record
+    return None if record is None else ConsentObject(**record.model_dump())
 
 
 def _voice_object(voice: StoredVoice, model: str | None) -> VoiceObject:
@@ -138,4 +176,5 @@ def _voice_object(voice: StoredVoice, model: str | None) -> VoiceObject:
         kind="uploaded",
         model=model,
         created_at=voice.created_at,
+        consent=_consent_object(voice),
     )

@@ -23,6 +23,7 @@ from cantata.api.settings import (
 from cantata.contract.data.errors import ConfigError
 from cantata.media.fetching import FetchLimits
 from cantata.media.signing import SigningFiles
+from cantata.references.consent import ConsentMode
 from cantata.speech_input.settings import Endpoint, RealtimeSettings
 from cantata.watermark.pattern import read_key
 
@@ -74,6 +75,7 @@ class ServerOptions:
     """None: a folder in the user's data folder."""
     voices_url: str | None = None
     """URL of a store that several servers share, instead of a folder."""
+    consent: ConsentMode = "none"
     provenance: Provenance = "tags"
     signing_certificate: Path | None = None
     signing_key: Path | None = None
@@ -200,10 +202,12 @@ def _references(options: ServerOptions) -> ReferenceSettings:
     if options.voices_url is None:
         folder = _voices_dir(options)
         beside = folder.parent if options.voices_dir is None else folder
-        return ReferenceSettings(voices_dir=folder, lexicons_dir=beside / "lexicons")
+        return ReferenceSettings(
+            voices_dir=folder, lexicons_dir=beside / "lexicons", consent=options.consent
+        )
     if options.voices_dir is not None:
         raise ConfigError("--voices-dir and --voices-url exclude each other")
-    return ReferenceSettings(voices_url=options.voices_url)
+    return ReferenceSettings(voices_url=options.voices_url, consent=options.consent)
 
 
 def _lexicon(written: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cantata.api.context import ApiContext
 from cantata.api.schemas import SpeechOptions
 from cantata.api.speech.lexicon_choice import choose_lexicons
+from cantata.api.speech.spoken_consent import check_recording_consent
 from cantata.api.speech.voice_choice import choose_voice
 from cantata.audio.formats import OutputFormat, output_format
 from cantata.contract.data.errors import InvalidRequest
@@ -44,6 +45,7 @@ async def validate_request(
         options.response_format, model.sample_rate, model.channels, options.sample_rate
     )
     check_text(model, options.input)
+    check_recording_consent(context, options.ref_audio, options.attested_by)
     voice = await choose_voice(context, model, options.voice, options.ref_audio, options.ref_text)
     names = [*options.lexicons, *find_lexicons(options.input)]
     entries = choose_lexicons(context, names, voice.id)

@@ -7,6 +7,8 @@
     │   │   └── UploadNotFound
     │   ├── VoiceExists
     │   ├── VoicesFull          no more voices can be kept
+    │   ├── ConsentMissing      nobody has answered for the use of a voice
+    │   ├── ConsentRefused      a spoken consent is not what it has to be
     │   ├── InvalidMedia        a file that cannot be used, or not be fetched
     │   │   ├── InvalidAudio
     │   │   ├── InvalidImage
@@ -91,6 +93,18 @@ class VoicesFull(InvalidRequest):
     """The limit of stored voices is reached."""
 
     code = "voices_full"
+
+
+class ConsentMissing(InvalidRequest):
+    """The use of a voice needs a consent that the request does not have."""
+
+    code = "consent_required"
+
+
+class ConsentRefused(InvalidRequest):
+    """A spoken consent is of other words, or of another speaker."""
+
+    code = "consent_refused"
 
 
 class LexiconNotFound(InvalidRequest):

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.data.request import PipelineRequest, SpeechRequest, StageInput, Voice
+from cantata.contract.data.request import (
+    PipelineRequest,
+    ReferenceAudio,
+    SpeechRequest,
+    StageInput,
+    Voice,
+)
 from cantata.contract.model.conversation import AnyChatBuilder
 from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.picture import ImageBuilder
@@ -69,6 +75,15 @@ class PhonemizingBuilder(RequestBuilder, Protocol):
         Raises:
             InvalidRequest: a language or a text that is not read here.
         """
+        ...
+
+
+@runtime_checkable
+class SpeakerComparer(Protocol):
+    """A builder that tells speakers apart."""
+
+    def may_be_same_speaker(self, first: ReferenceAudio, second: ReferenceAudio) -> bool:
+        """Whether two recordings may be of one speaker; takes milliseconds."""
         ...
 
 

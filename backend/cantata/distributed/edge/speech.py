@@ -9,7 +9,7 @@ from typing import cast
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import SpeechRequest, Voice
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice
 from cantata.contract.service import SpeechChunk, Utterance
 from cantata.contract.voices import find_voice
 from cantata.distributed.edge.load_balancer import affinity_target
@@ -60,6 +60,12 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
         raise InvalidRequest(
             f"model {self.name!r} runs on replicas: ask a server that runs it itself", "model"
         )
+
+    async def may_be_same_speaker(
+        self, first: ReferenceAudio, second: ReferenceAudio
+    ) -> bool | None:
+        """Not over a link."""
+        return None
 
     @asynccontextmanager
     async def speak(

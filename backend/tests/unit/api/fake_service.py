@@ -26,7 +26,7 @@ from cantata.contract.data.errors import (
     InvalidRequest,
     Overloaded,
 )
-from cantata.contract.data.request import SpeechRequest, Voice
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice
 from cantata.contract.image_service import ImageModel
 from cantata.contract.process.steps import ReuseReport
 from cantata.contract.service import (
@@ -144,6 +144,13 @@ class FakeModel:
         if language not in ("a", "en"):
             raise InvalidRequest(f"language {language!r}: valid: a, en", "language")
         return f"/{text}/"
+
+    async def may_be_same_speaker(
+        self, first: ReferenceAudio, second: ReferenceAudio
+    ) -> bool | None:
+        """By the rates of their recordings, if it can follow any."""
+        same = first.sample_rate == second.sample_rate
+        return same if self.capabilities.references else None
 
     def check_room(self) -> None:
         if self.behaviour.full:
