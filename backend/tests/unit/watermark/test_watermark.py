@@ -79,7 +79,7 @@ def test_the_mark_survives_codecs_and_cuts_and_only_its_key_finds_it(voice: Samp
 def test_voices_of_other_rates(voice: Samples, rate: int) -> None:
     sound: Samples = soxr.resample(voice, RATE, rate)
     marked = Marker(SIGNS, rate, 1).feed(sound)
-    assert find_mark(marked, rate, SIGNS).score > 2 * THRESHOLD
+    assert find_mark(marked, rate, SIGNS).score > 1.3 * THRESHOLD
     loudness = np.sqrt(np.mean(marked**2) / np.mean(sound**2))
     assert 0.95 < loudness < 1.05
 
