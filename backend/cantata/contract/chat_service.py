@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality, Thought
+from cantata.contract.data.chat import (
+    AnswerOption,
+    CallArguments,
+    CallStarted,
+    ChatRequest,
+    Modality,
+    Thought,
+    TokenScore,
+)
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.request import Voice
 from cantata.contract.service import AdmissionReport, SpeechChunk, SpeechService
@@ -33,6 +41,8 @@ class TextDelta:
     text: str
     tokens: int
     """Tokens that the text came from."""
+    scores: tuple[TokenScore, ...] = ()
+    """Of these tokens, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,8 @@ class TextEnd:
     """The end of the text. Sound may follow."""
 
     reason: FinishReason
+    cached_tokens: int = 0
+    """Tokens of the conversation that were read from memory."""
 
 
 AnswerEvent = Thought | TextDelta | CallStarted | CallArguments | TextEnd | SpeechChunk
@@ -89,6 +101,11 @@ class ChatModel(Protocol):
     @property
     def thinks(self) -> bool:
         """Whether requests may ask it to think before it answers."""
+        ...
+
+    @property
+    def options(self) -> frozenset[AnswerOption]:
+        """What requests may ask of it besides."""
         ...
 
     @property

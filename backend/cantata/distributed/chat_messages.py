@@ -15,17 +15,20 @@ from numpy.typing import NDArray
 
 from cantata.contract.chat_service import AnswerEvent, TextDelta, TextEnd
 from cantata.contract.data.chat import (
+    ANY_TOOL,
     AudioPart,
     CallArguments,
     CallStarted,
     ChatRequest,
     ImagePart,
+    JsonFormat,
     Message,
     Part,
     Role,
     TextPart,
     Thought,
     ToolCall,
+    ToolChoice,
     VideoPart,
 )
 from cantata.contract.service import SpeechChunk
@@ -104,6 +107,12 @@ class AnswerOptions:
     frequency_penalty: float = 0.0
     tools: tuple[str, ...] = ()
     thinks: bool = False
+    reasoning_effort: str | None = None
+    format: JsonFormat | None = None
+    tool_choice: ToolChoice = ANY_TOOL
+    logprobs: bool = False
+    top_logprobs: int = 0
+    logit_bias: tuple[tuple[int, float], ...] = ()
 
 
 _OPTIONS = tuple(field.name for field in fields(AnswerOptions))

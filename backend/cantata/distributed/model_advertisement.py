@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from cantata.contract.data.capabilities import Capabilities
-from cantata.contract.data.chat import Modality
+from cantata.contract.data.chat import AnswerOption, Modality
 from cantata.contract.data.pictures import ImageLimits
 from cantata.contract.data.request import Voice
 from cantata.contract.transcription_service import TranscriptionService
@@ -40,6 +40,7 @@ class AnsweringModel:
     takes: frozenset[Modality]
     calls_tools: bool
     thinks: bool
+    options: frozenset[AnswerOption]
     voices: tuple[Voice, ...]
     sample_rate: int
     """Hz; 0 without voices, as the next one."""
@@ -134,6 +135,7 @@ def build_advertisement(
             model.takes,
             model.calls_tools,
             model.thinks,
+            model.options,
             model.voices,
             model.sample_rate,
             model.channels,

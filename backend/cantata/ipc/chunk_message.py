@@ -42,10 +42,11 @@ class _Form:
     """Its fields after the array, in their order, as `ChunkMetadata` names them."""
 
 
+_CODES = ("context_frames", "words", "logprobs", "top_logprobs", "cached_positions")
 _FORMS: Mapping[str, _Form] = {
     form.kind.__name__: form
     for form in (
-        _Form(Codes, np.int32, 2, ("context_frames", "words", "logprobs")),
+        _Form(Codes, np.int32, 2, _CODES),
         _Form(Rows, np.float32, 2, ("context_frames", "words")),
         _Form(Pcm, np.float32, 2, ("words",)),
         _Form(Image, np.uint8, 3, ()),
@@ -62,6 +63,8 @@ class ChunkMetadata:
     context_frames: int = 0
     words: tuple[WordTiming, ...] = ()
     logprobs: tuple[float, ...] = ()
+    top_logprobs: tuple[tuple[tuple[int, float], ...], ...] = ()
+    cached_positions: int = 0
     step: int = 0
     steps: int = 0
     transcript: Transcript | None = None

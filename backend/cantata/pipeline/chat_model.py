@@ -5,10 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Any, cast
 
-from cantata.contract.chat_service import Answer, AnswerEvent, FinishReason, TextEnd
-from cantata.contract.data.chat import ChatRequest, Modality, TextPart
+from cantata.contract.chat_service import (
+    Answer,
+    AnswerEvent,
+    FinishReason,
+    TextDelta,
+    TextEnd,
+)
+from cantata.contract.data.chat import (
+    AnswerOption,
+    ChatRequest,
+    Modality,
+    TextPart,
+    TokenScore,
+)
 from cantata.contract.data.chunks import Chunk, Codes, Milestone
 from cantata.contract.data.request import Voice
 from cantata.contract.model.conversation import (
@@ -70,6 +83,12 @@ class PipelineChatModel:
         return isinstance(self._builder, ThinkingChatBuilder)
 
     @property
+    def options(self) -> frozenset[AnswerOption]:
+        """What requests may ask of it besides."""
+        builder = self._builder
+        return builder.options if isinstance(builder, ParsedChatBuilder) else frozenset()
+
+    @property
     def sample_rate(self) -> int:
         """Hz of the sound; 0 if there is none."""
         if not self.orchestrator.makes_sound:
@@ -123,6 +142,7 @@ class PipelineChatModel:
         await self._room.until_ready()
         self._room.check_room()  # before its text costs any time
         request_id = new_work_id()
+        await self._prepare(request)
         build = self._builder.build
         planned = await self._room.text_executor.run(_length(request), build, request_id, request)
         self.orchestrator.check(planned.request)
@@ -134,6 +154,14 @@ class PipelineChatModel:
         ):
             admitted = Milestone(ADMIT, time.monotonic())
             yield Answer(request_id, planned.prompt_tokens, (text_read, admitted), events)
+
+    async def _prepare(self, request: ChatRequest) -> None:
+        """Let the builder make what takes it long."""
+        if isinstance(self._builder, ParsedChatBuilder) and (request.format or request.tools):
+            executor = self._room.text_executor
+            work = await executor.run(0, self._builder.prepare, request)
+            if work is not None:
+                await executor.run_slow(work)
 
     async def warm_up(self) -> None:
         """Begin an answer and discard it, in a pipeline that has just started."""
@@ -170,18 +198,37 @@ class PipelineChatModel:
         self, opened: OpenRequest, parser: OutputParser, permit: ChatPermit | None
     ) -> AsyncGenerator[AnswerEvent, None]:
         """The text with its thought and its calls, and its end."""
+        cached = 0
         async with aclosing(self.orchestrator.output(opened, self._text)) as chunks:
             async for chunk in chunks:
-                tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
+                codes = cast(Chunk[Codes], chunk).payload
+                tokens = codes.values[:, 0]
+                cached += codes.cached_positions
                 if not len(tokens) and not chunk.final:
                     continue  # a sign of life
                 if permit is not None:
                     permit.add_tokens(len(tokens))
                 for event in parser.read(tokens, last=chunk.final):
-                    yield event
+                    if codes.logprobs and isinstance(event, TextDelta) and event.tokens:
+                        yield replace(event, scores=self._scores(codes))
+                    else:
+                        yield event
                 if chunk.final:
                     # The frame of an end code does not leave its stage.
-                    yield TextEnd(FinishReason.LENGTH if len(tokens) else FinishReason.STOP)
+                    reason = FinishReason.LENGTH if len(tokens) else FinishReason.STOP
+                    yield TextEnd(reason, cached)
+
+    def _scores(self, codes: Codes) -> tuple[TokenScore, ...]:
+        """How probable the tokens of a chunk were."""
+        assert isinstance(self._builder, ParsedChatBuilder)
+        spell = self._builder.token_bytes
+        tops = codes.top_logprobs or ((),) * len(codes.logprobs)
+        return tuple(
+            TokenScore(spell(token), logprob, tuple((spell(one), other) for one, other in top))
+            for token, logprob, top in zip(
+                codes.values[:, 0].tolist(), codes.logprobs, tops, strict=True
+            )
+        )
 
     def _output_parser(self, request: ChatRequest, planned: PlannedAnswer) -> OutputParser:
         builder = self._builder

@@ -126,6 +126,7 @@ def test_only_who_asks_gets_probabilities_by_the_talker_s_own_scores(
 ) -> None:
     warm = LevelSampling(temperature=0.5)
     asks = replace(GREEDY, code_0=warm, repetition_penalty=(2.0, 1.0), logprobs=True)
+    asks = replace(asks, top_logprobs=2)
     states.add("a", prompt(), GREEDY)
     states.add("b", prompt(), asks)
     states.add("c", prompt(rows=5, prompt_len=5), asks)
@@ -134,9 +135,12 @@ def test_only_who_asks_gets_probabilities_by_the_talker_s_own_scores(
         schedule(step, {"a": begin, "b": begin, "c": (first, 1)})
         given = torch.linspace(-2, 2, 3 * CODES).reshape(3, CODES).flip(1) ** 3
         tokens, _ = step.sample(given.clone())
-        [(slot, logprob)] = step.take_logprobs().items()
+        [(slot, scored)] = step.take_logprobs().items()
         assert slot == states.get_slot("b"), "the others do not ask, or are inside their prompt"
-        assert logprob == pytest.approx(float(given[1].log_softmax(0)[tokens[1]]))
+        likely = given[1].log_softmax(0)
+        assert scored.chosen == pytest.approx(float(likely[tokens[1]]))
+        assert [code for code, _ in scored.top] == likely.topk(2).indices.tolist()
+        assert [one for _, one in scored.top] == pytest.approx(likely.topk(2).values.tolist())
     assert step.take_logprobs() == {}
 
 

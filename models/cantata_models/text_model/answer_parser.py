@@ -13,10 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Thought
-from cantata.contract.data.errors import ConfigError
+from cantata.contract.data.chat import (
+    CallArguments,
+    CallStarted,
+    ChatRequest,
+    JsonFormat,
+    Thought,
+    ToolChoice,
+)
+from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.model.conversation import Written
 from cantata_layers.token_reader import TokenReader
+from cantata_models.text_model.grammar import JSON, MAX_WHITESPACE, TAG, Grammar
+
+ANY_OBJECT = '{"type": "object"}'
 
 
 class VllmAnswerParser:
@@ -82,7 +92,9 @@ class VllmParsers:
     def __init__(self, tokenizer: Any, tools: str | None, thoughts: str | None) -> None:
         with _importing_vllm():
             from vllm.parser import ParserManager
+            from vllm.tool_parsers.tool_strict_level import ToolStrictLevel
 
+        self._strict_level = ToolStrictLevel
         self._tokenizer = tokenizer
         try:
             self._kind: Any = ParserManager.get_parser(
@@ -103,14 +115,75 @@ class VllmParsers:
             template_options: what the chat template was given besides.
             prompt: [P] tokens.
         """
-        asked = _vllm_request(request)
-        options = dict(template_options)
-        parser = self._kind(self._tokenizer, asked.tools, chat_template_kwargs=options)
-        asked = parser.adjust_request(asked)
+        parser, asked = self._begin(request, template_options)
         parser.set_prompt_token_ids(prompt.tolist())
         words = self._tokenizer.backend_tokenizer
         reader = TokenReader(words, skip_special_tokens=asked.skip_special_tokens)
         return VllmAnswerParser(parser, asked, reader, prompt)
+
+    def constrain(
+        self, request: ChatRequest, template_options: Mapping[str, Any]
+    ) -> Grammar | None:
+        """Return what vLLM would hold the answer to; None: nothing.
+
+        Raises:
+            InvalidRequest: vLLM makes no grammar of its tools.
+        """
+        param = "tools" if request.tools else "response_format"
+        try:
+            _, asked = self._begin(request, template_options)
+            held = asked.extract_structured_outputs()
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise InvalidRequest(f"{param}: {error}", param) from error
+        if held is None:
+            return None
+        if held.structural_tag is not None:
+            tag = json.loads(held.structural_tag)
+            _limit_whitespace(tag)
+            return Grammar(TAG, json.dumps(tag), param)
+        schema = held.json if held.json is not None else ANY_OBJECT
+        return Grammar(JSON, schema if isinstance(schema, str) else json.dumps(schema), param)
+
+    def thought_ends(
+        self, request: ChatRequest, template_options: Mapping[str, Any], prompt: NDArray[np.int32]
+    ) -> tuple[int, ...]:
+        """Return the tokens that end the thought in which an answer begins; empty: it begins with
+        words."""
+        parser, _ = self._begin(request, template_options)
+        thoughts = parser.reasoning_parser
+        if thoughts is None or parser.is_reasoning_end(prompt.tolist()):
+            return ()
+        several = getattr(thoughts, "reasoning_end_token_ids", None)
+        one = getattr(thoughts, "end_token_id", None)
+        return tuple(several or ()) or (() if one is None else (one,))
+
+    def _begin(self, request: ChatRequest, template_options: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return vLLM's parser, and its form of the request as the parser adjusts it."""
+        asked = _vllm_request(request)
+        options = dict(template_options)
+        parser = self._kind(self._tokenizer, asked.tools, chat_template_kwargs=options)
+        if request.tool_choice.name is not None or request.tool_choice.required:
+            # A call that must be made follows its tool's schema, be that strict or not.
+            parser.tool_strict_level = max(self._strict_level)
+        return parser, parser.adjust_request(asked)
+
+
+def _limit_whitespace(tag: Any) -> None:
+    """In all JSON of a structural tag."""
+    if isinstance(tag, dict):
+        if tag.get("type") == "json_schema" and "max_whitespace_cnt" in tag:
+            tag["max_whitespace_cnt"] = MAX_WHITESPACE
+        for key, inner in tag.items():
+            if key != "json_schema":
+                _limit_whitespace(inner)
+    elif isinstance(tag, list):
+        for inner in tag:
+            _limit_whitespace(inner)
+
+
+def make_format(wanted: JsonFormat) -> Grammar:
+    """Return the grammar of an answer that is JSON."""
+    return Grammar(JSON, wanted.schema or ANY_OBJECT, "response_format")
 
 
 @contextmanager
@@ -135,11 +208,26 @@ def _vllm_request(request: ChatRequest) -> Any:
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 
     tools = [json.loads(tool) for tool in request.tools]
+    wanted = request.format
+    format_body: dict[str, Any] | None = None
+    if wanted is not None and wanted.schema is None:
+        format_body = {"type": "json_object"}
+    elif wanted is not None and wanted.schema is not None:
+        schema = {"name": "answer", "schema": json.loads(wanted.schema)}
+        format_body = {"type": "json_schema", "json_schema": schema}
     return ChatCompletionRequest(
         messages=[{"role": "user", "content": ""}],
         tools=tools or None,
-        tool_choice="auto" if tools else "none",
+        tool_choice=_vllm_choice(request.tool_choice) if tools else "none",
+        parallel_tool_calls=request.tool_choice.parallel,
+        response_format=format_body,
     )
+
+
+def _vllm_choice(choice: ToolChoice) -> Any:
+    if choice.name is not None:
+        return {"type": "function", "function": {"name": choice.name}}
+    return "required" if choice.required else "auto"
 
 
 def _pieces(delta: Any) -> Iterator[Thought | Written]:

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cantata.contract.data.chat import ChatRequest, Message, Modality, Role, TextPart
+from cantata.contract.data.chat import (
+    AnswerOption,
+    ChatRequest,
+    Message,
+    Modality,
+    Role,
+    TextPart,
+)
+from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SamplingOptions, Voice
 from cantata.contract.model.conversation import AnswerParser, PlannedAnswer
 from cantata_layers.json_fields import read_json
-from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.token_reader import TokenReader
-from cantata_models.text_model.answer_parser import PlainAnswerParser, VllmParsers
-from cantata_models.text_model.config import CONFIG, load_settings
+from cantata_models.text_model.answer_parser import (
+    PlainAnswerParser,
+    VllmParsers,
+    make_format,
+)
+from cantata_models.text_model.config import CONFIG, find_vocabulary, load_settings
+from cantata_models.text_model.grammar import JSON, Grammar, GrammarCompiler
+from cantata_models.text_model.inputs import TextModelInput
 from cantata_models.text_model.options import TextModelOptions
 from cantata_models.text_model.parser_defaults import guess_reasoning_parser, guess_tool_parser
 from cantata_models.text_model.pipeline import THINKER
 from cantata_models.text_model.prompt import PromptWriter
+from cantata_models.text_model.schema_check import check_format
+from cantata_models.text_model.token_bytes import TokenBytes
 
 DEFAULTS = TextModelOptions()
 _OFF = "off"
@@ -43,6 +62,7 @@ class TextModelBuilder:
     def __init__(self, checkpoint: Path, options: TextModelOptions = DEFAULTS) -> None:
         self._settings = load_settings(checkpoint)
         self._prompts = PromptWriter(checkpoint)
+        self._bytes = TokenBytes(self._prompts.words)
         template = self._prompts.template
         model_type = str(read_json(checkpoint / CONFIG).values.get("model_type"))
         tools = _chosen(options.tool_parser, guess_tool_parser(template))
@@ -50,9 +70,13 @@ class TextModelBuilder:
         self._parsers = (
             VllmParsers(self._prompts.tokenizer, tools, thoughts) if tools or thoughts else None
         )
+        self._vocabulary = find_vocabulary(checkpoint)
+        ends = self._settings.end_tokens
+        self._grammars = GrammarCompiler(checkpoint, self._vocabulary, ends) if ends else None
         self.calls_tools = tools is not None
         self.thinks = thoughts is not None and self._prompts.can_be_asked_to_think
         self._always_parses = thoughts is not None
+        self.options = frozenset(self._list_options())
 
     @property
     def warm_up(self) -> ChatRequest:
@@ -63,10 +87,12 @@ class TextModelBuilder:
         """Return the thinker's input.
 
         Raises:
-            InvalidRequest: the chat template refuses the messages.
+            InvalidRequest: the chat template refuses the messages, or there is no such token.
         """
+        self._check_bias(request)
         tokens = self._prompts.write(request)
-        thinker = ThinkerInput(
+        grammar = self._find_grammar(request)
+        thinker = TextModelInput(
             tokens=tokens,
             media=np.zeros(0, np.int32),
             positions=None,
@@ -75,13 +101,35 @@ class TextModelBuilder:
             exports_rows=False,
             sampling=self._sampling(request),
         )
+        if grammar is not None and self._grammars is not None:
+            thinker = replace(
+                thinker,
+                grammar=self._grammars.compile(grammar),
+                is_json=grammar.kind == JSON,
+                grammar_after=self._thought_ends(request, tokens),
+            )
         return PlannedAnswer(PipelineRequest(request_id, {THINKER: thinker}), len(tokens))
+
+    def prepare(self, request: ChatRequest) -> Callable[[], object] | None:
+        """Return what compiles the answer's grammar; None: there is none, or it is kept.
+
+        Raises:
+            InvalidRequest: it has keywords that cannot be guaranteed, or was refused before.
+        """
+        grammar = self._find_grammar(request)
+        if grammar is None or self._grammars is None or self._grammars.find(grammar) is not None:
+            return None
+        return partial(self._grammars.compile, grammar)
+
+    def token_bytes(self, token: int) -> bytes:
+        """Return a token as UTF-8."""
+        return self._bytes.get(token)
 
     def parser(self, request: ChatRequest, planned: PlannedAnswer) -> AnswerParser:
         """Return the parser of one answer."""
         if self._parsers is None or not (request.tools or self._always_parses):
             return PlainAnswerParser(TokenReader(self._prompts.words))
-        thinker = cast(ThinkerInput, planned.request.inputs[THINKER])
+        thinker = cast(TextModelInput, planned.request.inputs[THINKER])
         options = self._prompts.choose_options(request)
         return self._parsers.open(request, options, thinker.tokens)
 
@@ -95,7 +143,41 @@ class TextModelBuilder:
             repetition_penalty=_or(request.repetition_penalty, defaults.repetition_penalty),
             presence_penalty=request.presence_penalty,
             frequency_penalty=request.frequency_penalty,
+            logprobs=request.logprobs,
+            top_logprobs=request.top_logprobs,
+            code_bias=request.logit_bias,
         )
+
+    def _list_options(self) -> Iterator[AnswerOption]:
+        yield AnswerOption.LOGPROBS
+        yield AnswerOption.LOGIT_BIAS
+        if self._prompts.knows_effort:
+            yield AnswerOption.REASONING_EFFORT
+        if self._grammars is not None:
+            yield AnswerOption.FORMAT
+            if self.calls_tools:
+                yield AnswerOption.TOOL_CHOICE
+
+    def _find_grammar(self, request: ChatRequest) -> Grammar | None:
+        if request.format is not None:
+            check_format(request.format)
+        if request.tools and self._parsers is not None:
+            return self._parsers.constrain(request, self._prompts.choose_options(request))
+        return None if request.format is None else make_format(request.format)
+
+    def _thought_ends(self, request: ChatRequest, prompt: NDArray[np.int32]) -> tuple[int, ...]:
+        """Return the tokens after which the answer's words begin; empty: they begin at once."""
+        if self._parsers is None or not self._always_parses:
+            return ()
+        return self._parsers.thought_ends(request, self._prompts.choose_options(request), prompt)
+
+    def _check_bias(self, request: ChatRequest) -> None:
+        for token, _ in request.logit_bias:
+            if token >= self._vocabulary:
+                raise InvalidRequest(
+                    f"logit_bias: there is no token {token}; the last is {self._vocabulary - 1}",
+                    "logit_bias",
+                )
 
 
 def _chosen(named: str | None, guessed: str | None) -> str | None:

@@ -68,6 +68,21 @@ def list_architectures() -> frozenset[str]:
     return frozenset()
 
 
+def find_vocabulary(folder: Path) -> int:
+    """Return how many tokens the network scores.
+
+    Raises:
+        ConfigError: the folder does not say it.
+    """
+    fields = read_json(folder / CONFIG)
+    nested: Any = fields.values.get("text_config")
+    own = fields.values.get("vocab_size")
+    value = own if own is not None else (nested or {}).get("vocab_size")
+    if not isinstance(value, int):
+        raise ConfigError(f"{fields.where}: vocab_size must be a number of tokens, not {value!r}")
+    return value
+
+
 def load_settings(folder: Path) -> TextModelSettings:
     """Read generation_config.json, where the older config.json says nothing else.
 

@@ -16,7 +16,8 @@ from transformers import AutoTokenizer
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart, ToolCall
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 
-_THINKS = "enable_thinking"
+_THINKS, _EFFORT = "enable_thinking", "reasoning_effort"
+_NO_EFFORT = "none"
 
 
 class PromptWriter:
@@ -51,9 +52,20 @@ class PromptWriter:
         """Whether the template lets a request choose."""
         return _THINKS in self.template
 
+    @property
+    def knows_effort(self) -> bool:
+        """Whether the template lets a request say how much."""
+        return self.can_be_asked_to_think or _EFFORT in self.template
+
     def choose_options(self, request: ChatRequest) -> dict[str, Any]:
-        """Return what the template is given besides messages and tools."""
-        return {_THINKS: request.thinks} if self.can_be_asked_to_think else {}
+        """Return what the template is given besides messages and tools, as vLLM does."""
+        options: dict[str, Any] = {}
+        effort = request.reasoning_effort
+        if self.can_be_asked_to_think:
+            options[_THINKS] = request.thinks or effort not in (None, _NO_EFFORT)
+        if effort is not None and _EFFORT in self.template:
+            options[_EFFORT] = effort
+        return options
 
     def write(self, request: ChatRequest) -> NDArray[np.int32]:
         """[P]: the tokens of a conversation, up to where its answer begins.

@@ -6,6 +6,7 @@ Letters: N rows, R requests, D hidden size, V tokens of the vocabulary.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from vllm.model_executor.models.utils import init_vllm_registered_model
 from vllm.transformers_utils.config import get_config
 
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.embedding_source import EmbeddingSource
+from cantata.contract.model.embedding_source import EmbeddingSource, StaticEmbeddings
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
-from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.thinker_rows import ThinkerRows
 from cantata_models.text_model.config import find_architecture, load_settings
+from cantata_models.text_model.inputs import TextModelInput
+from cantata_models.text_model.token_guide import TokenGuides
 
 
 class TextModelThinker(nn.Module, Talker):
@@ -39,6 +41,7 @@ class TextModelThinker(nn.Module, Talker):
         self._device = torch.device(vllm_config.device_config.device)
         ends = load_settings(checkpoint).end_tokens
         self.end_code: int | None = ends[0] if ends else None
+        self._guides: TokenGuides | None = None
         self.other_ends: torch.Tensor
         # Uploaded once: in a step, it would wait for the device.
         self.register_buffer(
@@ -73,6 +76,11 @@ class TextModelThinker(nn.Module, Talker):
             loader.load_weights(self.network, self._model_config)
         except (KeyError, RuntimeError, ValueError) as error:
             raise ConfigError(f"{checkpoint}: vLLM cannot load the weights: {error}") from error
+        ends = load_settings(checkpoint).end_tokens
+        # WHY now: the first answer in a grammar would hold up all others for a second.
+        self._guides = (
+            TokenGuides(checkpoint, self._model_config.get_vocab_size(), ends) if ends else None
+        )
 
     def forward(
         self,
@@ -95,9 +103,15 @@ class TextModelThinker(nn.Module, Talker):
         scores: torch.Tensor = self.network.compute_logits(hidden_states)
         return scores
 
-    def open(self, inputs: ThinkerInput) -> EmbeddingSource:
+    def open(self, inputs: TextModelInput) -> EmbeddingSource:
         width, positions = self._model_config.get_hidden_size(), self._model_config.max_model_len
-        return ThinkerRows(self.embed_frames, self._device, width, positions).open(inputs)
+        source = ThinkerRows(self.embed_frames, self._device, width, positions).open(inputs)
+        prompt = source.prompt()
+        if inputs.grammar is None or prompt is None:
+            return source
+        assert self._guides is not None, "the builder holds no answer that cannot end"
+        guide = self._guides.open(inputs.grammar, inputs.grammar_after, is_json=inputs.is_json)
+        return StaticEmbeddings(replace(prompt, guide=guide))
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, 1] -> [N, D]."""

@@ -26,6 +26,7 @@ class PromptDetails(WireModel):
     audio_tokens: int = 0
     """Always 0: `prompt_tokens` counts them together with all others."""
     cached_tokens: int = 0
+    """Those that were read from memory, because an earlier request began with them, too."""
 
 
 class CompletionDetails(WireModel):
@@ -97,12 +98,37 @@ class AnswerMessage(WireModel):
     """The model's thinking; absent if there is none."""
 
 
-class Choice(WireModel):
-    """The only answer."""
+class LikelyToken(WireModel):
+    """A token that could have been next."""
 
-    index: Literal[0] = 0
+    token: str
+    """Its text; U+FFFD stands for a part of a character."""
+    logprob: float
+    """Natural logarithm of its probability, before temperature, penalties and formats."""
+    bytes: list[int]
+    """Its UTF-8."""
+
+
+class ScoredToken(LikelyToken):
+    """A token of the answer."""
+
+    top_logprobs: list[LikelyToken]
+    """The likeliest tokens in its place, the likeliest first."""
+
+
+class ChoiceLogprobs(WireModel):
+    """How probable an answer's tokens were."""
+
+    content: list[ScoredToken]
+    refusal: None = None
+
+
+class Choice(WireModel):
+    """An answer."""
+
+    index: int = 0
     message: AnswerMessage
-    logprobs: None = None
+    logprobs: ChoiceLogprobs | None = None
     finish_reason: FinishReason
 
 
@@ -161,11 +187,12 @@ class Delta(SparseModel):
 
 
 class ChunkChoice(WireModel):
-    """A piece of the only answer."""
+    """A piece of an answer."""
 
-    index: Literal[0] = 0
+    index: int = 0
     delta: Delta
-    logprobs: None = None
+    logprobs: ChoiceLogprobs | None = None
+    """Of the tokens that the piece consists of."""
     finish_reason: FinishReason | None = None
 
 
@@ -179,4 +206,4 @@ class ChatCompletionChunk(SparseModel):
     choices: list[ChunkChoice]
     """Empty in the chunk that has `usage`."""
     usage: ChatUsage | None = None
-    """Only in the last chunk, and only if `stream_options` asks for it."""
+    """Only in the last chunk, and only if `stream_options` asks for it, or for it in all."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from cantata.api.chat.messages import MAX_MESSAGES, ONE_OR_LIST, MessageBody
-from cantata.api.chat.tools import MAX_TOOLS, Tool
+from cantata.api.chat.response_format import ResponseFormat
+from cantata.api.chat.tools import MAX_TOOLS, NamedTool, Tool
 from cantata.api.compat_fields import accepts_only
 from cantata.api.images.body import PictureOptions
 from cantata.api.schemas import Name, Seed, Temperature, Text, VoiceName, WireModel
+from cantata.contract.data.chat import ToolChoice
 
 MAX_STOPS = 4
 StopText = Annotated[Text, Field(min_length=1, max_length=256)]
@@ -19,8 +21,19 @@ StopTexts = Annotated[
     | Annotated[list[StopText], Field(max_length=MAX_STOPS), Tag("list")],
     ONE_OR_LIST,
 ]
+ToolChoiceBody = Annotated[
+    Annotated[Literal["none", "auto", "required"], Tag("word")] | Annotated[NamedTool, Tag("tool")],
+    Discriminator(
+        lambda sent: "word" if isinstance(sent, str) else "tool",
+    ),
+]
 UsePenalty = Annotated[float, Field(ge=-2.0, le=2.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
+TokenKey = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
+Bias = Annotated[float, Field(ge=-100.0, le=100.0, allow_inf_nan=False)]
+MAX_ANSWERS = 16
+MAX_TOP_LOGPROBS = 20
+MAX_BIASED = 1024
 AnswerFormat = Literal["wav", "aac", "mp3", "flac", "opus", "pcm16"]
 
 
@@ -51,18 +64,15 @@ class StreamOptions(WireModel):
     """What a stream sends in addition to the answer."""
 
     include_usage: bool = False
+    """The tokens of the whole answer, in a last chunk."""
+    continuous_usage_stats: bool = False
+    """The tokens so far, in every chunk, under vLLM's name."""
 
 
 class Neutral(WireModel):
     """OpenAI's options that no model here has. Clients send them with values that change nothing,
     and those are accepted."""
 
-    n: Annotated[int, accepts_only(1)] | None = None
-    logit_bias: Annotated[dict[str, Any], accepts_only({})] | None = None
-    logprobs: Annotated[bool, accepts_only(False)] | None = None
-    top_logprobs: Annotated[int, accepts_only(0)] | None = None
-    response_format: Annotated[dict[str, Any], accepts_only({"type": "text"})] | None = None
-    parallel_tool_calls: Annotated[bool, accepts_only(True)] | None = None
     functions: Annotated[list[Any], accepts_only([])] | None = None
     function_call: Annotated[Any, accepts_only("none", "auto")] = "none"
 
@@ -71,8 +81,25 @@ class ChatBody(Neutral):
     """POST /v1/chat/completions."""
 
     tools: Annotated[list[Tool], Field(max_length=MAX_TOOLS)] | None = None
-    tool_choice: Annotated[Any, accepts_only("none", "auto")] = "auto"
-    """`none`: the model does not see the tools. It cannot be forced to call one."""
+    tool_choice: ToolChoiceBody = "auto"
+    """`none`: the model does not see the tools. `required`, or a tool by its name: the answer calls
+    tools; for models that can be held to that."""
+    parallel_tool_calls: bool = True
+    """False: at most one call; for models that can be held to that."""
+    response_format: ResponseFormat | None = None
+    """What the answer is held to; for models that can be."""
+    n: Annotated[int, Field(ge=1, le=MAX_ANSWERS)] = 1
+    """How many answers; the seed of each is one more than that of the one before."""
+    logprobs: bool = False
+    """How probable each token was, by the model's own scores."""
+    top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    """With `logprobs`: how many of the likeliest tokens are told, too."""
+    logit_bias: Annotated[dict[TokenKey, Bias], Field(max_length=MAX_BIASED)] | None = None
+    """By token, what is added to its score."""
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = (
+        None
+    )
+    """How much the model thinks before it answers; for models that can be told."""
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MAX_MESSAGES)]
     model: Name | None = None
     """Absent: the server's first model that answers messages."""
@@ -112,6 +139,17 @@ class ChatBody(Neutral):
     def stops(self) -> tuple[str, ...]:
         """`stop` in either way of writing it."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+    @property
+    def biases(self) -> tuple[tuple[int, float], ...]:
+        """`logit_bias` by number of the token."""
+        return tuple((int(token), added) for token, added in (self.logit_bias or {}).items())
+
+    @property
+    def choice(self) -> ToolChoice:
+        """Which of the offered tools the answer calls."""
+        named = self.tool_choice.function.name if isinstance(self.tool_choice, NamedTool) else None
+        return ToolChoice(self.tool_choice == "required", named, self.parallel_tool_calls)
 
     @property
     def offered(self) -> tuple[Tool, ...]:

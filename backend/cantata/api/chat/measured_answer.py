@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from cantata.api.chat.answers import ChatUsage, CompletionDetails, PromptDetails
 from cantata.api.chat.answers import FinishReason as FinishName
 from cantata.api.chat.stop import StopFilter
+from cantata.api.chat.token_scores import TokenScores
 from cantata.api.chat.tools import Call, CalledFunction
 from cantata.api.request_timer import RequestTimer, record_outcome, track_admission
 from cantata.api.schemas import MILLISECONDS_PER_TOKEN
@@ -65,6 +66,10 @@ class MeasuredAnswer(RequestTimer):
         self.tokens = 0
         """Tokens of text, including those of a stop text."""
         self.thought_tokens = 0
+        self.cached_tokens = 0
+        """Tokens of the conversation that were read from memory; known at the end."""
+        self.scores = TokenScores()
+        """Of the tokens of text that has left."""
         self._prompt_tokens = answer.prompt_tokens
         self._reason: FinishReason | None = None
         self._stops = stops
@@ -101,7 +106,7 @@ class MeasuredAnswer(RequestTimer):
             prompt_tokens=self._prompt_tokens,
             completion_tokens=output,
             total_tokens=self._prompt_tokens + output,
-            prompt_tokens_details=PromptDetails(),
+            prompt_tokens_details=PromptDetails(cached_tokens=self.cached_tokens),
             completion_tokens_details=CompletionDetails(
                 text_tokens=self.tokens,
                 audio_tokens=sound,
@@ -163,11 +168,14 @@ class MeasuredAnswer(RequestTimer):
     def _leaving(self, event: TextDelta | TextEnd) -> str:
         if isinstance(event, TextEnd):
             self._reason = event.reason
+            self.cached_tokens = event.cached_tokens
             return self._stops.finish()
         self.tokens += event.tokens
+        self.scores.add(event.scores)
         text = self._stops.feed(event.text)
         if self._stops.stopped:
             self._reason = FinishReason.STOP
+            self.scores.cut(len((self.text + text).encode()))
         return text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cantata.api.chat.answer_options import check_options
 from cantata.api.chat.body import ChatBody
 from cantata.api.chat.conversation import MAX_CHARACTERS, check_messages
 from cantata.api.chat.spoken_model import SpokenChatModel
@@ -11,11 +12,12 @@ from cantata.api.context import ApiContext
 from cantata.api.schemas import voice_id
 from cantata.audio.formats import FORMATS, OutputFormat, output_format
 from cantata.contract.chat_service import ChatModel
-from cantata.contract.data.chat import ChatRequest, Message, Modality
+from cantata.contract.data.chat import ChatRequest, JsonFormat, Message, Modality
 from cantata.contract.data.errors import InvalidRequest, VoiceNotFound
 from cantata.contract.service import Samples
 
 _FILM = frozenset({Modality.AUDIO, Modality.VIDEO})
+MAX_SEED = 1 << 63
 PCM16 = "pcm16"
 PCM16_RATE = 24_000
 """Hz; of OpenAI's clients, none asks which."""
@@ -31,15 +33,22 @@ class ChatOrder:
     """None: the answer is not spoken."""
     output: OutputFormat | None
     """Format of the sound; None: the answer is not spoken."""
+    format: JsonFormat | None = None
+    """What the answer is held to."""
 
-    def request(self, messages: tuple[Message, ...]) -> ChatRequest:
-        """The request to the model, once the messages have been read."""
+    def request(self, messages: tuple[Message, ...], number: int = 0) -> ChatRequest:
+        """The request to the model, once the messages have been read.
+
+        Args:
+            messages: all of them.
+            number: of the answer, if there are several.
+        """
         body = self.body
         return ChatRequest(
             messages,
             voice=self.voice,
             max_tokens=body.max_completion_tokens or body.max_tokens,
-            seed=body.seed,
+            seed=None if body.seed is None else (body.seed + number) % MAX_SEED,
             temperature=body.temperature,
             top_k=None if body.top_k is None else max(body.top_k, 0),
             top_p=body.top_p,
@@ -48,6 +57,12 @@ class ChatOrder:
             frequency_penalty=body.frequency_penalty or 0.0,
             tools=tuple(tool.json_text for tool in body.offered),
             thinks=body.chat_template_kwargs.enable_thinking,
+            reasoning_effort=body.reasoning_effort,
+            format=self.format,
+            tool_choice=body.choice,
+            logprobs=body.logprobs,
+            top_logprobs=body.top_logprobs or 0,
+            logit_bias=body.biases,
         )
 
     def mixed(self, samples: Samples) -> Samples:
@@ -67,6 +82,7 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
     """
     model = _find_model(context, body)
     _check_tools(model, body)
+    answer_format = check_options(model, body)
     if body.mm_processor_kwargs.use_audio_in_video and not model.takes >= _FILM:
         where = "mm_processor_kwargs.use_audio_in_video"
         raise InvalidRequest(f"{where}: {model.name} cannot hear videos; valid: false", where)
@@ -80,7 +96,7 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
         output = context.mark(_output(model, body), model.name)
     # Before files are loaded for nothing.
     model.check_room()
-    return ChatOrder(model, body, voice, output)
+    return ChatOrder(model, body, voice, output, answer_format)
 
 
 def _find_model(context: ApiContext, body: ChatBody) -> ChatModel:

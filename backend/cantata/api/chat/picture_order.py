@@ -100,6 +100,7 @@ def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
         )
     if body.offered:
         raise InvalidRequest(f"tools: {model.name} cannot call tools; valid: []", "tools")
+    _check_neutral(model, body)
     limits, options = model.limits, body.image_config
     takes = {Modality.TEXT, *([Modality.IMAGE] if limits.max_references else [])}
     check_messages(body.messages, _Reader(model.name, frozenset(takes)), context.transcripts)
@@ -117,6 +118,22 @@ def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
     # Before files are loaded for nothing.
     model.check_room()
     return order
+
+
+def _check_neutral(model: ImageModel, body: ChatBody) -> None:
+    """Options of texts are refused, unless they change nothing."""
+    text = body.response_format is None or body.response_format.type == "text"
+    wanted = {
+        "n": body.n > 1,
+        "response_format": not text,
+        "logprobs": body.logprobs,
+        "logit_bias": bool(body.logit_bias),
+        "reasoning_effort": body.reasoning_effort not in (None, "none"),
+    }
+    for field, is_wanted in wanted.items():
+        if is_wanted:
+            message = f"{field}: pictures of {model.name} have none; leave it out"
+            raise InvalidRequest(message, field)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from cantata.contract.chat_service import (
     TextDelta,
     TextEnd,
 )
-from cantata.contract.data.chat import ChatRequest, Modality
+from cantata.contract.data.chat import AnswerOption, ChatRequest, Modality
 from cantata.contract.data.request import SpeechRequest, Voice
 from cantata.contract.service import AdmissionReport, ServedModel
 from cantata.utils.merge_streams import merge_streams
@@ -51,6 +51,10 @@ class SpokenChatModel:
     @property
     def thinks(self) -> bool:
         return self._thinker.thinks
+
+    @property
+    def options(self) -> frozenset[AnswerOption]:
+        return self._thinker.options
 
     @property
     def voices(self) -> tuple[Voice, ...]:

@@ -19,7 +19,9 @@ class Function(WireModel):
     name: FunctionName
     description: Text | None = None
     parameters: dict[str, Any] | None = None
-    """JSON Schema. The model sees it, but may not follow it."""
+    """JSON Schema. The model sees it, but may not follow it in a call that it chose to make."""
+    strict: bool | None = None
+    """Every call follows the schema."""
 
 
 class Tool(WireModel):
@@ -32,6 +34,19 @@ class Tool(WireModel):
     def json_text(self) -> str:
         """The tool as the model sees it."""
         return json.dumps(self.model_dump(exclude_none=True), ensure_ascii=False)
+
+
+class NamedFunction(WireModel):
+    """A tool by its name."""
+
+    name: FunctionName
+
+
+class NamedTool(WireModel):
+    """The tool that an answer calls."""
+
+    type: Literal["function"]
+    function: NamedFunction
 
 
 class CalledFunction(WireModel):

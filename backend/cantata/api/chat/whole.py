@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Sequence
+from functools import partial
 
 from cantata.api.chat.answers import AnswerAudio, AnswerMessage, ChatCompletion, Choice
 from cantata.api.chat.measured_answer import CallPiece, MeasuredAnswer
 from cantata.api.chat.order import ChatOrder
-from cantata.api.chat.response import ChatResponse
+from cantata.api.chat.response import ChatResponse, add_usage
 from cantata.api.chat.transcripts import new_audio_id
 from cantata.api.context import ApiContext
 from cantata.api.http.streamed_response import Body
-from cantata.contract.data.chat import Thought
+from cantata.contract.data.chat import Message, Thought
 from cantata.contract.data.errors import InvalidRequest
 
 MAX_FILE_BYTES = 32 << 20
@@ -27,29 +29,43 @@ class WholeAnswer(ChatResponse):
 
     async def answer(self, body: Body) -> None:
         """Ask the model, and write all that it answers."""
+        async with self.conversation() as messages:
+            answers = await self.make_each(partial(self._read, messages))
+        # A long file takes its time, and four times its size, to be written as text.
+        data = await asyncio.to_thread(self._written, answers)
+        await body.write_in_parts(data)
+        await body.end()
+
+    async def _read(
+        self, messages: tuple[Message, ...], number: int
+    ) -> tuple[MeasuredAnswer, bytearray]:
+        """One answer to its end, with its file of sound."""
         file = bytearray()
         async with self.encoder() as encoder:
-            async with self.opened() as answer:
+            async with self.opened(messages, number) as answer:
                 async for piece in answer:
                     if encoder is not None and not isinstance(piece, str | Thought | CallPiece):
                         file += await encoder.feed(self.order.mixed(piece))
                         _check_size(file)
             if encoder is not None:
                 await encoder.finish_whole(file, self.context.signer)
-        # A long file takes its time, and four times its size, to be written as text.
-        data = await asyncio.to_thread(self._written, answer, file)
-        await body.write_in_parts(data)
-        await body.end()
+        return answer, file
 
-    def _written(self, answer: MeasuredAnswer, file: bytearray) -> bytes:
+    def _written(self, answers: Sequence[tuple[MeasuredAnswer, bytearray]]) -> bytes:
         completion = ChatCompletion(
             id=self.completion_id,
             created=self.created,
             model=self.order.model.name,
             choices=[
-                Choice(message=self._message(answer, file), finish_reason=answer.finish_reason)
+                Choice(
+                    index=index,
+                    message=self._message(answer, file),
+                    logprobs=answer.scores.take(),
+                    finish_reason=answer.finish_reason,
+                )
+                for index, (answer, file) in enumerate(answers)
             ],
-            usage=answer.usage,
+            usage=add_usage([answer for answer, _ in answers]),
         )
         return completion.model_dump_json().encode()
 

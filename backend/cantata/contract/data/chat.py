@@ -130,6 +130,59 @@ class CallArguments:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenScore:
+    """How probable a token of an answer was, by the model's own scores, before temperature,
+    penalties and a grammar."""
+
+    token: bytes
+    """UTF-8; it may be a part of a character."""
+    logprob: float
+    """Natural logarithm of the probability."""
+    top: tuple[tuple[bytes, float], ...] = ()
+    """The likeliest tokens with theirs, the likeliest first, if they were asked for."""
+
+
+class AnswerOption(StrEnum):
+    """What not every model that answers can do. Each is the name of the request's field."""
+
+    FORMAT = "response_format"
+    """Hold an answer to JSON, or to a schema."""
+    TOOL_CHOICE = "tool_choice"
+    """Be made to call a tool, and no more than one at a time."""
+    LOGPROBS = "logprobs"
+    """Say how probable its tokens were."""
+    LOGIT_BIAS = "logit_bias"
+    REASONING_EFFORT = "reasoning_effort"
+    """Be told how much to think."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFormat:
+    """An answer that is one JSON value."""
+
+    schema: str | None = None
+    """JSON Schema, as text. None: any object."""
+    strict: bool = False
+    """A keyword that cannot be guaranteed is refused, rather than passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Which tools an answer calls."""
+
+    required: bool = False
+    """It calls at least one."""
+    name: str | None = None
+    """It calls this one, once."""
+    parallel: bool = True
+    """It may call several."""
+
+
+ANY_TOOL = ToolChoice()
+"""Those that the model chooses, if any."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """A conversation whose next message the model writes, as the api validated it."""
 
@@ -158,3 +211,14 @@ class ChatRequest:
     then."""
     thinks: bool = False
     """The model thinks in words before it answers. Only for models that can."""
+    reasoning_effort: str | None = None
+    """How much it thinks, as its template knows it. This and what follows are for models with the
+    `AnswerOption`."""
+    format: JsonFormat | None = None
+    tool_choice: ToolChoice = ANY_TOOL
+    logprobs: bool = False
+    """Each token of text comes with a `TokenScore`."""
+    top_logprobs: int = 0
+    """With `logprobs`: how many of the likeliest tokens come with theirs."""
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    """Tokens, and what is added to the score of each."""

@@ -50,6 +50,10 @@ class Codes:
     logprobs: tuple[float, ...] = ()
     """Natural logarithms of the probabilities of the codes 0 after the context, one for each frame;
     empty if they were not asked for (`SamplingOptions.logprobs`)."""
+    top_logprobs: tuple[tuple[tuple[int, float], ...], ...] = ()
+    """For each of `logprobs`, the likeliest codes 0 with theirs, the likeliest first."""
+    cached_positions: int = 0
+    """Positions of the prompt that were read from memory. On a request's first chunk only."""
 
     @property
     def units(self) -> int:
@@ -61,7 +65,16 @@ class Codes:
         """Join consecutive payloads, at least one."""
         values = np.concatenate([part.values for part in parts])
         logprobs = tuple(one for part in parts for one in part.logprobs)
-        return cls(values, parts[0].context_frames, _collect_words(parts), logprobs)
+        tops = tuple(one for part in parts for one in part.top_logprobs)
+        first = parts[0]
+        return cls(
+            values,
+            first.context_frames,
+            _collect_words(parts),
+            logprobs,
+            tops,
+            first.cached_positions,
+        )
 
 
 @dataclass(frozen=True, slots=True)

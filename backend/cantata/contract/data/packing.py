@@ -59,8 +59,8 @@ def unpack(packed: Packed) -> list[Chunk[Payload]]:
 def _get_metadata(payload: Payload) -> tuple[Any, ...]:
     """The fields of a payload after its array."""
     match payload:
-        case Codes(_, context_frames, words, logprobs):
-            return context_frames, words, logprobs
+        case Codes(_, context_frames, words, logprobs, top_logprobs, cached_positions):
+            return context_frames, words, logprobs, top_logprobs, cached_positions
         case Rows(_, context_frames, words):
             return context_frames, words
         case Pcm(_, words):

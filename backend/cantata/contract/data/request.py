@@ -48,6 +48,10 @@ class SamplingOptions:
     stop_top_p: float | None = None
     logprobs: bool = False
     """Each code 0 leaves with the logarithm of its probability, by the talker's own scores."""
+    top_logprobs: int = 0
+    """With `logprobs`: how many of the likeliest codes leave with theirs."""
+    code_bias: tuple[tuple[int, float], ...] = ()
+    """Codes 0, and what is added to the score of each before it is drawn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,21 @@ Letters: T tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality, Thought
+from cantata.contract.data.chat import (
+    AnswerOption,
+    CallArguments,
+    CallStarted,
+    ChatRequest,
+    Modality,
+    Thought,
+)
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import PipelineRequest, Voice
 
@@ -174,6 +181,25 @@ class ParsedChatBuilder(ConversationBuilder, Protocol):
     @property
     def thinks(self) -> bool:
         """Whether requests may ask it to think before it answers."""
+        ...
+
+    @property
+    def options(self) -> frozenset[AnswerOption]:
+        """What requests may ask of it besides."""
+        ...
+
+    def prepare(self, request: ChatRequest) -> Callable[[], object] | None:
+        """What makes, and keeps for `build`, something that takes long to make, such as a grammar.
+        None: it is kept already, or nothing is needed. Asked before `build`, for requests with a
+        format or tools. It may raise what this raises, too.
+
+        Raises:
+            InvalidRequest: it cannot be made.
+        """
+        ...
+
+    def token_bytes(self, token: int) -> bytes:
+        """A token as UTF-8; it may be a part of a character."""
         ...
 
     def parser(self, request: ChatRequest, planned: PlannedAnswer) -> AnswerParser:

@@ -15,6 +15,7 @@ import torch
 from cantata.contract.data.chunks import Payload, WordTiming
 from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import SamplingOptions, StageInput
+from cantata.contract.model.code_guide import CodeGuide
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,9 @@ class TalkerPrompt:
     exports_rows: bool = True
     """If the talker has an `export_width`: whether rows leave the stage. If so, cached prefixes are
     computed anyway."""
+    guide: CodeGuide | None = None
+    """Says which codes 0 may follow, for a talker that draws them by their scores alone. None: any
+    may."""
 
 
 class EmbeddingSource(Protocol):

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from cantata.contract.chat_service import Answer, AnswerEvent
-from cantata.contract.data.chat import ChatRequest, Modality
+from cantata.contract.data.chat import AnswerOption, ChatRequest, Modality
 from cantata.distributed.chat_messages import EVENTS, Answering, AnswerOrder
 from cantata.distributed.edge.answer_replay import AnswerReplay
 from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
@@ -34,6 +34,11 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
     def thinks(self) -> bool:
         """Whether requests may ask it to think before it answers."""
         return self.card.thinks
+
+    @property
+    def options(self) -> frozenset[AnswerOption]:
+        """What requests may ask of it besides."""
+        return self.card.options
 
     @asynccontextmanager
     async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:

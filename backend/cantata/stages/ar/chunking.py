@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows, WordTiming
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS
+from cantata.stages.ar.code_scores import CodeLogprobs
 from cantata.stages.ar.frames import NewFrame, StopReason
 from cantata.stages.ar.talker_step import ServedTalker
 
@@ -57,14 +58,14 @@ class Chunking:
         return Sending(prompt.max_frames, prompt.words, prompt.context, exports)
 
     def frame(
-        self, sending: Sending, new: NewFrame, logprob: float | None = None
+        self, sending: Sending, new: NewFrame, scored: CodeLogprobs | None = None
     ) -> Chunk[Payload]:
         """A request's new frame; the last one's chunk is final.
 
         Args:
             sending: the request's.
             new: the frame.
-            logprob: of its code 0; None: not asked for.
+            scored: the probability of its code 0; None: not asked for.
         """
         values, context_frames = new.values, 0
         index, sending.num_frames = sending.num_frames, sending.num_frames + 1
@@ -76,12 +77,24 @@ class Chunking:
             context = self._as_sent(sending.context)
             values, context_frames = np.concatenate([context, values]), len(context)
         words, sending.words, sending.context = sending.words, (), None
-        logprobs = () if logprob is None or len(values) == context_frames else (logprob,)
-        return self._chunk(new.request_id, index, values, final, context_frames, words, logprobs)
+        if self._makes_latents:
+            latents = Rows(values, context_frames)
+            return Chunk(new.request_id, LATENTS, index, latents, final)
+        probable = () if scored is None or len(values) == context_frames else (scored,)
+        codes = Codes(
+            values,
+            context_frames,
+            words,
+            tuple(one.chosen for one in probable),
+            tuple(one.top for one in probable if one.top),
+            new.cached_positions,
+        )
+        return Chunk(new.request_id, CODES, index, codes, final)
 
     def silence(self, request_id: str) -> list[Chunk[Payload]]:
         """The only chunks of a request that has nothing to say."""
-        chunks = [self._chunk(request_id, 0, self._no_frame, final=True)]
+        port, payload = (LATENTS, Rows) if self._makes_latents else (CODES, Codes)
+        chunks: list[Chunk[Payload]] = [Chunk(request_id, port, 0, payload(self._no_frame), True)]
         if self._no_row is not None:
             chunks.append(Chunk(request_id, ROWS, 0, Rows(self._no_row), True))
         return chunks
@@ -96,22 +109,6 @@ class Chunking:
         assert values is not None
         index, sending.num_row_chunks = sending.num_row_chunks, sending.num_row_chunks + 1
         return (Chunk(request_id, ROWS, index, Rows(values), final),)
-
-    def _chunk(
-        self,
-        request_id: str,
-        index: int,
-        values: NDArray[Any],
-        final: bool,
-        context_frames: int = 0,
-        words: tuple[WordTiming, ...] = (),
-        logprobs: tuple[float, ...] = (),
-    ) -> Chunk[Payload]:
-        if self._makes_latents:
-            return Chunk(request_id, LATENTS, index, Rows(values, context_frames), final)
-        return Chunk(
-            request_id, CODES, index, Codes(values, context_frames, words, logprobs), final
-        )
 
     def _as_sent(self, frames: torch.Tensor) -> NDArray[Any]:
         """int32 codes or float32 latents."""

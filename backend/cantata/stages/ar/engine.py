@@ -145,7 +145,9 @@ def _new_frame(output: EngineCoreOutput) -> NewFrame:
     ending = None if reason is None else _ENDINGS.get(reason, StopReason.FAULT)
     if ending is StopReason.FAULT:
         return NewFrame(output.request_id, np.empty((1, 0), np.int32), ending)
-    return NewFrame(output.request_id, frame_of_logprobs(output.new_logprobs), ending)
+    prefill = output.prefill_stats
+    cached = 0 if prefill is None else prefill.num_cached_tokens
+    return NewFrame(output.request_id, frame_of_logprobs(output.new_logprobs), ending, cached)
 
 
 def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:

@@ -30,6 +30,8 @@ class NewFrame:
     """[1, Q] int32 codes or [1, E] float32 latents; meaningless after a fault."""
     ending: StopReason | None
     """None: the request continues."""
+    cached_positions: int = 0
+    """Of the prompt, read from the prefix cache; counted with a request's first frame."""
 
 
 @dataclass(frozen=True, slots=True)

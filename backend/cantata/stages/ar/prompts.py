@@ -70,6 +70,8 @@ def resolve_sampling(options: SamplingOptions, defaults: SamplingDefaults) -> Re
         ),
         use_penalty=(options.presence_penalty, options.frequency_penalty),
         logprobs=options.logprobs,
+        top_logprobs=options.top_logprobs,
+        code_bias=options.code_bias,
     )
 
 

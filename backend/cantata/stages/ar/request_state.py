@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from cantata.contract.model.code_guide import CodeGuide
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.stages.ar.sampling import counter_uniforms
 
@@ -78,6 +79,10 @@ class ResolvedSampling:
     """Of code 0: presence and frequency; 0 changes nothing."""
     logprobs: bool = False
     """Whether the probabilities of codes 0 are kept."""
+    top_logprobs: int = 0
+    """Of how many of the likeliest codes, too."""
+    code_bias: tuple[tuple[int, float], ...] = ()
+    """Codes 0, and what is added to their scores."""
 
 
 class RequestStates:
@@ -137,6 +142,12 @@ class RequestStates:
         self.is_penalized = np.zeros((rows, 2), dtype=bool)
         self.has_logprobs = np.zeros(rows, dtype=bool)
         """Whose codes 0 leave with their probabilities."""
+        self.num_top_logprobs = np.zeros(rows, dtype=np.int64)
+        """How many of the likeliest codes leave with theirs."""
+        self.guides: dict[int, CodeGuide] = {}
+        """By slot, of the requests that have one, as the next."""
+        self.code_bias: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        """[B] int64 codes 0 and [B] float32, added to their scores."""
 
         self._slot_of: dict[str, int] = {}
         self._free = list(range(slots - 1, -1, -1))
@@ -201,6 +212,16 @@ class RequestStates:
         self.is_penalized[slot] = np.array(sampling.repetition_penalty) != 1.0
         self.is_penalized[slot, 0] |= any(sampling.use_penalty)
         self.has_logprobs[slot] = sampling.logprobs
+        self.num_top_logprobs[slot] = sampling.top_logprobs
+        if prompt.guide is not None:
+            self.guides[slot] = prompt.guide
+        if sampling.code_bias:
+            codes, added = zip(*sampling.code_bias, strict=True)
+            device = self.frames.device
+            self.code_bias[slot] = (
+                torch.tensor(codes).to(device, non_blocking=True),
+                torch.tensor(added, dtype=torch.float32).to(device, non_blocking=True),
+            )
 
     def extend(self, request_id: str, rows: torch.Tensor) -> int:
         """Append [L, D] conditioning rows; the caller has checked that they fit.
@@ -227,6 +248,8 @@ class RequestStates:
         """Give the slot back; unknown ids are fine."""
         slot = self._slot_of.pop(request_id, None)
         if slot is not None:
+            self.guides.pop(slot, None)
+            self.code_bias.pop(slot, None)
             self._free.append(slot)
 
     def get_slot(self, request_id: str) -> int:

@@ -181,8 +181,8 @@ class ArStage:
                 failures.append((request_id, RequestFailed("the engine ended the request")))
                 self._free(request_id)
                 continue
-            logprob = logprobs.get(self._states.get_slot(request_id))
-            chunk = self._chunking.frame(self._held[request_id].sending, output, logprob)
+            scored = logprobs.get(self._states.get_slot(request_id))
+            chunk = self._chunking.frame(self._held[request_id].sending, output, scored)
             chunks.append(chunk)
             if chunk.final:
                 ended.append(request_id)

@@ -23,6 +23,12 @@ from cantata.contract.model.sampling import (
     sample_codes,
 )
 from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, SamplerInputs, Talker
+from cantata.stages.ar.code_scores import (
+    CodeLogprobs,
+    add_bias,
+    hold_to_guides,
+    list_logprobs,
+)
 from cantata.stages.ar.recorded_frames import RecordedFrames, recorded_embedding
 from cantata.stages.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
 from cantata.stages.common.download import Download
@@ -127,7 +133,7 @@ class TalkerStep:
         self._exports_rows = False
         self._leaving: LeavingRows | None = None
         """Of the last step; not taken yet."""
-        self._logprobs: dict[int, float] = {}
+        self._logprobs: dict[int, CodeLogprobs] = {}
         """By slot, of the last step's codes 0 whose requests ask for them."""
 
     def record(self) -> None:
@@ -146,9 +152,9 @@ class TalkerStep:
         leaving, self._leaving = self._leaving, None
         return {} if leaving is None else leaving.by_slot()
 
-    def take_logprobs(self) -> dict[int, float]:
-        """By slot, the logarithm of the probability of the last step's new code 0, of the requests
-        that ask for them."""
+    def take_logprobs(self) -> dict[int, CodeLogprobs]:
+        """By slot, how probable the last step's new code 0 was, of the requests that ask for
+        that."""
         logprobs, self._logprobs = self._logprobs, {}
         return logprobs
 
@@ -244,6 +250,7 @@ class TalkerStep:
         complete = self._recorded or self._talker.complete_frames
         frames = complete(self._talker.sampled_hidden, code0, draws)[:count]
         self._keep_logprobs(logits, code0[:count], rows.slots, is_new)
+        self._tell_guides(frames, rows.slots, is_new)
         states.frames[target_index[:count], frame_index[:count]] = frames
         states.num_frames[rows.slots[is_new]] += 1
         states.num_frames[states.scratch_slot] = 0
@@ -262,9 +269,20 @@ class TalkerStep:
         if not wanted.size:
             return
         (index,) = self._uploaded(wanted)
-        likely = logits[index].float().log_softmax(dim=-1)
-        chosen = likely.gather(1, code0[index, None])[:, 0]
-        self._logprobs.update(zip(slots[wanted].tolist(), chosen.tolist(), strict=True))
+        num_top = self.states.num_top_logprobs[slots[wanted]].tolist()
+        found = list_logprobs(logits[index], code0[index], num_top)
+        self._logprobs.update(zip(slots[wanted].tolist(), found, strict=True))
+
+    def _tell_guides(
+        self, frames: torch.Tensor, slots: NDArray[np.int64], is_new: NDArray[np.bool_]
+    ) -> None:
+        """Of the new codes 0, those whose requests have a guide."""
+        guides = self.states.guides
+        told = [row for row, slot in enumerate(slots.tolist()) if is_new[row] and slot in guides]
+        if told:
+            codes = frames[:, 0].tolist()
+            for row in told:
+                guides[int(slots[row])].accept(codes[row])
 
     def _export(self, rows: ScheduledRows) -> LeavingRows:
         """Recomputed positions are left out: their rows have left."""
@@ -285,8 +303,12 @@ class TalkerStep:
         """[R, V] float32 scores -> [R] int64."""
         states, end_code = self.states, self._talker.end_code
         penalized = states.is_penalized[step.slots, CODE_0].any()
-        if penalized and not self._makes_latents and self._talker.law_draws is None:
-            logits = self._penalized(logits, step)
+        if not self._makes_latents and self._talker.law_draws is None:
+            slots = step.slots.tolist()
+            logits = add_bias(logits, slots, states.code_bias)
+            if penalized:
+                logits = self._penalized(logits, step)
+            logits = hold_to_guides(logits, slots, states.guides)
         too_early = step.frame < states.min_frames[step.slots]
         if not self._talker.decides_stop:
             if end_code is not None and too_early.any():

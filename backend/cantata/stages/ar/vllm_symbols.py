@@ -84,7 +84,7 @@ USED: Mapping[str, str] = {
     "vllm.v1.core.block_pool:BlockPool.get_num_free_blocks": "self",
     "vllm.v1.core.sched.scheduler:Scheduler.get_num_unfinished_requests": "self",
     "vllm.v1.core.sched.scheduler:Scheduler.has_requests": "self",
-    "vllm.v1.engine:EngineCoreOutput": "request_id finish_reason new_logprobs",
+    "vllm.v1.engine:EngineCoreOutput": "request_id finish_reason new_logprobs prefill_stats",
     "vllm.v1.engine:EngineCoreRequest": (
         "request_id prompt_token_ids mm_features sampling_params pooling_params arrival_time "
         "lora_request cache_salt data_parallel_rank priority resumable"

@@ -19,6 +19,7 @@ from cantata.contract.chat_service import (
     TextEnd,
 )
 from cantata.contract.data.chat import (
+    AnswerOption,
     CallArguments,
     CallStarted,
     ChatRequest,
@@ -90,6 +91,7 @@ class FakeChatModel:
         self.channels = 1 if voices else 0
         self.calls_tools = bool(voices)
         self.thinks = not voices
+        self.options = frozenset[AnswerOption]() if voices else frozenset(AnswerOption)
         self.behaviour = ChatBehaviour()
         self.counts = ChatCounts()
         self._ids = count()

@@ -27,6 +27,14 @@ def tool(name: str, description: str | None = None) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "description": description}}
 
 
+def json_schema(**schema: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}
+
+
+TOOL = tool("f")
+NAMED = {"type": "function", "function": {"name": "g"}}
+
+
 def called(call_id: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
@@ -104,12 +112,16 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
     (asking(seed=-1), "seed", "greater"),
     (asking(stream="yes"), "stream", "boolean"),
     (asking(stream_options={"include_usage": 1}), "stream_options.include_usage", "boolean"),
-    (asking(n=2), "n", "valid: 1"),
+    (asking(n=17), "n", "less than or equal to 16"),
+    (asking(n=2, **SPOKEN), "n", "only one answer can be spoken; valid: 1"),
     (asking(presence_penalty=2.1), "presence_penalty", "2"),
     (asking(frequency_penalty=-3), "frequency_penalty", "-2"),
     (asking(logit_bias={"5": 1}), "logit_bias", "valid: {}"),
     (asking(logprobs=True), "logprobs", "valid: false"),
-    (asking(top_logprobs=2), "top_logprobs", "valid: 0"),
+    (asking(top_logprobs=2), "top_logprobs", 'needs "logprobs": true'),
+    (asking(reasoning_effort="low"), "reasoning_effort", 'valid: "none"'),
+    (asking(reasoning_effort="much"), "reasoning_effort", "'none'"),
+    (asking(model="reader", logit_bias={"x": 1}), "logit_bias.x", "pattern"),
     (asking(tools=[{"type": "function"}]), "tools[0].function", "required"),
     (asking(tools=[tool("two words")]), "tools[0].function.name", "pattern"),
     (asking(tools=[tool("f")] * 129), "tools", "at most 128"),
@@ -121,8 +133,21 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
         "valid: false",
     ),
     (asking(**SPOKEN, tools=[tool("f")]), "modalities", 'valid: ["text"]'),
-    (asking(tool_choice="required"), "tool_choice", 'valid: "none" or "auto"'),
-    (asking(parallel_tool_calls=False), "parallel_tool_calls", "valid: true"),
+    (asking(tool_choice="required"), "tool_choice", "there are no tools"),
+    (asking(tools=[TOOL], tool_choice="required"), "tool_choice", 'valid: "none", "auto"'),
+    (asking(tools=[TOOL], tool_choice="maybe"), "tool_choice", "'required'"),
+    (asking(tools=[TOOL], tool_choice=NAMED), "tool_choice.function.name", "tools has no 'g'"),
+    (asking(tools=[TOOL], parallel_tool_calls=False), "parallel_tool_calls", "valid: true"),
+    (
+        asking(model="reader", response_format={"type": "xml"}),
+        "response_format.type",
+        "json_schema",
+    ),
+    (
+        asking(model="reader", response_format=json_schema(pad="x" * 100_000)),
+        "response_format.json_schema.schema",
+        "at most 100000 are read",
+    ),
     (
         asking(response_format={"type": "json_object"}),
         "response_format",

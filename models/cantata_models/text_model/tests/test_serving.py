@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +21,15 @@ from cantata.contract.chat_service import FinishReason, TextEnd
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart, Thought
 from cantata.contract.model.conversation import AnswerParser, PlannedAnswer, Written
 from cantata.pipeline.chat_model import PipelineChatModel
-from cantata.pipeline.plan import ServicePlan, plan_service
 from cantata.pipeline.service import create_service
 from cantata_models.text_model.chat_builder import TextModelBuilder
 from cantata_models.text_model.random_checkpoint import KINDS, write_checkpoint
-from served import served_plans
+from cantata_models.text_model.tests.serving import QUESTIONS, VOICE, body, small
 
 pytestmark = pytest.mark.integration
 asynchronous = pytest.mark.asyncio(loop_scope="module")
 
 NUM_TOKENS = 48
-VOICE = "solo"
-QUESTIONS = ("Tell me about the sea, please.", "Why?", "Say it again, and slowly. " * 8)
-
-
-def small(folder: Path) -> ServicePlan:
-    plan = plan_service(str(folder), dtype="float32")
-    stages = {
-        name: stage.model_copy(update={"slots": 4, "max_model_len": 512, "kv_positions": 1024})
-        for name, stage in plan.deployment.stages.items()
-    }
-    deployment = plan.deployment.model_copy(update={"stages": stages})
-    return ServicePlan(plan.located, plan.pipeline, deployment)
 
 
 class Recording:
@@ -142,19 +129,6 @@ async def test_a_cancel_frees_everything(recorder: Recorder) -> None:
     assert set(stage.last_pong.counts.values()) == {0}
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = write_checkpoint(tmp_path_factory.mktemp("text"), "llama")
-    plans = [plan_service(VOICE), small(folder)]
-    with served_plans(plans, tmp_path_factory.mktemp("voices")) as url:
-        yield f"{url}/v1/chat/completions"
-
-
-def body(**fields: Any) -> dict[str, Any]:
-    question = {"role": "user", "content": QUESTIONS[0]}
-    return {"model": "text-model", "messages": [question], "temperature": 0, **fields}
-
-
 def test_a_stream_is_the_whole_answer_with_its_usage(url: str) -> None:
     whole = httpx.post(url, json=body(max_tokens=20), timeout=60).json()
     options = {"stream": True, "stream_options": {"include_usage": True}}
@@ -171,7 +145,7 @@ def test_a_stream_is_the_whole_answer_with_its_usage(url: str) -> None:
     ("fields", "code", "param"),
     [
         (
-            {"messages": [{"role": "user", "content": "long " * 200}]},
+            {"messages": [{"role": "user", "content": "long " * 400}]},
             "context_length_exceeded",
             "messages",
         ),
