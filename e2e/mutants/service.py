@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .mutant import Mutant
 
-MODEL = "backend/cantata/pipeline/served_model.py"
-ORCHESTRATOR = "backend/cantata/pipeline/orchestrator.py"
+PUMP = "backend/cantata/pipeline/speech_pump.py"
 PIPELINE = "backend/tests/integration/test_pipeline.py"
 WORD_TIMES = ("e2e/test_word_times.py",)
 
@@ -13,18 +12,18 @@ SERVICE = (
     Mutant(
         "pieces-swapped",
         "the pieces of a text in another order",
-        MODEL,
-        "        for part in parts:\n            if isinstance(part, Pause):\n                sil",
+        PUMP,
+        "        for part in parts:\n            if isinstance(part, Pause):\n                yi",
         "        for part in [*parts[:1], *reversed(parts[1:])]:\n"
-        "            if isinstance(part, Pause):\n                sil",
+        "            if isinstance(part, Pause):\n                yi",
         WORD_TIMES,
     ),
     Mutant(
         "pause-halved",
         "pauses half as long as asked",
-        MODEL,
-        "round(pause.duration_s * self.sample_rate)",
-        "round(pause.duration_s * self.sample_rate / 2)",
+        PUMP,
+        "round(pause.duration_s * self._sample_rate)",
+        "round(pause.duration_s * self._sample_rate / 2)",
         WORD_TIMES,
     ),
     Mutant(
@@ -87,8 +86,8 @@ SERVICE = (
     Mutant(
         "credit-lost",
         "a listener's credit never reaches the decoder",
-        ORCHESTRATOR,
-        "                await self.stages[edge.stage].send(Credit(opened.request_id, owed))\n",
+        "backend/cantata/pipeline/output_stream.py",
+        "        await self._stages[stage].send(Credit(request_id, samples))\n",
         "",
         (f"{PIPELINE}::test_a_client_that_stops_reading_delays_no_other_stream",),
     ),
@@ -104,12 +103,12 @@ SERVICE = (
     Mutant(
         "never-ends",
         "one request of 200 never ends",
-        MODEL,
-        "            began_s = samples / self.sample_rate\n",
-        '            PipelineModel.spoken = getattr(PipelineModel, "spoken", 0) + 1\n'
-        "            if PipelineModel.spoken % 200 == 199:\n"
+        PUMP,
+        "            began_s = self._samples / self._sample_rate\n",
+        '            SpeechPump.spoken = getattr(SpeechPump, "spoken", 0) + 1\n'
+        "            if SpeechPump.spoken % 200 == 199:\n"
         "                await asyncio.Event().wait()\n"
-        "            began_s = samples / self.sample_rate\n",
+        "            began_s = self._samples / self._sample_rate\n",
         ("e2e/test_crowd.py::test_in_a_crowd_every_request_ends_with_its_own_words",),
     ),
 )

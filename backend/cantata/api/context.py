@@ -19,7 +19,7 @@ from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Modality
 from cantata.contract.data.errors import InvalidRequest, ModelNotFound, VoiceNotFound
 from cantata.contract.image_service import ImageModel
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 from cantata.contract.transcription_service import TranscriptionModel, TranscriptionService
 from cantata.lexicons.store import LexiconStore
 from cantata.media.provenance import make_sound_tags
@@ -62,7 +62,7 @@ class ApiContext:
     """When the app was created, by a clock that never jumps."""
     drain: Drain = field(default_factory=Drain)
 
-    def model(self, name: str | None) -> ServedModel:
+    def model(self, name: str | None) -> SpeechModel:
         """The model of this name, None the default.
 
         Raises:
@@ -103,7 +103,7 @@ class ApiContext:
         self.lifecycle.check()
         return self.service.chat_model(self.real_name(name))
 
-    def find_speech_model(self, thinker: ChatModel, voice: str | None = None) -> ServedModel | None:
+    def find_speech_model(self, thinker: ChatModel, voice: str | None = None) -> SpeechModel | None:
         """The model that speaks the answers of one that only writes.
 
         Args:
@@ -175,7 +175,7 @@ class ApiContext:
         return self.settings.model_aliases.get(name, name) if name is not None else None
 
 
-def has_voice(model: ServedModel, voice: str | None) -> bool:
+def has_voice(model: SpeechModel, voice: str | None) -> bool:
     """Whether the model has a voice of this name."""
     try:
         model.voice(voice)

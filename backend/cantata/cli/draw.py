@@ -230,7 +230,7 @@ async def _drawn(checked: ImageOrder) -> AsyncGenerator[Step | PictureFile, None
     limit = MediaLimits().max_image_pixels
     references = [read_image(sent.data, limit, sent.param) for sent in checked.sent]
     (request,) = checked.requests(references, time.monotonic())
-    async with checked.model.draw(request) as drawing:
+    async with checked.model.run(request) as drawing:
         async for event in drawing:
             if isinstance(event, chunks.Image):
                 data = await asyncio.to_thread(write_picture, event.pixels, checked.output)

@@ -96,7 +96,8 @@ async def _from_stages(options: SayArguments, console: Console) -> AsyncIterator
 
     service = create_service(plan_service(options.model))
     model = service.model(service.default_model)
-    request = _request(options, model.voice(options.voice).id, model.capabilities, console)
+    asked = _request(options, model.voice(options.voice).id, model.capabilities, console)
+    request = replace(asked, batch=options.out is not None)
     with show_loading(console):
         try:
             await service.start()
@@ -105,7 +106,7 @@ async def _from_stages(options: SayArguments, console: Console) -> AsyncIterator
             raise
     try:
         asked_at = time.monotonic()
-        async with model.speak(request, batch=options.out is not None) as utterance:
+        async with model.run(request) as utterance:
             words: list[SpokenWord] = []
             pcm = _heard(aiter(utterance), words)
             yield SpokenSound(model.sample_rate, model.channels, asked_at, pcm, words)

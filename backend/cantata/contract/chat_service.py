@@ -1,12 +1,8 @@
-"""What the api needs of a model that answers messages: text, spoken while it is written.
-
-The life of an answer is that of an utterance (`contract.service`): entered, iterated, left.
-"""
+"""What the api needs of a model that answers messages: text, spoken while it is written."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -20,9 +16,8 @@ from cantata.contract.data.chat import (
     Thought,
     TokenScore,
 )
-from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.request import Voice
-from cantata.contract.service import AdmissionReport, SpeechChunk, SpeechService
+from cantata.contract.service import Run, ServedModel, SpeechChunk, SpeechService
 
 
 class FinishReason(StrEnum):
@@ -57,36 +52,17 @@ class TextEnd:
 AnswerEvent = Thought | TextDelta | CallStarted | CallArguments | TextEnd | SpeechChunk
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer in progress. Iterating over it gives its events once: the thought before the text,
-    text and sound as they are made, and exactly one `TextEnd`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Run[AnswerEvent]):
+    """An answer in progress: the thought before the text, text and sound as they are made, and
+    exactly one `TextEnd`. Text never waits for sound."""
 
-    Raises:
-        RequestFailed: a stage could not finish it (`ChunkTimeout`: no chunk in time).
-        StageDied: a process that held it died.
-    """
-
-    request_id: str
-    """The id under which the stages know the request."""
     prompt_tokens: int
     """Tokens of the conversation, including its sounds and pictures."""
-    milestones: tuple[Milestone, ...]
-    """Steps that were done before the stages got the request: `TEXT`, `ADMIT`."""
-    events: AsyncIterator[AnswerEvent]
-    """The events. Sound that is not taken stops the production of more; text never waits for it."""
-
-    def __aiter__(self) -> AsyncIterator[AnswerEvent]:
-        return self.events
 
 
-class ChatModel(Protocol):
-    """One model, ready to answer."""
-
-    @property
-    def name(self) -> str:
-        """The id under which clients ask for the model."""
-        ...
+class ChatModel(ServedModel[ChatRequest, Answer], Protocol):
+    """A model that answers; `ChatRequest.voice` is None or one of `voices`' ids."""
 
     @property
     def takes(self) -> frozenset[Modality]:
@@ -124,36 +100,11 @@ class ChatModel(Protocol):
         """Channels of the sound; 0 without voices."""
         ...
 
-    @property
-    def admission(self) -> AdmissionReport:
-        """Running and waiting requests."""
-        ...
-
     def voice(self, name: str | None) -> Voice:
         """The voice with this id, name or alias; None is the default voice.
 
         Raises:
             VoiceNotFound: none has it; the message lists the valid ids.
-        """
-        ...
-
-    def check_room(self) -> None:
-        """Reject a request if the queue has no room; takes microseconds.
-
-        Raises:
-            Overloaded: the queue is full.
-        """
-        ...
-
-    def answer(self, request: ChatRequest) -> AbstractAsyncContextManager[Answer]:
-        """Continue a conversation; `request.voice` is None or one of `voices`' ids.
-
-        Leaving the context, at the end as well as on an error or a cancellation, returns only
-        when every stage has freed the request.
-
-        Raises:
-            Overloaded: at capacity (on entering).
-            InvalidRequest: a part or an option cannot be served (on entering).
         """
         ...
 

@@ -1,12 +1,8 @@
-"""What the api needs of a model that draws: one picture for each request, with its progress.
-
-The life of a drawing is that of an utterance (`contract.service`): entered, iterated, left.
-"""
+"""What the api needs of a model that draws: one picture for each request, with its progress."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,78 +10,38 @@ from cantata.contract.chat_service import ChatService
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
-from cantata.contract.service import AdmissionReport
+from cantata.contract.service import Run, ServedModel
 
 DrawingEvent = Thought | Progress | Image
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """One picture that is being drawn. Iterating over it gives its thought, its progress, once, and
-    at last exactly one `Image`. Progress that is not taken in time is replaced by later progress.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing(Run[DrawingEvent]):
+    """One picture that is being drawn: its thought, its progress, and at last exactly one `Image`.
+    Progress that is not taken in time is replaced by later progress."""
 
-    Raises:
-        RequestFailed: a stage could not finish it (`ChunkTimeout`: no sign of it in time).
-        StageDied: a process that held it died.
-    """
-
-    request_id: str
-    """The id by which the stages know it."""
     width: int
-    """Pixels, as the next one."""
+    """Pixels, like `height`."""
     height: int
     steps: int
+    """Denoising steps of the whole picture."""
     prompt_tokens: int
-    """Of the prompt's text."""
+    """Tokens of the prompt's text."""
     reference_tokens: int
-    """Of the pictures in it."""
-    events: AsyncIterator[DrawingEvent]
-
-    def __aiter__(self) -> AsyncIterator[DrawingEvent]:
-        return self.events
+    """Tokens of the pictures in it."""
 
 
-class ImageModel(Protocol):
-    """One model, ready to draw."""
-
-    @property
-    def name(self) -> str:
-        """The id by which clients ask for it."""
-        ...
+class ImageModel(ServedModel[ImageRequest, Drawing], Protocol):
+    """A model that draws; a request is within `limits`."""
 
     @property
     def limits(self) -> ImageLimits:
-        """What pictures it makes."""
+        """The pictures that it can make."""
         ...
 
     @property
     def note(self) -> str:
-        """What users should know of it beside its limits; may be empty."""
-        ...
-
-    @property
-    def admission(self) -> AdmissionReport:
-        """Running requests, and rejected ones."""
-        ...
-
-    def check_room(self) -> None:
-        """Reject a request if every slot is taken; takes microseconds.
-
-        Raises:
-            Overloaded: they are.
-        """
-        ...
-
-    def draw(self, request: ImageRequest) -> AbstractAsyncContextManager[Drawing]:
-        """Draw one picture. The request is within `limits`.
-
-        Leaving the context, at the end as well as on an error or a cancellation, returns only
-        when every stage has freed the request.
-
-        Raises:
-            Overloaded: it would be finished too late (on entering); tells when to try again.
-            InvalidRequest: the prompt, a picture or an option cannot be served (on entering).
-        """
+        """What users should know of the model besides its limits; may be empty."""
         ...
 
 

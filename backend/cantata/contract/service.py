@@ -1,8 +1,8 @@
 """What the api needs of the engine. The api imports this and never the engine itself.
 
-The life of an utterance: `speak` is entered (admission, text checks, registration with every
-stage), iterated (new samples as they are made), and left (the abort reaches every stage and is
-awaited, whatever the reason for leaving).
+Every model has one door, `ServedModel.run`. The life of a run: it is entered (checks, admission,
+registration with every stage), iterated (events as they are made), and left (the abort reaches
+every stage and is awaited, whatever the reason for leaving).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,12 @@ from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice
 from cantata.contract.process.steps import ReuseReport, StepReport
 
 TEXT, ADMIT = "text", "admit"
-"""Milestones of every utterance: its text was read, it was admitted."""
+"""Milestones of utterances and answers: the text was read, the request was admitted."""
+
+E = TypeVar("E")
+Read = TypeVar("Read", contravariant=True)
+Asked = TypeVar("Asked", contravariant=True)
+Opened = TypeVar("Opened", covariant=True)
 
 Samples = NDArray[np.float32]
 """[N, C] samples, nominally in -1..1."""
@@ -110,25 +115,64 @@ class AdmissionReport:
     """Roughly when a request that is rejected now would get its turn."""
 
 
+class RunObserver(Protocol[Read]):
+    """Watches a run beside its reader: metrics and admission do."""
+
+    def on_wait(self) -> None:
+        """The reader has dealt with every event so far, and waits for the next."""
+        ...
+
+    def on_event(self, event: Read) -> None:
+        """An event has come; the reader gets it next."""
+        ...
+
+    def on_end(self) -> None:
+        """There is no further event."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class Utterance:
-    """An utterance in progress. Iterating over it gives its chunks once.
+class Run(Generic[E]):
+    """A request that a model works on. Iterating over it gives its events once, as they are made.
+    Sound that is not taken stops the production of more.
 
     Raises:
-        RequestFailed: a stage could not finish it (`ChunkTimeout`: no chunk in time).
+        RequestFailed: a stage could not finish it (`ChunkTimeout`: no sign of it in time).
         StageDied: a process that held it died.
     """
 
     request_id: str
     """The id under which the stages know the request."""
     milestones: tuple[Milestone, ...]
-    """Steps that were done before the stages got the request: `TEXT`, `ADMIT`."""
-    chunks: AsyncIterator[SpeechChunk]
-    """New samples as they are made; earlier ones are not repeated. Chunks that are not taken stop
-    the production of more."""
+    """Steps that were done before the stages got the request."""
+    events: AsyncIterator[E]
+    _observers: list[RunObserver[E]] = field(default_factory=list, init=False)
 
-    def __aiter__(self) -> AsyncIterator[SpeechChunk]:
-        return self.chunks
+    def observe(self, observer: RunObserver[E]) -> None:
+        """From now on, tell an observer of each event."""
+        self._observers.append(observer)
+
+    def __aiter__(self) -> AsyncIterator[E]:
+        return self
+
+    async def __anext__(self) -> E:
+        for observer in self._observers:
+            observer.on_wait()
+        try:
+            event = await anext(self.events)
+        except StopAsyncIteration:
+            for observer in self._observers:
+                observer.on_end()
+            raise
+        for observer in self._observers:
+            observer.on_event(event)
+        return event
+
+
+class Utterance(Run[SpeechChunk]):
+    """A text that is being spoken. No chunk is empty: each has samples, words or both."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +196,45 @@ class ReplicaReport:
     """Admission of its models, by name, over all servers, as last reported."""
 
 
-class ServedModel(Protocol):
-    """One model, ready to speak."""
+class ServedModel(Protocol[Asked, Opened]):
+    """One model, ready to serve requests of one kind."""
 
     @property
     def name(self) -> str:
         """The id under which clients ask for the model."""
         ...
+
+    @property
+    def admission(self) -> AdmissionReport:
+        """Running, waiting and rejected requests."""
+        ...
+
+    def check_room(self) -> None:
+        """Reject a live request that there is no room for; takes microseconds. `run` may still
+        queue or reject a request that passes.
+
+        Raises:
+            Overloaded: there is none; says when to try again.
+        """
+        ...
+
+    def run(self, request: Asked) -> AbstractAsyncContextManager[Opened]:
+        """Serve a request.
+
+        Leaving the context, at the end as well as on an error or a cancellation, returns only
+        when every stage has freed the request.
+
+        Raises:
+            InvalidRequest: the text, a part or an option cannot be served (on entering).
+            Overloaded: no place in time, or it would be done too late (on entering).
+            Quarantined: the request has ended a stage process twice (on entering).
+            StageDied: the model is not running (on entering).
+        """
+        ...
+
+
+class SpeechModel(ServedModel[SpeechRequest, Utterance], Protocol):
+    """A model that speaks texts."""
 
     @property
     def voices(self) -> tuple[Voice, ...]:
@@ -186,11 +262,6 @@ class ServedModel(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
-    @property
-    def admission(self) -> AdmissionReport:
-        """Running and waiting requests."""
-        ...
-
     def voice(self, name: str | None) -> Voice:
         """The voice with this id, name or alias; None is the default voice.
 
@@ -215,38 +286,17 @@ class ServedModel(Protocol):
         runs on, does not tell."""
         ...
 
-    def check_room(self) -> None:
-        """Reject a live request if the queue has no room; takes microseconds. `speak` may still
-        queue or reject a request that passes.
-
-        Raises:
-            Overloaded: the queue is full.
-        """
-        ...
-
-    def speak(
-        self,
-        request: SpeechRequest,
-        *,
-        batch: bool = False,
-        more_text: AsyncIterator[str] | None = None,
+    def run(
+        self, request: SpeechRequest, *, more_text: AsyncIterator[str] | None = None
     ) -> AbstractAsyncContextManager[Utterance]:
         """Speak one text; `request.voice` is one of `voices`' ids. `[pause 1.5s]` in the text is
         that much silence (see `cantata.text`), unless the text is still arriving or the model
         makes pauses itself.
 
-        Leaving the context, at the end as well as on an error or a cancellation, returns only
-        when every stage has freed the request.
-
         Args:
             request: what to say and how.
-            batch: a file render, which yields to live streams.
             more_text: the rest of `request.text`, in pieces as they arrive; speaking begins with
                 the first words. For models with the capability `open_text`.
-
-        Raises:
-            Overloaded: at capacity (on entering).
-            InvalidRequest: the text or an option cannot be served (on entering).
         """
         ...
 
@@ -255,7 +305,7 @@ class SpeechService(Protocol):
     """All models of one server."""
 
     @property
-    def models(self) -> Mapping[str, ServedModel]:
+    def models(self) -> Mapping[str, SpeechModel]:
         """All models by name, in the order of the configuration."""
         ...
 
@@ -274,7 +324,7 @@ class SpeechService(Protocol):
         """Why the service is not ready, in words."""
         ...
 
-    def model(self, name: str) -> ServedModel:
+    def model(self, name: str) -> SpeechModel:
         """The model of this name; OpenAI's names of speech models mean the default model.
 
         Raises:

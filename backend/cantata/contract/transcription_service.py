@@ -1,18 +1,17 @@
 """What the api needs of a model that turns speech into text, window by window.
 
-The life of a window is that of an utterance (`contract.service`): entered, fed, left.
+The life of a window is that of a run (`contract.service`), except that it is also fed.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
 from cantata.contract.image_service import ImageService
 from cantata.contract.model.recognizer import Sound
-from cantata.contract.service import AdmissionReport
+from cantata.contract.service import ServedModel
 
 
 class Recognition(Protocol):
@@ -56,13 +55,8 @@ class Recognition(Protocol):
         ...
 
 
-class TranscriptionModel(Protocol):
-    """One model, ready to listen."""
-
-    @property
-    def name(self) -> str:
-        """The id by which clients ask for it."""
-        ...
+class TranscriptionModel(ServedModel[TranscriptionRequest, Recognition], Protocol):
+    """A model that listens. `run` begins a window; if the model is still loading, it waits."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -87,32 +81,6 @@ class TranscriptionModel(Protocol):
     @property
     def max_window_s(self) -> float:
         """Seconds of the longest window."""
-        ...
-
-    @property
-    def admission(self) -> AdmissionReport:
-        """Running and waiting windows."""
-        ...
-
-    def check_room(self) -> None:
-        """Reject a live request if no window can begin; takes microseconds.
-
-        Raises:
-            Overloaded: none can.
-        """
-        ...
-
-    def recognize(self, request: TranscriptionRequest) -> AbstractAsyncContextManager[Recognition]:
-        """Begin a window. The model may still be loading: then this waits.
-
-        Leaving the context, at the end as well as on an error or a cancellation, returns only
-        when every stage has freed the window.
-
-        Raises:
-            InvalidRequest: an option cannot be served (on entering).
-            Overloaded: too many wait (on entering).
-            StageDied: the model is not running (on entering).
-        """
         ...
 
 

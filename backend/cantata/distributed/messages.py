@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from cantata.contract.data.chunks import Milestone
@@ -100,6 +100,16 @@ class SpeakOrder:
     """The text continues in `MoreText`, until one is final."""
     repeated: bool = False
     """Its listener has the beginning from another replica, and may have nothing left to play."""
+
+    @classmethod
+    def of(cls, work_id: str, model: str, request: SpeechRequest, *, open_text: bool) -> SpeakOrder:
+        """As it is sent; `batch` has had a place of its own since before requests had it."""
+        return cls(work_id, model, replace(request, batch=False), request.batch, open_text)
+
+    @property
+    def wanted(self) -> SpeechRequest:
+        """The request as it has arrived."""
+        return replace(self.request, batch=self.batch)
 
 
 @dataclass(frozen=True, slots=True)

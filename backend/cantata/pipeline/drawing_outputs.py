@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import cast
 
 from cantata.contract.data.chat import Thought
@@ -29,38 +28,33 @@ class DrawingOutputs:
         self._progress = None if builder.progress is None else EdgeSpec(builder.progress, CLIENT)
         self._thinking = builder if isinstance(builder, ThinkingBuilder) else None
 
-    async def before(self, opened: OpenRequest) -> AsyncGenerator[Thought | Progress, None]:
+    def before(self, opened: OpenRequest) -> AsyncGenerator[Thought | Progress, None]:
         """Everything before the picture, as it comes."""
         streams: list[AsyncGenerator[Thought | Progress, None]] = []
         if self._progress is not None:
             streams.append(self._steps(opened, self._progress))
         if self._thinking is not None:
             streams.append(self._thought(opened, self._thinking))
-        async with aclosing(merge_streams(*streams)) as events:
-            async for event in events:
-                yield event
+        return merge_streams(*streams)
 
     async def image(self, opened: OpenRequest) -> Image:
         """The picture."""
-        async with aclosing(self._orchestrator.output(opened, self._image)) as chunks:
-            async for chunk in chunks:
-                return cast(Chunk[Image], chunk).payload
-        raise AssertionError("an output ends with a chunk")
+        return cast(
+            Chunk[Image], await anext(self._orchestrator.output(opened, self._image))
+        ).payload
 
     async def _steps(
         self, opened: OpenRequest, edge: EdgeSpec
     ) -> AsyncGenerator[Thought | Progress, None]:
-        async with aclosing(self._orchestrator.output(opened, edge)) as chunks:
-            async for chunk in chunks:
-                yield cast(Chunk[Progress], chunk).payload
+        async for chunk in self._orchestrator.output(opened, edge):
+            yield cast(Chunk[Progress], chunk).payload
 
     async def _thought(
         self, opened: OpenRequest, builder: ThinkingBuilder
     ) -> AsyncGenerator[Thought | Progress, None]:
         reader, edge = builder.reader(), EdgeSpec(builder.thought, CLIENT)
-        async with aclosing(self._orchestrator.output(opened, edge)) as chunks:
-            async for chunk in chunks:
-                tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
-                text = reader.read(tokens) + (reader.end() if chunk.final else "")
-                if len(tokens) or text:
-                    yield Thought(text, len(tokens))
+        async for chunk in self._orchestrator.output(opened, edge):
+            tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
+            text = reader.read(tokens) + (reader.end() if chunk.final else "")
+            if len(tokens) or text:
+                yield Thought(text, len(tokens))

@@ -105,9 +105,7 @@ class LocalModel:
         check_length(len(request.text), self._deployment.max_input_characters)
         blends = self._builder.capabilities.voice_blends
         voice = find_voice(self._voices, request.voice or None, self._name, blends=blends)
-        return plan_utterance(
-            self._builder, new_work_id(), replace(request, voice=voice.id), batch=False
-        )
+        return plan_utterance(self._builder, new_work_id(), replace(request, voice=voice.id))
 
     def load(self) -> bool:
         """Build the stages; False: this machine lacks a requirement, so a server must be used.
@@ -174,9 +172,9 @@ class LocalModel:
     def _at_pace(self, piece: TextSegment) -> AsyncGenerator[Chunk[Pcm], None]:
         output, factor = self._sound(piece), piece.request.stretch
         if factor != 1.0:
-            from cantata.pipeline.time_stretch import time_stretch_sync
+            from cantata.pipeline.time_stretch import time_stretch
 
-            output = time_stretch_sync(output, factor, self._stages[-1].capacity)
+            output = time_stretch(output, factor, self._stages[-1].capacity)
         return _in_thread(output)
 
     def _sound(self, piece: TextSegment) -> Iterator[Chunk[Pcm]]:

@@ -62,7 +62,7 @@ class LocalTranscriptionModel:
         self._thread.shutdown(cancel_futures=True)
 
     @asynccontextmanager
-    async def recognize(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
+    async def run(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
         """Begin a window; the first one loads the model."""
         yield GrowingWindow(self, request)
 

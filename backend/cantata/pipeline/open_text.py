@@ -4,17 +4,16 @@ waits for late ones while other requests continue."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from cantata.contract.data.errors import CantataError, ChunkTimeout
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.model.plugin import TextFeed
-from cantata.contract.service import SpeechChunk
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.output_stream import OpenRequest
-from cantata.pipeline.time_stretch import time_stretch
+from cantata.pipeline.utterance import check_length
 from cantata.text import ArrivingMarkup, is_silent
 
 
@@ -25,8 +24,12 @@ class OpenText:
         feed: turns it into stage inputs.
         text: its beginning; may be empty.
         pieces: the rest, as the caller wrote it.
+        max_characters: most that it may have.
         batch: a file render.
         stretch: as `PipelineRequest`'s.
+
+    Raises:
+        InvalidRequest: its beginning is too long.
     """
 
     def __init__(
@@ -35,15 +38,17 @@ class OpenText:
         text: str,
         pieces: AsyncIterator[str],
         *,
+        max_characters: int,
         batch: bool,
         stretch: float,
     ) -> None:
         self._feed = feed
+        self._characters, self._max_characters = 0, max_characters
         self._markup = ArrivingMarkup()
         self._silent = ""
         """Text that came before the first words; a talker would make up a sound for it alone."""
         self._has_words = False
-        self._push(self._markup.push(text))
+        self._read(text)
         self._pieces = pieces
         self._batch = batch
         self._stretch = stretch
@@ -66,7 +71,7 @@ class OpenText:
 
         Raises:
             ChunkTimeout: no piece came within `timeout_s` of the one before.
-            InvalidRequest: the text ended, and nothing in it can be spoken.
+            InvalidRequest: the text is too long, or has ended, and nothing in it can be spoken.
         """
         while (request := self._feed.start()) is None:
             if self.is_wordless:
@@ -78,8 +83,19 @@ class OpenText:
                 raise ChunkTimeout(f"no text for {timeout_s:g} s") from None
         self._request = replace(request, batch=self._batch, stretch=self._stretch)
 
-    async def pass_on(self, orchestrator: Orchestrator, opened: OpenRequest) -> None:
-        """Send the stage new text up to its end. An error in it ends the stream."""
+    @asynccontextmanager
+    async def feeding(self, orchestrator: Orchestrator, opened: OpenRequest) -> AsyncIterator[None]:
+        """While inside, send the stage new text. An error in the text ends the stream."""
+        feeding = asyncio.create_task(
+            self._pass_on(orchestrator, opened), name=f"text:{opened.request_id}"
+        )
+        try:
+            yield
+        finally:
+            feeding.cancel()
+            await asyncio.gather(feeding, return_exceptions=True)
+
+    async def _pass_on(self, orchestrator: Orchestrator, opened: OpenRequest) -> None:
         try:
             while not self._closed:
                 await self._take()
@@ -91,12 +107,17 @@ class OpenText:
 
     async def _take(self) -> None:
         try:
-            self._push(self._markup.push(await anext(self._pieces)))
+            self._read(await anext(self._pieces))
         except StopAsyncIteration:
             self._push(self._markup.close())
             self._closed = True
             if not self.is_wordless:
                 self._feed.close()
+
+    def _read(self, written: str) -> None:
+        self._characters += len(written)
+        check_length(self._characters, self._max_characters)
+        self._push(self._markup.push(written))
 
     def _push(self, spoken: str) -> None:
         if not self._has_words:
@@ -105,24 +126,3 @@ class OpenText:
             spoken = self._silent if self._has_words else ""
         if spoken:
             self._feed.push(spoken)
-
-
-async def speak_open_text(
-    orchestrator: Orchestrator, text: OpenText
-) -> AsyncGenerator[SpeechChunk, None]:
-    """The sound of a text that has begun, as it is made."""
-    stretch, output = text.request.stretch, orchestrator.sound_capacity
-    async with orchestrator.open(text.request) as opened:
-        feeding = asyncio.create_task(
-            text.pass_on(orchestrator, opened), name=f"text:{opened.request_id}"
-        )
-        try:
-            async with (
-                aclosing(orchestrator.sound(opened)) as sound,
-                aclosing(time_stretch(sound, stretch, output)) as chunks,
-            ):
-                async for chunk in chunks:
-                    yield SpeechChunk(chunk.payload.samples, milestones=chunk.milestones)
-        finally:
-            feeding.cancel()
-            await asyncio.gather(feeding, return_exceptions=True)

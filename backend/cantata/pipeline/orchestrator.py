@@ -8,8 +8,8 @@ whatever ends a request - its last chunk, a fault, the caller - frees it in ever
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import cast
 
@@ -20,7 +20,6 @@ from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec
 from cantata.contract.process.messages import (
     Aborted,
-    Credit,
     Extend,
     Failed,
     Output,
@@ -33,7 +32,7 @@ from cantata.contract.process.steps import ForwardCost, StepCost
 from cantata.pipeline.aborts import Aborts
 from cantata.pipeline.crash_tracker import CrashTracker
 from cantata.pipeline.host_drain import HostDrain
-from cantata.pipeline.output_stream import OpenRequest
+from cantata.pipeline.output_stream import CreditReturn, OpenRequest, OutputStream
 from cantata.pipeline.remote_stages import RemoteStages
 from cantata.pipeline.restarts import RestartHistory
 from cantata.pipeline.stage_process import Death, Report, StageProcess
@@ -43,8 +42,6 @@ from cantata.stages.process.measuring import frames_in
 from cantata.utils.logs import LogFormat
 
 STAGE_DOWN = "a stage is down and is being started again"
-CREDITS_PER_WINDOW = 4
-"""Credit is returned when a listener has taken this part of what may be made ahead of it."""
 
 
 class Orchestrator:
@@ -78,6 +75,7 @@ class Orchestrator:
         )
         self._host_drain = HostDrain(self._supervisor.disconnect_draining)
         self._aborts = Aborts(self._supervisor)
+        self._credit = CreditReturn(self._supervisor.stages, self._supervisor.capacities)
         self.forward_cost: ForwardCost | None = None
         """Of the stage that denoises, if there is one and it has measured its forwards."""
         self._costs: dict[str, StepCost] = {}
@@ -221,7 +219,8 @@ class Orchestrator:
         stages = [spec.name for spec in part]
         sources = [e.source for e in self._pipeline.client_edges if e.stage in stages]
         outputs = [source for source in sources if source not in request.without]
-        opened = OpenRequest(request, stages, outputs, self._deployment.chunk_timeout_s)
+        timeout_s = self._deployment.chunk_timeout_s
+        opened = OpenRequest(request, stages, outputs, timeout_s, self._credit)
         async with self._crash_tracker.admit(opened):
             self._open[request.request_id] = opened
             try:
@@ -247,35 +246,13 @@ class Orchestrator:
         self._crash_tracker.check(*opened.content)
         await self.stages[stage].send(Extend(opened.request_id, payload, final))
 
-    async def output(
-        self, opened: OpenRequest, edge: EdgeSpec
-    ) -> AsyncGenerator[Chunk[Payload], None]:
-        """What arrives on an edge to the client, as it is made, to the end.
+    def output(self, opened: OpenRequest, edge: EdgeSpec) -> OutputStream:
+        """What arrives on an edge to the client."""
+        return opened.outputs[edge.source]
 
-        Each sample of sound that is taken gives its stage credit for another. Whatever else is not
-        taken is kept; it is small, and sound never waits for it.
-        """
-        stream = opened.outputs[edge.source]
-        # Often enough that the stage never waits for a client that keeps up.
-        due = self._supervisor.capacities[edge.stage].credit_samples // CREDITS_PER_WINDOW
-        owed = 0
-        while not stream.ended:
-            chunk = await stream.next()
-            yield chunk
-            if not isinstance(chunk.payload, Pcm):
-                continue
-            owed += chunk.payload.units
-            if owed >= due and not stream.ended:
-                await self.stages[edge.stage].send(Credit(opened.request_id, owed))
-                owed = 0
-
-    async def sound(self, opened: OpenRequest) -> AsyncGenerator[Chunk[Pcm], None]:
-        """The non-empty chunks of what the client hears."""
-        async with aclosing(self.output(opened, self._pipeline.sound)) as chunks:
-            async for chunk in chunks:
-                sound = cast(Chunk[Pcm], chunk)
-                if sound.payload.units or sound.payload.words:
-                    yield sound
+    def sound(self, opened: OpenRequest) -> AsyncIterator[Chunk[Pcm]]:
+        """What the client hears; some chunks may be empty."""
+        return cast(AsyncIterator[Chunk[Pcm]], self.output(opened, self._pipeline.sound))
 
     async def _register(self, request: PipelineRequest, stages: Sequence[str]) -> None:
         # The last stage first: a chunk must find its request wherever it arrives.

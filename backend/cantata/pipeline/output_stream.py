@@ -3,23 +3,55 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import CantataError, ChunkTimeout, RequestFailed
 from cantata.contract.data.request import PipelineRequest
+from cantata.contract.process.messages import Credit, StageCapacity
+from cantata.pipeline.stage_process import StageProcess
+
+CREDITS_PER_WINDOW = 4
+"""Credit is returned when a listener has taken this part of what may be made ahead of it, often
+enough that the stage never waits for a client that keeps up."""
+
+
+class CreditReturn:
+    """Tells stages how much of their sound was taken.
+
+    Args:
+        stages: by name.
+        capacities: of those that are ready; says how much sound they make ahead.
+    """
+
+    def __init__(
+        self, stages: Mapping[str, StageProcess], capacities: Mapping[str, StageCapacity]
+    ) -> None:
+        self._stages, self._capacities = stages, capacities
+
+    async def give(self, request_id: str, source: str, samples: int) -> int:
+        """Return credit for these samples if they are enough; how many are still owed."""
+        stage = source.partition(".")[0]
+        if samples < self._capacities[stage].credit_samples // CREDITS_PER_WINDOW:
+            return samples
+        await self._stages[stage].send(Credit(request_id, samples))
+        return 0
 
 
 class OutputStream:
-    """A request's chunks at one port, in order.
+    """A request's chunks at one port, in order, to the last one.
+
+    Each sample of sound that is taken gives its stage credit for another. Whatever else is not
+    taken is kept; it is small, and sound never waits for it.
 
     Args:
         source: `stage.port`.
         request: the one that it belongs to.
+        credit: returned for sound.
     """
 
-    def __init__(self, source: str, request: OpenRequest) -> None:
+    def __init__(self, source: str, request: OpenRequest, credit: CreditReturn) -> None:
         self.frames = 0
         """That have arrived."""
         self.complete = False
@@ -28,6 +60,9 @@ class OutputStream:
         """The last chunk was taken."""
         self._source = source
         self._request = request
+        self._credit = credit
+        self._owed = 0
+        """Samples that were taken, and whose credit was not returned yet."""
         self._next_index = 0
         # Bounded by what the stage makes without credit, not by the queue.
         self._arrived: asyncio.Queue[Chunk[Payload] | CantataError] = asyncio.Queue()
@@ -39,13 +74,20 @@ class OutputStream:
             self.frames += frames
         self._arrived.put_nowait(item)
 
-    async def next(self) -> Chunk[Payload]:
+    def __aiter__(self) -> OutputStream:
+        return self
+
+    async def __anext__(self) -> Chunk[Payload]:
         """The next chunk.
 
         Raises:
             ChunkTimeout: none of the request's outputs had anything in time.
             CantataError: a stage failed the request.
         """
+        if self.ended:
+            raise StopAsyncIteration
+        if self._owed:
+            self._owed = await self._credit.give(self._request.request_id, self._source, self._owed)
         item = await self._take()
         if isinstance(item, CantataError):
             raise item
@@ -55,6 +97,8 @@ class OutputStream:
             )
         self._next_index += 1
         self.ended = item.final
+        if isinstance(item.payload, Pcm):
+            self._owed += item.payload.units
         return item
 
     async def _take(self) -> Chunk[Payload] | CantataError:
@@ -79,6 +123,7 @@ class OpenRequest:
         stages: those that it was registered with.
         outputs: what the api receives of it, each `stage.port`.
         silence_s: time without any output after which it fails.
+        credit: returned for its sound.
     """
 
     def __init__(
@@ -87,6 +132,7 @@ class OpenRequest:
         stages: Iterable[str],
         outputs: Iterable[str],
         silence_s: float,
+        credit: CreditReturn,
     ) -> None:
         self.request_id = request.request_id
         self.stages = frozenset(stages)
@@ -94,7 +140,7 @@ class OpenRequest:
         """What the stages were given, until the request is closed: by its digest a request is known
         that ends a stage's process again. Sound of a window is 1.9 MB per 30 s; whoever extends a
         request bounds what it adds."""
-        self.outputs = {source: OutputStream(source, self) for source in outputs}
+        self.outputs = {source: OutputStream(source, self, credit) for source in outputs}
         self.silence_s = silence_s
         self.heard_s = 0.0
         """When the latest chunk arrived, on the event loop's clock."""

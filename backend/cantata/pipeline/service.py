@@ -6,24 +6,27 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from cantata.config import Deployment, DiffusionDeployment
 from cantata.contract.catalogue import Catalogue
 from cantata.contract.data.errors import CantataError, ConfigError, StageDied
 from cantata.contract.process.messages import Pong
 from cantata.contract.service import ReplicaReport, StageReport
-from cantata.pipeline.chat_admission import ChatSlotAdmission
+from cantata.pipeline.admission import AdmissionPolicy
 from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.image_model import PipelineImageModel
+from cantata.pipeline.model import PipelineModel
 from cantata.pipeline.orchestrator import STAGE_DOWN, Orchestrator
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.remote_stages import RemoteStages, RemoteStagesFactory
-from cantata.pipeline.served_model import PipelineModel
-from cantata.pipeline.served_pipeline import ServedPipeline
+from cantata.pipeline.slot_policy import SlotPolicy
+from cantata.pipeline.speech_model import PipelineSpeechModel
 from cantata.pipeline.stage_process import StageProcess
-from cantata.pipeline.stepped_pipeline import SteppedPipeline
+from cantata.pipeline.step_policy import StepPolicy
 from cantata.pipeline.transcription_model import PipelineTranscriptionModel
-from cantata.pipeline.unified_model import UnifiedModel
+from cantata.pipeline.window_policy import WindowPolicy
 from cantata.scheduling.step_admission import StepLimits
 from cantata.utils.logs import LogFormat
 
@@ -32,39 +35,62 @@ logger = logging.getLogger(__name__)
 DRAIN_DEADLINE_S = 5.0
 REPORT_DEADLINE_S = 0.5
 """A stage in a long step answers later; `/health` and `/metrics` do not wait longer."""
-AnyModel = (
-    PipelineModel
-    | PipelineChatModel
-    | PipelineImageModel
-    | PipelineTranscriptionModel
-    | UnifiedModel
-)
+
+M = TypeVar("M", bound=PipelineModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPipeline:
+    """One pipeline, started once, and the models over it: usually one. A model that answers and
+    draws is one of each kind, of the same name."""
+
+    policy: AdmissionPolicy
+    models: tuple[PipelineModel, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its models."""
+        return self.policy.name
+
+    @property
+    def orchestrator(self) -> Orchestrator:
+        return self.policy.orchestrator
+
+    async def start(self) -> None:
+        """Start the stages, warm them up and measure what they can serve."""
+        await self.policy.start(self._warm_up)
+
+    async def _warm_up(self) -> None:
+        for model in self.models:
+            await model.warm_up()
 
 
 class PipelineService(
-    Catalogue[PipelineModel, PipelineChatModel, PipelineImageModel, PipelineTranscriptionModel]
+    Catalogue[
+        PipelineSpeechModel, PipelineChatModel, PipelineImageModel, PipelineTranscriptionModel
+    ]
 ):
     """Implements `contract.transcription_service.TranscriptionService` over pipelines in stage
     processes.
 
     Args:
-        models: of every kind, the default of each first.
+        pipelines: the default model of each kind first.
         later: names of those that start once the others are ready, and that nobody waits for.
     """
 
-    def __init__(self, models: Sequence[AnyModel], later: Collection[str] = ()) -> None:
-        speaking = {one.name: one for one in models if isinstance(one, PipelineModel)}
+    def __init__(self, pipelines: Sequence[ServedPipeline], later: Collection[str] = ()) -> None:
+        speaking = _by_name(pipelines, PipelineSpeechModel)
         super().__init__(
             speaking,
-            {one.name: one for one in map(_chat, models) if one is not None},
-            {one.name: one for one in map(_images, models) if one is not None},
-            {one.name: one for one in models if isinstance(one, PipelineTranscriptionModel)},
+            _by_name(pipelines, PipelineChatModel),
+            _by_name(pipelines, PipelineImageModel),
+            _by_name(pipelines, PipelineTranscriptionModel),
             next(iter(speaking), ""),
         )
-        self._served = tuple(models)
-        self._later = [model for model in self._served if model.name in later]
-        self._failed: list[AnyModel] = []
-        """Of those that start later: they are not tried again."""
+        self._served = tuple(pipelines)
+        self._later = [one for one in self._served if one.name in later]
+        self._failed: list[ServedPipeline] = []
+        """Those that were to start later and could not: they are not tried again."""
         self._starting_later: asyncio.Task[None] | None = None
 
     @property
@@ -100,7 +126,7 @@ class PipelineService(
         if self._starting_later is not None:
             self._starting_later.cancel()
             await asyncio.wait([self._starting_later])
-        await asyncio.gather(*(model.stop(DRAIN_DEADLINE_S) for model in self._served))
+        await asyncio.gather(*(one.policy.stop(DRAIN_DEADLINE_S) for one in self._served))
 
     async def stage_reports(self) -> list[StageReport]:
         """The state of every stage process, and what it holds. Models that start later are told of
@@ -130,7 +156,7 @@ class PipelineService(
             self._later.remove(model)
 
 
-async def _report(model: AnyModel, stage: StageProcess) -> StageReport:
+async def _report(model: ServedPipeline, stage: StageProcess) -> StageReport:
     pong: Pong | None = None
     rss_bytes = 0
     if stage.state.is_running:
@@ -169,62 +195,70 @@ def create_service(
         plans: the models, and how their stages are deployed.
         later: those that start once the others are ready, and that nobody waits for.
         log_format: of the stage processes.
-        elsewhere: for stages whose deployment names a host. None: they all run here.
+        remote_stages: for stages whose deployment names a host. None: they all run here.
 
     Raises:
         ConfigError: a checkpoint is not valid, two models have the same name, or a stage names a
             host although they all run here.
     """
-    models = [_served_model(plan, log_format, remote_stages) for plan in (*plans, *later)]
-    names = [model.name for model in models]
+    pipelines = [_served(plan, log_format, remote_stages) for plan in (*plans, *later)]
+    names = [one.name for one in pipelines]
     if len(set(names)) != len(names):
         raise ConfigError(f"a server has each model once, not {names}")
-    return PipelineService(models, names[len(plans) :])
+    return PipelineService(pipelines, names[len(plans) :])
 
 
-def _served_model(
+def _served(
     plan: ServicePlan, log_format: LogFormat, remote_stages: RemoteStagesFactory | None
-) -> AnyModel:
-    plugin, checkpoint = plan.located.plugin, plan.located.checkpoint
-    deployment = plan.deployment
+) -> ServedPipeline:
     log_level = logging.getLogger().getEffectiveLevel()
-    others = _remote_stages(plan, remote_stages)
     orchestrator = Orchestrator(
-        plan.pipeline, checkpoint, deployment, log_level, log_format, others
+        plan.pipeline,
+        plan.located.checkpoint,
+        plan.deployment,
+        log_level,
+        log_format,
+        _remote_stages(plan, remote_stages),
     )
-    if (listen := plugin.load_transcription_builder) is not None:
-        return PipelineTranscriptionModel(plugin.name, listen(checkpoint), orchestrator)
-    chat, images = plugin.load_chat_builder, plugin.load_image_builder
-    if images is not None:
-        pipeline = SteppedPipeline(plugin.name, orchestrator, load_limits(deployment))
-        if chat is not None:
-            return UnifiedModel(
-                chat(checkpoint), images(checkpoint), pipeline, deployment.voice_aliases
-            )
-        return PipelineImageModel(images(checkpoint), pipeline)
-    if chat is not None:
-        room = ChatSlotAdmission(ServedPipeline(plugin.name, orchestrator))
-        return PipelineChatModel(chat(checkpoint), room, deployment.voice_aliases)
-    return PipelineModel(
-        plugin,
-        plugin.speech_builder(checkpoint),
-        orchestrator,
+    policy: AdmissionPolicy
+    models: Sequence[PipelineModel]
+    plugin, name = plan.located.plugin, plan.located.plugin.name
+    if plugin.load_transcription_builder is not None:
+        policy = windows = WindowPolicy(name, orchestrator)
+        listen = plugin.load_transcription_builder(plan.located.checkpoint)
+        models = [PipelineTranscriptionModel(listen, windows)]
+    elif plugin.load_image_builder is not None:
+        policy = steps = StepPolicy(name, orchestrator, load_limits(plan.deployment))
+        draw = plugin.load_image_builder(plan.located.checkpoint)
+        models = [PipelineImageModel(draw, steps), *_chat(plan, policy)]
+    else:
+        policy = slots = SlotPolicy(name, orchestrator)
+        models = _chat(plan, policy) or [_speech(plan, slots)]
+    return ServedPipeline(policy, tuple(models))
+
+
+def _chat(plan: ServicePlan, policy: AdmissionPolicy) -> list[PipelineChatModel]:
+    load = plan.located.plugin.load_chat_builder
+    if load is None:
+        return []
+    builder = load(plan.located.checkpoint)
+    return [PipelineChatModel(builder, policy, plan.deployment.voice_aliases)]
+
+
+def _speech(plan: ServicePlan, policy: SlotPolicy) -> PipelineSpeechModel:
+    deployment = plan.deployment
+    return PipelineSpeechModel(
+        plan.located.plugin.speech_builder(plan.located.checkpoint),
+        policy,
         deployment.max_input_characters,
         deployment.sampled,
         deployment.voice_aliases,
     )
 
 
-def _chat(model: AnyModel) -> PipelineChatModel | None:
-    if isinstance(model, UnifiedModel):
-        return model.chat
-    return model if isinstance(model, PipelineChatModel) else None
-
-
-def _images(model: AnyModel) -> PipelineImageModel | None:
-    if isinstance(model, UnifiedModel):
-        return model.images
-    return model if isinstance(model, PipelineImageModel) else None
+def _by_name(pipelines: Sequence[ServedPipeline], kind: type[M]) -> dict[str, M]:
+    models = (model for one in pipelines for model in one.models if isinstance(model, kind))
+    return {model.name: model for model in models}
 
 
 def _remote_stages(plan: ServicePlan, make: RemoteStagesFactory | None) -> RemoteStages | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -21,33 +20,17 @@ FIRST_S = 0.04
 the next frame takes a talker step."""
 
 
-async def time_stretch(
-    chunks: AsyncIterator[Chunk[Pcm]], factor: float, output: StageCapacity
-) -> AsyncGenerator[Chunk[Pcm], None]:
-    """The chunks of one request, played `factor` times as fast, their words' times with them.
-
-    Words and milestones wait for samples. The samples do not depend on how the chunks were
-    cut.
+def time_stretch(
+    chunks: Iterable[Chunk[Pcm]], factor: float, output: StageCapacity
+) -> Iterator[Chunk[Pcm]]:
+    """The chunks of one request, played `factor` times as fast; `index` and `final` are not
+    updated.
 
     Args:
-        chunks: in order; `index` and `final` are not updated.
+        chunks: in order.
         factor: 2 is twice as fast, 1 changes nothing.
         output: of the stage that made them, which knows the samples' format.
     """
-    stretch = ChunkStretch(factor, output)
-    async for chunk in chunks:
-        for _ in stretch.feed(chunk):
-            await asyncio.sleep(0)
-        for ready in stretch.ready():
-            yield ready
-    for rest in stretch.finish():
-        yield rest
-
-
-def time_stretch_sync(
-    chunks: Iterable[Chunk[Pcm]], factor: float, output: StageCapacity
-) -> Iterator[Chunk[Pcm]]:
-    """As `time_stretch`, without yielding to other tasks."""
     stretch = ChunkStretch(factor, output)
     for chunk in chunks:
         for _ in stretch.feed(chunk):
@@ -57,7 +40,11 @@ def time_stretch_sync(
 
 
 class ChunkStretch:
-    """Stretches one request's chunks. At factor 1 they pass through unchanged."""
+    """Stretches one request's chunks, their words' times with them. At factor 1 they pass through
+    unchanged.
+
+    Words and milestones wait for samples. The samples do not depend on how the chunks were cut.
+    """
 
     def __init__(self, factor: float, output: StageCapacity) -> None:
         sample_rate = output.sample_rate or 0

@@ -36,7 +36,7 @@ def check_length(characters: int, most: int) -> None:
 
 
 def plan_utterance(
-    builder: RequestBuilder, request_id: str, request: SpeechRequest, *, batch: bool
+    builder: RequestBuilder, request_id: str, request: SpeechRequest
 ) -> list[TextSegment | Pause]:
     """Read a text's markup, cut it at its pauses and build the pieces between them, at the model's
     own pace that is nearest to the requested speed. A model that reads pauses by itself gets those
@@ -79,7 +79,7 @@ def plan_utterance(
         for piece in built:
             if piece.silence_before_s:
                 parts.append(Pause(piece.silence_before_s / stretch))
-            parts.append(TextSegment(replace(piece, batch=batch, stretch=stretch), part))
+            parts.append(TextSegment(replace(piece, batch=request.batch, stretch=stretch), part))
     if not parts and not request.continued:
         parts.append(Pause(WORDLESS_S))
     return parts

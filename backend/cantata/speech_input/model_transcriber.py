@@ -221,7 +221,7 @@ class _OpenWindow:
         self.unasked = 0
 
     async def open(self) -> None:
-        recognition = await self._stack.enter_async_context(self._model.recognize(self._request))
+        recognition = await self._stack.enter_async_context(self._model.run(self._request))
         self._recognition = recognition
         self._reader = asyncio.create_task(self._read(recognition), name="transcriber:partials")
 
@@ -307,7 +307,7 @@ class _WholeWindow:
     async def _recognize(self) -> Transcript:
         self._load.begin(self)
         try:
-            async with self._model.recognize(self._request) as recognition:
+            async with self._model.run(self._request) as recognition:
                 await recognition.feed(np.concatenate(self._sound))
                 return await recognition.finish()
         finally:

@@ -57,7 +57,7 @@ async def test_places_are_what_the_slowest_stage_keeps_up_with(server: TinyServe
 async def test_requests_in_a_crowd_are_served_whole_or_rejected_with_a_retry_time(
     server: TinyServer, http: httpx.AsyncClient
 ) -> None:
-    async with server.model.speak(SpeechRequest("One two.", "tiny")) as utterance:
+    async with server.model.run(SpeechRequest("One two.", "tiny")) as utterance:
         expected = b"".join([encode_s16le(chunk.samples) async for chunk in utterance])
     refused = Counter(server.model.admission.refused)
     answers = await asyncio.gather(*(http.post(SPEECH, json=body("One two.")) for _ in range(24)))
@@ -98,10 +98,10 @@ async def test_a_live_request_passes_the_files_that_came_before_it(
     files = {"requests": [{"custom_id": "file", "input": "One two three four five."}]}
     async with asyncio.TaskGroup() as group:
         async with AsyncExitStack() as others:
-            first = server.model.speak(SpeechRequest("word.", "tiny"))
+            first = server.model.run(SpeechRequest("word.", "tiny"))
             await first.__aenter__()
             while server.model.admission.running < server.model.admission.places:
-                other = server.model.speak(SpeechRequest("word.", "tiny"))
+                other = server.model.run(SpeechRequest("word.", "tiny"))
                 await others.enter_async_context(other)
             group.create_task(ask("file", f"{SPEECH}/batch", files))
             await until(lambda: server.model.admission.waiting_batch == 1)

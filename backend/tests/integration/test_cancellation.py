@@ -179,7 +179,7 @@ class Rounds:
         model = self._server.model
         async with AsyncExitStack() as held:
             while model.admission.running < model.admission.places:
-                await held.enter_async_context(model.speak(SpeechRequest("word.", "tiny")))
+                await held.enter_async_context(model.run(SpeechRequest("word.", "tiny")))
             before = model.admission.running
             callers = await self._calls(LONG)
             await until(lambda: present(model.admission) >= before + len(callers))

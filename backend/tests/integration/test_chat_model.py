@@ -51,7 +51,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
 async def events(model: PipelineChatModel, request: ChatRequest) -> list[AnswerEvent]:
     """Asks again when rejected, as on a slow machine."""
     try:
-        async with model.answer(request) as answer:
+        async with model.run(request) as answer:
             return [event async for event in answer]
     except Overloaded as busy:
         await asyncio.sleep(busy.retry_after_s)
@@ -100,7 +100,7 @@ async def test_read_alone_the_text_is_the_same_and_no_stage_that_speaks_hears_of
     model: PipelineChatModel,
 ) -> None:
     spoken = await events(model, asked(1))
-    async with model.answer(asked(1, voice=None)) as answer:
+    async with model.run(asked(1, voice=None)) as answer:
         assert answer.prompt_tokens == 1 + len(TEXTS[1])
         read = [await anext(aiter(answer))]
         for speaker in SPEAKERS:
@@ -147,7 +147,7 @@ async def test_together_each_says_what_it_says_alone(model: PipelineChatModel) -
 async def test_unread_sound_does_not_keep_the_model_from_thinking(
     model: PipelineChatModel,
 ) -> None:
-    async with model.answer(replace(asked(2), max_tokens=40)) as answer:
+    async with model.run(replace(asked(2), max_tokens=40)) as answer:
         stream = aiter(answer)
         while not isinstance(await anext(stream), SpeechChunk):
             pass
@@ -161,7 +161,7 @@ async def test_unread_sound_does_not_keep_the_model_from_thinking(
 
 async def test_leaving_frees_every_stage(model: PipelineChatModel) -> None:
     for leave_at in (TextDelta, SpeechChunk, TextEnd):
-        async with model.answer(replace(asked(2), max_tokens=40)) as answer:
+        async with model.run(replace(asked(2), max_tokens=40)) as answer:
             async for event in answer:
                 if isinstance(event, leave_at):
                     break

@@ -25,8 +25,8 @@ from cantata.distributed.key import LinkKey
 from cantata.distributed.stages.pipeline import StagesOnHosts
 from cantata.pipeline.local import local_model
 from cantata.pipeline.plan import ServicePlan, plan_service
-from cantata.pipeline.served_model import PipelineModel
 from cantata.pipeline.service import PipelineService, create_service
+from cantata.pipeline.speech_model import PipelineSpeechModel
 from host_process import KEY
 from stage_hosts import spread_over, stage_host
 from tiers import LONG
@@ -132,7 +132,7 @@ def served(request: pytest.FixtureRequest, checkpoints: dict[str, str]) -> Serve
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def model(served: Served) -> AsyncIterator[PipelineModel]:
+async def model(served: Served) -> AsyncIterator[PipelineSpeechModel]:
     async with running(served.service()) as service:
         yield service.model(served.name)
 
@@ -152,11 +152,11 @@ def said_here() -> SpokenSamples:
 
 
 @pytest.fixture(scope="module")
-def alone(served: Served, model: PipelineModel, said_here: SpokenSamples) -> Alone:
+def alone(served: Served, model: PipelineSpeechModel, said_here: SpokenSamples) -> Alone:
     return Alone(served, model, said_here)
 
 
-def request(model: PipelineModel, number: int, text: str | None = None) -> SpeechRequest:
+def request(model: PipelineSpeechModel, number: int, text: str | None = None) -> SpeechRequest:
     """Another text, voice, seed and speed for each number; sampled, so that seeds matter."""
     bounded = "max_new_tokens" in model.capabilities.options
     return SpeechRequest(
@@ -170,12 +170,12 @@ def request(model: PipelineModel, number: int, text: str | None = None) -> Speec
 
 
 async def speak(
-    model: PipelineModel, request: SpeechRequest, delay_s: float = 0.0
+    model: PipelineSpeechModel, request: SpeechRequest, delay_s: float = 0.0
 ) -> NDArray[np.float32]:
     """Retries when rejected, as on a slow machine."""
     await asyncio.sleep(delay_s)
     try:
-        async with model.speak(request) as utterance:
+        async with model.run(request) as utterance:
             return np.concatenate([new.samples async for new in utterance])
     except Overloaded as busy:
         return await speak(model, request, busy.retry_after_s)
@@ -185,7 +185,7 @@ class Alone:
     """What each request of `request` says without company on one machine, asked once for all
     tests."""
 
-    def __init__(self, served: Served, model: PipelineModel, said: SpokenSamples) -> None:
+    def __init__(self, served: Served, model: PipelineSpeechModel, said: SpokenSamples) -> None:
         self._served, self._model, self._said = served, model, said
 
     async def said(self, number: int) -> NDArray[np.float32]:
@@ -201,7 +201,7 @@ class Alone:
         return self._said[key]
 
 
-async def held(model: PipelineModel) -> dict[str, int]:
+async def held(model: PipelineSpeechModel) -> dict[str, int]:
     return {
         f"{name}.{what}": count
         for name, stage in model.orchestrator.stages.items()
@@ -210,7 +210,7 @@ async def held(model: PipelineModel) -> dict[str, int]:
     }
 
 
-async def test_it_speaks_audibly_and_without_clipping(model: PipelineModel) -> None:
+async def test_it_speaks_audibly_and_without_clipping(model: PipelineSpeechModel) -> None:
     for voice in model.voices:
         samples = await speak(model, replace(request(model, 0), voice=voice.id))
         seconds = len(samples) / model.sample_rate
@@ -224,7 +224,7 @@ async def test_it_speaks_audibly_and_without_clipping(model: PipelineModel) -> N
 
 
 async def test_eight_at_once_equal_each_alone_bit_for_bit(
-    model: PipelineModel, alone: Alone
+    model: PipelineSpeechModel, alone: Alone
 ) -> None:
     numbers = range(8)
     expected = [await alone.said(n) for n in numbers]
@@ -239,10 +239,10 @@ async def test_eight_at_once_equal_each_alone_bit_for_bit(
 
 
 async def test_an_abort_changes_no_other_request_s_samples(
-    model: PipelineModel, alone: Alone
+    model: PipelineSpeechModel, alone: Alone
 ) -> None:
     async def leave_early() -> None:
-        async with model.speak(request(model, 7)) as utterance:
+        async with model.run(request(model, 7)) as utterance:
             async for _ in utterance:
                 return
 
@@ -255,18 +255,18 @@ async def test_an_abort_changes_no_other_request_s_samples(
     assert await held(model) == {}
 
 
-async def test_seeds_reproduce_and_differ(model: PipelineModel, alone: Alone) -> None:
+async def test_seeds_reproduce_and_differ(model: PipelineSpeechModel, alone: Alone) -> None:
     first, base = await alone.said(0), request(model, 0)
     again, other = [await speak(model, r) for r in (base, replace(base, seed=12345))]
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
-async def test_sound_flows_before_the_end_is_made(model: PipelineModel) -> None:
+async def test_sound_flows_before_the_end_is_made(model: PipelineSpeechModel) -> None:
     """In one of eight attempts at least: on a busy machine the stages may end before this process
     gets its next turn."""
     for _ in range(8):
-        async with model.speak(request(model, 3)) as utterance:
+        async with model.run(request(model, 3)) as utterance:
             chunks = aiter(utterance)
             first = await anext(chunks)
             still_made = await held(model)
@@ -279,7 +279,7 @@ async def test_sound_flows_before_the_end_is_made(model: PipelineModel) -> None:
 
 
 async def test_batch_mode_says_the_same(
-    model: PipelineModel, alone: Alone, served: Served, tmp_path: Path
+    model: PipelineSpeechModel, alone: Alone, served: Served, tmp_path: Path
 ) -> None:
     plugin = PLUGINS[model.name]
     settings = yaml.safe_load(plugin.deployment.read_text(encoding="utf-8"))
@@ -301,7 +301,9 @@ SPOKEN_HERE = (
 )
 
 
-async def test_without_a_server_it_says_the_same(model: PipelineModel, served: Served) -> None:
+async def test_without_a_server_it_says_the_same(
+    model: PipelineSpeechModel, served: Served
+) -> None:
     """Samples and word times, in every voice: `cantata say` against stage processes with vLLM."""
     local = None if model.name in NOT_INSTALLED else local_model(served.checkpoint)
     if local is None:
@@ -309,7 +311,7 @@ async def test_without_a_server_it_says_the_same(model: PipelineModel, served: S
     assert await asyncio.to_thread(local.load)
     for number, asked in enumerate(SPOKEN_HERE):
         request = replace(asked, voice=model.voices[number % len(model.voices)].id)
-        async with model.speak(request) as utterance:
+        async with model.run(request) as utterance:
             from_stages = [chunk async for chunk in utterance]
         here = [chunk async for chunk in local.speak(local.plan(request))]
         assert np.array_equal(joined(here), joined(from_stages)), request
@@ -328,7 +330,9 @@ def joined(chunks: list[SpeechChunk]) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("text", ["   ", "...", "\N{GRINNING FACE}", "\n", "\u2014"])
-async def test_a_text_without_words_is_a_short_silence(model: PipelineModel, text: str) -> None:
+async def test_a_text_without_words_is_a_short_silence(
+    model: PipelineSpeechModel, text: str
+) -> None:
     samples = await speak(model, request(model, 0, text))
     assert 0.1 <= len(samples) / model.sample_rate <= 0.5
     assert not samples.any()
@@ -336,14 +340,16 @@ async def test_a_text_without_words_is_a_short_silence(model: PipelineModel, tex
 
 
 @pytest.mark.parametrize("text", ["", "x" * 100_001])
-async def test_text_that_cannot_be_spoken_is_rejected(model: PipelineModel, text: str) -> None:
+async def test_text_that_cannot_be_spoken_is_rejected(
+    model: PipelineSpeechModel, text: str
+) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         await speak(model, request(model, 0, text))
     assert refusal.value.param == "input"
     assert await held(model) == {}
 
 
-async def test_unknown_voices_are_rejected_with_the_valid_ones(model: PipelineModel) -> None:
+async def test_unknown_voices_are_rejected_with_the_valid_ones(model: PipelineSpeechModel) -> None:
     with pytest.raises(VoiceNotFound, match=model.voices[0].id):
         model.voice("nobody")
     for alias in model.voices[0].aliases:

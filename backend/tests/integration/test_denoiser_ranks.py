@@ -52,7 +52,7 @@ def denoiser(model: PipelineImageModel) -> psutil.Process:
 
 
 async def picture(model: PipelineImageModel) -> np.ndarray:
-    async with model.draw(REQUEST) as drawing:
+    async with model.run(REQUEST) as drawing:
         *_, last = [event async for event in drawing]
     assert isinstance(last, Image)
     return last.pixels

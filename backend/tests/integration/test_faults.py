@@ -72,7 +72,7 @@ async def baseline(server: TinyServer) -> AsyncIterator[None]:
 
 
 async def speak(server: TinyServer, text: str) -> bytes:
-    async with server.model.speak(SpeechRequest(text, "tiny")) as utterance:
+    async with server.model.run(SpeechRequest(text, "tiny")) as utterance:
         return np.concatenate([chunk.samples async for chunk in utterance]).tobytes()
 
 
@@ -122,7 +122,7 @@ async def listening(server: TinyServer, count: int) -> AsyncIterator[list[asynci
     async def listen(number: int) -> object:
         try:
             request = SpeechRequest(f"{number} {LONG}" * 40, "tiny")
-            async with server.model.speak(request) as utterance:
+            async with server.model.run(request) as utterance:
                 async for _ in utterance:
                     begun[number].set()
         except CantataError as error:

@@ -74,7 +74,7 @@ def rss(server: TinyServer) -> list[int]:
 
 
 async def alone(server: TinyServer, text: str) -> bytes:
-    async with server.model.speak(SpeechRequest(text, "tiny")) as utterance:
+    async with server.model.run(SpeechRequest(text, "tiny")) as utterance:
         return b"".join([encode_s16le(chunk.samples) async for chunk in utterance])
 
 

@@ -72,7 +72,7 @@ def asked(model: PipelineImageModel, number: int) -> ImageRequest:
 
 
 async def drawn(model: PipelineImageModel, request: ImageRequest) -> NDArray[np.uint8]:
-    async with model.draw(request) as drawing:
+    async with model.run(request) as drawing:
         events = [event async for event in drawing]
     done = [event.step for event in events if isinstance(event, Progress)]
     assert done == sorted(done)
@@ -106,7 +106,7 @@ async def test_seed_and_prompt_make_the_picture(model: PipelineImageModel) -> No
 
 async def test_previews_are_small_pictures_of_the_same_shape(model: PipelineImageModel) -> None:
     request = replace(asked(model, 0), steps=min(3, model.limits.max_steps), previews=1)
-    async with model.draw(request) as drawing:
+    async with model.run(request) as drawing:
         previews = [e async for e in drawing if isinstance(e, Progress) and e.pixels.size]
     assert previews
     height, width, channels = previews[0].pixels.shape
@@ -118,7 +118,7 @@ async def test_previews_are_small_pictures_of_the_same_shape(model: PipelineImag
 async def test_a_cancelled_picture_leaves_nothing_behind(
     model: PipelineImageModel, after: int
 ) -> None:
-    async with model.draw(replace(asked(model, 2), steps=model.limits.max_steps)) as drawing:
+    async with model.run(replace(asked(model, 2), steps=model.limits.max_steps)) as drawing:
         async for event in drawing:
             if isinstance(event, Progress) and event.step >= after:
                 break

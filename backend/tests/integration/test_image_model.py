@@ -45,7 +45,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
 async def drawn(
     model: PipelineImageModel, request: ImageRequest
 ) -> tuple[list[Progress], np.ndarray]:
-    async with model.draw(request) as drawing:
+    async with model.run(request) as drawing:
         events = [event async for event in drawing]
     *progress, last = events
     assert isinstance(last, Image)
@@ -79,7 +79,7 @@ async def test_progress_counts_to_the_last_step_with_at_most_the_previews_that_w
 async def test_one_who_does_not_read_finds_the_latest_progress_and_the_picture(
     model: PipelineImageModel,
 ) -> None:
-    async with model.draw(ImageRequest("a", steps=30, previews=29)) as drawing:
+    async with model.run(ImageRequest("a", steps=30, previews=29)) as drawing:
         await until_free(model)
         events = [event async for event in drawing]
     assert isinstance(events[-1], Image)
@@ -138,7 +138,7 @@ async def test_an_invalid_prompt_is_rejected_before_any_stage_hears_of_it(
 async def test_a_cancelled_picture_frees_its_slot_at_any_step(
     model: PipelineImageModel, after: int
 ) -> None:
-    async with model.draw(ImageRequest("SLOW", steps=100)) as drawing:
+    async with model.run(ImageRequest("SLOW", steps=100)) as drawing:
         async for event in drawing:
             if isinstance(event, Progress) and event.step >= after:
                 break
@@ -147,7 +147,7 @@ async def test_a_cancelled_picture_frees_its_slot_at_any_step(
 
 async def test_a_short_picture_does_not_wait_for_a_long_one(model: PipelineImageModel) -> None:
     """A long one is at work for 5 s; the short one needs a hundredth of that."""
-    async with model.draw(ImageRequest("SLOW", seed=1, steps=100)) as long:
+    async with model.run(ImageRequest("SLOW", seed=1, steps=100)) as long:
         async for event in long:
             if isinstance(event, Progress) and event.step:
                 break

@@ -84,7 +84,7 @@ def decode_pixels(encoded: str | None) -> NDArray[np.uint8]:
 
 async def by_the_engine(painter: Painter, request: ImageRequest) -> NDArray[np.uint8]:
     """The same request without HTTP."""
-    async with painter.model.draw(request) as drawing:
+    async with painter.model.run(request) as drawing:
         (pixels,) = [e.pixels async for e in drawing if isinstance(e, chunks.Image)]
     return pixels
 

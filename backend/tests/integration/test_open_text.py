@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.errors import ChunkTimeout, InvalidRequest
 from cantata.contract.data.request import SpeechRequest
-from cantata.pipeline.served_model import PipelineModel
+from cantata.pipeline.speech_model import PipelineSpeechModel
 from tiny_talker.serving import TinyServer, tiny_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -36,10 +36,10 @@ async def pieces(*texts: str) -> AsyncIterator[str]:
 
 
 async def hear(
-    model: PipelineModel, more_text: AsyncIterator[str] | None, text: str = ""
+    model: PipelineSpeechModel, more_text: AsyncIterator[str] | None, text: str = ""
 ) -> NDArray[np.float32]:
     request = SpeechRequest(text, "tiny")
-    async with model.speak(request, more_text=more_text) as utterance:
+    async with model.run(request, more_text=more_text) as utterance:
         return np.concatenate([new.samples async for new in utterance])
 
 

@@ -96,7 +96,7 @@ async def transcribe(
     *,
     asks: bool = False,
 ) -> Transcript:
-    async with model.recognize(request) as window, asyncio.timeout(DEADLINE_S):
+    async with model.run(request) as window, asyncio.timeout(DEADLINE_S):
         for piece in np.array_split(sound, pieces):
             await window.feed(piece, recognize=asks)
         return await window.finish()
@@ -248,7 +248,7 @@ async def test_partial_transcripts_grow_and_the_last_one_replaces_them(
     sound = make_sound(7, 1.2)
     expected = await transcribe(model, plain, sound)
     pieces = np.array_split(sound, 3)
-    async with model.recognize(plain) as window, asyncio.timeout(DEADLINE_S):
+    async with model.run(plain) as window, asyncio.timeout(DEADLINE_S):
         partials = window.partials()
         for number in (1, 2) if model.has_partials else ():
             await window.feed(pieces[number - 1], recognize=True)
@@ -274,7 +274,7 @@ async def test_who_leaves_or_is_cancelled_frees_the_window_and_changes_no_other(
     model: PipelineTranscriptionModel, plain: TranscriptionRequest
 ) -> None:
     async def leave() -> None:
-        async with model.recognize(plain) as window:
+        async with model.run(plain) as window:
             await window.feed(make_sound(8), recognize=True)
 
     expected = [await transcribe(model, plain, make_sound(number)) for number in range(3)]

@@ -101,7 +101,7 @@ async def cluster(replicas: list[HostProcess]) -> AsyncIterator[TinyCluster]:
 
 async def spoken(cluster: TinyCluster, text: str, recording: ReferenceAudio | None = None) -> bytes:
     request = SpeechRequest(text, "tiny", reference=recording)
-    async with cluster.edge.model("tiny").speak(request) as utterance:
+    async with cluster.edge.model("tiny").run(request) as utterance:
         return np.concatenate([chunk.samples async for chunk in utterance]).tobytes()
 
 
@@ -128,7 +128,7 @@ class Listener:
     may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def listen(self, cluster: TinyCluster, text: str) -> bytes:
-        async with cluster.edge.model("tiny").speak(SpeechRequest(text, "tiny")) as utterance:
+        async with cluster.edge.model("tiny").run(SpeechRequest(text, "tiny")) as utterance:
             async for chunk in utterance:
                 self.parts.append(chunk.samples.tobytes())
                 if len(self.parts) == HEARD:

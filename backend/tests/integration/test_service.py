@@ -18,8 +18,9 @@ from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpokenWord
 from cantata.pipeline.orchestrator import Orchestrator
-from cantata.pipeline.served_model import PipelineModel
-from cantata.pipeline.served_pipeline import ServedPipeline
+from cantata.pipeline.service import ServedPipeline
+from cantata.pipeline.slot_policy import SlotPolicy
+from cantata.pipeline.speech_model import PipelineSpeechModel
 from tiers import scaled
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.plugin import FRAMES_PER_WORD, PIPELINE, PLUGIN, TinyRequestBuilder
@@ -32,7 +33,7 @@ WORD_S = FRAMES_PER_WORD * 0.08
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PipelineModel]:
+async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PipelineSpeechModel]:
     folder = tmp_path_factory.mktemp("checkpoint")
     save_tiny_checkpoint(folder)
     settings = {
@@ -44,14 +45,14 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
     }
     deployment = parse_deployment(settings, PIPELINE)
     orchestrator = Orchestrator(PIPELINE, folder, deployment, logging.WARNING)
-    limit = deployment.max_input_characters
-    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, limit, deployment.sampled, {})
-    await model.start()
+    policy, limit = SlotPolicy(PLUGIN.name, orchestrator), deployment.max_input_characters
+    model = PipelineSpeechModel(TinyRequestBuilder(), policy, limit, deployment.sampled, {})
+    await ServedPipeline(policy, (model,)).start()
     yield model
     await orchestrator.stop(deadline_s=5)
 
 
-async def held(model: PipelineModel) -> dict[str, int]:
+async def held(model: PipelineSpeechModel) -> dict[str, int]:
     return {
         f"{name}.{what}": count
         for name, stage in model.orchestrator.stages.items()
@@ -61,16 +62,16 @@ async def held(model: PipelineModel) -> dict[str, int]:
 
 
 async def speak(
-    model: PipelineModel, text: str, speed: float = 1.0
+    model: PipelineSpeechModel, text: str, speed: float = 1.0
 ) -> tuple[NDArray[np.float32], list[SpokenWord]]:
-    async with model.speak(SpeechRequest(text, "tiny", speed=speed)) as utterance:
+    async with model.run(SpeechRequest(text, "tiny", speed=speed)) as utterance:
         chunks = [chunk async for chunk in utterance]
     samples = np.concatenate([chunk.samples for chunk in chunks])
     return samples, [word for chunk in chunks for word in chunk.words]
 
 
 async def test_a_warm_up_that_fails_tells_why(
-    model: PipelineModel, monkeypatch: pytest.MonkeyPatch
+    model: PipelineSpeechModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def start_again() -> None:
         """The stages run already."""
@@ -80,10 +81,12 @@ async def test_a_warm_up_that_fails_tells_why(
 
     monkeypatch.setattr(model.orchestrator, "start", start_again)
     with pytest.raises(RequestFailed, match="no such kernel"):
-        await ServedPipeline("tiny", model.orchestrator).start(fail)
+        await SlotPolicy("tiny", model.orchestrator).start(fail)
 
 
-async def test_words_have_their_place_in_the_text_and_their_time(model: PipelineModel) -> None:
+async def test_words_have_their_place_in_the_text_and_their_time(
+    model: PipelineSpeechModel,
+) -> None:
     text = "One two. Three [pause 500ms] four."
     samples, words = await speak(model, text)
     assert len(samples) == SAMPLE_RATE * (4 * WORD_S + 0.5)
@@ -94,8 +97,8 @@ async def test_words_have_their_place_in_the_text_and_their_time(model: Pipeline
     assert [word.end_s for word in words] == pytest.approx([start + WORD_S for start in starts])
 
 
-async def test_words_arrive_before_the_end_of_their_sound(model: PipelineModel) -> None:
-    async with model.speak(SpeechRequest("One two three. Four five six.", "tiny")) as utterance:
+async def test_words_arrive_before_the_end_of_their_sound(model: PipelineSpeechModel) -> None:
+    async with model.run(SpeechRequest("One two three. Four five six.", "tiny")) as utterance:
         made, told = 0, 0
         async for chunk in utterance:
             told += len(chunk.words)
@@ -104,7 +107,9 @@ async def test_words_arrive_before_the_end_of_their_sound(model: PipelineModel) 
     assert told == 6
 
 
-async def test_a_pause_is_silence_between_what_each_part_says_alone(model: PipelineModel) -> None:
+async def test_a_pause_is_silence_between_what_each_part_says_alone(
+    model: PipelineSpeechModel,
+) -> None:
     whole, _ = await speak(model, "[pause 1s]One two. Three[pause 500ms]four [pause 20ms]")
     first, _ = await speak(model, "One two. Three")
     second, _ = await speak(model, "four")
@@ -116,7 +121,7 @@ async def test_a_pause_is_silence_between_what_each_part_says_alone(model: Pipel
 
 @pytest.mark.parametrize("speed", [0.25, 0.5, 2.0, 4.0])
 async def test_a_model_without_a_pace_of_its_own_speaks_at_every_speed(
-    model: PipelineModel, speed: float
+    model: PipelineSpeechModel, speed: float
 ) -> None:
     """Words and sound stay in sync; a pause is as long as requested."""
     text = "One two. Three [pause 500ms] four."
@@ -131,7 +136,7 @@ async def test_a_model_without_a_pace_of_its_own_speaks_at_every_speed(
     assert await held(model) == {}
 
 
-async def test_stretched_sound_is_the_same_alone_and_in_company(model: PipelineModel) -> None:
+async def test_stretched_sound_is_the_same_alone_and_in_company(model: PipelineSpeechModel) -> None:
     text = "One two three four. Five six seven."
     alone = [(await speak(model, text, speed))[0] for speed in (0.5, 1.0, 1.7, 3.0)]
     together = await asyncio.gather(*(speak(model, text, speed) for speed in (0.5, 1.0, 1.7, 3.0)))
@@ -139,8 +144,8 @@ async def test_stretched_sound_is_the_same_alone_and_in_company(model: PipelineM
         np.testing.assert_array_equal(one, other)
 
 
-async def test_a_stretched_utterance_that_is_left_is_freed(model: PipelineModel) -> None:
-    async with model.speak(SpeechRequest("One two three. Four.", "tiny", speed=3.0)) as utterance:
+async def test_a_stretched_utterance_that_is_left_is_freed(model: PipelineSpeechModel) -> None:
+    async with model.run(SpeechRequest("One two three. Four.", "tiny", speed=3.0)) as utterance:
         async for _ in utterance:
             break
     assert await held(model) == {}
@@ -154,7 +159,9 @@ async def test_a_stretched_utterance_that_is_left_is_freed(model: PipelineModel)
         ("x" * (MAX_INPUT_CHARACTERS + 1), "at most 20000"),
     ],
 )
-async def test_text_without_speech_is_rejected(model: PipelineModel, text: str, says: str) -> None:
+async def test_text_without_speech_is_rejected(
+    model: PipelineSpeechModel, text: str, says: str
+) -> None:
     with pytest.raises(InvalidRequest, match=says) as refusal:
         await speak(model, text)
     assert refusal.value.param == "input"
@@ -162,7 +169,7 @@ async def test_text_without_speech_is_rejected(model: PipelineModel, text: str, 
 
 
 @pytest.mark.long
-async def test_many_minutes_need_no_more_memory_than_one(model: PipelineModel) -> None:
+async def test_many_minutes_need_no_more_memory_than_one(model: PipelineSpeechModel) -> None:
     minutes, settled_s = scaled(2, 10), scaled(30, 60)
     words_in_all = 150 * minutes
     words = [f"word{number % 97}" for number in range(words_in_all)]
@@ -171,7 +178,7 @@ async def test_many_minutes_need_no_more_memory_than_one(model: PipelineModel) -
     processes = [psutil.Process(pid) for pid in pids]
     before: list[int] = []
     made, heard = 0, 0
-    async with model.speak(SpeechRequest(text, "tiny")) as utterance:
+    async with model.run(SpeechRequest(text, "tiny")) as utterance:
         async for chunk in utterance:
             made += len(chunk.samples)
             heard += len(chunk.words)

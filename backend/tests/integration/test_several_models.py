@@ -55,7 +55,7 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pip
 
 
 async def drawn(service: PipelineService, request: ImageRequest) -> Image:
-    async with service.image_model(None).draw(request) as drawing:
+    async with service.image_model(None).run(request) as drawing:
         *_, last = [event async for event in drawing]
     assert isinstance(last, Image)
     return last
@@ -81,7 +81,7 @@ async def test_it_speaks_and_draws_at_the_same_time(service: PipelineService) ->
     async def speak() -> int:
         model = service.model(TALKER.name)
         request = SpeechRequest("hello there", model.voices[0].id)
-        async with model.speak(request) as utterance:
+        async with model.run(request) as utterance:
             return sum([len(chunk.samples) async for chunk in utterance])
 
     samples, image = await asyncio.gather(speak(), drawn(service, ImageRequest("SLOW")))

@@ -66,13 +66,13 @@ async def service(host: HostProcess, folder: Path) -> AsyncIterator[PipelineServ
 
 async def said(service: PipelineService, text: str) -> str:
     request = ChatRequest((Message(Role.USER, (TextPart(text),)),))
-    async with service.chat_models[PLUGIN.name].answer(request) as answer:
+    async with service.chat_models[PLUGIN.name].run(request) as answer:
         return "".join([event.text async for event in answer if isinstance(event, TextDelta)])
 
 
 async def drawn(service: PipelineService, number: int) -> NDArray[np.uint8]:
     request = ImageRequest(f"picture {number}", (), 32, 16 + 8 * number, number, steps=3 + number)
-    async with service.image_models[PLUGIN.name].draw(request) as drawing:
+    async with service.image_models[PLUGIN.name].run(request) as drawing:
         *_, last = [event async for event in drawing]
     assert isinstance(last, Image)
     return last.pixels

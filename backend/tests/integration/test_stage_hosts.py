@@ -57,7 +57,7 @@ class Server:
     host: HostProcess
 
     async def spoken(self, text: str) -> bytes:
-        async with self.service.model("tiny-loud").speak(SpeechRequest(text, "tiny")) as utterance:
+        async with self.service.model("tiny-loud").run(SpeechRequest(text, "tiny")) as utterance:
             return np.concatenate([chunk.samples async for chunk in utterance]).tobytes()
 
     @property
@@ -128,7 +128,7 @@ class Listener:
     async def listen(self, server: Server) -> None:
         heard = 0
         model = server.service.model("tiny-loud")
-        async with model.speak(SpeechRequest(TEXT, "tiny")) as utterance:
+        async with model.run(SpeechRequest(TEXT, "tiny")) as utterance:
             async for _ in utterance:
                 heard += 1
                 if heard == HEARD:

@@ -36,7 +36,7 @@ async def test_words_have_times_and_its_process_has_no_vllm(
     try:
         model = service.model(PLUGIN.name)
         text = "One two, three. [pause 200ms] Four!"
-        async with model.speak(SpeechRequest(text, "low")) as utterance:
+        async with model.run(SpeechRequest(text, "low")) as utterance:
             chunks = [chunk async for chunk in utterance]
         words = [word for chunk in chunks for word in chunk.words]
         assert [text[w.text_start : w.text_end] for w in words] == ["One", "two", "three", "Four"]

@@ -101,7 +101,7 @@ def speech() -> Sound:
 async def transcribed(
     model: TranscriptionModel, speech: Sound, request: TranscriptionRequest = ASKED
 ) -> Transcript:
-    async with model.recognize(request) as window:
+    async with model.run(request) as window:
         for piece in np.array_split(speech, 7):
             await window.feed(piece)
         return await window.finish()
@@ -125,7 +125,7 @@ async def test_the_words_are_those_of_one_machine(cluster: ListeningCluster, spe
 
 async def test_words_come_while_somebody_speaks(cluster: ListeningCluster, speech: Sound) -> None:
     half = len(speech) // 2
-    async with asyncio.timeout(LIMIT_S), cluster.model.recognize(ASKED) as window:
+    async with asyncio.timeout(LIMIT_S), cluster.model.run(ASKED) as window:
         await window.feed(speech[:half], recognize=True)
         partial = await anext(window.partials())
         assert partial.text
@@ -137,7 +137,7 @@ async def test_words_come_while_somebody_speaks(cluster: ListeningCluster, speec
 
 
 async def test_whoever_leaves_frees_the_window(cluster: ListeningCluster, speech: Sound) -> None:
-    async with cluster.model.recognize(ASKED) as window:
+    async with cluster.model.run(ASKED) as window:
         await window.feed(speech, recognize=True)
     await cluster.idle()
     with pytest.raises(InvalidRequest, match="language 'xx'"):
@@ -146,7 +146,7 @@ async def test_whoever_leaves_frees_the_window(cluster: ListeningCluster, speech
 
 async def test_a_lost_host_ends_its_windows(cluster: ListeningCluster, speech: Sound) -> None:
     """The last test: the host does not come back."""
-    async with cluster.model.recognize(ASKED) as window:
+    async with cluster.model.run(ASKED) as window:
         await window.feed(speech)
         cluster.host.send(signal.SIGKILL)
         async with asyncio.timeout(LIMIT_S):

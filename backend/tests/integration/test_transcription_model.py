@@ -65,7 +65,7 @@ async def model() -> AsyncIterator[PipelineTranscriptionModel]:
 async def transcribe(
     model: PipelineTranscriptionModel, sound: Sound, request: TranscriptionRequest = LIVE
 ) -> Transcript:
-    async with model.recognize(request) as window:
+    async with model.run(request) as window:
         for piece in np.array_split(sound, 5):
             await window.feed(piece)
         return await window.finish()
@@ -100,7 +100,7 @@ async def test_partials_grow_and_the_last_transcript_is_none(
     model: PipelineTranscriptionModel,
 ) -> None:
     pieces = np.array_split(spoken_sentences()[0].sound, 3)
-    async with model.recognize(LIVE) as window, asyncio.timeout(DEADLINE_S):
+    async with model.run(LIVE) as window, asyncio.timeout(DEADLINE_S):
         partials = window.partials()
         found = []
         for piece in pieces[:2]:
@@ -118,7 +118,7 @@ async def test_partials_grow_and_the_last_transcript_is_none(
 
 async def test_one_reads_partials_while_another_finishes(model: PipelineTranscriptionModel) -> None:
     for asks in (False, True):
-        async with model.recognize(LIVE) as window, asyncio.timeout(DEADLINE_S):
+        async with model.run(LIVE) as window, asyncio.timeout(DEADLINE_S):
             reading = asyncio.create_task(read_partials(window))
             await window.feed(spoken_sentences()[0].sound, recognize=asks)
             final = await window.finish()
@@ -131,7 +131,7 @@ async def test_one_reads_partials_while_another_finishes(model: PipelineTranscri
 async def test_a_reader_that_is_cancelled_takes_nothing_with_it(
     model: PipelineTranscriptionModel,
 ) -> None:
-    async with model.recognize(LIVE) as window, asyncio.timeout(DEADLINE_S):
+    async with model.run(LIVE) as window, asyncio.timeout(DEADLINE_S):
         reading = asyncio.create_task(read_partials(window))
         await asyncio.sleep(0)
         reading.cancel()
@@ -142,19 +142,19 @@ async def test_a_reader_that_is_cancelled_takes_nothing_with_it(
 
 
 async def test_a_window_without_sound_has_no_words(model: PipelineTranscriptionModel) -> None:
-    async with model.recognize(LIVE) as window:
+    async with model.run(LIVE) as window:
         assert (await window.finish()).text == ""
 
 
 async def test_who_leaves_or_is_cancelled_frees_the_slot(model: PipelineTranscriptionModel) -> None:
-    async with model.recognize(LIVE) as window:
+    async with model.run(LIVE) as window:
         await window.feed(spoken_sentences()[0].sound, recognize=True)
         assert model.admission.slots_in_use == 1
     assert model.admission.slots_in_use == model.admission.running == 0
     begun = asyncio.Event()
 
     async def listen() -> None:
-        async with model.recognize(LIVE) as window:
+        async with model.run(LIVE) as window:
             await window.feed(spoken_sentences()[0].sound, recognize=True)
             begun.set()
             await read_partials(window)
@@ -172,7 +172,7 @@ async def test_who_leaves_or_is_cancelled_frees_the_slot(model: PipelineTranscri
 async def test_a_window_s_sound_is_freed_with_it(model: PipelineTranscriptionModel) -> None:
     sound = QUIET.copy()
     kept = weakref.ref(sound)
-    async with model.recognize(LIVE) as window:
+    async with model.run(LIVE) as window:
         await window.feed(sound)
         del sound
         assert kept() is not None
@@ -186,7 +186,7 @@ async def test_too_much_sound_ends_the_window_for_all_who_wait(
     model: PipelineTranscriptionModel,
 ) -> None:
     long = np.zeros(round(model.max_window_s * SPEECH_RATE) + 1, np.float32)
-    async with model.recognize(LIVE) as window, asyncio.timeout(DEADLINE_S):
+    async with model.run(LIVE) as window, asyncio.timeout(DEADLINE_S):
         reading = asyncio.create_task(read_partials(window))
         await asyncio.sleep(0)
         await window.feed(long)
@@ -207,7 +207,7 @@ async def test_an_option_that_cannot_be_served_is_refused(
 ) -> None:
     for request in (TranscriptionRequest("tlh"), TranscriptionRequest(translate=True)):
         with pytest.raises(InvalidRequest):
-            async with model.recognize(request):
+            async with model.run(request):
                 pass
     assert model.admission.running == 0
 
@@ -217,7 +217,7 @@ async def test_files_get_half_of_the_slots_and_wait_for_them(
 ) -> None:
     async with AsyncExitStack() as files:
         for _ in range(SLOTS // 2):
-            await files.enter_async_context(model.recognize(FILE))
+            await files.enter_async_context(model.run(FILE))
         waiting = asyncio.create_task(transcribe(model, QUIET, FILE))
         await until_waiting(model, 1)
         await transcribe(model, QUIET)
@@ -257,13 +257,13 @@ async def test_speakers_are_refused_and_files_wait_when_every_slot_is_taken(
 ) -> None:
     refused = sum(model.admission.refused.values())
     async with AsyncExitStack() as speakers:
-        await speakers.enter_async_context(model.recognize(FILE))
+        await speakers.enter_async_context(model.run(FILE))
         for _ in range(SLOTS - 1):
-            await speakers.enter_async_context(model.recognize(LIVE))
+            await speakers.enter_async_context(model.run(LIVE))
         with pytest.raises(Overloaded, match="all 4 slots are taken"):
             model.check_room()
         with pytest.raises(Overloaded):
-            async with model.recognize(LIVE):
+            async with model.run(LIVE):
                 pass
         gives_up, waits = [asyncio.create_task(transcribe(model, QUIET, FILE)) for _ in range(2)]
         await until_waiting(model, 2)
@@ -281,7 +281,7 @@ async def test_a_window_whose_process_dies_fails_and_the_next_one_does_not(
     model: PipelineTranscriptionModel,
 ) -> None:
     (stage,) = model.orchestrator.stages.values()
-    async with model.recognize(LIVE) as window, asyncio.timeout(DEADLINE_S):
+    async with model.run(LIVE) as window, asyncio.timeout(DEADLINE_S):
         reading = asyncio.create_task(read_partials(window))
         await window.feed(QUIET)
         assert stage.pid is not None

@@ -69,7 +69,7 @@ def asked(number: int) -> ImageRequest:
 
 async def answered(model: PipelineChatModel, request: ChatRequest) -> tuple[str, FinishReason]:
     text, reasons = "", []
-    async with model.answer(request) as answer:
+    async with model.run(request) as answer:
         async for event in answer:
             if isinstance(event, TextDelta):
                 assert event.tokens == len(event.text)
@@ -81,7 +81,7 @@ async def answered(model: PipelineChatModel, request: ChatRequest) -> tuple[str,
 
 
 async def drawn(model: PipelineImageModel, request: ImageRequest) -> NDArray[np.uint8]:
-    async with model.draw(request) as drawing:
+    async with model.run(request) as drawing:
         *_, last = [event async for event in drawing]
     assert isinstance(last, Image)
     return last.pixels
@@ -110,10 +110,10 @@ async def test_both_kinds_share_the_slots(
     refused = sum(painter.admission.refused.values())
     async with AsyncExitStack() as held:
         for _ in range(SLOTS - 2):
-            await held.enter_async_context(scribe.answer(saying("SLOW" * 40)))
+            await held.enter_async_context(scribe.run(saying("SLOW" * 40)))
         for number in range(2):
             slow = ImageRequest("SLOW", (), 64, 64, number, steps=150)
-            await held.enter_async_context(painter.draw(slow))
+            await held.enter_async_context(painter.run(slow))
         assert scribe.admission == painter.admission
         assert painter.admission.running == SLOTS
         for model in (scribe, painter):
@@ -133,7 +133,7 @@ async def test_an_answer_goes_on_beside_a_long_picture(
 ) -> None:
     """It does not wait for the end of one that has begun."""
     slow = ImageRequest("SLOW", (), 64, 64, steps=150)
-    async with painter.draw(slow) as drawing:
+    async with painter.run(slow) as drawing:
         assert (await anext(aiter(drawing.events))) is not None
         assert await answered(scribe, saying(SAID[1])) == (SAID[1], FinishReason.STOP)
         assert painter.admission.running == 1
@@ -144,7 +144,7 @@ async def test_an_answer_goes_on_beside_a_long_picture(
 async def test_an_answer_that_is_left_leaves_nothing_behind(
     scribe: PipelineChatModel, painter: PipelineImageModel, letters: int
 ) -> None:
-    async with scribe.answer(saying("SLOW " * MAX_TOKENS)) as answer:
+    async with scribe.run(saying("SLOW " * MAX_TOKENS)) as answer:
         events = aiter(answer.events)
         for _ in range(letters):
             await anext(events)

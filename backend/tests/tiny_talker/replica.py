@@ -19,8 +19,9 @@ from cantata.distributed.key import read_key
 from cantata.distributed.link.connecting import listen
 from cantata.distributed.replica.host import ReplicaHost
 from cantata.pipeline.orchestrator import Orchestrator
-from cantata.pipeline.served_model import PipelineModel
-from cantata.pipeline.service import PipelineService
+from cantata.pipeline.service import PipelineService, ServedPipeline
+from cantata.pipeline.slot_policy import SlotPolicy
+from cantata.pipeline.speech_model import PipelineSpeechModel
 from tiny_talker.plugin import FOLLOWING, PLUGIN, TinyRequestBuilder
 
 DRAIN_S = 60.0
@@ -37,9 +38,11 @@ async def main(folder: Path, address: Address, slots: int) -> None:
     }
     deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, FOLLOWING)
     orchestrator = Orchestrator(FOLLOWING, folder, deployment, logging.WARNING)
-    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, 20_000, False, {})
+    policy = SlotPolicy(PLUGIN.name, orchestrator)
+    model = PipelineSpeechModel(TinyRequestBuilder(), policy, 20_000, False, {})
     identity = {model.name: hash_identity(folder, deployment)}
-    host = ReplicaHost(PipelineService([model]), identity, listen(address), read_key(None))
+    service = PipelineService([ServedPipeline(policy, (model,))])
+    host = ReplicaHost(service, identity, listen(address), read_key(None))
     await host.start()
     print(host.address, flush=True)
     await terminated.wait()

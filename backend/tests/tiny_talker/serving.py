@@ -18,8 +18,9 @@ from cantata.api.server.serve import make_server
 from cantata.config import parse_deployment
 from cantata.contract.model.pipeline import PipelineSpec
 from cantata.pipeline.orchestrator import Orchestrator
-from cantata.pipeline.served_model import PipelineModel
-from cantata.pipeline.service import PipelineService
+from cantata.pipeline.service import PipelineService, ServedPipeline
+from cantata.pipeline.slot_policy import SlotPolicy
+from cantata.pipeline.speech_model import PipelineSpeechModel
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.plugin import AUDIBLE, PLUGIN, TinyRequestBuilder
 
@@ -31,7 +32,7 @@ class TinyServer:
     url: str
     wyoming_port: int
     app: FastAPI
-    model: PipelineModel
+    model: PipelineSpeechModel
 
     @property
     def port(self) -> int:
@@ -77,9 +78,10 @@ async def tiny_server(
     raw = {"stages": stages, "chunk_timeout_s": chunk_timeout_s}
     deployment = parse_deployment(raw, pipeline)
     orchestrator = Orchestrator(pipeline, folder, deployment, logging.WARNING)
-    model = PipelineModel(PLUGIN, builder or TinyRequestBuilder(), orchestrator, 20_000, False, {})
+    policy = SlotPolicy(PLUGIN.name, orchestrator)
+    model = PipelineSpeechModel(builder or TinyRequestBuilder(), policy, 20_000, False, {})
     wyoming = listen("127.0.0.1", 0)
-    app = create_app(PipelineService([model]), wyoming=wyoming)
+    app = create_app(PipelineService([ServedPipeline(policy, (model,))]), wyoming=wyoming)
     listener = listen("127.0.0.1", 0)
     for one in (listener, wyoming):
         one.setsockopt(SOL_SOCKET, SO_SNDBUF, 4096)

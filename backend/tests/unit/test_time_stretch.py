@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,8 +15,14 @@ from numpy.typing import NDArray
 
 from cantata.audio.stretch import TimeStretch
 from cantata.contract.data.chunks import Chunk, Milestone, Pcm, WordTiming
+from cantata.contract.data.request import PipelineRequest, TextSpan
 from cantata.contract.process.messages import StageCapacity
-from cantata.pipeline.time_stretch import AT_ONCE_S, FIRST_S, time_stretch, time_stretch_sync
+from cantata.contract.service import SpeechChunk
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.speech_pump import SpeechPump
+from cantata.pipeline.time_stretch import AT_ONCE_S, FIRST_S, time_stretch
+from cantata.pipeline.utterance import TextSegment
+from cantata.text import Passage
 from stage_chunks import pcm_chunk
 
 Samples = NDArray[np.float32]
@@ -121,27 +129,36 @@ def collect_chunks(samples: Samples, lengths: list[int]) -> list[Chunk[Pcm]]:
     return [pcm_chunk("r", i, piece, i == len(ends) - 1, w, m) for i, (piece, w, m) in parts]
 
 
-async def play(chunks: list[Chunk[Pcm]], factor: float, channels: int = 1) -> list[Chunk[Pcm]]:
+OUTPUT = StageCapacity(1, 0.08, RATE, 1)
+
+
+def play(chunks: list[Chunk[Pcm]], factor: float) -> list[Chunk[Pcm]]:
+    return list(time_stretch(chunks, factor, OUTPUT))
+
+
+async def pump(chunks: list[Chunk[Pcm]], factor: float) -> list[SpeechChunk]:
+    """An utterance whose pipeline makes these chunks."""
+
     async def arriving() -> AsyncIterator[Chunk[Pcm]]:
         for chunk in chunks:
             await asyncio.sleep(0)
             yield chunk
 
-    output = StageCapacity(1, 0.08, RATE, channels)
-    played = [chunk async for chunk in time_stretch(arriving(), factor, output)]
-    for one, other in zip(time_stretch_sync(chunks, factor, output), played, strict=True):
-        np.testing.assert_array_equal(one.payload.samples, other.payload.samples)
-        assert one.payload.words == other.payload.words
-        assert replace(one, payload=other.payload) == other
-    return played
+    spans = tuple(TextSpan(index, index + 1) for index in range(len(chunks)))
+    request = PipelineRequest("r", {}, stretch=factor, words=spans)
+    numbers = range(len(chunks) + 1)
+    passage = Passage("x" * len(chunks), numbers[:-1], numbers[1:])
+    fake = SimpleNamespace(sound_capacity=OUTPUT, open=nullcontext, sound=lambda opened: arriving())
+    spoken = SpeechPump(cast(Orchestrator, fake)).run([TextSegment(request, passage)])
+    return [chunk async for chunk in spoken]
 
 
 @pytest.mark.parametrize("factor", [0.25, 0.7, 2.0, 4.0])
-async def test_words_come_with_their_sound_or_before_it_at_their_new_time(factor: float) -> None:
+def test_words_come_with_their_sound_or_before_it_at_their_new_time(factor: float) -> None:
     chunks = collect_chunks(noise(20 * FRAME), [FRAME] * 20)
     made = 0
     told: list[WordTiming] = []
-    for chunk in await play(chunks, factor):
+    for chunk in play(chunks, factor):
         made += chunk.payload.units
         told += chunk.payload.words
         expected = [w for c in chunks for w in c.payload.words if w.start_s / factor < made / RATE]
@@ -156,19 +173,19 @@ async def test_words_come_with_their_sound_or_before_it_at_their_new_time(factor
 
 
 @pytest.mark.parametrize("factor", [0.25, 1.5, 4.0])
-async def test_milestones_come_with_the_first_sound_which_is_long_enough(factor: float) -> None:
-    played = await play(collect_chunks(noise(20 * FRAME), [FRAME] * 20), factor)
+def test_milestones_come_with_the_first_sound_which_is_long_enough(factor: float) -> None:
+    played = play(collect_chunks(noise(20 * FRAME), [FRAME] * 20), factor)
     assert [bool(chunk.milestones) for chunk in played] == [True] + [False] * (len(played) - 1)
     assert played[0].payload.units >= FIRST_S * RATE
     assert all(chunk.payload.units for chunk in played[:-1])
 
 
 @pytest.mark.parametrize("factor", [0.25, 1.5, 4.0])
-async def test_long_chunks_and_short_ones_make_the_same_samples(factor: float) -> None:
+def test_long_chunks_and_short_ones_make_the_same_samples(factor: float) -> None:
     samples = noise(20 * FRAME)
     lengths = [[FRAME] * 20, [20 * FRAME], [5 * FRAME, FRAME, 14 * FRAME]]
     assert 20 * FRAME / factor > 2 * AT_ONCE_S * RATE
-    one, *others = [await play(collect_chunks(samples, cut), factor) for cut in lengths]
+    one, *others = [play(collect_chunks(samples, cut), factor) for cut in lengths]
     for other in others:
         np.testing.assert_array_equal(
             np.concatenate([chunk.payload.samples for chunk in other]),
@@ -186,18 +203,32 @@ async def test_others_have_their_turn_while_a_long_chunk_is_stretched() -> None:
             await asyncio.sleep(0)
 
     other = asyncio.create_task(others())
-    await play(collect_chunks(noise(100 * FRAME), [100 * FRAME]), 2.0)
+    await pump(collect_chunks(noise(100 * FRAME), [100 * FRAME]), 2.0)
     other.cancel()
     assert turns >= 100 * FRAME / 2.0 / (AT_ONCE_S * RATE)
 
 
-async def test_at_its_own_pace_nothing_is_touched() -> None:
+def test_at_its_own_pace_nothing_is_touched() -> None:
     chunks = collect_chunks(noise(3 * FRAME), [FRAME] * 3)
-    played = await play(chunks, 1.0)
+    played = play(chunks, 1.0)
     assert all(one is other for one, other in zip(played, chunks, strict=True))
 
 
-async def test_sound_shorter_than_the_first_chunk_is_heard_all_the_same() -> None:
-    (only,) = await play(collect_chunks(noise(100), [100]), 2.0)
+def test_sound_shorter_than_the_first_chunk_is_heard_all_the_same() -> None:
+    (only,) = play(collect_chunks(noise(100), [100]), 2.0)
     assert (only.payload.units, len(only.payload.words), len(only.milestones)) == (50, 1, 1)
-    assert await play([], 2.0) == []
+    assert play([], 2.0) == []
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+async def test_an_utterance_is_what_its_stretched_chunks_are(factor: float) -> None:
+    chunks = collect_chunks(noise(6 * FRAME), [FRAME, 0, 2 * FRAME, 3 * FRAME])
+    played, spoken = play(chunks, factor), await pump(chunks, factor)
+    np.testing.assert_array_equal(
+        np.concatenate([chunk.samples for chunk in spoken]),
+        np.concatenate([chunk.payload.samples for chunk in played]),
+    )
+    assert [word.end_s for chunk in spoken for word in chunk.words] == [
+        word.end_s for chunk in played for word in chunk.payload.words
+    ]
+    assert all(len(chunk.samples) or chunk.words for chunk in spoken)

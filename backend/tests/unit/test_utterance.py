@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -53,7 +54,7 @@ def plan(
     text: str, *, continued: bool = False, batch: bool = False, speed: float = 1.0
 ) -> list[TextSegment | Pause]:
     request = SpeechRequest(text, "v", speed=speed, continued=continued)
-    return plan_utterance(SentenceBuilder(), "r", request, batch=batch)
+    return plan_utterance(SentenceBuilder(), "r", replace(request, batch=batch))
 
 
 class PausingBuilder(SentenceBuilder):
@@ -68,7 +69,7 @@ def test_a_builder_s_silences_are_between_its_pieces_and_as_fast(
     speed: float, silence_s: float
 ) -> None:
     request = SpeechRequest("One. Two. Three.", "v", speed=speed)
-    parts = plan_utterance(PausingBuilder(), "r", request, batch=False)
+    parts = plan_utterance(PausingBuilder(), "r", request)
     kinds = [part.duration_s if isinstance(part, Pause) else "piece" for part in parts]
     assert kinds == ["piece", silence_s, "piece", silence_s, "piece"]
 
@@ -76,13 +77,13 @@ def test_a_builder_s_silences_are_between_its_pieces_and_as_fast(
 def test_a_model_that_reads_pauses_gets_those_between_words() -> None:
     text = "[pause 1s]One [pause 2s] two [pause 3s]"
     request = SpeechRequest(text, "v")
-    first, *spoken, last = plan_utterance(PausingBuilder(), "r", request, batch=False)
+    first, *spoken, last = plan_utterance(PausingBuilder(), "r", request)
     assert (first, last) == (Pause(1.0), Pause(3.0))
     passages = {part.passage.text for part in spoken if isinstance(part, TextSegment)}
     assert passages == {"One [pause 2.0s] two "}
     for text in ("[pause 1s][pause 2s]", "[pause 1s] . [pause 2s]"):
         request = SpeechRequest(text, "v")
-        parts = plan_utterance(PausingBuilder(), "r", request, batch=False)
+        parts = plan_utterance(PausingBuilder(), "r", request)
         assert parts == [Pause(1.0), Pause(2.0)]
 
 
@@ -166,9 +167,9 @@ def test_a_model_that_would_make_up_a_sound_is_not_asked_to_speak_punctuation() 
         def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
             return (PipelineRequest(request_id, {"talker": {}}),)  # type: ignore[dict-item]
 
-    (silence,) = plan_utterance(Talkative(), "r", SpeechRequest("...", "v"), batch=False)
+    (silence,) = plan_utterance(Talkative(), "r", SpeechRequest("...", "v"))
     assert silence == Pause(WORDLESS_S)
-    (sign,) = plan_utterance(Talkative(), "r", SpeechRequest("\u20ac", "v"), batch=False)
+    (sign,) = plan_utterance(Talkative(), "r", SpeechRequest("\u20ac", "v"))
     assert isinstance(sign, TextSegment), "a euro sign is a word to some models"
 
 
@@ -182,7 +183,7 @@ def test_a_wrong_option_is_rejected_also_where_no_word_is_spoken() -> None:
             raise InvalidRequest("no such style", "style")
 
     with pytest.raises(InvalidRequest, match="no such style"):
-        plan_utterance(Choosy(), "r", SpeechRequest("...", "v"), batch=False)
+        plan_utterance(Choosy(), "r", SpeechRequest("...", "v"))
 
 
 def test_an_empty_text_is_rejected_unless_it_ends_another() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from cantata.contract.data.errors import ChunkTimeout, RequestFailed
 from cantata.pipeline.orchestrator import Orchestrator
-from cantata.pipeline.served_pipeline import ServedPipeline
+from cantata.pipeline.slot_policy import SlotPolicy
 
 
-def build_pipeline(start_timeout_s: float) -> ServedPipeline:
+def build_policy(start_timeout_s: float) -> SlotPolicy:
     async def start() -> None:
         pass
 
@@ -27,7 +27,7 @@ def build_pipeline(start_timeout_s: float) -> ServedPipeline:
         ready=True,
         on_places=lambda callback: None,
     )
-    return ServedPipeline("model", cast(Orchestrator, fake))
+    return SlotPolicy("model", cast(Orchestrator, fake))
 
 
 class WarmUp:
@@ -43,12 +43,12 @@ class WarmUp:
 
 
 async def test_a_late_warm_up_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    pipeline, warm_up = build_pipeline(600.0), WarmUp(2, ChunkTimeout("no output for 10 s"))
-    await pipeline.start(warm_up)
+    policy, warm_up = build_policy(600.0), WarmUp(2, ChunkTimeout("no output for 10 s"))
+    await policy.start(warm_up)
     # Twice in vain, once alone, and with every slot.
     assert warm_up.calls == 2 + 1 + 3
     assert "no output for 10 s" in caplog.text
-    assert pipeline.report.places == 3
+    assert policy.report.places == 3
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,5 @@ async def test_it_ends_at_the_deadline_and_at_any_other_fault(
 ) -> None:
     warm_up = WarmUp(100, error)
     with pytest.raises(type(error), match=str(error)):
-        await build_pipeline(start_timeout_s).start(warm_up)
+        await build_policy(start_timeout_s).start(warm_up)
     assert warm_up.calls <= 2

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from cantata.pipeline.served_pipeline import MAX_WAIT_S
+from cantata.pipeline.slot_policy import MAX_WAIT_S
 from cantata.scheduling.admission import Admission, AdmissionPermit, QueueLimits
 from cantata.scheduling.capacity import StagePace, places
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan

@@ -55,7 +55,7 @@ from cantata.api.speech.utterance_queue import Speak as SpeakJob
 from cantata.api.speech.validated_request import ValidatedRequest, check_text
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.errors import CantataError, InvalidRequest
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 
 PREFIX = "/v1/speak"
 IDLE_TIMEOUT_S = 3600.0
@@ -140,7 +140,7 @@ async def _model_voice(context: ApiContext, name: str) -> ModelVoice:
     return await resolve_model_voice(context, context.model(None), name, _FOREIGN_VOICES)
 
 
-def _output(model: ServedModel, query: SpeakQuery) -> OutputFormat:
+def _output(model: SpeechModel, query: SpeakQuery) -> OutputFormat:
     encoding = query.encoding
     container = query.container or _CONTAINERS.get(encoding, "none")
     name = _FORMATS.get((encoding, container))

@@ -18,7 +18,7 @@ from cantata.api.schemas import Name, Seed, Speed, Text, WireModel
 from cantata.api.speech.messages import ContextId
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 
 MAX_INACTIVITY_S = 180
 
@@ -34,7 +34,7 @@ class SynthesisQuery(BaseModel):
     output_format: Name = "mp3_44100_128"
     """Codec, sample rate in Hz, and bit rate in thousands."""
 
-    def output(self, model: ServedModel) -> OutputFormat:
+    def output(self, model: SpeechModel) -> OutputFormat:
         """The output format of a model's sound.
 
         Raises:

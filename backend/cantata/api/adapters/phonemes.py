@@ -20,7 +20,7 @@ from cantata.api.speech.response import SpeechResponse
 from cantata.api.speech.validated_request import ValidatedRequest, check_text
 from cantata.audio.formats import FORMATS, output_format
 from cantata.contract.data.errors import Forbidden, InvalidRequest
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 
 router = APIRouter(tags=["kokoro-fastapi"], route_class=CheckedRoute, responses=ERRORS)
 
@@ -64,7 +64,7 @@ async def phonemize(body: PhonemizeBody, context: Context) -> PhonemizedText:
     return PhonemizedText(phonemes=await model.phonemize(body.text, body.language))
 
 
-def _find_phonemizer(context: ApiContext, name: str | None) -> ServedModel:
+def _find_phonemizer(context: ApiContext, name: str | None) -> SpeechModel:
     default = context.model(name)
     served = [default] if name else [default, *context.service.models.values()]
     able = [model for model in served if model.capabilities.phonemizes]

@@ -10,7 +10,7 @@ from cantata.api.speech.lexicon_choice import Entries, choose_lexicons
 from cantata.api.speech.voice_choice import ChosenVoice, choose_voice
 from cantata.contract.data.errors import ModelNotFound, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 from cantata.text.lexicon import select_entries
 
 
@@ -18,7 +18,7 @@ from cantata.text.lexicon import select_entries
 class ModelVoice:
     """The voice of a client's texts."""
 
-    model: ServedModel
+    model: SpeechModel
     voice: ChosenVoice
     lexicon: Entries = ()
     """How words are said in all texts of the voice."""
@@ -37,7 +37,7 @@ class ModelVoice:
         )
 
 
-def resolve_model(context: ApiContext, name: str | None, foreign: re.Pattern[str]) -> ServedModel:
+def resolve_model(context: ApiContext, name: str | None, foreign: re.Pattern[str]) -> SpeechModel:
     """The served model of this name; None and the other service's names mean the default.
 
     Raises:
@@ -54,7 +54,7 @@ def resolve_model(context: ApiContext, name: str | None, foreign: re.Pattern[str
 
 async def resolve_model_voice(
     context: ApiContext,
-    model: ServedModel,
+    model: SpeechModel,
     name: str | None,
     foreign: re.Pattern[str] | None = None,
 ) -> ModelVoice:
@@ -77,6 +77,6 @@ async def resolve_model_voice(
     raise refusal
 
 
-async def _choose(context: ApiContext, model: ServedModel, name: str | None) -> ModelVoice:
+async def _choose(context: ApiContext, model: SpeechModel, name: str | None) -> ModelVoice:
     voice = await choose_voice(context, model, name)
     return ModelVoice(model, voice, choose_lexicons(context, (), voice.id))

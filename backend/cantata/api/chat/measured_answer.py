@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from cantata.api.chat.answers import ChatUsage, CompletionDetails, PromptDetails
 from cantata.api.chat.answers import FinishReason as FinishName
 from cantata.api.chat.stop import StopFilter
 from cantata.api.chat.token_scores import TokenScores
 from cantata.api.chat.tools import Call, CalledFunction
-from cantata.api.request_timer import RequestTimer, record_outcome, track_admission
+from cantata.api.measured_run import MeasuredRun, measure
 from cantata.api.schemas import MILLISECONDS_PER_TOKEN
 from cantata.contract.chat_service import (
     Answer,
@@ -52,17 +52,14 @@ class _OpenCall:
 Piece = str | Thought | Samples | CallPiece
 
 
-class MeasuredAnswer(RequestTimer):
-    """An open answer: its thought, text that may leave, calls of tools, and sound.
-
-    Iterating over it gives what is new, never empty, and ends with the answer, or where a stop text
-    has ended it.
-    """
+class MeasuredAnswer(MeasuredRun[AnswerEvent]):
+    """An open answer, and what its events come to so far: text that may leave, thought, calls of
+    tools. A whole answer is all of it, read to the end."""
 
     def __init__(
         self, model: ChatModel, answer: Answer, stops: StopFilter, asked_at: float, metrics: Metrics
     ) -> None:
-        super().__init__(model.name, model.sample_rate, answer, asked_at, metrics)
+        super().__init__(model, answer, asked_at, metrics)
         self.tokens = 0
         """Tokens of text, including those of a stop text."""
         self.thought_tokens = 0
@@ -73,11 +70,9 @@ class MeasuredAnswer(RequestTimer):
         self._prompt_tokens = answer.prompt_tokens
         self._reason: FinishReason | None = None
         self._stops = stops
-        self._events = aiter(answer)
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[_OpenCall] = []
-        self._started = False
 
     @property
     def text(self) -> str:
@@ -126,37 +121,30 @@ class MeasuredAnswer(RequestTimer):
         return self
 
     async def __anext__(self) -> Piece:
+        """What is new, never empty, to the answer's end or a stop text."""
         while not self._stops.stopped:
-            event = await self._next_event()
-            if event is None:
-                break
-            if isinstance(event, CallStarted | CallArguments):
-                return self._called(event)
-            if isinstance(event, Thought):
-                self.thought_tokens += event.tokens
-                if event.text:
-                    self._thoughts.append(event.text)
-                    return event
-            elif not isinstance(event, SpeechChunk):
-                if text := self._leaving(event):
-                    self._texts.append(text)
-                    return text
-            elif len(event.samples):
-                return event.samples
+            piece = self._read(await anext(self.run))
+            if piece is not None:
+                return piece
         self.complete = True
         raise StopAsyncIteration
 
-    async def _next_event(self) -> AnswerEvent | None:
-        asked_at = time.monotonic() if self._started else self.asked_at
-        self._started = True
-        try:
-            event = await anext(self._events, None)
-        finally:
-            now = time.monotonic()
-            self.waited_s += now - asked_at
-        if isinstance(event, SpeechChunk):
-            self._take(event, asked_at, now)
-        return event
+    def _read(self, event: AnswerEvent) -> Piece | None:
+        match event:
+            case CallStarted() | CallArguments():
+                return self._called(event)
+            case Thought():
+                self.thought_tokens += event.tokens
+                self._thoughts.append(event.text)
+                return event if event.text else None
+            case SpeechChunk():
+                return event.samples if len(event.samples) else None
+            case TextDelta() | TextEnd():
+                text = self._leaving(event)
+                self._texts.append(text)
+                return text or None
+            case _:
+                assert_never(event)
 
     def _called(self, event: CallStarted | CallArguments) -> CallPiece:
         if isinstance(event, CallStarted):
@@ -184,8 +172,12 @@ async def open_answer(
     model: ChatModel, request: ChatRequest, stops: tuple[str, ...], metrics: Metrics
 ) -> AsyncIterator[MeasuredAnswer]:
     """Open an answer; leaving awaits its abort and counts how it ended."""
-    asked_at = time.monotonic()
-    async with track_admission(model.name, model.answer(request), asked_at, metrics) as answer:
-        measured = MeasuredAnswer(model, answer, StopFilter(stops), asked_at, metrics)
-        async with record_outcome(measured, metrics, is_live=request.voice is not None):
-            yield measured
+
+    def measured(answer: Answer, asked_at: float) -> MeasuredAnswer:
+        return MeasuredAnswer(model, answer, StopFilter(stops), asked_at, metrics)
+
+    is_live = request.voice is not None
+    async with measure(
+        model.name, model.run(request), measured, metrics, is_live=is_live
+    ) as answer:
+        yield answer

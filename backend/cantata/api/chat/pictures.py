@@ -34,7 +34,7 @@ class WholePicture(PictureResponse):
         async with self.opened(body) as drawing:
             images = [
                 await self.image(event.pixels)
-                async for event in drawing
+                async for event in drawing.run
                 if isinstance(event, Image)
             ]
         # Megabytes of text.
@@ -68,7 +68,7 @@ class StreamedPicture(PictureResponse):
     async def _write(self, body: Body) -> None:
         async with self.opened(body) as drawing:
             await body.write(self._chunks.delta(Delta(role="assistant", content="")))
-            async for event in drawing:
+            async for event in drawing.run:
                 match event:
                     case Thought(text) if text:
                         await body.write(self._chunks.delta(Delta(reasoning_content=text)))

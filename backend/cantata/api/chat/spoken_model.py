@@ -19,7 +19,7 @@ from cantata.contract.chat_service import (
 )
 from cantata.contract.data.chat import AnswerOption, ChatRequest, Modality
 from cantata.contract.data.request import SpeechRequest, Voice
-from cantata.contract.service import AdmissionReport, ServedModel
+from cantata.contract.service import AdmissionReport, SpeechModel
 from cantata.utils.merge_streams import merge_streams
 
 
@@ -33,7 +33,7 @@ class SpokenChatModel:
         stops: texts that end the answer; they are not spoken.
     """
 
-    def __init__(self, thinker: ChatModel, speech_model: ServedModel, stops: Sequence[str]) -> None:
+    def __init__(self, thinker: ChatModel, speech_model: SpeechModel, stops: Sequence[str]) -> None:
         self._thinker, self._speech, self._stops = thinker, speech_model, stops
 
     @property
@@ -82,16 +82,21 @@ class SpokenChatModel:
         self._speech.check_room()
 
     @asynccontextmanager
-    async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
+    async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
         """Continue a conversation; leaving the block frees both models."""
-        async with self._thinker.answer(replace(request, voice=None)) as written:
+        async with self._thinker.run(replace(request, voice=None)) as written:
             if request.voice is None:
                 yield written
                 return
             text = ArrivingText()
             streams = (self._write(written, text), self._speak(request, text))
             async with aclosing(merge_streams(*streams)) as events:
-                yield Answer(written.request_id, written.prompt_tokens, written.milestones, events)
+                yield Answer(
+                    written.request_id,
+                    written.milestones,
+                    events,
+                    prompt_tokens=written.prompt_tokens,
+                )
 
     async def _write(self, answer: Answer, text: ArrivingText) -> AsyncGenerator[AnswerEvent, None]:
         """The text, passed on to the speech model up to a stop text."""
@@ -122,7 +127,7 @@ class SpokenChatModel:
         assert request.voice is not None
         asked = SpeechRequest("", request.voice, seed=request.seed)
         if self._speech.capabilities.open_text:
-            async with self._speech.speak(asked, more_text=_chained(first, text)) as utterance:
+            async with self._speech.run(asked, more_text=_chained(first, text)) as utterance:
                 async for chunk in utterance:
                     yield chunk
             return
@@ -131,7 +136,7 @@ class SpokenChatModel:
                 spoken = replace(asked, text=sentence)
                 # What follows the first sentence may have no words.
                 asked = replace(asked, continued=True, line_start=False)
-                async with self._speech.speak(spoken) as utterance:
+                async with self._speech.run(spoken) as utterance:
                     async for chunk in utterance:
                         yield chunk
 

@@ -17,7 +17,7 @@ from cantata.api.http.request_line import normalize_path, openai_path
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.errors import Overloaded
 from cantata.contract.image_service import ImageModel, ImageService
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 
 _CHAT = "/v1/chat/completions"
 _IMAGES = ("/v1/images/generations", "/v1/images/edits")
@@ -26,7 +26,7 @@ _POSTS_UNDER = "/v1/text-to-speech/"
 _STREAM, _REALTIME = "/v1/audio/speech/stream", "/v1/realtime"
 _REJECTION = "cantata.rejection"
 
-AnyModel = ServedModel | ChatModel | ImageModel
+AnyModel = SpeechModel | ChatModel | ImageModel
 
 
 class OverloadMiddleware:
@@ -90,7 +90,7 @@ def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]
     return service.models if path in _POSTS or path.startswith(_POSTS_UNDER) else {}
 
 
-def _models_of_socket(scope: Scope, service: ImageService) -> Mapping[str, ServedModel | ChatModel]:
+def _models_of_socket(scope: Scope, service: ImageService) -> Mapping[str, SpeechModel | ChatModel]:
     """Those that a session may be for."""
     path = normalize_path(scope["path"])
     if path == _STREAM:

@@ -60,7 +60,7 @@ class Drawings(ABC):
             else:
                 await self._admitted.wait()
                 drawing = await self._open_next(stack, request)
-            async for event in drawing:
+            async for event in drawing.run:
                 await self.take(number, drawing, event)
         async with self._room:
             self._room.notify()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from cantata.api.images.answers import PictureUsage, PromptTokens
 from cantata.api.images.sizes import count_tokens
-from cantata.api.request_timer import classify_outcome
+from cantata.api.measured_run import classify_outcome
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
@@ -20,7 +20,8 @@ logger = logging.getLogger(__name__)
 
 
 class MeasuredDrawing:
-    """An open drawing. Iterating over it gives its thought, its progress, and last its picture."""
+    """An open drawing, and what its events come to so far. It observes `run` beside whoever reads
+    it."""
 
     def __init__(self, model: ImageModel, drawing: Drawing, metrics: Metrics) -> None:
         self.width, self.height = drawing.width, drawing.height
@@ -31,10 +32,10 @@ class MeasuredDrawing:
         """Done, as far as is known."""
         self.thought_tokens = 0
         self._thought: list[str] = []
+        self.run = drawing
         self._model = model
-        self._drawing = drawing
-        self._events = aiter(drawing)
         self._metrics = metrics.pictures
+        drawing.observe(self)
 
     @property
     def thought(self) -> str | None:
@@ -44,7 +45,7 @@ class MeasuredDrawing:
     @property
     def usage(self) -> PictureUsage:
         """Tokens of the picture."""
-        text, pictures = self._drawing.prompt_tokens, self._drawing.reference_tokens
+        text, pictures = self.run.prompt_tokens, self.run.reference_tokens
         squares = count_tokens(self.width, self.height, self._model.limits)
         output = squares + self.thought_tokens
         return PictureUsage(
@@ -54,21 +55,19 @@ class MeasuredDrawing:
             total_tokens=text + pictures + output,
         )
 
-    def __aiter__(self) -> MeasuredDrawing:
-        return self
+    def on_wait(self) -> None: ...
 
-    async def __anext__(self) -> DrawingEvent:
-        event = await anext(self._events)
+    def on_event(self, event: DrawingEvent) -> None:
         if isinstance(event, Thought):
             self.thought_tokens += event.tokens
             self._thought.append(event.text)
-            return event
-        steps = self._drawing.steps if isinstance(event, Image) else event.step
+            return
+        steps = self.run.steps if isinstance(event, Image) else event.step
         self._metrics.stepped(self._model.name, steps - self.steps)
         self.steps = steps
-        if isinstance(event, Image):
-            self.complete = True
-        return event
+        self.complete = isinstance(event, Image)
+
+    def on_end(self) -> None: ...
 
 
 @asynccontextmanager
@@ -76,9 +75,9 @@ async def open_drawing(
     model: ImageModel, request: ImageRequest, metrics: Metrics
 ) -> AsyncIterator[MeasuredDrawing]:
     """Open a drawing; leaving awaits its abort and counts how it ended. Raises what
-    `ImageModel.draw` raises; a rejection is not counted here."""
+    `ImageModel.run` raises; a rejection is not counted here."""
     asked_at = time.monotonic()
-    async with model.draw(request) as drawing:
+    async with model.run(request) as drawing:
         measured = MeasuredDrawing(model, drawing, metrics)
         metrics.pictures.opened(model.name)
         try:

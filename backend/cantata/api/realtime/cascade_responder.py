@@ -20,7 +20,7 @@ from cantata.api.speech.text_input import TextInput
 from cantata.api.speech.voice_choice import choose_voice
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 from cantata.speech_input.chat import CallDelta, Chat, ChatMessage, ChatTools
 from cantata.speech_input.transcription import TranscriptionFailed
 
@@ -37,7 +37,7 @@ class CascadeResponder:
     def __init__(
         self,
         name: str,
-        model: ServedModel,
+        model: SpeechModel,
         thinker: ChatModel | None,
         context: ApiContext,
         output_audio: OutputAudio,

@@ -16,7 +16,7 @@ from cantata.api.realtime.transcription_choice import find_transcription_model
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Modality
 from cantata.contract.data.errors import InvalidRequest, ModelNotFound
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 
 _OPENAI_MODELS = "gpt-"
 """Prefixes of the models that OpenAI's clients name by default; they mean our default model."""
@@ -131,7 +131,7 @@ def _usual_thinker(context: ApiContext) -> ChatModel | None:
 
 
 def _speaking(
-    context: ApiContext, name: str, model: ServedModel, thinker: ChatModel | None
+    context: ApiContext, name: str, model: SpeechModel, thinker: ChatModel | None
 ) -> ModelChoice:
     find_transcription_model(context, None)  # raises if nothing finds the words
 

@@ -30,7 +30,7 @@ from cantata.contract.data.capabilities import OptionSchemas
 from cantata.contract.data.chat import Modality
 from cantata.contract.data.errors import ModelNotFound, StageDied
 from cantata.contract.image_service import ImageModel
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 from cantata.contract.transcription_service import TranscriptionModel
 from cantata.speech_input.recordings import MAX_RECORDING_S
 
@@ -62,7 +62,7 @@ async def list_audio_models(context: Context) -> AudioModelList:
     return AudioModelList(models=models)
 
 
-def _describe(model: ServedModel) -> AudioModelObject:
+def _describe(model: SpeechModel) -> AudioModelObject:
     """Raises StageDied if the format of its sound is not known yet."""
     able = model.capabilities
     return AudioModelObject(
@@ -105,7 +105,7 @@ async def list_voices(
     return VoiceList(voices=voices)
 
 
-def _served(context: ApiContext) -> list[ServedModel]:
+def _served(context: ApiContext) -> list[SpeechModel]:
     context.lifecycle.check()
     return list(context.service.models.values())
 
@@ -205,7 +205,7 @@ def _schemas(options: OptionSchemas) -> dict[str, dict[str, Any]]:
     return {name: dict(schema) for name, schema in options.items()}
 
 
-def _list_formats(model: ServedModel) -> list[FormatObject]:
+def _list_formats(model: SpeechModel) -> list[FormatObject]:
     return [
         FormatObject(
             id=name,
@@ -217,7 +217,7 @@ def _list_formats(model: ServedModel) -> list[FormatObject]:
     ]
 
 
-def _list_voices(model: ServedModel) -> list[VoiceObject]:
+def _list_voices(model: SpeechModel) -> list[VoiceObject]:
     return [
         VoiceObject(
             id=voice.id,

@@ -30,7 +30,7 @@ from cantata.contract.data.errors import (
     VoiceNotFound,
 )
 from cantata.contract.data.request import ReferenceAudio
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 from cantata.references.consent import ATTESTATION, VALID_S
 from cantata.references.deletion import digest, is_token_of, new_token
 from cantata.references.stored import StoredVoice, Voices
@@ -121,7 +121,7 @@ async def delete_voice(
     return DeletedVoice(id=voice.id)
 
 
-async def uploaded_voices(context: ApiContext, served: Iterable[ServedModel]) -> list[VoiceObject]:
+async def uploaded_voices(context: ApiContext, served: Iterable[SpeechModel]) -> list[VoiceObject]:
     """The uploaded voices, once for each model that supports them."""
     if context.voices is None:
         return []

@@ -7,15 +7,15 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
+from cantata.api.measured_run import MeasuredRun, open_utterance
 from cantata.api.schemas import SpeechVerification
 from cantata.api.speech.encoder import encoding
 from cantata.api.speech.framing import Framing
-from cantata.api.speech.utterance import MeasuredUtterance, open_utterance
 from cantata.api.speech.validated_request import ValidatedRequest
 from cantata.api.timeline import SERVER_TIMING_HEADER, server_timing
 from cantata.audio.encoding import has_tags
 from cantata.contract.data.errors import CantataError
-from cantata.contract.service import Samples
+from cantata.contract.service import Samples, SpeechChunk
 from cantata.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class SpeechResponse(StreamedResponse):
         kept: list[Samples] = []
         async with encoding(order.output) as encoder:
             async with open_utterance(order.model, order.request, self._metrics) as spoken:
-                async for chunk in spoken:
+                async for chunk in spoken.run:
                     if self._verify is not None:
                         kept.append(chunk.samples)
                     sound = framing.audio(await encoder.feed(chunk.samples))
@@ -93,7 +93,7 @@ def describe_output(order: ValidatedRequest) -> dict[str, str]:
     return headers
 
 
-def _add_timeline(spoken: MeasuredUtterance, body: Body) -> None:
+def _add_timeline(spoken: MeasuredRun[SpeechChunk], body: Body) -> None:
     """Add the timing header; the first sound has just been encoded."""
     order_s = spoken.asked_at - body.asked_at
     encode_s = time.monotonic() - spoken.asked_at - sum(spoken.timeline.values())

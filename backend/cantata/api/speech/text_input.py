@@ -13,7 +13,7 @@ from cantata.api.speech.utterance_queue import Job, Mark, Speak, UtteranceQueue
 from cantata.api.speech.voice_choice import ChosenVoice, choose_model, choose_voice
 from cantata.contract.data.errors import InvalidRequest, Overloaded, ProtocolViolation
 from cantata.contract.data.request import SpeechRequest, TextSpan
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 from cantata.text.lexicon import select_entries
 
 MAX_SENTENCE_CHARACTERS = 4096
@@ -24,7 +24,7 @@ _SPLIT = {"sentence": split_sentences, "clause": split_clauses}
 
 @dataclass(frozen=True, slots=True)
 class _Configuration:
-    model: ServedModel
+    model: SpeechModel
     voice: ChosenVoice
     options: SessionConfig
     lexicon: Entries

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from cantata.api.measured_run import MeasuredRun, open_utterance
 from cantata.api.schemas import TimedMark
 from cantata.api.speech.messages import (
     AudioDone,
@@ -21,10 +22,9 @@ from cantata.api.speech.messages import (
 from cantata.api.speech.outbox import Outbox, make_frames
 from cantata.api.speech.send_pacer import SendPacer
 from cantata.api.speech.timestamps import MarkClock, timed_words
-from cantata.api.speech.utterance import MeasuredUtterance, open_utterance
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import SpeechRequest
-from cantata.contract.service import ServedModel, SpokenWord
+from cantata.contract.service import SpeechChunk, SpeechModel, SpokenWord
 from cantata.metrics import EndReason, Metrics
 from cantata.utils.logs import of_request
 
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 class Speak:
     """An utterance that waits to be spoken."""
 
-    model: ServedModel
+    model: SpeechModel
     request: SpeechRequest
     context_id: str | None
     text_offset: int = 0
@@ -177,7 +177,7 @@ class UtteranceQueue:
             ) as utterance:
                 current.utterance = utterance
                 await self._outbox.put(current.start())
-                async for chunk in utterance:
+                async for chunk in utterance.run:
                     if chunk.words and job.timestamps:
                         await self._outbox.put(current.timestamps(chunk.words))
                         await self._put_marks(current, current.marks.words(chunk.words))
@@ -212,7 +212,7 @@ class _Current:
     def __init__(self, job: Speak) -> None:
         self.job = job
         self.task: asyncio.Task[None] | None = None
-        self.utterance: MeasuredUtterance | None = None
+        self.utterance: MeasuredRun[SpeechChunk] | None = None
         self.samples = 0
         """Given to the outbox and not dropped from it."""
         self.marks = MarkClock(job.request.text, job.text_offset)

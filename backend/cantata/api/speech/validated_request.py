@@ -13,7 +13,7 @@ from cantata.api.speech.voice_choice import choose_voice
 from cantata.audio.formats import OutputFormat, output_format
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import SpeechRequest
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 from cantata.text import find_ignored, find_lexicons
 from cantata.text.lexicon import select_entries
 
@@ -22,7 +22,7 @@ from cantata.text.lexicon import select_entries
 class ValidatedRequest:
     """A validated request, its model and its output format."""
 
-    model: ServedModel
+    model: SpeechModel
     request: SpeechRequest
     output: OutputFormat
     ignored: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class ValidatedRequest:
 
 
 async def validate_request(
-    context: ApiContext, model: ServedModel, options: SpeechOptions
+    context: ApiContext, model: SpeechModel, options: SpeechOptions
 ) -> ValidatedRequest:
     """Validate a request for one model.
 
@@ -70,7 +70,7 @@ async def validate_request(
     return ValidatedRequest(model, request, context.mark(output, model.name), tuple(ignored))
 
 
-async def find_ignored_markup(model: ServedModel, text: str) -> list[str]:
+async def find_ignored_markup(model: SpeechModel, text: str) -> list[str]:
     """The SSML in a text that this model cannot follow, as `ssml:emphasis`.
 
     Raises:
@@ -82,7 +82,7 @@ async def find_ignored_markup(model: ServedModel, text: str) -> list[str]:
     return await asyncio.to_thread(find_ignored, text, phones=can.phones, language=can.language)
 
 
-def check_text(model: ServedModel, text: str) -> None:
+def check_text(model: SpeechModel, text: str) -> None:
     """Reject text that is empty or too long for one utterance.
 
     Raises:

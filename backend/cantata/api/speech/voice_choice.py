@@ -9,7 +9,7 @@ from cantata.api.context import ApiContext, has_voice
 from cantata.api.schemas import VoiceName, voice_id
 from cantata.contract.data.errors import InvalidRequest, VoiceNotFound
 from cantata.contract.data.request import ReferenceAudio
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 from cantata.references.stored import StoredVoice
 
 
@@ -28,7 +28,7 @@ class ChosenVoice:
 
 async def choose_model(
     context: ApiContext, name: str | None, voice: VoiceName | Sequence[VoiceName] | None
-) -> ServedModel:
+) -> SpeechModel:
     """The model of this name. If a request names none that is served, the one that has its voice:
     the default if it does, if the voice is an uploaded one, or if no other does.
 
@@ -50,7 +50,7 @@ async def choose_model(
 
 async def choose_voice(
     context: ApiContext,
-    model: ServedModel,
+    model: SpeechModel,
     voice: VoiceName | Sequence[VoiceName] | None,
     ref_audio: str | Sequence[str] | None = None,
     ref_text: str | Sequence[str] | None = None,
@@ -116,7 +116,7 @@ def _with_transcripts(
 
 
 async def _uploaded_speakers(
-    context: ApiContext, model: ServedModel, names: Sequence[str | None]
+    context: ApiContext, model: SpeechModel, names: Sequence[str | None]
 ) -> ChosenVoice:
     """The uploaded voices of a text's speakers.
 
@@ -138,7 +138,7 @@ async def _uploaded_speakers(
 
 
 async def _spoken_by(
-    context: ApiContext, model: ServedModel, uploaded: Sequence[StoredVoice]
+    context: ApiContext, model: SpeechModel, uploaded: Sequence[StoredVoice]
 ) -> ChosenVoice:
     _check_capable(model, "voice", len(uploaded))
     assert context.voices is not None
@@ -147,7 +147,7 @@ async def _spoken_by(
 
 
 async def _uploaded(
-    context: ApiContext, model: ServedModel, name: str | None
+    context: ApiContext, model: SpeechModel, name: str | None
 ) -> StoredVoice | None:
     """The uploaded voice of this name, unless the model has one of its own."""
     if name is None or context.voices is None:
@@ -160,7 +160,7 @@ async def _uploaded(
     return None
 
 
-def _check_capable(model: ServedModel, param: str, recordings: int) -> None:
+def _check_capable(model: SpeechModel, param: str, recordings: int) -> None:
     if not model.capabilities.references:
         raise InvalidRequest(
             f"{model.name} cannot speak like a recording; its voices are: "

@@ -10,10 +10,10 @@ from typing import Literal
 
 from cantata.api.context import ApiContext
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
+from cantata.api.measured_run import open_utterance
 from cantata.api.schemas import SpeechVerification
 from cantata.api.speech.encoder import encoding
 from cantata.api.speech.response import PROVENANCE_HEADER, describe_output
-from cantata.api.speech.utterance import open_utterance
 from cantata.api.speech.validated_request import ValidatedRequest
 from cantata.api.speech.verification import (
     MAX_ATTEMPTS,
@@ -56,13 +56,13 @@ async def speak_file(
     """
     if verify:
         choose_verifier(context)  # before any work
-    request = order.request
+    request = replace(order.request, batch=batch)
     samples_differ = order.model.sampled or bool(request.temperature)
     attempts = MAX_ATTEMPTS if verify == "retry" and samples_differ else 1
     best: SpokenFile | None = None
     for attempt in range(attempts):
         seeded = request if attempt == 0 else replace(request, seed=(request.seed or 0) + attempt)
-        spoken = await _speak(context, replace(order, request=seeded), verify, batch=batch)
+        spoken = await _speak(context, replace(order, request=seeded), verify)
         if spoken.verification is None:
             return spoken
         count_words(context, order.model.name, spoken.verification)
@@ -105,15 +105,11 @@ class WholeSpeech(StreamedResponse):
             logger.info("the client stopped reading a whole file")
 
 
-async def _speak(
-    context: ApiContext, order: ValidatedRequest, verify: Verify, *, batch: bool
-) -> SpokenFile:
+async def _speak(context: ApiContext, order: ValidatedRequest, verify: Verify) -> SpokenFile:
     data, kept = bytearray(), list[Samples]()
     async with encoding(order.output) as encoder:
-        async with open_utterance(
-            order.model, order.request, context.metrics, batch=batch
-        ) as spoken:
-            async for chunk in spoken:
+        async with open_utterance(order.model, order.request, context.metrics) as spoken:
+            async for chunk in spoken.run:
                 data += await encoder.feed(chunk.samples)
                 if verify:
                     kept.append(chunk.samples)

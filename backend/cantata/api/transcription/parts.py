@@ -127,7 +127,7 @@ class _Pending:
 async def _recognize(
     model: TranscriptionModel, request: TranscriptionRequest, segment: SpeechSegment
 ) -> TranscribedPart:
-    async with model.recognize(request) as recognition:
+    async with model.run(request) as recognition:
         await recognition.feed(segment.samples)
         transcript = await recognition.finish()
     return TranscribedPart(segment.start_s, transcript, request.translate)

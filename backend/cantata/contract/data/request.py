@@ -118,6 +118,8 @@ class SpeechRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Values of `Capabilities.options`, in JSON as the client wrote them; the plug-in checks
     them."""
+    batch: bool = False
+    """A file render, which yields to live streams."""
 
     @property
     def references(self) -> tuple[ReferenceAudio, ...]:

@@ -22,17 +22,14 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
 
     @property
     def takes(self) -> frozenset[Modality]:
-        """What a message's parts may be."""
         return self.card.takes
 
     @property
     def calls_tools(self) -> bool:
-        """Whether requests may include tools."""
         return self.card.calls_tools
 
     @property
     def thinks(self) -> bool:
-        """Whether requests may ask it to think before it answers."""
         return self.card.thinks
 
     @property
@@ -41,15 +38,8 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
         return self.card.options
 
     @asynccontextmanager
-    async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
-        """Continue a conversation on a replica; leaving the block frees it there.
-
-        Raises:
-            InvalidRequest: a part or an option cannot be served.
-            Overloaded: no place or queue room now.
-            Quarantined: the request has killed a replica's stage process, or replicas, twice.
-            StageDied: no replica serves the model.
-        """
+    async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
+        """Continue a conversation on a replica."""
         order = AnswerOrder.of(new_work_id(), self.name, request)
         work: RemoteWork[Answering, AnswerEvent] = self._remote(
             RemoteCall(
@@ -68,7 +58,9 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
         )
         async with self._doing(work) as (started, events):
             milestones = (work.route, *to_milestones(started.milestones))
-            yield Answer(started.request_id, started.prompt_tokens, milestones, events)
+            yield Answer(
+                started.request_id, milestones, events, prompt_tokens=started.prompt_tokens
+            )
 
 
 def _to_event(message: Any) -> AnswerEvent:

@@ -25,27 +25,18 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
 
     @property
     def limits(self) -> ImageLimits:
-        """What pictures it makes."""
         return self.card.limits
 
     @property
     def note(self) -> str:
-        """What users should know about it besides its limits."""
         return self.card.note
 
     def check_room(self) -> None:
         """Nothing: each replica forecasts for itself, and answers when it gets the order."""
 
     @asynccontextmanager
-    async def draw(self, request: ImageRequest) -> AsyncIterator[Drawing]:
-        """Draw one picture on a replica; leaving the block frees it there.
-
-        Raises:
-            InvalidRequest: the prompt, a picture or an option cannot be served.
-            Overloaded: every replica would finish it too late.
-            Quarantined: the request has killed a replica's stage process, or replicas, twice.
-            StageDied: no replica serves the model.
-        """
+    async def run(self, request: ImageRequest) -> AsyncIterator[Drawing]:
+        """Draw one picture on a replica."""
         work_id = new_work_id()
         work: RemoteWork[DrawingBegun, DrawingEvent] = self._remote(
             RemoteCall(
@@ -65,12 +56,13 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
         async with self._doing(work) as (started, events):
             yield Drawing(
                 started.request_id,
-                started.width,
-                started.height,
-                started.steps,
-                started.prompt_tokens,
-                started.reference_tokens,
+                (work.route,),
                 events,
+                width=started.width,
+                height=started.height,
+                steps=started.steps,
+                prompt_tokens=started.prompt_tokens,
+                reference_tokens=started.reference_tokens,
             )
 
 

@@ -15,7 +15,7 @@ from cantata.distributed.edge.peer import Peer
 from cantata.distributed.edge.pictures import RemoteImageModel
 from cantata.distributed.edge.replicas import Replicas
 from cantata.distributed.edge.served import A, RemoteServed
-from cantata.distributed.edge.speech import RemoteModel
+from cantata.distributed.edge.speech import RemoteSpeechModel
 from cantata.distributed.edge.transcription import RemoteTranscriptionModel
 from cantata.distributed.edge.waiting import Waiting
 from cantata.distributed.key import LinkKey
@@ -29,7 +29,7 @@ M = TypeVar("M", bound=RemoteServed[Any])
 
 
 class RemoteService(
-    Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel, RemoteTranscriptionModel]
+    Catalogue[RemoteSpeechModel, RemoteChatModel, RemoteImageModel, RemoteTranscriptionModel]
 ):
     """Implements `contract.transcription_service.TranscriptionService` over replicas.
 
@@ -39,7 +39,7 @@ class RemoteService(
     """
 
     def __init__(self, directory: ReplicaDirectory, key: LinkKey) -> None:
-        self._speaking: dict[str, RemoteModel] = {}
+        self._speaking: dict[str, RemoteSpeechModel] = {}
         self._answering: dict[str, RemoteChatModel] = {}
         self._drawing: dict[str, RemoteImageModel] = {}
         self._transcribing: dict[str, RemoteTranscriptionModel] = {}
@@ -121,7 +121,7 @@ class RemoteService(
                 continue
             self.default_model = self.default_model or peer.announced.default_model
             for speaking in peer.announced.speaking:
-                self._take(peer, speaking, self._speaking, RemoteModel)
+                self._take(peer, speaking, self._speaking, RemoteSpeechModel)
             for answering in peer.announced.answering:
                 self._take(peer, answering, self._answering, RemoteChatModel)
             for drawing in peer.announced.drawing:

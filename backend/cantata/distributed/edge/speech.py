@@ -28,26 +28,22 @@ from cantata.distributed.model_advertisement import SpeakingModel
 from cantata.utils.logs import new_work_id
 
 
-class RemoteModel(RemoteVoiced[SpeakingModel]):
-    """Implements `contract.service.ServedModel`."""
+class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
+    """Implements `contract.service.SpeechModel`."""
 
     @property
     def max_input_characters(self) -> int:
-        """The longest text that one utterance may have."""
         return self.card.max_input_characters
 
     @property
     def sampled(self) -> bool:
-        """Whether the seed matters."""
         return self.card.sampled
 
     @property
     def capabilities(self) -> Capabilities:
-        """Beside voices."""
         return self.card.capabilities
 
     def voice(self, name: str | None) -> Voice:
-        """As of `RemoteVoiced`; also a mixture, if the model takes any."""
         blends = self.capabilities.voice_blends
         return find_voice(self.voices, name, self.name, blends=blends)
 
@@ -68,24 +64,16 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
         return None
 
     @asynccontextmanager
-    async def speak(
-        self,
-        request: SpeechRequest,
-        *,
-        batch: bool = False,
-        more_text: AsyncIterator[str] | None = None,
+    async def run(
+        self, request: SpeechRequest, *, more_text: AsyncIterator[str] | None = None
     ) -> AsyncIterator[Utterance]:
-        """Speak a text on a replica; leaving the block frees it there.
+        """Speak a text on a replica.
 
         Raises:
             ChunkTimeout: the beginning of a text that arrives in pieces came too late.
-            InvalidRequest: the text or an option cannot be served.
-            Overloaded: no place or queue room now.
-            Quarantined: the request has killed a replica's stage process, or replicas, twice.
-            StageDied: no replica serves the model.
         """
         text = None if more_text is None else ReplayableText(more_text)
-        work = self._work(request, text, batch=batch)
+        work = self._work(request, text)
         try:
             if text is not None:
                 await text.wait_for_text(request.text)
@@ -97,22 +85,22 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
                 await text.close()
 
     def _work(
-        self, request: SpeechRequest, text: ReplayableText | None, *, batch: bool
+        self, request: SpeechRequest, text: ReplayableText | None
     ) -> RemoteWork[Opened, SpeechChunk]:
-        order = SpeakOrder(new_work_id(), self.name, request, batch, text is not None)
+        order = SpeakOrder.of(new_work_id(), self.name, request, open_text=text is not None)
         replay = ReplayDeduplicator(self.sample_rate)
         ordered = RemoteCall(
             FrameKind.SPEAK,
             lambda: replace(order, repeated=replay.is_begun),
             self.name,
             SpeakingModel,
-            queued=not batch,
-            live=not batch,
+            queued=not request.batch,
+            live=not request.batch,
             opened=(FrameKind.OPENED, Opened),
             events={FrameKind.SOUND: Sound},
             read=lambda sound: cast(Sound, sound).chunk,
             home=None if request.reference is None else affinity_target(request.reference),
         )
         if text is None:
-            return self._remote(ordered, request, replay)
+            return self._remote(ordered, replace(request, batch=False), replay)
         return self._remote(ordered, None, replay, text.send_on)

@@ -62,14 +62,8 @@ class RemoteTranscriptionModel(RemoteServed[TranscribingModel]):
         self._queue.check_place()
 
     @asynccontextmanager
-    async def recognize(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
-        """Begin a window on a replica; leaving the block frees it there.
-
-        Raises:
-            InvalidRequest: an option cannot be served.
-            Overloaded: no replica has a place.
-            StageDied: no replica serves the model.
-        """
+    async def run(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
+        """Begin a window on a replica."""
         order = TranscribeOrder(new_work_id(), self.name, request)
         sound = ReplayableSound(self.max_window_s)
         work: RemoteWork[WindowOpened, WindowTranscript] = self._remote(

@@ -13,10 +13,10 @@ async def answer(stream: Stream, order: AnswerOrder, model: ChatModel) -> None:
     """Answer it; returns when no stage holds any part of it.
 
     Raises:
-        CantataError: as of `ChatModel.answer` and its answers.
+        CantataError: as of `ChatModel.run` and its answers.
         ProtocolError: the order is none.
     """
-    async with model.answer(order.request) as reply:
+    async with model.run(order.request) as reply:
         started = Answering(reply.request_id, reply.prompt_tokens, to_ages(reply.milestones))
         await send(stream, FrameKind.ANSWERING, started)
         async for event in reply:

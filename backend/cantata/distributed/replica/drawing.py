@@ -13,9 +13,9 @@ async def draw(stream: Stream, order: DrawOrder, model: ImageModel) -> None:
     """Draw it; returns when no stage holds any part of it.
 
     Raises:
-        CantataError: as of `ImageModel.draw` and its drawings.
+        CantataError: as of `ImageModel.run` and its drawings.
     """
-    async with model.draw(order.request) as drawing:
+    async with model.run(order.request) as drawing:
         started = DrawingBegun(
             drawing.request_id,
             drawing.width,

@@ -6,21 +6,21 @@ from collections.abc import AsyncGenerator
 from contextlib import closing
 
 from cantata.contract.data.errors import CantataError
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpeechModel
 from cantata.distributed.link.stream import Stream
 from cantata.distributed.messages import FrameKind, MoreText, Opened, SpeakOrder, to_ages
 from cantata.distributed.replica.messaging import receive, send
 from cantata.distributed.replica.sound_batcher import SoundBatcher
 
 
-async def speak(stream: Stream, order: SpeakOrder, model: ServedModel) -> None:
+async def speak(stream: Stream, order: SpeakOrder, model: SpeechModel) -> None:
     """Speak it; returns when no stage holds any part of it.
 
     Raises:
-        CantataError: as of `ServedModel.speak` and its utterances.
+        CantataError: as of `SpeechModel.run` and its utterances.
     """
     more_text = _read_text(stream) if order.open_text else None
-    speaking = model.speak(order.request, batch=order.batch, more_text=more_text)
+    speaking = model.run(order.wanted, more_text=more_text)
     async with speaking as utterance:
         opened = Opened(utterance.request_id, to_ages(utterance.milestones))
         await send(stream, FrameKind.OPENED, opened)

@@ -32,10 +32,10 @@ async def transcribe(
         place: entered while the window is open.
 
     Raises:
-        CantataError: as of `TranscriptionModel.recognize` and its recognitions.
+        CantataError: as of `TranscriptionModel.run` and its recognitions.
         ProtocolError: what came was no sound.
     """
-    async with model.recognize(order.request) as window:
+    async with model.run(order.request) as window:
         with place:
             await send(stream, FrameKind.WINDOW, WindowOpened(window.request_id))
             transcript = await _recognize(stream, window)

@@ -113,7 +113,7 @@ class FakeChatModel:
             raise Overloaded("the queue is full", retry_after_s=2.5)
 
     @asynccontextmanager
-    async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
+    async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
         how = self.behaviour
         if self.counts.open >= how.capacity:
             raise Overloaded("all slots are taken", retry_after_s=2.5)
@@ -128,7 +128,8 @@ class FakeChatModel:
             milestones = tuple(Milestone(step, time.monotonic()) for step in (TEXT, ADMIT))
             prompt = sum(len(message.parts) for message in request.messages)
             events = self._events(text, request, ended)
-            yield Answer(f"{self.name}-{next(self._ids)}", prompt, milestones, events)
+            request_id = f"{self.name}-{next(self._ids)}"
+            yield Answer(request_id, milestones, events, prompt_tokens=prompt)
         finally:
             await asyncio.sleep(0)
             self.counts.finished += ended[0]

@@ -101,7 +101,7 @@ class FakeImageModel:
             raise Overloaded("every slot is taken", retry_after_s=2.5)
 
     @asynccontextmanager
-    async def draw(self, request: ImageRequest) -> AsyncIterator[Drawing]:
+    async def run(self, request: ImageRequest) -> AsyncIterator[Drawing]:
         how = self.behaviour
         if "\x00" in request.prompt:
             raise InvalidRequest("prompt: there is no word for it", "prompt")
@@ -118,12 +118,13 @@ class FakeImageModel:
             steps = request.steps or self.limits.default_steps
             yield Drawing(
                 f"{self.name}-{next(self._ids)}",
-                width,
-                height,
-                steps,
-                len(request.prompt.split()),
-                10 * len(request.references),
+                (),
                 self._events(request, (width, height), steps, ended),
+                width=width,
+                height=height,
+                steps=steps,
+                prompt_tokens=len(request.prompt.split()),
+                reference_tokens=10 * len(request.references),
             )
         finally:
             await asyncio.sleep(0)

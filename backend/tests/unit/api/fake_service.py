@@ -35,8 +35,8 @@ from cantata.contract.service import (
     AdmissionReport,
     ReplicaReport,
     Samples,
-    ServedModel,
     SpeechChunk,
+    SpeechModel,
     SpokenWord,
     StageReport,
     Utterance,
@@ -158,12 +158,8 @@ class FakeModel:
             raise Overloaded("the queue is full", retry_after_s=2.5)
 
     @asynccontextmanager
-    async def speak(
-        self,
-        request: SpeechRequest,
-        *,
-        batch: bool = False,
-        more_text: AsyncIterator[str] | None = None,
+    async def run(
+        self, request: SpeechRequest, *, more_text: AsyncIterator[str] | None = None
     ) -> AsyncIterator[Utterance]:
         self.counts.asked += 1
         if more_text is not None:
@@ -174,7 +170,7 @@ class FakeModel:
         if any("\u4e00" <= c <= "\u9fff" for c in request.text):
             raise InvalidRequest("nothing in it can be spoken", "input")
         self.counts.requests.append(request)
-        self.counts.batch += batch
+        self.counts.batch += request.batch
         self.counts.max_open = max(self.counts.max_open, self.counts.open + 1)
         self.counts.open += 1
         self.counts.started += 1
@@ -228,7 +224,7 @@ class FakeModel:
         )
 
 
-class FakeService(Catalogue[ServedModel, ChatModel, ImageModel, TranscriptionModel]):
+class FakeService(Catalogue[SpeechModel, ChatModel, ImageModel, TranscriptionModel]):
     """Two models that speak, the second in stereo; two that answer, the second in text alone; two
     that draw, the second from pictures alone; one that listens."""
 

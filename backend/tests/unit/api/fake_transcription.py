@@ -113,7 +113,7 @@ class FakeTranscriptionModel:
             raise Overloaded("every slot is taken", 2.0)
 
     @asynccontextmanager
-    async def recognize(self, request: TranscriptionRequest) -> AsyncIterator[FakeRecognition]:
+    async def run(self, request: TranscriptionRequest) -> AsyncIterator[FakeRecognition]:
         self.check_room()
         self.counts.requests.append(request)
         self.counts.open += 1

@@ -129,15 +129,27 @@ async def fake_cluster(
             assert replica.solo.counts.open == 0
 
 
-async def spoken(cluster: FakeCluster, text: str, **options: object) -> bytes:
+async def spoken(
+    cluster: FakeCluster,
+    text: str,
+    *,
+    batch: bool = False,
+    more_text: AsyncIterator[str] | None = None,
+) -> bytes:
     """What a listener gets, as bytes."""
-    return collect_sound(await collect_chunks(cluster, text, **options))
+    return collect_sound(await collect_chunks(cluster, text, batch=batch, more_text=more_text))
 
 
-async def collect_chunks(cluster: FakeCluster, text: str, **options: object) -> list[SpeechChunk]:
+async def collect_chunks(
+    cluster: FakeCluster,
+    text: str,
+    *,
+    batch: bool = False,
+    more_text: AsyncIterator[str] | None = None,
+) -> list[SpeechChunk]:
     """The same in pieces."""
-    model = cluster.edge.model("solo")
-    async with model.speak(SpeechRequest(text, "clara"), **options) as utterance:  # type: ignore[arg-type]
+    request = SpeechRequest(text, "clara", batch=batch)
+    async with cluster.edge.model("solo").run(request, more_text=more_text) as utterance:
         return [chunk async for chunk in utterance]
 
 

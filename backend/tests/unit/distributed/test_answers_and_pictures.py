@@ -78,7 +78,7 @@ THOUGHT = ("It should ", "be round", ".")
 
 
 async def collect_events(model: ChatModel, request: ChatRequest = ASKED) -> list[AnswerEvent]:
-    async with model.answer(request) as answer:
+    async with model.run(request) as answer:
         return [event async for event in answer]
 
 
@@ -121,7 +121,7 @@ async def lose(replica: Replica) -> None:
 async def test_an_answer_and_what_was_asked_arrive_whole(cluster: FakeCluster) -> None:
     model = cluster.edge.chat_model(None)
     alone = FakeService().omni
-    async with model.answer(ASKED) as answer:
+    async with model.run(ASKED) as answer:
         assert [m.step for m in answer.milestones] == ["route", "text", "admit"]
         assert answer.prompt_tokens == 7
         heard = [event async for event in answer]
@@ -150,7 +150,7 @@ async def test_an_answer_survives_the_loss_of_its_replica(cluster: FakeCluster) 
         model.behaviour.samples = 2_000  # in all, more than a link's window
     expected = iterate_parts(await collect_events(alone))
     events: list[AnswerEvent] = []
-    async with cluster.edge.chat_model("omni").answer(ASKED) as answer:
+    async with cluster.edge.chat_model("omni").run(ASKED) as answer:
         async for event in answer:
             events.append(event)
             if len(events) == 20:
@@ -175,13 +175,13 @@ async def test_an_answers_errors_arrive_as_they_are(cluster: FakeCluster, error:
 
 
 async def drawn(model: ImageModel, request: ImageRequest) -> list[DrawingEvent]:
-    async with model.draw(request) as drawing:
+    async with model.run(request) as drawing:
         return [event async for event in drawing]
 
 
 async def test_a_picture_and_its_progress_arrive(cluster: FakeCluster) -> None:
     model = cluster.edge.image_model(None)
-    async with model.draw(PICTURE) as drawing:
+    async with model.run(PICTURE) as drawing:
         assert (drawing.width, drawing.height, drawing.steps) == (64, 48, 4)
         events = [event async for event in drawing]
     assert isinstance(events[-1], Image)

@@ -53,7 +53,7 @@ async def test_an_edge_speaks_as_its_replicas_do() -> None:
 async def test_the_timeline_says_what_was_done_and_in_order() -> None:
     async with fake_cluster() as cluster:
         model = cluster.edge.model("solo")
-        async with model.speak(SpeechRequest(TEXT, "clara")) as utterance:
+        async with model.run(SpeechRequest(TEXT, "clara")) as utterance:
             steps = [milestone.step for milestone in utterance.milestones]
             times = [milestone.at_s for milestone in utterance.milestones]
         assert steps == ["route", "text", "admit"]
@@ -115,8 +115,8 @@ async def test_a_full_queue_rejects_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_leaving_returns_once_the_replica_has_freed_it() -> None:
     async with fake_cluster(abort_s=0.05, interval_s=0.001) as cluster:
         model = cluster.edge.model("solo")
-        async with model.speak(SpeechRequest(TEXT, "clara")) as utterance:
-            await anext(utterance.chunks)
+        async with model.run(SpeechRequest(TEXT, "clara")) as utterance:
+            await anext(utterance)
             replica = cluster.speaking()
         assert (replica.solo.counts.open, replica.solo.counts.aborted) == (0, 1)
 
@@ -136,12 +136,12 @@ async def test_a_listener_that_does_not_read_stops_the_replica() -> None:
     async with fake_cluster(1, chunks=10_000) as cluster:
         counts = cluster.replicas[0].solo.counts
         model = cluster.edge.model("solo")
-        async with model.speak(SpeechRequest(TEXT, "clara")) as utterance:
+        async with model.run(SpeechRequest(TEXT, "clara")) as utterance:
             await until_still(lambda: counts.chunks)
             assert 100 < counts.chunks < 200  # of 1,920 bytes, in a window of 256 KiB
             before, taken = counts.chunks, 0
             while taken < 100 * 480:
-                taken += len((await anext(utterance.chunks)).samples)
+                taken += len((await anext(utterance)).samples)
             await until_still(lambda: counts.chunks)
             assert before < counts.chunks < before + 150
 

@@ -53,7 +53,7 @@ async def heard_through_a_loss(
     """What a listener gets while the replica that speaks is lost, so many times."""
     model, chunks = cluster.edge.model("solo"), list[SpeechChunk]()
     request = SpeechRequest("" if more_text else TEXT, "clara")
-    async with model.speak(request, more_text=more_text) as utterance:
+    async with model.run(request, more_text=more_text) as utterance:
         async for chunk in utterance:
             chunks.append(chunk)
             if losses and len(chunks) % LOST_AFTER == 0:
@@ -279,13 +279,13 @@ async def test_a_request_is_no_suspect_at_a_replica_that_refused_it(
         refused = asyncio.Event()
 
         @asynccontextmanager
-        async def speak(*_: object, **options: object) -> AsyncIterator[Utterance]:
+        async def run(*_: object, **options: object) -> AsyncIterator[Utterance]:
             first.solo.behaviour.capacity = 0
             refused.set()
             raise Overloaded("no place is left", 1.0)
             yield
 
-        monkeypatch.setattr(first.solo, "speak", speak)
+        monkeypatch.setattr(first.solo, "run", run)
         asking = asyncio.create_task(spoken(cluster, TEXT))
         await refused.wait()
         await eventually(lambda: cluster.edge.waiting["solo"] == 1)
@@ -336,8 +336,8 @@ async def test_a_lost_edge_frees_what_it_ordered() -> None:
     async with fake_cluster(1, interval_s=0.002, abort_s=0.01) as cluster:
         [replica] = cluster.replicas
         model = cluster.edge.model("solo")
-        async with model.speak(SpeechRequest(TEXT, "clara")) as utterance:
-            await anext(utterance.chunks)
+        async with model.run(SpeechRequest(TEXT, "clara")) as utterance:
+            await anext(utterance)
             await cluster.edge.stop()
             with pytest.raises(ReplicaLost):
                 collect_sound([chunk async for chunk in utterance])

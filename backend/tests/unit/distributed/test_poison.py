@@ -65,7 +65,7 @@ class Listener:
     chunks: list[SpeechChunk] = field(default_factory=list)
 
     async def listen(self, processes: Processes, text: str) -> None:
-        speaking = processes.edge.model("solo").speak(SpeechRequest(text, "clara"))
+        speaking = processes.edge.model("solo").run(SpeechRequest(text, "clara"))
         async with speaking as utterance:
             async for chunk in utterance:
                 self.chunks.append(chunk)

@@ -64,7 +64,7 @@ async def lose(replica: Replica) -> None:
 def recognize(
     cluster: FakeCluster, request: TranscriptionRequest = ASKED
 ) -> AbstractAsyncContextManager[Recognition]:
-    return cluster.edge.transcription_model(None).recognize(request)
+    return cluster.edge.transcription_model(None).run(request)
 
 
 async def transcribed(
@@ -202,8 +202,8 @@ class FailingEarly(FakeTranscriptionModel):
     """Finds out while the window arrives that it cannot be recognised."""
 
     @asynccontextmanager
-    async def recognize(self, request: TranscriptionRequest) -> AsyncIterator[FakeRecognition]:
-        async with super().recognize(request) as window:
+    async def run(self, request: TranscriptionRequest) -> AsyncIterator[FakeRecognition]:
+        async with super().run(request) as window:
             window.partials = self._fail  # type: ignore[method-assign]
             yield window
 

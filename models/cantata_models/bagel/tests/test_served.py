@@ -67,7 +67,7 @@ def answering(service: PipelineService) -> PipelineChatModel:
 
 
 async def collect_events(model: PipelineImageModel, request: ImageRequest) -> list[DrawingEvent]:
-    async with model.draw(request) as drawing:
+    async with model.run(request) as drawing:
         return [event async for event in drawing]
 
 
@@ -125,7 +125,7 @@ async def test_a_picture_that_is_not_planned_has_no_words(served: PipelineImageM
 async def text(model: PipelineChatModel, request: ChatRequest) -> tuple[str, int, FinishReason]:
     """An answer with its thought, its tokens, and why it ended."""
     said, tokens, reason = "", 0, None
-    async with model.answer(request) as answer:
+    async with model.run(request) as answer:
         async for event in answer.events:
             if isinstance(event, TextDelta | Thought):
                 said, tokens = said + event.text, tokens + event.tokens
@@ -194,7 +194,7 @@ async def test_one_process_draws_and_answers_at_the_same_time(
 async def test_an_answer_that_is_left_is_forgotten(
     served: PipelineImageModel, answering: PipelineChatModel, events: int
 ) -> None:
-    async with answering.answer(replace(CONVERSATIONS[0].request(), max_tokens=4000)) as answer:
+    async with answering.run(replace(CONVERSATIONS[0].request(), max_tokens=4000)) as answer:
         for _ in range(events):
             await anext(aiter(answer.events))
     await assert_idle(served)

@@ -91,7 +91,7 @@ async def model(checkpoint: Path) -> AsyncIterator[PipelineChatModel]:
 async def answered(model: PipelineChatModel, conversation: Conversation) -> Answered:
     """What the server answers."""
     tokens, reason, parts = 0, None, [np.zeros((0, 1), np.float32)]
-    async with model.answer(build_request(conversation)) as answer:
+    async with model.run(build_request(conversation)) as answer:
         assert answer.prompt_tokens == len(golden(conversation, "tokens"))
         async for event in answer:
             match event:

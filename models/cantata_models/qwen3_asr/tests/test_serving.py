@@ -66,7 +66,7 @@ async def recognized(
     request = TranscriptionRequest(
         scenario.language, scenario.prompt, timestamps=timestamps, logprobs=logprobs
     )
-    async with model.recognize(request) as window:
+    async with model.run(request) as window:
         for piece in np.array_split(scenario.samples, pieces):
             await window.feed(piece)
         return await window.finish()
@@ -97,7 +97,7 @@ async def test_a_window_without_sound_ends(model: TranscriptionModel) -> None:
 
 @asynchronous
 async def test_a_window_that_is_left_is_freed(model: TranscriptionModel) -> None:
-    async with model.recognize(TranscriptionRequest()) as window:
+    async with model.run(TranscriptionRequest()) as window:
         await window.feed(ENDED[0].samples)
     assert model.admission.running == 0
     assert model.admission.slots_in_use == 0

@@ -94,7 +94,7 @@ async def answered(
     """Tokens of text, why it ended, and the samples of the reference's frames."""
     most = 0 if scenario.speaker is None else int(golden(scenario, "samples"))
     tokens, reason, parts = 0, None, [np.zeros((0, 1), np.float32)]
-    async with model.answer(build_request(scenario)) as answer:
+    async with model.run(build_request(scenario)) as answer:
         assert answer.prompt_tokens == len(golden(scenario, "tokens"))
         async for event in answer:
             match event:

@@ -38,7 +38,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
 
 
 async def drawn(model: PipelineImageModel, request: ImageRequest) -> NDArray[np.uint8]:
-    async with model.draw(request) as drawing:
+    async with model.run(request) as drawing:
         events = [event async for event in drawing]
     last = events[-1]
     assert isinstance(last, Image)

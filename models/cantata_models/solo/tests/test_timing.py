@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.service import SpokenWord
 from cantata.pipeline.plan import plan_service
-from cantata.pipeline.served_model import PipelineModel
 from cantata.pipeline.service import create_service
+from cantata.pipeline.speech_model import PipelineSpeechModel
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.networks.phones import phone_ids
@@ -72,7 +72,7 @@ TEXTS = (
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def model() -> AsyncIterator[PipelineModel]:
+async def model() -> AsyncIterator[PipelineSpeechModel]:
     service = create_service(plan_service("solo"))
     await service.start()
     yield service.model("solo")
@@ -80,9 +80,9 @@ async def model() -> AsyncIterator[PipelineModel]:
 
 
 async def speak(
-    model: PipelineModel, request: SpeechRequest
+    model: PipelineSpeechModel, request: SpeechRequest
 ) -> tuple[NDArray[np.float32], list[SpokenWord]]:
-    async with model.speak(request) as utterance:
+    async with model.run(request) as utterance:
         chunks = [chunk async for chunk in utterance]
     samples = np.concatenate([chunk.samples for chunk in chunks])
     return samples, [word for chunk in chunks for word in chunk.words]
@@ -101,7 +101,9 @@ def audible(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.bool_]
 @pytest.mark.long
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("text", "speed"), [*((text, 1.0) for text in TEXTS), (TEXTS[1], 2.0)])
-async def test_times_agree_with_the_sound(model: PipelineModel, text: str, speed: float) -> None:
+async def test_times_agree_with_the_sound(
+    model: PipelineSpeechModel, text: str, speed: float
+) -> None:
     """In full, in every voice; in short, the voices take turns."""
     voices = model.voices if LONG else model.voices[TEXTS.index(text) % 2 :: 2]
     for voice in voices:

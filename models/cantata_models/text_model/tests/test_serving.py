@@ -67,7 +67,7 @@ class Recorder:
         messages = (Message(Role.USER, (TextPart(question),)),)
         request = ChatRequest(messages, **{"max_tokens": NUM_TOKENS, "temperature": 0, **options})
         reason = None
-        async with self.model.answer(request) as answer:
+        async with self.model.run(request) as answer:
             async for event in answer:
                 if isinstance(event, TextEnd):
                     reason = event.reason
@@ -121,7 +121,7 @@ async def test_a_request_alone_equals_itself_in_company(recorder: Recorder) -> N
 @asynchronous
 async def test_a_cancel_frees_everything(recorder: Recorder) -> None:
     messages = (Message(Role.USER, (TextPart("Go on."),)),)
-    async with recorder.model.answer(ChatRequest(messages, temperature=0)) as answer:
+    async with recorder.model.run(ChatRequest(messages, temperature=0)) as answer:
         await anext(aiter(answer))
     [stage] = recorder.model.orchestrator.stages.values()
     await stage.ask(30)

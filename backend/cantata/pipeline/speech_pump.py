@@ -1,0 +1,139 @@
+"""Makes an utterance's sound of what the pipeline makes of its parts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
+
+import numpy as np
+
+from cantata.audio.playback import Playback
+from cantata.contract.data.chunks import Chunk, Pcm
+from cantata.contract.service import SpeechChunk
+from cantata.pipeline.continuation_history import ContinuationHistory
+from cantata.pipeline.open_text import OpenText
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.output_stream import OpenRequest
+from cantata.pipeline.slot_policy import SlotPolicy
+from cantata.pipeline.time_stretch import ChunkStretch
+from cantata.pipeline.utterance import TextSegment, spoken_words
+from cantata.text import Pause
+
+Part = TextSegment | Pause | OpenText
+
+
+class PlayoutObserver:
+    """Observes an utterance: plays it as it comes, and tells admission when it may run dry.
+
+    Args:
+        request_id: of the utterance.
+        sample_rate: Hz.
+        policy: takes what is known. None: the listener of a file, or of a text that is late itself,
+            does not delay others.
+    """
+
+    def __init__(self, request_id: str, sample_rate: int, policy: SlotPolicy | None) -> None:
+        self._request_id, self._sample_rate, self._policy = request_id, sample_rate, policy
+        self._playback = Playback()
+
+    @property
+    def playout_deadline_s(self) -> float | None:
+        """When all sound so far has been played, by the monotonic clock; None before any."""
+        return self._playback.playout_deadline_s
+
+    def on_wait(self) -> None:
+        deadline_s = self._playback.playout_deadline_s
+        if self._policy is not None and deadline_s is not None:
+            now_s = time.monotonic()
+            self._policy.playout_buffers.waits(self._request_id, max(deadline_s, now_s))
+
+    def on_event(self, chunk: SpeechChunk) -> None:
+        self._playback.take(time.monotonic(), len(chunk.samples) / self._sample_rate)
+        if self._policy is not None:
+            self._policy.playout_buffers.served(self._request_id)
+            self._policy.look_again()
+
+    def on_end(self) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Wait for no more."""
+        if self._policy is not None:
+            self._policy.playout_buffers.served(self._request_id)
+
+
+class SpeechPump:
+    """Runs the parts of one utterance, each once the sound of the one before was taken. Sound is
+    stretched to the requested speed and made as loud as its passage says; words are timed on the
+    utterance's clock.
+
+    Args:
+        orchestrator: of the model's pipeline.
+        listener: says when the sound so far has been played; None: nobody listens.
+    """
+
+    def __init__(self, orchestrator: Orchestrator, listener: PlayoutObserver | None = None) -> None:
+        self._orchestrator, self._listener = orchestrator, listener
+        output = orchestrator.sound_capacity
+        self._output, self._sample_rate = output, output.sample_rate or 0
+        self._samples = 0
+        """Samples so far, per channel."""
+
+    async def run(self, parts: Sequence[Part]) -> AsyncGenerator[SpeechChunk, None]:
+        """New sound as it is made."""
+        history = ContinuationHistory(
+            part.request for part in parts if isinstance(part, TextSegment)
+        )
+        for part in parts:
+            if isinstance(part, Pause):
+                yield self._silence(part)
+                continue
+            request = replace(
+                history.with_history(part.request), playout_deadline_s=self._playout_deadline_s
+            )
+            began_s = self._samples / self._sample_rate
+            stretch = ChunkStretch(request.stretch, self._output)
+            async with self._orchestrator.open(request) as opened:
+                async with _feeding(part, self._orchestrator, opened):
+                    async for chunk in self._orchestrator.sound(opened):
+                        if not (chunk.payload.units or chunk.payload.words):
+                            continue
+                        for _ in stretch.feed(chunk):
+                            await asyncio.sleep(0)
+                        for ready in stretch.ready():
+                            yield self._spoken(part, ready, began_s)
+                    for rest in stretch.finish():
+                        if rest.payload.units or rest.payload.words:
+                            yield self._spoken(part, rest, began_s)
+                if (edge := history.find_edge(request)) is not None:
+                    await history.keep(request, self._orchestrator.output(opened, edge))
+
+    @property
+    def _playout_deadline_s(self) -> float | None:
+        return None if self._listener is None else self._listener.playout_deadline_s
+
+    def _silence(self, pause: Pause) -> SpeechChunk:
+        length = round(pause.duration_s * self._sample_rate)
+        self._samples += length
+        return SpeechChunk(np.zeros((length, self._output.channels), np.float32))
+
+    def _spoken(
+        self, part: TextSegment | OpenText, chunk: Chunk[Pcm], began_s: float
+    ) -> SpeechChunk:
+        sound = chunk.payload
+        self._samples += sound.units
+        if isinstance(part, OpenText):
+            return SpeechChunk(sound.samples, milestones=chunk.milestones)
+        gain = part.passage.prosody.gain
+        samples = sound.samples if gain == 1.0 else sound.samples * np.float32(gain)
+        return SpeechChunk(samples, spoken_words(part, sound.words, began_s), chunk.milestones)
+
+
+def _feeding(
+    part: TextSegment | OpenText, orchestrator: Orchestrator, opened: OpenRequest
+) -> AbstractAsyncContextManager[None]:
+    """While inside, a text that still arrives is passed on."""
+    return part.feeding(orchestrator, opened) if isinstance(part, OpenText) else nullcontext()
