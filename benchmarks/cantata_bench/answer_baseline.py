@@ -28,7 +28,7 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.conversation import ChatBuilder, ParsedChatBuilder
 from cantata_bench.answers import QUESTION, ROUNDS, TIMEOUT_S, Answered, ask
-from cantata_bench.baseline import BarePipeline, Step, load_stages
+from cantata_bench.baseline import BarePipeline, StepTimes, load_stages
 from cantata_bench.first_packet import serving
 from cantata_bench.machine import in_own_process
 from cantata_bench.noise_guard import observed
@@ -134,7 +134,7 @@ def _answer_round(
     return samples / rate, time.perf_counter() - began
 
 
-def get_steps(steps: Sequence[Step], requests: int) -> list[StageSteps]:
+def get_steps(steps: Sequence[StepTimes], requests: int) -> list[StageSteps]:
     """Medians by stage; of the steps after the prompts, those that serve all requests."""
     prompts: dict[str, list[float]] = defaultdict(list)
     others: dict[str, list[float]] = defaultdict(list)

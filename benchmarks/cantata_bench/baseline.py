@@ -38,7 +38,7 @@ _GRID_REPEATS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepTimes:
     """Times of one step of one stage."""
 
     stage: str
@@ -56,7 +56,7 @@ class BarePipeline:
     pipeline: PipelineSpec
     stages: Mapping[str, Stage]
     """Steps by stage, in the pipeline's order."""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StepTimes] = field(default_factory=list)
     _begun: set[str] = field(default_factory=set)
     """Stage and request of each first step."""
 
@@ -110,7 +110,7 @@ class BarePipeline:
         begins = not rows <= self._begun
         self._begun |= rows
         frames = frames_in(result.chunks, stage.capacity)
-        self.steps.append(Step(name, len(rows), frames, seconds, begins))
+        self.steps.append(StepTimes(name, len(rows), frames, seconds, begins))
         return result.chunks
 
     def _pass_on(self, name: str, chunks: Sequence[Chunk[Payload]]) -> list[Chunk[Payload]]:
@@ -304,7 +304,7 @@ def _decode_together(
         decoder.abort(request_id)
 
 
-def _step_times(steps: Sequence[Step], talker: str) -> tuple[StepTime, ...]:
+def _step_times(steps: Sequence[StepTimes], talker: str) -> tuple[StepTime, ...]:
     """Medians by shape; the talker's steps that take prompts in are left out."""
     by_shape: dict[tuple[str, int, int], list[float]] = defaultdict(list)
     for step in steps:

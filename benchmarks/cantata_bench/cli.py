@@ -35,7 +35,7 @@ from cantata_bench.transcription.command import transcription_command, uploads_c
 from cantata_bench.voice_quality.command import voices_command
 
 if TYPE_CHECKING:
-    from cantata_bench.results import Run
+    from cantata_bench.results import BenchRun
 
 app = typer.Typer(invoke_without_command=True)
 app.command("model")(model_command)
@@ -346,11 +346,11 @@ def _require_recogniser() -> None:
         raise ConfigError(f"--asr needs {', '.join(missing)}: pip install 'cantata[bench]'")
 
 
-def _keep(run: Run, folder: Path) -> None:
+def _keep(run: BenchRun, folder: Path) -> None:
     (folder / _RESULT).write_text(run.model_dump_json(indent=1), encoding="utf-8")
 
 
-def _write(run: Run, folder: Path) -> None:
+def _write(run: BenchRun, folder: Path) -> None:
     from cantata_bench.plots import can_plot, plot
     from cantata_bench.tables import report
 
@@ -363,13 +363,13 @@ def _write(run: Run, folder: Path) -> None:
     typer.echo(f"written to {folder}: {', '.join(written)}")
 
 
-def _read(path: Path) -> Run:
+def _read(path: Path) -> BenchRun:
     from pydantic import ValidationError
 
-    from cantata_bench.results import Run
+    from cantata_bench.results import BenchRun
 
     try:
-        return Run.model_validate_json(path.read_text(encoding="utf-8"))
+        return BenchRun.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         _fail(f"{path}: not the {_RESULT} of a run: {error}")
 

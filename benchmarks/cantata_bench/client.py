@@ -1,4 +1,4 @@
-"""The server under test and its two transports; 429 becomes `Refused`."""
+"""The server under test and its two transports; 429 becomes `NoRoom`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Target:
         return {} if self.api_key is None else {"authorization": f"Bearer {self.api_key}"}
 
 
-class Refused(Exception):
+class NoRoom(Exception):
     """The server has no room now."""
 
     def __init__(self, retry_after_s: float) -> None:
@@ -75,7 +75,7 @@ class Speaker(Protocol):
         """Request a text and receive it to its end; the listener's times count from here.
 
         Raises:
-            Refused: at capacity.
+            NoRoom: at capacity.
             RequestFault: the answer was an error, or broke off (`ConnectionLost`).
         """
         ...
@@ -120,7 +120,7 @@ class Connections:
             keep = not self._one_request_each
         except ConnectionLost:
             raise
-        except (Refused, RequestFault):
+        except (NoRoom, RequestFault):
             keep = self._speaker is not None and not self._one_request_each
             raise
         finally:
@@ -138,7 +138,7 @@ def open_speaker(
     """Connect stream number `stream`.
 
     Raises:
-        Refused: the connection itself was answered with 429.
+        NoRoom: the connection itself was answered with 429.
         ConnectionLost: it could not be made.
         OSError: no server answers.
     """
@@ -171,7 +171,7 @@ class _HttpSpeaker:
         try:
             async with self._client.stream("POST", "/v1/audio/speech", json=body) as answer:
                 if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
-                    raise Refused(_retry_after_s(answer.headers.get("retry-after")))
+                    raise NoRoom(_retry_after_s(answer.headers.get("retry-after")))
                 if answer.is_error:
                     await answer.aread()
                     raise RequestFault(f"{answer.status_code}: {answer.text[:200]}")
@@ -212,7 +212,7 @@ async def _over_websocket(target: Target, stream: int) -> AsyncIterator[Speaker]
             yield _SocketSpeaker(socket)
     except InvalidStatus as error:
         if error.response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            raise Refused(_retry_after_s(error.response.headers.get("retry-after"))) from error
+            raise NoRoom(_retry_after_s(error.response.headers.get("retry-after"))) from error
         raise ConnectionLost(f"the server answered {error.response.status_code}") from error
     except WebSocketException as error:
         raise ConnectionLost(f"{type(error).__name__}: {error}") from error
@@ -253,5 +253,5 @@ class _SocketSpeaker:
 def _to_error(event: dict[str, Any]) -> Exception:
     error = event["error"]
     if error["code"] == "rate_limit_exceeded":
-        return Refused(float(event.get("retry_after_s") or DEFAULT_RETRY_S))
+        return NoRoom(float(event.get("retry_after_s") or DEFAULT_RETRY_S))
     return RequestFault(f"{error['code']}: {error['message']}")

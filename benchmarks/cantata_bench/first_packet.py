@@ -33,7 +33,7 @@ ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class StreamTimes:
     """Times of one stream."""
 
     first_s: float | None
@@ -44,7 +44,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StreamsRow:
     """Some streams at a time."""
 
     async_chunk: bool
@@ -59,7 +59,7 @@ class Row:
     """Seconds of sound per second, all streams together, in the median round."""
 
 
-async def hear(http: httpx.AsyncClient, frames: int) -> Heard:
+async def hear(http: httpx.AsyncClient, frames: int) -> StreamTimes:
     """Speak a text of this many frames, if the model supports it."""
     # Greedy: a model of random weights that samples draws the end code now and then.
     choice = {"temperature": 0, "max_new_tokens": frames + 1}
@@ -67,17 +67,17 @@ async def hear(http: httpx.AsyncClient, frames: int) -> Heard:
     began, first, size = time.monotonic(), None, 0
     async with http.stream("POST", "/v1/audio/speech", json=body) as response:
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            return Heard(None, time.monotonic() - began, 0.0)
+            return StreamTimes(None, time.monotonic() - began, 0.0)
         response.raise_for_status()
         rate = int(response.headers.get("x-sample-rate", OPENAI_RATE))
         frame_bytes = 2 * int(response.headers.get("x-channels", 1))
         async for data in response.aiter_raw():
             first = first or time.monotonic() - began
             size += len(data)
-    return Heard(first, time.monotonic() - began, size / frame_bytes / rate)
+    return StreamTimes(first, time.monotonic() - began, size / frame_bytes / rate)
 
 
-async def hear_rounds(url: str, streams: int, frames: int) -> list[list[Heard]]:
+async def hear_rounds(url: str, streams: int, frames: int) -> list[list[StreamTimes]]:
     """Several rounds of this many streams at once, after an uncounted warm-up."""
     limits = httpx.Limits(max_connections=streams)
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
@@ -88,7 +88,7 @@ async def hear_rounds(url: str, streams: int, frames: int) -> list[list[Heard]]:
     return rounds[1:]
 
 
-def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
+def summarise(rounds: list[list[StreamTimes]], async_chunk: bool) -> StreamsRow:
     """A line of the table."""
     received = [one for found in rounds for one in found]
     spoken = [one for one in received if one.first_s is not None]
@@ -98,7 +98,7 @@ def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
     throughput = (
         sum(one.audio_s for one in found) / max(one.whole_s for one in found) for found in rounds
     )
-    return Row(
+    return StreamsRow(
         async_chunk,
         len(rounds[0]),
         refused=len(received) - len(spoken),
@@ -132,7 +132,7 @@ def serving(
             yield server
 
 
-def measure_all(model: str, streams: list[int], frames: int, dtype: str) -> Iterator[Row]:
+def measure_all(model: str, streams: list[int], frames: int, dtype: str) -> Iterator[StreamsRow]:
     """A server with each kind of edges, one after the other; rows as they are measured."""
     for async_chunk in (True, False):
         with serving(model, slots=max(streams), async_chunk=async_chunk, dtype=dtype) as server:

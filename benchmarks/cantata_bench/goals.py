@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from cantata_bench.results import STAMPEDE, Baseline, LoadResult, LongText, Run
+from cantata_bench.results import STAMPEDE, Baseline, BenchRun, LoadResult, LongText
 
 _Measured = LoadResult | Baseline | LongText
 
@@ -34,7 +34,7 @@ class Goal:
         return self.found <= self.limit * (1 + margin)
 
 
-def goals(run: Run) -> list[Goal]:
+def goals(run: BenchRun) -> list[Goal]:
     """Every goal that the run has measured."""
     return [
         *_first_packet(run),
@@ -68,7 +68,7 @@ def _doubt(measured: Sequence[_Measured]) -> str:
     return "; ".join(found)
 
 
-def _first_packet(run: Run) -> Iterator[Goal]:
+def _first_packet(run: BenchRun) -> Iterator[Goal]:
     alone = run.load("closed", 1)
     if alone is None or alone.summary is None:
         return
@@ -85,7 +85,7 @@ def _first_packet(run: Run) -> Iterator[Goal]:
             yield _at_most(f"E2E {name}", 1.0, e2e, *both)
 
 
-def _throughput(run: Run) -> Iterator[Goal]:
+def _throughput(run: BenchRun) -> Iterator[Goal]:
     for streams in (8, 16):
         result = run.load("closed", streams)
         if run.floor is None or result is None or result.summary is None:
@@ -95,13 +95,13 @@ def _throughput(run: Run) -> Iterator[Goal]:
         yield _at_least(f"throughput at {streams} / bare loop", 0.75, share, result, run.floor)
 
 
-def _continuity(run: Run) -> Iterator[Goal]:
+def _continuity(run: BenchRun) -> Iterator[Goal]:
     for result in run.loads:
         if result.summary is not None and not result.spec.is_stampede:
             yield _at_least(f"C0, {result.spec.title}", 1.0, result.summary.continuous[0], result)
 
 
-def _cliffs(run: Run) -> Iterator[Goal]:
+def _cliffs(run: BenchRun) -> Iterator[Goal]:
     alone = run.load("closed", 1)
     if alone is None or alone.summary is None:
         return
@@ -112,7 +112,7 @@ def _cliffs(run: Run) -> Iterator[Goal]:
             yield _at_most(f"TTFP p95 at {streams} {kind} / at 1", limit, ratio, crowd, alone)
 
 
-def _stampede(run: Run) -> Iterator[Goal]:
+def _stampede(run: BenchRun) -> Iterator[Goal]:
     """The goals of a stampede, for its admitted requests."""
     for result in run.loads:
         spec, found = result.spec, result.summary
@@ -128,7 +128,7 @@ def _stampede(run: Run) -> Iterator[Goal]:
             yield _at_least(name, 0.9, share, result, room)
 
 
-def _costs(run: Run) -> Iterator[Goal]:
+def _costs(run: BenchRun) -> Iterator[Goal]:
     alone, crowd = run.load("closed", 1), run.load("closed", 16)
     if alone and crowd and alone.cpu_per_audio_s and crowd.cpu_per_audio_s:
         ratio = crowd.cpu_per_audio_s / alone.cpu_per_audio_s

@@ -27,7 +27,7 @@ Measure = Callable[[LoadSpec], LoadResult]
 
 
 @dataclass(slots=True)
-class Patience:
+class RepeatBudget:
     """How often a run repeats what was disturbed; on a machine that is never calm it ends."""
 
     tell: Callable[[str], None]
@@ -47,7 +47,7 @@ class Patience:
 
 
 def in_turns(
-    spec: LoadSpec, first: Measure, second: Measure, patience: Patience
+    spec: LoadSpec, first: Measure, second: Measure, patience: RepeatBudget
 ) -> tuple[LoadResult, LoadResult]:
     """Run one load on two servers, a part on one, then a part on the other, and so on."""
     part = spec.model_copy(

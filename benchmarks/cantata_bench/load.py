@@ -17,7 +17,7 @@ import numpy as np
 
 from cantata_bench.client import (
     Connections,
-    Refused,
+    NoRoom,
     RequestFault,
     Speaker,
     Target,
@@ -185,7 +185,7 @@ class _Load:
             sent_s = self.tally.now_s()
             try:
                 await speaker.speak(text, listener, self.tally.arrived)
-            except Refused as refusal:
+            except NoRoom as refusal:
                 refusals += 1
                 again = self._spec.honour_retry_after and self._spec.kind != "open"
                 retry_s = self._spec.retry_s or refusal.retry_after_s

@@ -16,13 +16,13 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_bench.baseline import measure_floor
 from cantata_bench.client import Target
-from cantata_bench.interleave import Patience, in_turns
+from cantata_bench.interleave import RepeatBudget, in_turns
 from cantata_bench.load import measured_load
 from cantata_bench.long_text import speak_long
 from cantata_bench.machine import describe_machine, in_own_process
 from cantata_bench.noise_guard import observed
 from cantata_bench.processes import watched
-from cantata_bench.results import STAMPEDE, Baseline, LoadResult, LoadSpec, LongText, Run
+from cantata_bench.results import STAMPEDE, Baseline, BenchRun, LoadResult, LoadSpec, LongText
 from cantata_bench.server import running_server, stage_gauges
 from cantata_bench.summary import summarise
 
@@ -48,7 +48,7 @@ class Plan:
     seed: int = 0
 
 
-def measure_here(model: str | None, plan: Plan, folder: Path, tell: Tell) -> Iterator[Run]:
+def measure_here(model: str | None, plan: Plan, folder: Path, tell: Tell) -> Iterator[BenchRun]:
     """Start a server on this machine and measure it next to the bare model.
 
     Args:
@@ -68,7 +68,7 @@ def measure_here(model: str | None, plan: Plan, folder: Path, tell: Tell) -> Ite
     plugin = located.plugin
     deployment = load_deployment(plugin.deployment, plugin.pipeline)
     run = _described(plugin, deployment)
-    patience = Patience(tell)
+    patience = RepeatBudget(tell)
     if plan.floor_batches:
         tell("the bare model, without a server")
         run = run.model_copy(update={"floor": _calm_floor(model, plan, patience)})
@@ -91,7 +91,7 @@ def measure_here(model: str | None, plan: Plan, folder: Path, tell: Tell) -> Ite
                 yield _compared(run, plan, *modes, patience)
 
 
-def measure_elsewhere(target: Target, plan: Plan, tell: Tell) -> Iterator[Run]:
+def measure_elsewhere(target: Target, plan: Plan, tell: Tell) -> Iterator[BenchRun]:
     """Measure a server that runs already; its processes and its bare model are out of reach.
 
     Yields:
@@ -104,13 +104,13 @@ def measure_elsewhere(target: Target, plan: Plan, tell: Tell) -> Iterator[Run]:
         httpx.get(f"{target.url}/v1/models", headers=target.headers)
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise ConfigError(f"{target.url}: {error}") from error
-    run = Run(began=_now(), machine=describe_machine(), model=target.model or target.url)
-    yield from _loaded(run, plan, target, None, Patience(tell))
+    run = BenchRun(began=_now(), machine=describe_machine(), model=target.model or target.url)
+    yield from _loaded(run, plan, target, None, RepeatBudget(tell))
 
 
 def _loaded(
-    run: Run, plan: Plan, target: Target, server_pid: int | None, patience: Patience
-) -> Iterator[Run]:
+    run: BenchRun, plan: Plan, target: Target, server_pid: int | None, patience: RepeatBudget
+) -> Iterator[BenchRun]:
     """The run with another load each time, and at last with the long text."""
     _warm_up(target, plan.loads)
     for spec in plan.loads:
@@ -129,10 +129,10 @@ def _whole(deployment: Path, path: Path) -> Path:
     return path
 
 
-def _described(plugin: ModelPlugin, deployment: Deployment) -> Run:
+def _described(plugin: ModelPlugin, deployment: Deployment) -> BenchRun:
     """A run that has not measured anything yet."""
     codecs = [s for s in deployment.stages.values() if isinstance(s, CodecDeployment)]
-    return Run(
+    return BenchRun(
         began=_now(),
         machine=describe_machine(),
         model=plugin.name,
@@ -142,7 +142,7 @@ def _described(plugin: ModelPlugin, deployment: Deployment) -> Run:
     )
 
 
-def _calm_floor(model: str | None, plan: Plan, patience: Patience) -> Baseline:
+def _calm_floor(model: str | None, plan: Plan, patience: RepeatBudget) -> Baseline:
     """Measured again while something disturbs it, `ATTEMPTS` times in all."""
 
     def attempt() -> Baseline:
@@ -154,12 +154,12 @@ def _calm_floor(model: str | None, plan: Plan, patience: Patience) -> Baseline:
 
 
 def _compared(
-    run: Run,
+    run: BenchRun,
     plan: Plan,
     streaming: tuple[Target, int],
     whole: tuple[Target, int],
-    patience: Patience,
-) -> Run:
+    patience: RepeatBudget,
+) -> BenchRun:
     """The run with both modes' loads, measured in turns."""
     reported = _prefixed(patience.tell, "async_chunk false: ")
     for spec in plan.batch_loads:
@@ -176,7 +176,7 @@ def _compared(
 
 
 def _load(
-    spec: LoadSpec, target: Target, server_pid: int | None, asr: bool, patience: Patience
+    spec: LoadSpec, target: Target, server_pid: int | None, asr: bool, patience: RepeatBudget
 ) -> LoadResult:
     """Measured again while something disturbs it, `ATTEMPTS` times in all."""
     return patience.repeated(

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cantata_bench.results import LoadResult, Run
+from cantata_bench.results import BenchRun, LoadResult
 
 _STREAMING, _BARE, _LIMIT = "#1b6ca8", "#8a8f98", "#c8553d"
 
@@ -16,7 +16,7 @@ def can_plot() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def plot(run: Run, path: Path) -> None:
+def plot(run: BenchRun, path: Path) -> None:
     """Latency, throughput, continuity and cost over the number of streams, as one PNG."""
     import matplotlib
 
@@ -46,7 +46,7 @@ def _over_streams(axis: Any, title: str, loads: list[LoadResult]) -> list[int]:
     return streams
 
 
-def _latency(axis: Any, run: Run, loads: list[LoadResult]) -> None:
+def _latency(axis: Any, run: BenchRun, loads: list[LoadResult]) -> None:
     streams = _over_streams(axis, "first packet, ms", loads)
     for share, style in (("p50", "-"), ("p95", "--"), ("p99", ":")):
         values = [1000 * getattr(r.summary.ttfp, share) for r in loads if r.summary]
@@ -58,7 +58,7 @@ def _latency(axis: Any, run: Run, loads: list[LoadResult]) -> None:
     axis.legend(fontsize=8)
 
 
-def _throughput(axis: Any, run: Run, loads: list[LoadResult]) -> None:
+def _throughput(axis: Any, run: BenchRun, loads: list[LoadResult]) -> None:
     streams = _over_streams(axis, "seconds of sound per second", loads)
     values = [r.summary.throughput_x for r in loads if r.summary]
     axis.plot(streams, values, marker="o", color=_STREAMING, label="served")

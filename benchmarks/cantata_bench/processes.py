@@ -24,7 +24,7 @@ class _Seen:
 
 
 @dataclass(slots=True)
-class Usage:
+class ProcessUsage:
     """Filled when the block of `watched` ends."""
 
     processes: tuple[ProcessUse, ...] = ()
@@ -60,9 +60,9 @@ class Usage:
 
 
 @contextmanager
-def watched(pid: int | None) -> Iterator[Usage]:
+def watched(pid: int | None) -> Iterator[ProcessUsage]:
     """Samples a process tree for the time of the block; None watches nothing."""
-    usage = Usage()
+    usage = ProcessUsage()
     if pid is None:
         yield usage
         return

@@ -40,7 +40,7 @@ WARM_UP_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class TextTimes:
     """Times of one text of one stream."""
 
     first_s: float
@@ -49,10 +49,10 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RecordedTurn:
     """The texts of one turn, and the times of the new recordings."""
 
-    heard: Sequence[Heard]
+    heard: Sequence[TextTimes]
     answered_s: Sequence[float]
     """Seconds to the first packet of each new recording."""
 
@@ -82,7 +82,9 @@ async def listen(http: httpx.AsyncClient, frames: int, source: str) -> Listener:
     return listener
 
 
-async def turn(http: httpx.AsyncClient, streams: int, seconds: float, seeds: count[int]) -> Turn:
+async def turn(
+    http: httpx.AsyncClient, streams: int, seconds: float, seeds: count[int]
+) -> RecordedTurn:
     """Measure one turn.
 
     Args:
@@ -90,7 +92,7 @@ async def turn(http: httpx.AsyncClient, streams: int, seconds: float, seeds: cou
         seeds: of the new recordings.
     """
     began = time.perf_counter()
-    heard: list[Heard] = []
+    heard: list[TextTimes] = []
     answered_s: list[float] = []
 
     async def stream(number: int) -> None:
@@ -99,7 +101,7 @@ async def turn(http: httpx.AsyncClient, streams: int, seconds: float, seeds: cou
             listener = await listen(http, FRAMES, recording(3.0, seed=0))
             arrivals = listener.arrivals
             if sent_s >= WARM_UP_S:
-                heard.append(Heard(arrivals[0][0], underrun_s(arrivals, 0.0)))
+                heard.append(TextTimes(arrivals[0][0], underrun_s(arrivals, 0.0)))
             played_s = began + sent_s + heard_at_s(arrivals)
             await asyncio.sleep(max(0.0, played_s - time.perf_counter()))
 
@@ -114,14 +116,14 @@ async def turn(http: httpx.AsyncClient, streams: int, seconds: float, seeds: cou
     sending.cancel()
     with suppress(asyncio.CancelledError):
         await sending
-    return Turn(heard, answered_s)
+    return RecordedTurn(heard, answered_s)
 
 
-async def measure(url: str, streams: int, seconds: float) -> dict[bool, list[Turn]]:
+async def measure(url: str, streams: int, seconds: float) -> dict[bool, list[RecordedTurn]]:
     """Turns without and with new recordings, in alternation."""
     limits = httpx.Limits(max_connections=streams + 1)
     seeds = count(1)
-    turns: dict[bool, list[Turn]] = {False: [], True: []}
+    turns: dict[bool, list[RecordedTurn]] = {False: [], True: []}
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
         for _ in range(TURNS):
             for with_new in turns:
@@ -130,7 +132,7 @@ async def measure(url: str, streams: int, seconds: float) -> dict[bool, list[Tur
     return turns
 
 
-def report(turns: dict[bool, list[Turn]]) -> str:
+def report(turns: dict[bool, list[RecordedTurn]]) -> str:
     """A table."""
     rows = []
     for with_new, parts in turns.items():

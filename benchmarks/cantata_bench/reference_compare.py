@@ -23,7 +23,7 @@ from pydantic import Field
 
 from cantata.config.plugins import locate
 from cantata.contract.data.errors import ConfigError
-from cantata_bench.first_packet import ROUNDS, TEXT, Heard, hear_rounds, serving
+from cantata_bench.first_packet import ROUNDS, TEXT, StreamTimes, hear_rounds, serving
 from cantata_bench.machine import describe_machine
 from cantata_bench.results import Frozen
 from cantata_bench.tables import table
@@ -35,7 +35,7 @@ TOLERANCE_S = 0.04
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ReferenceWork:
     """The work for both."""
 
     checkpoint: str
@@ -45,7 +45,7 @@ class Work:
     dtype: str
 
 
-class Call(Frozen):
+class ReferenceCall(Frozen):
     """Some texts in one call of the reference, one item for each time that it was made."""
 
     texts: int = Field(gt=0)
@@ -74,12 +74,12 @@ class Report(Frozen):
     """The report that the reference's script prints."""
 
     threads: int
-    calls: tuple[Call, ...] = Field(min_length=1)
+    calls: tuple[ReferenceCall, ...] = Field(min_length=1)
     """The first one speaks one text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedRow:
     """Times of one way to speak, for one text and for many."""
 
     system: str
@@ -97,7 +97,7 @@ class Row:
     """Sound of one text."""
 
 
-def served_row(alone: list[list[Heard]], many: list[list[Heard]]) -> Row:
+def served_row(alone: list[list[StreamTimes]], many: list[list[StreamTimes]]) -> ComparedRow:
     """The server's, of what was heard.
 
     Raises:
@@ -107,7 +107,7 @@ def served_row(alone: list[list[Heard]], many: list[list[Heard]]) -> Row:
     if any(one.first_s is None for found in (*alone, *many) for one in found):
         raise RuntimeError("the server rejected streams: use fewer")
     whole = [one.whole_s for found in alone for one in found]
-    return Row(
+    return ComparedRow(
         "server",
         f"{len(many[0])} at a time",
         statistics.median(first),
@@ -118,17 +118,17 @@ def served_row(alone: list[list[Heard]], many: list[list[Heard]]) -> Row:
     )
 
 
-def reference_rows(report: Report) -> Iterator[Row]:
+def reference_rows(report: Report) -> Iterator[ComparedRow]:
     """One row for texts spoken one after another, and one for each call that speaks several."""
     alone = report.calls[0]
     name = f"reference, {report.threads} thread{'s' if report.threads > 1 else ''}"
     own = (alone.p50_s, alone.p50_s, alone.throughput_x)
-    yield Row(name, "one after another", *own, alone.throughput_x, alone.text_s)
+    yield ComparedRow(name, "one after another", *own, alone.throughput_x, alone.text_s)
     for call in report.calls[1:]:
-        yield Row(name, f"{call.texts} in one call", *own, call.throughput_x, call.text_s)
+        yield ComparedRow(name, f"{call.texts} in one call", *own, call.throughput_x, call.text_s)
 
 
-def check_lengths(served: Row, references: list[Row]) -> None:
+def check_lengths(served: ComparedRow, references: list[ComparedRow]) -> None:
     """Check that both did the same work.
 
     Raises:
@@ -142,7 +142,7 @@ def check_lengths(served: Row, references: list[Row]) -> None:
             )
 
 
-def tables(served: Row, references: list[Row], streams: int) -> str:
+def tables(served: ComparedRow, references: list[ComparedRow], streams: int) -> str:
     """All figures, and the server's relative to the fastest reference in each."""
     head = ("", "TTFP p50", "whole p50", "audio-s/s at 1", f"audio-s/s at {streams}")
     lines = [
@@ -158,7 +158,9 @@ def tables(served: Row, references: list[Row], streams: int) -> str:
     return table(head, lines) + "\n" + table(("ratio", ""), _ratios(served, references, streams))
 
 
-def _ratios(served: Row, references: list[Row], streams: int) -> Iterator[tuple[str, str]]:
+def _ratios(
+    served: ComparedRow, references: list[ComparedRow], streams: int
+) -> Iterator[tuple[str, str]]:
     first = min(row.first_p50_s for row in references)
     yield "first sound: fastest reference / server", f"{first / served.first_p50_s:.1f}"
     alone = max(row.alone_x for row in references)
@@ -169,14 +171,14 @@ def _ratios(served: Row, references: list[Row], streams: int) -> Iterator[tuple[
         yield name, f"{served.many_x / best:.1f}"
 
 
-def _throughput_x(rounds: list[list[Heard]]) -> float:
+def _throughput_x(rounds: list[list[StreamTimes]]) -> float:
     """All streams of a round begin together; it ends with the last of them."""
     return statistics.median(
         sum(one.audio_s for one in found) / max(one.whole_s for one in found) for found in rounds
     )
 
 
-def measure_reference(python: Path, work: Work, threads: int) -> Report:
+def measure_reference(python: Path, work: ReferenceWork, threads: int) -> Report:
     """Run the model's script in the reference's Python.
 
     Raises:
@@ -203,7 +205,7 @@ def measure_reference(python: Path, work: Work, threads: int) -> Report:
     return Report.model_validate_json(done.stdout.splitlines()[-1])
 
 
-def measure_served(work: Work) -> Row:
+def measure_served(work: ReferenceWork) -> ComparedRow:
     """A server of its own, one stream at a time and many."""
     with serving(work.checkpoint, slots=work.streams, dtype=work.dtype) as server:
         alone = asyncio.run(hear_rounds(server.url, 1, work.frames))
@@ -232,9 +234,9 @@ def main() -> None:
             f"--reference-python: no file {given.reference_python}; "
             "`make parity MODEL=qwen3_tts` installs one"
         )
-    work = Work(given.checkpoint, given.streams, given.frames, given.dtype)
+    work = ReferenceWork(given.checkpoint, given.streams, given.frames, given.dtype)
     machine = describe_machine()
-    references: list[Row] = []
+    references: list[ComparedRow] = []
     for threads in sorted({1, machine.cores}):
         report = measure_reference(given.reference_python, work, threads)
         references += reference_rows(report)

@@ -266,7 +266,7 @@ class Machine(Frozen):
     python: str
 
 
-class Run(Frozen):
+class BenchRun(Frozen):
     """One run of the benchmark."""
 
     version: int = 1

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cantata_bench.goals import goals
-from cantata_bench.results import RESERVES_S, LoadResult, ProcessUse, Run, Spread
+from cantata_bench.results import RESERVES_S, BenchRun, LoadResult, ProcessUse, Spread
 
 _MIB = 2**20
 BUSY = 0.25
 """Part of the cores: a machine with a higher load than this before a run is not idle."""
 
 
-def report(run: Run) -> str:
+def report(run: BenchRun) -> str:
     """Everything, for a page of its own or between the markers of one."""
     return "\n".join(_parts(run))
 
 
-def _parts(run: Run) -> Iterator[str]:
+def _parts(run: BenchRun) -> Iterator[str]:
     yield _machine(run)
     if run.floor is not None:
         yield _floor(run)
@@ -66,7 +66,7 @@ def percent(share: float) -> str:
     return "100%" if share == 1 else "<100%" if text == "100.0%" else text
 
 
-def _machine(run: Run) -> str:
+def _machine(run: BenchRun) -> str:
     machine = run.machine
     quiet = machine.load_average <= BUSY * machine.cores
     state = "" if quiet else f" **It was busy before the run (load {machine.load_average:.1f}).**"
@@ -77,7 +77,7 @@ def _machine(run: Run) -> str:
     )
 
 
-def _floor(run: Run) -> str:
+def _floor(run: BenchRun) -> str:
     assert run.floor is not None
     first = run.floor.first_packet
     parts = (first.prompt_s, first.first_step_s, first.codec_step_s)
@@ -95,7 +95,7 @@ def _floor(run: Run) -> str:
     )
 
 
-def _latency(run: Run, loads: Sequence[LoadResult]) -> str:
+def _latency(run: BenchRun, loads: Sequence[LoadResult]) -> str:
     head = (
         "load", "header p50", "TTFP p50 / p95 / p99", "onset p50", "E2E p50", "RTF p50",
         "audio-s/s", "TTFP / bare", "throughput / bare",
@@ -142,7 +142,7 @@ def _step(time: Spread | None) -> str:
     return "" if time is None else f"{ms(time.p50)} / {ms(time.p95)}"
 
 
-def _ratios(run: Run, result: LoadResult) -> tuple[str, str]:
+def _ratios(run: BenchRun, result: LoadResult) -> tuple[str, str]:
     assert result.summary is not None
     if run.floor is None:
         return "", ""
@@ -203,7 +203,7 @@ def _process(use: ProcessUse | None) -> str:
     return "" if use is None else f"{use.cpu_s:.1f}, {use.peak_rss_bytes / _MIB:.0f}"
 
 
-def _long_text(run: Run) -> str:
+def _long_text(run: BenchRun) -> str:
     assert run.long_text is not None
     record = run.long_text.record
     before = {p.name: p.peak_rss_bytes for p in run.long_text.processes_before}
@@ -220,7 +220,7 @@ def _long_text(run: Run) -> str:
     )
 
 
-def _goals(run: Run) -> str:
+def _goals(run: BenchRun) -> str:
     lines = [
         (
             goal.name,

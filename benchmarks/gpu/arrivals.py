@@ -49,7 +49,7 @@ class OpenRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _TimedAnswer:
     arrivals: list[tuple[float, float]]
     """Seconds since the request, and of sound. Empty: refused."""
 
@@ -77,7 +77,7 @@ def arrival_times(rate: float, end_s: float, seed: int) -> list[float]:
 async def _open_load(
     url: str, rate: float, frames: int, warm_up_s: float, seconds: float
 ) -> OpenRow:
-    answers: list[_Answer] = []
+    answers: list[_TimedAnswer] = []
     async with _client(url) as http:
         began = time.perf_counter()
 
@@ -96,7 +96,7 @@ async def _open_load(
 async def _closed_load(
     url: str, streams: int, frames: int, warm_up_s: float, seconds: float
 ) -> OpenRow:
-    answers: list[_Answer] = []
+    answers: list[_TimedAnswer] = []
     async with _client(url) as http:
         began = time.perf_counter()
 
@@ -117,23 +117,23 @@ def _client(url: str) -> httpx.AsyncClient:
     )
 
 
-async def _hear(http: httpx.AsyncClient, frames: int, seed: int) -> _Answer:
+async def _hear(http: httpx.AsyncClient, frames: int, seed: int) -> _TimedAnswer:
     """One request of this many frames, sampled as the model's defaults say."""
     body = {"input": TEXT, "response_format": "pcm", "seed": seed, "max_new_tokens": frames + 1}
     began, listener = time.perf_counter(), Listener()
     async with http.stream("POST", "/v1/audio/speech", json=body) as response:
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            return _Answer([])
+            return _TimedAnswer([])
         response.raise_for_status()
         rate = int(response.headers["x-sample-rate"])
         channels = int(response.headers.get("x-channels", 1))
         listener.head(time.perf_counter() - began, rate, channels)
         async for data in response.aiter_raw():
             listener.packet(time.perf_counter() - began, data)
-    return _Answer(listener.arrivals)
+    return _TimedAnswer(listener.arrivals)
 
 
-def _summary(load: str, answers: list[_Answer], wall_s: float) -> OpenRow:
+def _summary(load: str, answers: list[_TimedAnswer], wall_s: float) -> OpenRow:
     spoken = [answer.arrivals for answer in answers if answer.arrivals]
     first_ms = [1000 * arrivals[0][0] for arrivals in spoken]
     return OpenRow(

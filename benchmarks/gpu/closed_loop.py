@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import yaml
 
-from cantata_bench.first_packet import TIMEOUT_S, Heard, hear
+from cantata_bench.first_packet import TIMEOUT_S, StreamTimes, hear
 from cantata_bench.server import running_server
 from cantata_models.qwen3_tts.plugin import PLUGIN
 
@@ -84,7 +84,7 @@ def _deployment(device: str, slots: int) -> dict[str, Any]:
 
 
 async def _closed_loop(url: str, streams: int, frames: int) -> ServeRow:
-    received: list[Heard] = []
+    received: list[StreamTimes] = []
     limits = httpx.Limits(max_connections=streams)
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
 
@@ -99,7 +99,7 @@ async def _closed_loop(url: str, streams: int, frames: int) -> ServeRow:
     return _summary(streams, received, wall_s)
 
 
-def _summary(streams: int, received: list[Heard], wall_s: float) -> ServeRow:
+def _summary(streams: int, received: list[StreamTimes], wall_s: float) -> ServeRow:
     spoken = [one for one in received if one.first_s is not None]
     first_ms = [1000 * one.first_s for one in spoken if one.first_s is not None]
     rtf = [one.whole_s / one.audio_s for one in spoken]

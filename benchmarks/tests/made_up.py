@@ -5,6 +5,7 @@ from __future__ import annotations
 from cantata_bench.results import (
     BareBatch,
     Baseline,
+    BenchRun,
     ClientHealth,
     FirstPacket,
     LoadResult,
@@ -12,19 +13,18 @@ from cantata_bench.results import (
     Machine,
     ProcessUse,
     RequestRecord,
-    Run,
     StepTime,
 )
-from cantata_bench.simulator.system import StepCost, System
+from cantata_bench.simulator.system import SimulatedStepCost, System
 from cantata_bench.summary import summarise
 
 SYSTEM = System(
     frame_period_s=0.08,
     slots=16,
-    talker=StepCost(fixed_s=0.008, frame_s=0.0005),
+    talker=SimulatedStepCost(fixed_s=0.008, frame_s=0.0005),
     prefill_s=0.003,
     prompt_s=0.004,
-    decoder=StepCost(fixed_s=0.002, frame_s=0.0006),
+    decoder=SimulatedStepCost(fixed_s=0.002, frame_s=0.0006),
     text_s=0.002,
     packet_s=0.0003,
     processors=2,
@@ -66,14 +66,14 @@ def load(streams: int, ttfp_s: float, throughput_x: float, **spec: object) -> Lo
     )
 
 
-def steps(stage: str, cost: StepCost) -> list[StepTime]:
+def steps(stage: str, cost: SimulatedStepCost) -> list[StepTime]:
     return [
         StepTime(stage=stage, rows=n, frames=n, seconds=cost.seconds(n), count=9)
         for n in (1, 4, 8, 16)
     ]
 
 
-def made_up_run() -> Run:
+def made_up_run() -> BenchRun:
     talker, decoder = SYSTEM.talker.seconds(1), SYSTEM.decoder.seconds(1)
     first = FirstPacket(
         text_s=SYSTEM.text_s,
@@ -82,7 +82,7 @@ def made_up_run() -> Run:
         codec_step_s=decoder,
         total_s=SYSTEM.prompt_s + talker + SYSTEM.prefill_s + decoder,
     )
-    return Run(
+    return BenchRun(
         began="2026-01-01T00:00:00+00:00",
         machine=Machine(cpu="a processor", cores=2, load_average=0.1, python="3.11.2"),
         model="a-model",

@@ -20,11 +20,11 @@ from cantata_bench.answer_baseline import (
     ratio_rows,
 )
 from cantata_bench.answers import ROUNDS, Answered
-from cantata_bench.baseline import BarePipeline, Step
+from cantata_bench.baseline import BarePipeline, StepTimes
 
 
 @dataclass
-class Builder:
+class AnswerBuilder:
     voices: tuple[Voice, ...] = (Voice("ann", "Ann"), Voice("bob", "Bob"))
     asked: list[ChatRequest] = field(default_factory=list)
 
@@ -34,7 +34,7 @@ class Builder:
 
 
 def test_the_bare_loop_answers_as_many_at_a_time_as_it_is_told() -> None:
-    talker, decoder, builder = CountingTalker(), CountingDecoder(), Builder()
+    talker, decoder, builder = CountingTalker(), CountingDecoder(), AnswerBuilder()
     bare = BarePipeline(PIPELINE, {"first": talker, "last": decoder})  # type: ignore[dict-item]
     found = answer_all(bare, builder, (1, 4), tokens=48)  # type: ignore[arg-type]
     assert talker.most == 4
@@ -56,11 +56,11 @@ def test_the_bare_loop_answers_as_many_at_a_time_as_it_is_told() -> None:
 
 def test_steps_that_serve_fewer_requests_are_left_out() -> None:
     steps = [
-        Step("a", 2, 2, 0.5, begins=True),
-        Step("a", 2, 2, 0.1, begins=False),
-        Step("a", 2, 2, 0.3, begins=False),
-        Step("a", 1, 1, 9.0, begins=False),
-        Step("b", 2, 2, 0.7, begins=False),
+        StepTimes("a", 2, 2, 0.5, begins=True),
+        StepTimes("a", 2, 2, 0.1, begins=False),
+        StepTimes("a", 2, 2, 0.3, begins=False),
+        StepTimes("a", 1, 1, 9.0, begins=False),
+        StepTimes("b", 2, 2, 0.7, begins=False),
     ]
     assert get_steps(steps, 2) == [
         StageSteps("a", 2, 0.5, pytest.approx(0.2), 2),  # type: ignore[arg-type]

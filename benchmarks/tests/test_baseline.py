@@ -8,7 +8,7 @@ from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata_bench.baseline import BarePipeline, measure_bare
 
 
-class Builder:
+class SpeechBuilder:
     voices = (Voice("ann", "Ann"), Voice("bob", "Bob"))
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Builder:
 
 
 def test_the_bare_loop_measures_every_stage_at_every_batch() -> None:
-    talker, decoder, builder = CountingTalker(), CountingDecoder(), Builder()
+    talker, decoder, builder = CountingTalker(), CountingDecoder(), SpeechBuilder()
     bare = BarePipeline(PIPELINE, {"first": talker, "last": decoder})  # type: ignore[dict-item]
     floor = measure_bare(bare, builder, (1, 2, 4, 32), seed=0)  # type: ignore[arg-type]
     assert (floor.talker, floor.decoder, floor.frame_period_s) == ("first", "last", 0.08)

@@ -9,13 +9,13 @@ import pytest
 
 from cantata_bench.cluster.byte_proxy import running_proxy
 from cantata_bench.cluster.connectors import Pace
-from cantata_bench.cluster.served import EDGE, PROXY, SERVER, Round, Served, Turn
+from cantata_bench.cluster.served import EDGE, PROXY, SERVER, MeasuredTurn, Round, ServedLoad
 from cantata_bench.cluster.tables import served_table
 from cantata_bench.cluster.transports import TRANSPORTS, measure_transports, transports_table
 
 
-def turn(throughput_x: float, ttfp_ms: float) -> Turn:
-    return Turn(throughput_x, ttfp_ms / 1e3, 0.002, {"text": 0.001, "talker": 0.02})
+def turn(throughput_x: float, ttfp_ms: float) -> MeasuredTurn:
+    return MeasuredTurn(throughput_x, ttfp_ms / 1e3, 0.002, {"text": 0.001, "talker": 0.02})
 
 
 def test_an_edge_is_compared_with_the_server_of_its_own_round() -> None:
@@ -25,7 +25,7 @@ def test_an_edge_is_compared_with_the_server_of_its_own_round() -> None:
         Round({SERVER: turn(100, 20), PROXY: turn(98, 21), EDGE: turn(90, 22)}, ""),
         Round({SERVER: turn(50, 40), PROXY: turn(50, 40), EDGE: turn(10, 90)}, "a burst"),
     )
-    served = Served(16, rounds)
+    served = ServedLoad(16, rounds)
     share, added = served.throughput_share(EDGE), served.added_ttfp_s(EDGE)
     assert (share.median, share.least, share.most) == (0.9, 0.2, 0.9)
     assert [round(1e3 * one) for one in (added.median, added.least, added.most)] == [2, 2, 50]

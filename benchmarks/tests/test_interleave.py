@@ -6,7 +6,7 @@ import pytest
 from made_up import load
 
 from cantata_bench import interleave
-from cantata_bench.interleave import TURNS, Patience, in_turns, merged
+from cantata_bench.interleave import TURNS, RepeatBudget, in_turns, merged
 from cantata_bench.results import LoadResult, LoadSpec
 
 SPEC = LoadSpec(kind="closed", streams=1, seconds=6.0, warm_up_s=3.0)
@@ -38,7 +38,7 @@ class Servers:
             SPEC,
             lambda spec: self.measure("a", spec),
             lambda spec: self.measure("b", spec),
-            Patience(lambda said: None, left),
+            RepeatBudget(lambda said: None, left),
         )
 
 
@@ -92,7 +92,7 @@ def test_parts_add_up() -> None:
 
 def test_repetitions_end() -> None:
     found = iter(["busy", "busy", "calm", "never asked"])
-    patience = Patience(print)
+    patience = RepeatBudget(print)
     assert patience.repeated(lambda: next(found), lambda one: one * (one == "busy")) == "calm"
     busy = iter(["busy 1", "busy 2", "busy 3", "never asked"])
     assert patience.repeated(lambda: next(busy), str) == "busy 3"

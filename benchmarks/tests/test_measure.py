@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cantata_bench.cli import app
 from cantata_bench.measure import ladder, stampede
-from cantata_bench.results import LoadSpec, Run
+from cantata_bench.results import BenchRun, LoadSpec
 from cantata_bench.server import free_port
 
 
@@ -53,7 +53,7 @@ async def test_a_server_elsewhere_is_measured_by_its_url(
     ]  # fmt: skip
     result = await asyncio.to_thread(CliRunner().invoke, app, command)
     assert result.exit_code == 0, result.output
-    run = Run.model_validate_json((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    run = BenchRun.model_validate_json((tmp_path / "bench.json").read_text(encoding="utf-8"))
     assert [load.spec.title for load in run.loads] == [
         "closed 2, http, short",
         "live 2, http, short",

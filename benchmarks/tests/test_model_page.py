@@ -17,7 +17,7 @@ from cantata.config.plugins import LocatedModel
 from cantata.contract.data.request import PipelineRequest
 from cantata_bench.baseline import BarePipeline
 from cantata_bench.model_page.bare import run_round
-from cantata_bench.model_page.measure import Figures, Row, Settings, ask_rounds, measure
+from cantata_bench.model_page.measure import Figures, LoadRow, Settings, ask_rounds, measure
 from cantata_bench.model_page.pictures import Pictures, pictures_within
 from cantata_bench.model_page.speech import Speech
 from cantata_bench.model_page.tables import page_text
@@ -91,13 +91,13 @@ def test_a_round_takes_as_long_as_its_slowest() -> None:
         collect_rounds([*rounds, [None]])  # type: ignore[list-item]
 
 
-def figures(*rows: Row, draws: bool = False) -> Figures:
+def figures(*rows: LoadRow, draws: bool = False) -> Figures:
     return Figures("reader", "tiny, random, 3 MB", draws, Settings(), rows)
 
 
-def row(at_once: int, bare: float, disturbance: str = "") -> Row:
+def row(at_once: int, bare: float, disturbance: str = "") -> LoadRow:
     private = {"api": 80 << 20, "cantata:talker:0": (200 + at_once) << 20, "resource tracker": 1}
-    return Row(at_once, FAST, replace(FAST, per_second=bare), private, disturbance)
+    return LoadRow(at_once, FAST, replace(FAST, per_second=bare), private, disturbance)
 
 
 def test_the_page_tells_what_was_found() -> None:

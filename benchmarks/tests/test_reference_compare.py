@@ -11,12 +11,12 @@ from live_server import Server
 
 from cantata.config.plugins import installed_plugins
 from cantata.contract.data.errors import ConfigError
-from cantata_bench.first_packet import ROUNDS, Heard, hear_rounds
+from cantata_bench.first_packet import ROUNDS, StreamTimes, hear_rounds
 from cantata_bench.reference_compare import (
     SCRIPT,
+    ComparedRow,
+    ReferenceWork,
     Report,
-    Row,
-    Work,
     check_lengths,
     measure_reference,
     reference_rows,
@@ -25,11 +25,11 @@ from cantata_bench.reference_compare import (
 )
 
 
-def heard(first_s: float | None, whole_s: float) -> Heard:
-    return Heard(first_s, whole_s, audio_s=4.8)
+def heard(first_s: float | None, whole_s: float) -> StreamTimes:
+    return StreamTimes(first_s, whole_s, audio_s=4.8)
 
 
-def served() -> Row:
+def served() -> ComparedRow:
     alone = [[heard(0.1, 2.4)], [heard(0.05, 2.0)], [heard(0.2, 9.0)]]
     many = [[heard(0.1, 2.0), heard(0.3, 4.0)]] * 3
     return served_row(alone, many)
@@ -72,7 +72,7 @@ def test_ratios_are_to_the_best_number_of_threads() -> None:
 
 
 def test_utterances_of_other_lengths_are_not_compared() -> None:
-    longer = [[Heard(0.1, 2.0, audio_s=4.88)]]
+    longer = [[StreamTimes(0.1, 2.0, audio_s=4.88)]]
     references = list(reference_rows(report(1, 6.0, 8.0)))
     check_lengths(served(), references)
     with pytest.raises(RuntimeError, match=r"4\.80 s of sound a text, and the server made 4\.88 s"):
@@ -86,7 +86,7 @@ def test_a_refusal_is_no_figure() -> None:
 
 def test_a_model_without_a_reference_says_so() -> None:
     with pytest.raises(ConfigError, match="no reference to measure"):
-        measure_reference(Path(sys.executable), Work("solo", 8, 60, "float32"), 1)
+        measure_reference(Path(sys.executable), ReferenceWork("solo", 8, 60, "float32"), 1)
 
 
 def test_the_reference_s_answer_is_its_last_line(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_reference_s_answer_is_its_last_line(tmp_path: Path) -> None:
         'print(json.dumps({"threads": int(os.environ["OMP_NUM_THREADS"]), "calls": [call]}))\n'
     )
     python.chmod(0o755)
-    found = measure_reference(python, Work(str(tmp_path), 8, 60, "float32"), 2)
+    found = measure_reference(python, ReferenceWork(str(tmp_path), 8, 60, "float32"), 2)
     assert found.threads == 2
     assert found.calls[0].audio_s == (4.8,)
 

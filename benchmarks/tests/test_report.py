@@ -9,14 +9,14 @@ from made_up import load, made_up_run, record
 
 from cantata_bench.goals import goals
 from cantata_bench.plots import plot
-from cantata_bench.results import LongText, ProcessUse, Run
+from cantata_bench.results import BenchRun, LongText, ProcessUse
 from cantata_bench.summary import summarise
 from cantata_bench.tables import percent, put_between_markers, report
 
 
 def test_a_run_survives_its_file() -> None:
     run = made_up_run()
-    assert Run.model_validate_json(run.model_dump_json()) == run
+    assert BenchRun.model_validate_json(run.model_dump_json()) == run
 
 
 def test_the_report_has_figures_and_ratios() -> None:

@@ -14,7 +14,7 @@ from cantata_bench.simulator.clock import run_virtually
 from cantata_bench.simulator.loads import Prediction, simulate
 from cantata_bench.simulator.plan import scenarios
 from cantata_bench.simulator.scaling import replicas_table, scale, scale_table
-from cantata_bench.simulator.system import StepCost, System, build_system, fit
+from cantata_bench.simulator.system import SimulatedStepCost, System, build_system, fit
 
 
 def predict(system: System, **spec: object) -> Prediction:
@@ -74,7 +74,11 @@ def test_a_feasible_crowd_is_played_without_a_gap_and_the_rest_is_told_to_wait()
 
 
 NOISY = SYSTEM.model_copy(
-    update={"talker": StepCost(fixed_s=0.013, frame_s=0.0008), "prompt_s": 0.016, "noise": 0.4}
+    update={
+        "talker": SimulatedStepCost(fixed_s=0.013, frame_s=0.0008),
+        "prompt_s": 0.016,
+        "noise": 0.4,
+    }
 )
 """Half as fast, with prompts as dear as steps, and never the same twice."""
 SYSTEMS = {"steady": SYSTEM, "noisy": NOISY}
@@ -109,7 +113,7 @@ def test_a_start_on_a_busy_machine_is_soon_forgotten() -> None:
 
 def test_admission_follows_the_step_times() -> None:
     """Twenty times slower, only a few are admitted, and they have no gaps."""
-    slow = SYSTEM.model_copy(update={"talker": StepCost(fixed_s=0.02, frame_s=0.01)})
+    slow = SYSTEM.model_copy(update={"talker": SimulatedStepCost(fixed_s=0.02, frame_s=0.01)})
     summary = said(slow, kind="live", streams=16, seconds=30.0)
     assert summary.refusals > 0
     assert summary.throughput_x < 0.08 / 0.01
@@ -154,7 +158,7 @@ def test_news_of_places_that_takes_long_does_not_oversell_them() -> None:
 
 
 def test_two_replicas_take_twice_the_listeners() -> None:
-    slow = {"talker": StepCost(fixed_s=0.02, frame_s=0.008), "edges": 1}
+    slow = {"talker": SimulatedStepCost(fixed_s=0.02, frame_s=0.008), "edges": 1}
     system = SYSTEM.model_copy(update=slow)
     lines = replicas_table(system, [1, 2], seconds=15.0, seed=0).splitlines()
     one, two = (int(line.split("|")[2]) for line in lines[2:4])

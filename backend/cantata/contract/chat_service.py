@@ -30,7 +30,7 @@ class FinishReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TextDelta:
+class AnswerDelta:
     """New text of an answer, never cut inside a character. It may be empty."""
 
     text: str
@@ -49,7 +49,7 @@ class TextEnd:
     """Tokens of the conversation that were read from memory."""
 
 
-AnswerEvent = Thought | TextDelta | CallStarted | CallArguments | TextEnd | SpeechChunk
+AnswerEvent = Thought | AnswerDelta | CallStarted | CallArguments | TextEnd | SpeechChunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

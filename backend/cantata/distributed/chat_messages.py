@@ -13,7 +13,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.chat_service import AnswerEvent, TextDelta, TextEnd
+from cantata.contract.chat_service import AnswerDelta, AnswerEvent, TextEnd
 from cantata.contract.data.chat import (
     ANY_TOOL,
     AudioPart,
@@ -162,9 +162,11 @@ class Answering:
     milestones: tuple[Age, ...]
 
 
-EVENTS: Mapping[int, type[Thought | TextDelta | CallStarted | CallArguments | TextEnd | Sound]] = {
+EVENTS: Mapping[
+    int, type[Thought | AnswerDelta | CallStarted | CallArguments | TextEnd | Sound]
+] = {
     FrameKind.THOUGHT: Thought,
-    FrameKind.TEXT_DELTA: TextDelta,
+    FrameKind.TEXT_DELTA: AnswerDelta,
     FrameKind.CALL_STARTED: CallStarted,
     FrameKind.CALL_ARGUMENTS: CallArguments,
     FrameKind.TEXT_END: TextEnd,
@@ -177,7 +179,7 @@ def sent(event: AnswerEvent) -> tuple[FrameKind, object]:
     match event:
         case Thought():
             return FrameKind.THOUGHT, event
-        case TextDelta():
+        case AnswerDelta():
             return FrameKind.TEXT_DELTA, event
         case CallStarted():
             return FrameKind.CALL_STARTED, event

@@ -40,7 +40,7 @@ class FrameKind(IntEnum):
     ANSWERING = FIRST_OF_USER + 8
     """`Answering`"""
     TEXT_DELTA = FIRST_OF_USER + 9
-    """`contract.chat_service.TextDelta`"""
+    """`contract.chat_service.AnswerDelta`"""
     TEXT_END = FIRST_OF_USER + 10
     """`contract.chat_service.TextEnd`"""
     DRAW = FIRST_OF_USER + 11

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from cantata.contract.chat_service import (
     Answer,
+    AnswerDelta,
     AnswerEvent,
     FinishReason,
-    TextDelta,
     TextEnd,
 )
 from cantata.contract.data.chat import (
@@ -154,7 +154,7 @@ class PipelineChatModel(PipelineModel):
             if not len(tokens) and not chunk.final:
                 continue  # a sign of life
             for event in parser.read(tokens, last=chunk.final):
-                if codes.logprobs and isinstance(event, TextDelta) and event.tokens:
+                if codes.logprobs and isinstance(event, AnswerDelta) and event.tokens:
                     yield replace(event, scores=self._scores(codes))
                 else:
                     yield event

@@ -8,11 +8,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.chat_service import TextDelta
+from cantata.contract.chat_service import AnswerDelta
 from cantata.contract.data.chat import CallArguments, CallStarted, Thought
 from cantata.contract.model.conversation import AnswerParser, CallReader, TextReader, ThoughtReader
 
-ParsedDelta = Thought | TextDelta | CallStarted | CallArguments
+ParsedDelta = Thought | AnswerDelta | CallStarted | CallArguments
 
 
 class OutputParser(Protocol):
@@ -32,7 +32,7 @@ class ParsedOutput:
     def read(self, tokens: NDArray[np.int32], *, last: bool) -> Iterator[ParsedDelta]:
         pieces = self._parser.read(tokens, last=last)
         count = len(tokens)
-        yield Thought("", count) if self._parser.thinking else TextDelta("", count)
+        yield Thought("", count) if self._parser.thinking else AnswerDelta("", count)
         for piece in pieces:
             yield piece if isinstance(piece, Thought) else _to_delta(piece)
 
@@ -57,14 +57,14 @@ class MarkedOutput:
     def read(self, tokens: NDArray[np.int32], *, last: bool) -> Iterator[ParsedDelta]:
         text = self._reader.read(tokens) + (self._reader.end() if last else "")
         if self._thoughts is None and self._calls is None:
-            yield TextDelta(text, len(tokens))
+            yield AnswerDelta(text, len(tokens))
             return
         self._uncounted += len(tokens)
         pieces = list(self._pieces(text, last=last))
         thinks = None if self._thoughts is None else self._thoughts.thinking
         if self._thoughts is None or thinks is not None or last:
             counted, self._uncounted = self._uncounted, 0
-            yield Thought("", counted) if thinks else TextDelta("", counted)
+            yield Thought("", counted) if thinks else AnswerDelta("", counted)
         for piece in pieces:
             if isinstance(piece, Thought):
                 yield piece
@@ -83,10 +83,10 @@ class MarkedOutput:
 
     def _words(self, text: str) -> Iterator[ParsedDelta]:
         if self._calls is None:
-            yield TextDelta(text, 0)
+            yield AnswerDelta(text, 0)
         else:
             yield from map(_to_delta, self._calls.read(text))
 
 
 def _to_delta(found: str | CallStarted | CallArguments) -> ParsedDelta:
-    return TextDelta(found, 0) if isinstance(found, str) else found
+    return AnswerDelta(found, 0) if isinstance(found, str) else found

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
-from cantata.contract.chat_service import AnswerEvent, TextDelta
+from cantata.contract.chat_service import AnswerDelta, AnswerEvent
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Progress
 from cantata.contract.data.errors import StageDied
@@ -181,7 +181,7 @@ class _AnswerPermit:
     def on_wait(self) -> None: ...
 
     def on_event(self, event: AnswerEvent) -> None:
-        if isinstance(event, TextDelta | Thought) and event.tokens:
+        if isinstance(event, AnswerDelta | Thought) and event.tokens:
             self.tokens += event.tokens
             if (most := self._steps.writing - self.tokens) > 0:
                 self._policy.advanced(self._request_id, self._output_length.left(most))

@@ -94,8 +94,8 @@ class Admission:
         self._slots = slots
         self._has_headroom = has_headroom
         self._beginning = 0
-        self._live: deque[_Turn] = deque()
-        self._batch: deque[_Turn] = deque()
+        self._live: deque[_QueuedRequest] = deque()
+        self._batch: deque[_QueuedRequest] = deque()
         self._running = 0
         self._extra_places = 0.0
         """Places that fast listeners take beyond the one that each of them has."""
@@ -182,8 +182,8 @@ class Admission:
     async def _enter_batch(self) -> None:
         await self._wait_in(self._batch, 0.0, batch=True)
 
-    async def _wait_in(self, queue: deque[_Turn], extra: float, *, batch: bool) -> None:
-        turn = _Turn(extra)
+    async def _wait_in(self, queue: deque[_QueuedRequest], extra: float, *, batch: bool) -> None:
+        turn = _QueuedRequest(extra)
         queue.append(turn)
         self._let_in()
         try:
@@ -203,7 +203,7 @@ class Admission:
             self._call(self._batch)
             self._running_batch += 1
 
-    def _call(self, queue: deque[_Turn]) -> None:
+    def _call(self, queue: deque[_QueuedRequest]) -> None:
         turn = queue.popleft()
         turn.called.set_result(None)
         self._running += 1
@@ -264,7 +264,7 @@ def _extra_places(stretch: float) -> float:
     return math.ceil(max(stretch - 1.0, 0.0) * 4) / 4
 
 
-class _Turn:
+class _QueuedRequest:
     """A request that waits for a place."""
 
     def __init__(self, extra: float) -> None:
@@ -273,7 +273,7 @@ class _Turn:
         self.called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
-def _first(queue: deque[_Turn]) -> _Turn | None:
+def _first(queue: deque[_QueuedRequest]) -> _QueuedRequest | None:
     """The next request; those that have just given up are skipped."""
     while queue and queue[0].called.done():
         queue.popleft()

@@ -59,7 +59,7 @@ NO_TOOLS = ChatTools()
 
 
 @dataclass(frozen=True, slots=True)
-class CallDelta:
+class ToolCallDelta:
     """A piece of a call."""
 
     index: int
@@ -77,7 +77,7 @@ class ChatDelta:
     text: str
     cut: bool = False
     """The answer ends here because it has reached its longest allowed length."""
-    call: CallDelta | None = None
+    call: ToolCallDelta | None = None
 
 
 class Chat(Protocol):

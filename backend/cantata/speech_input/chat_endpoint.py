@@ -10,11 +10,11 @@ from pydantic import BaseModel, ValidationError
 
 from cantata.speech_input.chat import (
     NO_TOOLS,
-    CallDelta,
     ChatDelta,
     ChatFailed,
     ChatMessage,
     ChatTools,
+    ToolCallDelta,
 )
 from cantata.speech_input.endpoint import build_client, explain
 from cantata.speech_input.settings import Endpoint
@@ -123,7 +123,7 @@ def _deltas(data: str) -> list[ChatDelta]:
         text, cut = choice.delta.content or "", choice.finish_reason == "length"
         for call in choice.delta.tool_calls or ():
             made = call.function
-            piece = CallDelta(call.index, made.name or None, call.id, made.arguments or "")
+            piece = ToolCallDelta(call.index, made.name or None, call.id, made.arguments or "")
             found.append(ChatDelta("", call=piece))
         if text or cut:
             found.append(ChatDelta(text, cut))

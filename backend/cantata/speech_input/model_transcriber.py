@@ -18,7 +18,7 @@ from cantata.contract.model.recognizer import Sound
 from cantata.contract.transcription_service import Recognition, TranscriptionModel
 from cantata.speech_input.sound import Heard
 from cantata.speech_input.transcription import HeardPiece, Report, UtteranceOptions
-from cantata.speech_input.utterance_cutter import Passage, UtteranceCutter
+from cantata.speech_input.utterance_cutter import SoundSegment, UtteranceCutter
 from cantata.speech_input.vad import WINDOW, SpeechJudge
 
 _FED_SAMPLES = SPEECH_RATE // 4
@@ -142,7 +142,7 @@ class _Utterance:
         self._window: _Window | None = None
         self._parts: list[Transcript] = []
 
-    async def take(self, passage: Passage, *, is_quiet: bool) -> None:
+    async def take(self, passage: SoundSegment, *, is_quiet: bool) -> None:
         if passage.begins:
             await self._end_window(passage.before)
         if self._window is None:

@@ -27,7 +27,7 @@ _PADDING_WINDOWS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SoundSegment:
     """Sound for the recogniser."""
 
     sound: Heard
@@ -69,7 +69,7 @@ class UtteranceCutter:
         """Whether the speaker pauses, or has not begun."""
         return self._quiet > 0 or not self._is_begun
 
-    def take(self, sound: Heard, probability: float) -> list[Passage]:
+    def take(self, sound: Heard, probability: float) -> list[SoundSegment]:
         """What the recogniser gets after the next piece of sound. Pieces of more than `WINDOW`
         samples are certainly speech or certainly none."""
         least = self._threshold - HYSTERESIS if self._is_begun else self._threshold
@@ -81,7 +81,7 @@ class UtteranceCutter:
             return self._take_speech(sound, probability)
         return self._take_silence(sound, probability)
 
-    def _take_silence(self, sound: Heard, probability: float) -> list[Passage]:
+    def _take_silence(self, sound: Heard, probability: float) -> list[SoundSegment]:
         if not self._is_begun:
             self._held.append(sound)
             self._trim()
@@ -94,7 +94,7 @@ class UtteranceCutter:
             self._trim()
         return []
 
-    def _take_speech(self, sound: Heard, probability: float) -> list[Passage]:
+    def _take_speech(self, sound: Heard, probability: float) -> list[SoundSegment]:
         begins = not self._is_begun or self._is_over
         if begins:
             self._trim()
@@ -121,7 +121,7 @@ class UtteranceCutter:
         *,
         is_pause: bool = False,
         begins: bool = False,
-    ) -> list[Passage]:
+    ) -> list[SoundSegment]:
         passages = []
         for piece in pieces[:-1]:
             passages += self._give_piece(piece, 0.0, begins=begins)
@@ -132,14 +132,14 @@ class UtteranceCutter:
 
     def _give_piece(
         self, piece: Heard, probability: float, *, is_pause: bool = False, begins: bool = False
-    ) -> list[Passage]:
+    ) -> list[SoundSegment]:
         if self._length + len(piece) > self._max_samples:
             return [self._cut(piece, probability, is_pause=is_pause)]
         self._given.append((piece, probability))
         self._length += len(piece)
-        return [Passage(piece, is_pause, begins)]
+        return [SoundSegment(piece, is_pause, begins)]
 
-    def _cut(self, piece: Heard, probability: float, *, is_pause: bool) -> Passage:
+    def _cut(self, piece: Heard, probability: float, *, is_pause: bool) -> SoundSegment:
         """End the window, which is full, where it is quietest; what follows begins the next."""
         pieces = [*self._given, (piece, probability)]
         place = find_quietest([one for _, one in pieces])
@@ -147,4 +147,4 @@ class UtteranceCutter:
         self._given = pieces[place:]
         rest = np.concatenate([sound for sound, _ in self._given])
         self._length = len(rest)
-        return Passage(rest, is_pause, begins=True, before=before)
+        return SoundSegment(rest, is_pause, begins=True, before=before)

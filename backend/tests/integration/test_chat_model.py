@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from cantata.config import load_deployment
 from cantata.config.plugins import LocatedModel
-from cantata.contract.chat_service import AnswerEvent, FinishReason, TextDelta, TextEnd
+from cantata.contract.chat_service import AnswerDelta, AnswerEvent, FinishReason, TextEnd
 from cantata.contract.data.chat import AudioPart, CallStarted, ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.service import SpeechChunk
@@ -59,7 +59,7 @@ async def events(model: PipelineChatModel, request: ChatRequest) -> list[AnswerE
 
 
 def join_text(found: list[AnswerEvent]) -> str:
-    return "".join(event.text for event in found if isinstance(event, TextDelta))
+    return "".join(event.text for event in found if isinstance(event, AnswerDelta))
 
 
 def collect_sound(found: list[AnswerEvent]) -> np.ndarray:
@@ -78,7 +78,7 @@ async def held(model: PipelineChatModel) -> dict[str, int]:
 async def test_an_answer_has_text_sound_and_one_end(model: PipelineChatModel) -> None:
     found = await events(model, asked(0))
     (end,) = [event for event in found if isinstance(event, TextEnd)]
-    tokens = sum(event.tokens for event in found if isinstance(event, TextDelta))
+    tokens = sum(event.tokens for event in found if isinstance(event, AnswerDelta))
     assert join_text(found)
     assert tokens <= 20
     assert (end.reason is FinishReason.LENGTH) == (tokens == 20)
@@ -92,8 +92,8 @@ async def test_text_leaves_while_the_model_thinks_and_sound_follows_before_its_e
 ) -> None:
     found = await events(model, replace(asked(2), max_tokens=220))
     kinds = [type(event) for event in found]
-    assert SpeechChunk in kinds[kinds.index(TextDelta) : kinds.index(TextEnd)]
-    assert kinds.count(TextDelta) > 10
+    assert SpeechChunk in kinds[kinds.index(AnswerDelta) : kinds.index(TextEnd)]
+    assert kinds.count(AnswerDelta) > 10
 
 
 async def test_read_alone_the_text_is_the_same_and_no_stage_that_speaks_hears_of_it(
@@ -125,7 +125,7 @@ async def test_calls_of_tools_stand_where_they_were_written(model: PipelineChatM
     assert "<" not in join_text(found)
     assert written == join_text(plain)
     tokens = [
-        sum(event.tokens for event in some if isinstance(event, TextDelta))
+        sum(event.tokens for event in some if isinstance(event, AnswerDelta))
         for some in (plain, found)
     ]
     assert tokens[0] == tokens[1]
@@ -160,7 +160,7 @@ async def test_unread_sound_does_not_keep_the_model_from_thinking(
 
 
 async def test_leaving_frees_every_stage(model: PipelineChatModel) -> None:
-    for leave_at in (TextDelta, SpeechChunk, TextEnd):
+    for leave_at in (AnswerDelta, SpeechChunk, TextEnd):
         async with model.run(replace(asked(2), max_tokens=40)) as answer:
             async for event in answer:
                 if isinstance(event, leave_at):

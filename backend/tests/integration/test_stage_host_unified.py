@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cantata.config import load_deployment
 from cantata.config.plugins import LocatedModel
-from cantata.contract.chat_service import TextDelta
+from cantata.contract.chat_service import AnswerDelta
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
@@ -67,7 +67,7 @@ async def service(host: HostProcess, folder: Path) -> AsyncIterator[PipelineServ
 async def said(service: PipelineService, text: str) -> str:
     request = ChatRequest((Message(Role.USER, (TextPart(text),)),))
     async with service.chat_models[PLUGIN.name].run(request) as answer:
-        return "".join([event.text async for event in answer if isinstance(event, TextDelta)])
+        return "".join([event.text async for event in answer if isinstance(event, AnswerDelta)])
 
 
 async def drawn(service: PipelineService, number: int) -> NDArray[np.uint8]:

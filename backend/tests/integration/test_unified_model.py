@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cantata.config import load_deployment
 from cantata.config.plugins import LocatedModel
-from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
+from cantata.contract.chat_service import AnswerDelta, FinishReason, TextEnd
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.errors import Overloaded, Quarantined, RequestFailed, StageDied
@@ -71,7 +71,7 @@ async def answered(model: PipelineChatModel, request: ChatRequest) -> tuple[str,
     text, reasons = "", []
     async with model.run(request) as answer:
         async for event in answer:
-            if isinstance(event, TextDelta):
+            if isinstance(event, AnswerDelta):
                 assert event.tokens == len(event.text)
                 text += event.text
             elif isinstance(event, TextEnd):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.chat_service import TextDelta
+from cantata.contract.chat_service import AnswerDelta
 from cantata.contract.data.chat import CallStarted, Thought
 from cantata.pipeline.output_parser import (
     MarkedOutput,
@@ -84,7 +84,7 @@ def told(parser: OutputParser, *pieces: str) -> list[ParsedDelta]:
 
 def test_plain_text_is_told_as_it_comes() -> None:
     assert told(MarkedOutput(Letters(), None, None), "a", "", "b") == [
-        *(TextDelta("a", 1), TextDelta("", 0), TextDelta("b", 1))
+        *(AnswerDelta("a", 1), AnswerDelta("", 0), AnswerDelta("b", 1))
     ]
 
 
@@ -93,28 +93,28 @@ def test_tokens_are_the_thoughts_until_it_has_ended() -> None:
         Thought("", 1),
         Thought("", 1),
         Thought("a", 0),
-        TextDelta("", 2),
-        TextDelta("b", 0),
-        TextDelta("", 1),
-        *(TextDelta("c", 0), TextDelta("!", 0)),
+        AnswerDelta("", 2),
+        AnswerDelta("b", 0),
+        AnswerDelta("", 1),
+        *(AnswerDelta("c", 0), AnswerDelta("!", 0)),
     ]
 
 
 def test_what_is_never_known_to_be_a_thought_is_text() -> None:
     events = told(MarkedOutput(Letters(), Brackets(), None), "", "")
-    assert events == [TextDelta("", 0), TextDelta("!", 0)]
+    assert events == [AnswerDelta("", 0), AnswerDelta("!", 0)]
 
 
 def test_calls_are_found_behind_the_thought_only() -> None:
     events = told(MarkedOutput(Letters(), Brackets(), Capitals()), "(A)", "bC")
-    assert [event for event in events if not isinstance(event, TextDelta) or event.text] == [
-        *(Thought("A", 0), TextDelta("b", 0), CallStarted("C")),
-        *(TextDelta("!", 0), TextDelta(".", 0)),
+    assert [event for event in events if not isinstance(event, AnswerDelta) or event.text] == [
+        *(Thought("A", 0), AnswerDelta("b", 0), CallStarted("C")),
+        *(AnswerDelta("!", 0), AnswerDelta(".", 0)),
     ]
 
 
 def test_a_model_s_own_parser_says_whose_the_tokens_are() -> None:
     assert told(ParsedOutput(Capital()), "AB", "c") == [
         *(Thought("", 2), Thought("AB", 0)),
-        *(TextDelta("", 1), TextDelta("c", 0), CallStarted("f")),
+        *(AnswerDelta("", 1), AnswerDelta("c", 0), CallStarted("f")),
     ]

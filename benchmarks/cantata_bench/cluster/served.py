@@ -26,7 +26,7 @@ import psutil
 from cantata.config.plugins import locate
 from cantata_bench.client import Target
 from cantata_bench.cluster.byte_proxy import running_proxy
-from cantata_bench.interleave import Patience
+from cantata_bench.interleave import RepeatBudget
 from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
 from cantata_bench.noise_guard import observed
@@ -43,7 +43,7 @@ _REPETITIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class MeasuredTurn:
     """One load on one way to the model."""
 
     throughput_x: float
@@ -60,7 +60,7 @@ class Turn:
 class Round:
     """Every way once, one after the other."""
 
-    turns: Mapping[str, Turn]
+    turns: Mapping[str, MeasuredTurn]
     disturbance: str
     """What disturbed it; empty: nothing did."""
 
@@ -79,13 +79,13 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedLoad:
     """One load on all ways."""
 
     streams: int
     rounds: tuple[Round, ...]
 
-    def turns(self, way: str) -> list[Turn]:
+    def turns(self, way: str) -> list[MeasuredTurn]:
         """Of all rounds."""
         return [one.turns[way] for one in self.rounds]
 
@@ -97,7 +97,7 @@ class Served:
         """To the server's p50."""
         return self._compared(way, lambda one, server: one.ttfp_s - server.ttfp_s)
 
-    def _compared(self, way: str, compare: Callable[[Turn, Turn], float]) -> Range:
+    def _compared(self, way: str, compare: Callable[[MeasuredTurn, MeasuredTurn], float]) -> Range:
         pairs = zip(self.turns(way), self.turns(SERVER), strict=True)
         return Range.of([compare(one, server) for one, server in pairs])
 
@@ -117,7 +117,7 @@ def measure_served(
     folder: Path,
     tell: Tell,
     kind: Literal["closed", "live"] = "closed",
-) -> list[Served]:
+) -> list[ServedLoad]:
     """Loads of so many streams, in turns.
 
     Args:
@@ -131,7 +131,7 @@ def measure_served(
         RuntimeError: one was not ready, or spoke nothing.
     """
     chosen = ("--model", model or locate(None).plugin.name)
-    found: list[Served] = []
+    found: list[ServedLoad] = []
     with (
         running_server(folder / "server.log", options=chosen) as server,
         running_proxy(server.url) as proxy,
@@ -144,7 +144,7 @@ def measure_served(
             EDGE: _Way(Target(edge.url), (edge.pid, replica.pid)),
         }
         for count in streams:
-            patience = Patience(tell, _REPETITIONS)
+            patience = RepeatBudget(tell, _REPETITIONS)
             # Short texts: of each, the way through an edge is the largest part.
             spec = LoadSpec(
                 kind=kind, streams=count, texts="short", seconds=seconds, warm_up_s=_WARM_UP_S
@@ -154,7 +154,7 @@ def measure_served(
                 measure = partial(_round, order, ways, spec)
                 rounds.append(patience.repeated(measure, lambda one: one.disturbance))
                 tell(f"{count} streams: {len(rounds)} of 6 rounds measured")
-            found.append(Served(count, tuple(rounds)))
+            found.append(ServedLoad(count, tuple(rounds)))
     return found
 
 
@@ -164,7 +164,7 @@ def _round(order: Sequence[str], ways: Mapping[str, _Way], spec: LoadSpec) -> Ro
     return Round(turns, observation.disturbance)
 
 
-def _measured(way: _Way, spec: LoadSpec) -> Turn:
+def _measured(way: _Way, spec: LoadSpec) -> MeasuredTurn:
     before_s = _cpu_s(way.pids)
     report = in_own_process(measured_load, spec, way.target, False)
     used_s = _cpu_s(way.pids) - before_s
@@ -172,7 +172,7 @@ def _measured(way: _Way, spec: LoadSpec) -> Turn:
     if found is None:
         raise RuntimeError(f"{way.target.url} spoke nothing")
     steps = {step: spread.p50 for step, spread in found.ttfp_steps.items()}
-    return Turn(found.throughput_x, found.ttfp.p50, used_s / report.audio_s, steps)
+    return MeasuredTurn(found.throughput_x, found.ttfp.p50, used_s / report.audio_s, steps)
 
 
 @dataclass(frozen=True, slots=True)

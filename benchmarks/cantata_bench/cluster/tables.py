@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from cantata_bench.cluster.connectors import Carried
-from cantata_bench.cluster.served import EDGE, PROXY, SERVER, Served, Turn
+from cantata_bench.cluster.served import EDGE, PROXY, SERVER, MeasuredTurn, ServedLoad
 from cantata_bench.cluster.stage_edges import EdgeCost
 
 
@@ -31,7 +31,7 @@ def edges_table(found: Sequence[EdgeCost]) -> str:
     return "\n".join([*head, *rows])
 
 
-def served_table(found: Sequence[Served]) -> str:
+def served_table(found: Sequence[ServedLoad]) -> str:
     """A table with one row for each load and way, and one of the first packets' time."""
     rows = [
         "| streams | | seconds of sound per second | TTFP p50 | CPU for a second of sound "
@@ -52,7 +52,7 @@ def served_table(found: Sequence[Served]) -> str:
     return "\n".join([*rows, "", *steps, "", *disturbed]).rstrip()
 
 
-def _figures(one: Served, way: str) -> str:
+def _figures(one: ServedLoad, way: str) -> str:
     turns = one.turns(way)
     cells = [
         f"{median(turn.throughput_x for turn in turns):.1f}",
@@ -71,7 +71,7 @@ def _figures(one: Served, way: str) -> str:
     )
 
 
-def _steps(turns: Sequence[Turn]) -> str:
+def _steps(turns: Sequence[MeasuredTurn]) -> str:
     names = dict.fromkeys(name for turn in turns for name in turn.steps)
     middle = {name: median(turn.steps.get(name, 0.0) for turn in turns) for name in names}
     return ", ".join(f"{name} {1e3 * step_s:.1f}" for name, step_s in middle.items())

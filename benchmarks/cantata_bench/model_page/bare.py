@@ -12,11 +12,11 @@ from cantata.config.plugins import LocatedModel
 from cantata.contract.data.errors import ConfigError
 from cantata.pipeline.plan import plan_service
 from cantata_bench.baseline import BarePipeline, load_stages
-from cantata_bench.model_page.work import Rounds, Taken, Work, collect_rounds
+from cantata_bench.model_page.work import PageWork, Rounds, Taken, collect_rounds
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class LoadedModel:
     """A model as the server has it too."""
 
     model: str
@@ -25,7 +25,9 @@ class Served:
     dtype: Dtype
 
 
-def bare_rounds(served: Served, work: Work, at_once: Sequence[int], rounds: int) -> list[Rounds]:
+def bare_rounds(
+    served: LoadedModel, work: PageWork, at_once: Sequence[int], rounds: int
+) -> list[Rounds]:
     """Measure; in a process of its own, since it loads the model.
 
     Args:
@@ -47,7 +49,7 @@ def bare_rounds(served: Served, work: Work, at_once: Sequence[int], rounds: int)
         bare.close()
 
 
-def run_round(bare: BarePipeline, located: LocatedModel, work: Work, count: int) -> list[Taken]:
+def run_round(bare: BarePipeline, located: LocatedModel, work: PageWork, count: int) -> list[Taken]:
     """All at once, to the last one's end."""
     rate = max(stage.capacity.sample_rate or 0 for stage in bare.stages.values())
     ids = [f"bare-{number}" for number in range(count)]

@@ -17,10 +17,10 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_bench.first_packet import TIMEOUT_S, deployment_file, serving
 from cantata_bench.machine import in_own_process
-from cantata_bench.model_page.bare import Served, bare_rounds
+from cantata_bench.model_page.bare import LoadedModel, bare_rounds
 from cantata_bench.model_page.pictures import pictures_within
 from cantata_bench.model_page.speech import Speech
-from cantata_bench.model_page.work import Rounds, Work, collect_rounds
+from cantata_bench.model_page.work import PageWork, Rounds, collect_rounds
 from cantata_bench.noise_guard import observed
 from cantata_bench.processes import private_bytes
 
@@ -45,7 +45,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LoadRow:
     """So many requests at once."""
 
     at_once: int
@@ -71,7 +71,7 @@ class Figures:
     """Where the checkpoint's weights come from, and their size."""
     draws: bool
     settings: Settings
-    rows: tuple[Row, ...]
+    rows: tuple[LoadRow, ...]
 
 
 def measure(model: str, settings: Settings, tell: Tell) -> Figures:
@@ -94,7 +94,7 @@ def measure(model: str, settings: Settings, tell: Tell) -> Figures:
         most = max(settings.at_once)
         with tempfile.TemporaryDirectory() as folder, observed() as calm:
             file = deployment_file(checkpoint, Path(folder), slots=most)
-            served = Served(checkpoint, file, settings.dtype)
+            served = LoadedModel(checkpoint, file, settings.dtype)
             bare = in_own_process(bare_rounds, served, work, settings.at_once, settings.rounds)
         rows = []
         for at_once, alone in zip(settings.at_once, bare, strict=True):
@@ -105,17 +105,22 @@ def measure(model: str, settings: Settings, tell: Tell) -> Figures:
 
 
 def _row(
-    checkpoint: str, work: Work, at_once: int, bare: Rounds, settings: Settings, disturbance: str
-) -> Row:
+    checkpoint: str,
+    work: PageWork,
+    at_once: int,
+    bare: Rounds,
+    settings: Settings,
+    disturbance: str,
+) -> LoadRow:
     with serving(checkpoint, slots=at_once, dtype=settings.dtype) as server:
         with observed() as calm:
             served = asyncio.run(ask_rounds(server.url, work, at_once, settings.rounds))
         private = private_bytes(server.pid)
     doubts = "; ".join(doubt for doubt in (disturbance, calm.disturbance) if doubt)
-    return Row(at_once, served, bare, private, doubts)
+    return LoadRow(at_once, served, bare, private, doubts)
 
 
-async def ask_rounds(url: str, work: Work, at_once: int, rounds: int) -> Rounds:
+async def ask_rounds(url: str, work: PageWork, at_once: int, rounds: int) -> Rounds:
     """Ask a server for so many at once, several times, after a round that is not counted."""
     limits = httpx.Limits(max_connections=at_once)
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
@@ -126,7 +131,7 @@ async def ask_rounds(url: str, work: Work, at_once: int, rounds: int) -> Rounds:
     return collect_rounds(consumed[1:])
 
 
-def _work_for(plugin: ModelPlugin, checkpoint: str, settings: Settings) -> Work:
+def _work_for(plugin: ModelPlugin, checkpoint: str, settings: Settings) -> PageWork:
     if plugin.load_builder is not None:
         return Speech(settings.frames)
     if plugin.load_image_builder is not None:

@@ -21,7 +21,7 @@ PROMPT = "a red heart on a table"
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """Implements `model_page.work.Work`."""
+    """Implements `model_page.work.PageWork`."""
 
     side: int
     """Pixels."""
@@ -29,7 +29,7 @@ class Pictures:
     guidance: float
 
     async def ask(self, http: httpx.AsyncClient) -> Taken | None:
-        """Send one; as `Work`."""
+        """Send one; as `PageWork`."""
         order = ReferenceJob(PROMPT, self.side, self.side, self.steps, 0, self.guidance)
         try:
             watched = await draw_watched(http, order)
@@ -40,7 +40,7 @@ class Pictures:
         return Taken(watched.first_s, watched.whole_s, 1.0)
 
     def built(self, located: LocatedModel, ids: Sequence[str]) -> list[PipelineRequest]:
-        """As in `Work`.
+        """As in `PageWork`.
 
         Raises:
             ConfigError: the model does not draw.

@@ -20,20 +20,20 @@ LIMIT = "max_new_tokens"
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """Implements `model_page.work.Work`."""
+    """Implements `model_page.work.PageWork`."""
 
     frames: int
     """Most frames, if the model has such an option."""
 
     async def ask(self, http: httpx.AsyncClient) -> Taken | None:
-        """Send one; as `Work`."""
+        """Send one; as `PageWork`."""
         received = await hear(http, self.frames)
         if received.first_s is None:
             return None
         return Taken(received.first_s, received.whole_s, received.audio_s)
 
     def built(self, located: LocatedModel, ids: Sequence[str]) -> list[PipelineRequest]:
-        """As in `Work`."""
+        """As in `PageWork`."""
         builder = located.plugin.speech_builder(located.checkpoint)
         options: dict[str, Any] = {}
         if LIMIT in builder.capabilities.options:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cantata_bench.machine import describe_machine
-from cantata_bench.model_page.measure import Figures, Row
+from cantata_bench.model_page.measure import Figures, LoadRow
 from cantata_bench.processes import API
 from cantata_bench.tables import table
 
@@ -42,7 +42,7 @@ def _times(found: Figures) -> str:
     return table(head, [_line(row, draws=found.draws) for row in found.rows])
 
 
-def _line(row: Row, *, draws: bool) -> tuple[str, ...]:
+def _line(row: LoadRow, *, draws: bool) -> tuple[str, ...]:
     served, bare = row.served, row.bare
     mark = " (disturbed)" if row.disturbance else ""
     mark += f" ({served.refused} rejected)" if served.refused else ""
@@ -64,7 +64,7 @@ def _verdict(found: Figures) -> str:
     return "; ".join(parts) or "met"
 
 
-def _missed(found: Figures) -> list[Row]:
+def _missed(found: Figures) -> list[LoadRow]:
     return [row for row in found.rows if row.share < GOAL and not row.disturbance]
 
 

@@ -40,7 +40,7 @@ class Rounds:
     """Requests that there was no room for."""
 
 
-class Work(Protocol):
+class PageWork(Protocol):
     """One kind of request, the same each time. It is pickled."""
 
     async def ask(self, http: httpx.AsyncClient) -> Taken | None:

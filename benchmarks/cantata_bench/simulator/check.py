@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cantata_bench.results import LoadResult, LoadSummary, Run
+from cantata_bench.results import BenchRun, LoadResult, LoadSummary
 from cantata_bench.simulator.loads import Prediction, simulate
 from cantata_bench.simulator.system import build_system
 from cantata_bench.tables import ms, percent, table
@@ -31,7 +31,7 @@ class Checked:
         return predicted / found - 1 if found else None
 
 
-def check(run: Run) -> list[Checked]:
+def check(run: BenchRun) -> list[Checked]:
     """Predict every load of a run from its floor alone, and put both side by side."""
     system = build_system(run)
     return [Checked(result, simulate(system, result.spec)) for result in run.loads]

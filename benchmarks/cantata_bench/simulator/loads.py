@@ -44,7 +44,7 @@ async def _simulate(system: System, spec: LoadSpec) -> Prediction:
         await server.warm_up()
     edges = [SimulatedEdge(servers, system.link_s) for _ in range(system.edges)]
     running += [asyncio.create_task(edge.run()) for edge in edges]
-    load = _Load(servers, edges, system, spec)
+    load = _SimulatedLoad(servers, edges, system, spec)
     await load.run()
     for task in running:
         task.cancel()
@@ -55,7 +55,7 @@ async def _simulate(system: System, spec: LoadSpec) -> Prediction:
 
 
 @dataclass(slots=True)
-class _Load:
+class _SimulatedLoad:
     servers: Sequence[SimulatedServer]
     edges: Sequence[SimulatedEdge]
     system: System

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from cantata_bench.results import Frozen, Run
+from cantata_bench.results import BenchRun, Frozen
 from cantata_bench.simulator.scaling import replicas_table, scale, scale_table
 from cantata_bench.simulator.system import System, build_system
 
@@ -34,7 +34,7 @@ def scenarios() -> list[Scenario]:
     return [Scenario.model_validate(one) for one in listed]
 
 
-def plan_text(run: Run | None) -> str:
+def plan_text(run: BenchRun | None) -> str:
     """Each scenario in Markdown, and before them the machine of a measured run.
 
     Raises:
@@ -43,7 +43,7 @@ def plan_text(run: Run | None) -> str:
     return "\n".join(_parts(run))
 
 
-def _parts(run: Run | None) -> Iterator[str]:
+def _parts(run: BenchRun | None) -> Iterator[str]:
     if run is not None:
         here = Scenario(
             title=f"{run.machine.cores} cores, `{run.model}`, as measured {run.began[:10]}",

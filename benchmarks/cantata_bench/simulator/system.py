@@ -10,10 +10,10 @@ import yaml
 from pydantic import Field, ValidationError
 
 from cantata.contract.data.errors import ConfigError
-from cantata_bench.results import Baseline, Frozen, LoadResult, Run, StepTime
+from cantata_bench.results import Baseline, BenchRun, Frozen, LoadResult, StepTime
 
 
-class StepCost(Frozen):
+class SimulatedStepCost(Frozen):
     """The time of a step that makes n frames, of all its rows together: a + b n."""
 
     fixed_s: float = Field(ge=0)
@@ -32,12 +32,12 @@ class System(Frozen):
     slots: int = Field(ge=1)
     max_chunk_frames: int = Field(default=8, ge=1)
     max_batch_frames: int = Field(default=32, ge=1)
-    talker: StepCost
+    talker: SimulatedStepCost
     prefill_s: float = Field(ge=0)
     """Seconds that a new request's prompt adds to its first step."""
     prompt_s: float = Field(ge=0)
     """Seconds of the talker's process to encode a new request's prompt."""
-    decoder: StepCost
+    decoder: SimulatedStepCost
     text_s: float = Field(ge=0)
     """Seconds of the api's machine to turn a text into prompts."""
     packet_s: float = Field(ge=0)
@@ -73,7 +73,7 @@ def load_system(path: Path) -> System:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def build_system(run: Run) -> System:
+def build_system(run: BenchRun) -> System:
     """A server's parameters from a measured run.
 
     Raises:
@@ -101,7 +101,7 @@ def build_system(run: Run) -> System:
     )
 
 
-def fit(steps: Sequence[StepTime], stage: str) -> StepCost:
+def fit(steps: Sequence[StepTime], stage: str) -> SimulatedStepCost:
     """Least squares over a stage's shapes, neither part below zero.
 
     Raises:
@@ -116,7 +116,7 @@ def fit(steps: Sequence[StepTime], stage: str) -> StepCost:
     if spread:
         slope = float(((frames - frames.mean()) * (seconds - seconds.mean())).sum()) / spread
     slope = min(max(slope, 0.0), float(seconds.mean() / frames.mean()))
-    return StepCost(fixed_s=float(seconds.mean() - slope * frames.mean()), frame_s=slope)
+    return SimulatedStepCost(fixed_s=float(seconds.mean() - slope * frames.mean()), frame_s=slope)
 
 
 def _per_packet(measured: Sequence[LoadResult], floor: Baseline) -> float:

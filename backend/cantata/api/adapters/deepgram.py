@@ -113,7 +113,7 @@ async def speak_stream(socket: WebSocket, context: Context) -> None:
     try:
         query = parse_query(SpeakSocketQuery, socket.query_params)
         model_voice = await _model_voice(context, query.model)
-        connection = _Connection(socket, context, model_voice, query)
+        connection = _SpeakConnection(socket, context, model_voice, query)
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
         return
@@ -167,7 +167,7 @@ def make_error(code: str, message: str, request_id: str) -> DeepgramError:
     )
 
 
-class _Connection(SocketConnection):
+class _SpeakConnection(SocketConnection):
     """Text in, one order of utterances out."""
 
     def __init__(
@@ -183,7 +183,7 @@ class _Connection(SocketConnection):
         name = _FORMATS[query.encoding, query.container]
         rate = query.sample_rate or _SAMPLE_RATES[query.encoding]
         self._speed = query.speed
-        self._channel = _Channel(self, sound_output(name, model.sample_rate, rate))
+        self._channel = _SpeakChannel(self, sound_output(name, model.sample_rate, rate))
         self._text = SentenceBuffer(self._channel, model.max_input_characters, self._job)
         self._answers = count()
 
@@ -229,7 +229,7 @@ class _Connection(SocketConnection):
         return SpeakJob(self._model_voice.model, self._model_voice.request(text, self._speed), None)
 
 
-class _Channel(Channel):
+class _SpeakChannel(Channel):
     """Sound as binary messages, and the outcome of each text."""
 
     def __init__(self, connection: SocketConnection, output: OutputFormat) -> None:

@@ -106,7 +106,7 @@ async def listen_live(socket: WebSocket, context: Context) -> None:
         query = _check_samples(query)
         model.check_room()
         await context.cascade.prepare()
-        connection = _Connection(socket, context, model, query)
+        connection = _ListenConnection(socket, context, model, query)
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
         return
@@ -149,7 +149,7 @@ def _check_samples(query: Q) -> Q:
     return query.model_copy(update={"sample_rate": rate})
 
 
-class _Connection(SocketConnection):
+class _ListenConnection(SocketConnection):
     """Sound in, transcripts out.
 
     Args:
@@ -168,7 +168,7 @@ class _Connection(SocketConnection):
     ) -> None:
         super().__init__(socket, context, "deepgram-listen", IDLE_TIMEOUT_S)
         self._model, self._query = model, query
-        self._channel = _Channel(self)
+        self._channel = _ListenChannel(self)
         self._created = datetime.now(UTC).isoformat()
         self._hash = hashlib.sha256()
         request = TranscriptionRequest(
@@ -305,10 +305,10 @@ class _Connection(SocketConnection):
                 post(results)
 
 
-class _Channel(Channel):
+class _ListenChannel(Channel):
     """Messages alone."""
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: _ListenConnection) -> None:
         super().__init__(connection)
         self._socket = connection
 

@@ -64,7 +64,7 @@ async def multi_stream_input(socket: WebSocket, voice_id: str, context: Context)
 
 
 async def _serve(
-    socket: WebSocket, voice_id: str, context: ApiContext, kind: type[_Connection]
+    socket: WebSocket, voice_id: str, context: ApiContext, kind: type[_ElevenLabsConnection]
 ) -> None:
     try:
         query = parse_query(SynthesisSocketQuery, socket.query_params)
@@ -77,7 +77,7 @@ async def _serve(
     await connection.run()
 
 
-class _Connection(SocketConnection):
+class _ElevenLabsConnection(SocketConnection):
     """Shared by both."""
 
     def __init__(
@@ -101,7 +101,7 @@ class _Connection(SocketConnection):
         await self.shut(code)
 
 
-class _SingleConnection(_Connection):
+class _SingleConnection(_ElevenLabsConnection):
     """stream-input."""
 
     def begin(self) -> None:
@@ -126,7 +126,7 @@ class _SingleConnection(_Connection):
         self._context.outbox.post(_socket_error(error, None))
 
 
-class _MultiConnection(_Connection):
+class _MultiConnection(_ElevenLabsConnection):
     """multi-stream-input."""
 
     def begin(self) -> None:
@@ -199,7 +199,7 @@ class _MultiConnection(_Connection):
 class _Answers(Channel):
     """Sends the answers to messages without a context, or with one that could not be opened."""
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: _ElevenLabsConnection) -> None:
         super().__init__(connection)
         self._socket = connection
 
@@ -211,7 +211,7 @@ class _Answers(Channel):
 class _Context(Channel):
     """A context: one text, whose sound is sent in base64 with the times of its characters."""
 
-    def __init__(self, connection: _Connection, context_id: str | None) -> None:
+    def __init__(self, connection: _ElevenLabsConnection, context_id: str | None) -> None:
         super().__init__(connection)
         self.context_id = context_id
         self.text = SentenceBuffer(self, connection.model.max_input_characters, self._job)

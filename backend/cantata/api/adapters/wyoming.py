@@ -64,7 +64,7 @@ async def wyoming_server(context: ApiContext, listener: socket.socket) -> AsyncI
     limits = context.settings.connections
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = _Connection(reader, writer, context)
+        connection = _WyomingConnection(reader, writer, context)
         task = asyncio.create_task(connection.serve(), name=connection.name)
         connections[task] = cast(asyncio.Transport, writer.transport)
         task.add_done_callback(connections.pop)
@@ -88,7 +88,7 @@ async def wyoming_server(context: ApiContext, listener: socket.socket) -> AsyncI
         await asyncio.gather(*connections, return_exceptions=True)
 
 
-class _Connection(Connection):
+class _WyomingConnection(Connection):
     """Texts one after the other, or one text in pieces; and sound that is written down."""
 
     def __init__(
@@ -115,7 +115,7 @@ class _Connection(Connection):
             self._writer.close()
 
     def begin(self) -> None:
-        self._channel = _Channel(self)
+        self._channel = _WyomingChannel(self)
         self.open(self._channel)
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ class _Connection(Connection):
         return self._hearing
 
     def _post(self, event: Event) -> None:
-        self._channel.outbox.post(_Answer(event=event))
+        self._channel.outbox.post(_QueuedEvent(event=event))
 
     def _on_heard(self, hearing: WyomingHearing) -> None:
         if self._hearing is hearing:
@@ -244,10 +244,10 @@ class _Connection(Connection):
         return SentenceBuffer(self._channel, model_voice.model.max_input_characters, job)
 
 
-class _Channel(Channel):
+class _WyomingChannel(Channel):
     """Sound in events: one start and one stop around all sentences of a text."""
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: _WyomingConnection) -> None:
         super().__init__(connection)
         self._events = connection
         self._format: messages.AudioStart | None = None
@@ -268,7 +268,7 @@ class _Channel(Channel):
                 # Clients wait for a stop, or for the end of the connection.
                 await self._events.send(Error(item.error.message, item.error.code).event())
                 self._events.stop()
-            case _Answer():
+            case _QueuedEvent():
                 await self._events.send(item.event)
 
     async def _stop(self, *, streamed: bool) -> None:
@@ -282,7 +282,7 @@ class _Channel(Channel):
             await self._events.send(SynthesizeStopped().event())
 
 
-class _Answer(BaseModel):
+class _QueuedEvent(BaseModel):
     """An event that answers another at once."""
 
     event: Event

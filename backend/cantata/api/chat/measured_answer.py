@@ -18,10 +18,10 @@ from cantata.api.measured_run import MeasuredRun, measure
 from cantata.api.schemas import MILLISECONDS_PER_TOKEN
 from cantata.contract.chat_service import (
     Answer,
+    AnswerDelta,
     AnswerEvent,
     ChatModel,
     FinishReason,
-    TextDelta,
     TextEnd,
 )
 from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Thought
@@ -139,7 +139,7 @@ class MeasuredAnswer(MeasuredRun[AnswerEvent]):
                 return event if event.text else None
             case SpeechChunk():
                 return event.samples if len(event.samples) else None
-            case TextDelta() | TextEnd():
+            case AnswerDelta() | TextEnd():
                 text = self._leaving(event)
                 self._texts.append(text)
                 return text or None
@@ -153,7 +153,7 @@ class MeasuredAnswer(MeasuredRun[AnswerEvent]):
         self._calls[-1].pieces.append(event.text)
         return CallPiece(len(self._calls) - 1, None, None, event.text)
 
-    def _leaving(self, event: TextDelta | TextEnd) -> str:
+    def _leaving(self, event: AnswerDelta | TextEnd) -> str:
         if isinstance(event, TextEnd):
             self._reason = event.reason
             self.cached_tokens = event.cached_tokens

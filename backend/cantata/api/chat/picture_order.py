@@ -66,7 +66,7 @@ class PictureOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _TurnReader:
     """A model that draws, as a reader of messages."""
 
     name: str
@@ -103,7 +103,7 @@ def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
     _check_neutral(model, body)
     limits, options = model.limits, body.image_config
     takes = {Modality.TEXT, *([Modality.IMAGE] if limits.max_references else [])}
-    check_messages(body.messages, _Reader(model.name, frozenset(takes)), context.transcripts)
+    check_messages(body.messages, _TurnReader(model.name, frozenset(takes)), context.transcripts)
     _check_pictures(model, pictures_in(body.messages))
     with told_in_conversation():
         order = PictureOrder(

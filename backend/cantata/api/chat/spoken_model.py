@@ -11,10 +11,10 @@ from cantata.api.speech.sentences import split_sentences
 from cantata.api.speech.text_input import ArrivingText
 from cantata.contract.chat_service import (
     Answer,
+    AnswerDelta,
     AnswerEvent,
     ChatModel,
     FinishReason,
-    TextDelta,
     TextEnd,
 )
 from cantata.contract.data.chat import AnswerOption, ChatRequest, Modality
@@ -102,13 +102,13 @@ class SpokenChatModel:
         """The text, passed on to the speech model up to a stop text."""
         stops, limit = StopFilter(self._stops), self._speech.max_input_characters
         async for event in answer:
-            if isinstance(event, TextDelta):
+            if isinstance(event, AnswerDelta):
                 event = replace(event, text=stops.feed(event.text))
                 text.push(event.text, limit)
             elif isinstance(event, TextEnd):
                 rest = stops.finish()
                 text.push(rest, limit)
-                yield TextDelta(rest, 0)
+                yield AnswerDelta(rest, 0)
             yield event
             if stops.stopped:
                 yield TextEnd(FinishReason.STOP)

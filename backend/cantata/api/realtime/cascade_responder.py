@@ -21,7 +21,7 @@ from cantata.api.speech.voice_choice import choose_voice
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.service import SpeechModel
-from cantata.speech_input.chat import CallDelta, Chat, ChatMessage, ChatTools
+from cantata.speech_input.chat import Chat, ChatMessage, ChatTools, ToolCallDelta
 from cantata.speech_input.transcription import TranscriptionFailed
 
 _PIECE = 64
@@ -126,7 +126,7 @@ class CascadeResponder:
         reply.asked = sum(len(one.text) for one in messages)
         return messages
 
-    async def _call(self, reply: Reply, piece: CallDelta, max_characters: int) -> None:
+    async def _call(self, reply: Reply, piece: ToolCallDelta, max_characters: int) -> None:
         """Tell of a call; arguments that are too long end the answer."""
         reply.cut = reply.cut or reply.calls.characters + len(piece.arguments) > max_characters
         if not reply.cut:

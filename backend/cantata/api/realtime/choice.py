@@ -8,7 +8,7 @@ from functools import partial
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.cascade_responder import CascadeResponder
-from cantata.api.realtime.listener import Listener
+from cantata.api.realtime.listener import ListeningResponder
 from cantata.api.realtime.model_responder import ModelResponder
 from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.responder import SessionResponder
@@ -151,6 +151,6 @@ def _hearing(model: ChatModel) -> ModelChoice:
 
 def _listening(name: str, check_room: Callable[[], None]) -> ModelChoice:
     def meet(context: ApiContext, output_audio: OutputAudio) -> SessionResponder:
-        return Listener(name)
+        return ListeningResponder(name)
 
     return ModelChoice(name, _UNUSED_RATE, check_room, meet, answers=False)

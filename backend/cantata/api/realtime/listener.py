@@ -11,7 +11,7 @@ from cantata.api.realtime.session import SessionSettings
 from cantata.api.schemas import VoiceName
 
 
-class Listener:
+class ListeningResponder:
     """Implements `SessionResponder`."""
 
     hears = False

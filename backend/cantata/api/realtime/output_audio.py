@@ -22,7 +22,7 @@ from cantata.api.speech.outbox import AudioFrame, Item, make_frames
 from cantata.contract.service import Samples
 
 
-class Listener(Protocol):
+class OutputAudioOwner(Protocol):
     """The owner of the output; learns how speaking ends."""
 
     def spoken(self) -> None:
@@ -35,7 +35,7 @@ class Listener(Protocol):
 
 
 @dataclass(slots=True)
-class _Answer:
+class _SpokenAnswer:
     """The answer that is being spoken."""
 
     response_id: str
@@ -52,13 +52,13 @@ class _Answer:
 class OutputAudio(Channel):
     """The connection's only channel of sound."""
 
-    def __init__(self, connection: SocketConnection, sample_rate: int, listener: Listener):
+    def __init__(self, connection: SocketConnection, sample_rate: int, listener: OutputAudioOwner):
         """`sample_rate`: Hz of the model that speaks."""
         super().__init__(connection, connection.context.settings.realtime.max_ahead_s)
         self._socket = connection
         self._sample_rate = sample_rate
         self._listener = listener
-        self._answer: _Answer | None = None
+        self._answer: _SpokenAnswer | None = None
         self.has_sent = False
         """Whether any sound has been sent."""
 
@@ -69,7 +69,7 @@ class OutputAudio(Channel):
         left."""
         encoding, rate = wire_encoding(output)
         sound = SoundStream(sound_output(encoding, self._sample_rate, rate))
-        self._answer = _Answer(response_id, item_id, sound, spoken)
+        self._answer = _SpokenAnswer(response_id, item_id, sound, spoken)
 
     @contextmanager
     def speaking(self) -> Iterator[None]:
@@ -128,7 +128,7 @@ class OutputAudio(Channel):
     def free(self) -> None:
         self.stop_audio()
 
-    async def _send(self, answer: _Answer, data: bytes) -> None:
+    async def _send(self, answer: _SpokenAnswer, data: bytes) -> None:
         if data:
             self.has_sent = True
             await self._socket.send(answer.delta(data))

@@ -31,7 +31,7 @@ from cantata.api.realtime.server_events import (
 )
 from cantata.api.realtime.session import SessionSettings
 from cantata.api.schemas import MILLISECONDS_PER_TOKEN
-from cantata.speech_input.chat import CallDelta
+from cantata.speech_input.chat import ToolCallDelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Reply:
             {"type": kind, "response_id": self.id, "item_id": self.item.id, "delta": text}
         )
 
-    def take_call(self, piece: CallDelta) -> list[ServerEvent]:
+    def take_call(self, piece: ToolCallDelta) -> list[ServerEvent]:
         """Events for more of a call."""
         return self.calls.take(piece, output_index=int(self._has_message))
 

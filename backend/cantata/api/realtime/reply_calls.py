@@ -14,7 +14,7 @@ from cantata.api.realtime.server_events import (
     ServerEvent,
     new_id,
 )
-from cantata.speech_input.chat import CallDelta
+from cantata.speech_input.chat import ToolCallDelta
 
 Keep = Callable[[Item], str | None]
 """Puts an item at the conversation's end; the id of the one before it."""
@@ -54,7 +54,7 @@ class ReplyCalls:
         """Of all arguments."""
         return sum(len(one.call.arguments) for one in self._calls)
 
-    def take(self, piece: CallDelta, output_index: int) -> list[ServerEvent]:
+    def take(self, piece: ToolCallDelta, output_index: int) -> list[ServerEvent]:
         """Events for more of a call; another one before it is complete.
 
         Args:
@@ -87,7 +87,7 @@ class ReplyCalls:
         ended, self._done = self._calls[self._done :], len(self._calls)
         return [event for one in ended for event in self._ended(one, status)]
 
-    def _begin(self, piece: CallDelta, output_index: int) -> Sequence[ServerEvent]:
+    def _begin(self, piece: ToolCallDelta, output_index: int) -> Sequence[ServerEvent]:
         call = FunctionCall(piece.id or new_id("call"), piece.name or "")
         item = Item(new_id("item"), "assistant", [], "in_progress", call=call)
         previous = None if self._keep is None else self._keep(item)

@@ -11,7 +11,7 @@ from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart, ToolCall
 from cantata.contract.data.errors import ContextFull
 from cantata.metrics import Metrics
-from cantata.speech_input.chat import NO_TOOLS, CallDelta, ChatDelta, ChatMessage, ChatTools
+from cantata.speech_input.chat import NO_TOOLS, ChatDelta, ChatMessage, ChatTools, ToolCallDelta
 
 _PARTS_LEFT_OUT = 4
 """How many parts a conversation that is too long is divided into: the oldest is left out, then the
@@ -58,7 +58,7 @@ class ServedChat:
                             yield ChatDelta(piece)
                         elif isinstance(piece, CallPiece):
                             begun = True
-                            made = CallDelta(piece.index, piece.name, piece.id, piece.arguments)
+                            made = ToolCallDelta(piece.index, piece.name, piece.id, piece.arguments)
                             yield ChatDelta("", call=made)
                     yield ChatDelta("", cut=answer.finish_reason == "length")
                     return

@@ -6,7 +6,7 @@ import zlib
 from dataclasses import replace
 from typing import assert_never
 
-from cantata.contract.chat_service import AnswerEvent, TextDelta, TextEnd
+from cantata.contract.chat_service import AnswerDelta, AnswerEvent, TextEnd
 from cantata.contract.data.chat import CallArguments, CallStarted, Thought
 from cantata.contract.data.errors import ReplicaLost
 from cantata.contract.service import SpeechChunk
@@ -60,7 +60,7 @@ class AnswerReplay:
                 return self._sound.take(event)
             case Thought():
                 return self._thought.take(event)
-            case TextDelta():
+            case AnswerDelta():
                 return self._take_text(event)
             case CallStarted(name):
                 return event if self._calls.take(f"{name}\n") else None
@@ -86,7 +86,7 @@ class AnswerReplay:
         for part in (self._text, self._calls, self._arguments):
             part.check_end()
 
-    def _take_text(self, delta: TextDelta) -> TextDelta | None:
+    def _take_text(self, delta: AnswerDelta) -> AnswerDelta | None:
         text = self._text.take(delta.text)
         old = min(self._tokens_left, delta.tokens)
         self._tokens_left -= old

@@ -29,7 +29,7 @@ _FAILURE = "the sound could not be made"
 
 
 @dataclass(slots=True)
-class _Stream:
+class _SynthesisStream:
     """One request's place in the stage."""
 
     parts: Iterator[Pcm]
@@ -71,7 +71,7 @@ class SynthesisStage:
         self._slots = deployment.slots
         self._credit_samples = int(deployment.credit_s * model.sample_rate)
         self._clock = clock
-        self._streams: dict[str, _Stream] = {}
+        self._streams: dict[str, _SynthesisStream] = {}
 
     @property
     def capacity(self) -> StageCapacity:
@@ -103,7 +103,7 @@ class SynthesisStage:
         payload = check_slot(request_id, payload, self._streams, self._slots)
         with plugin_call("the input could not be read"):
             parts = iter(self._model.synthesize(payload))
-        self._streams[request_id] = _Stream(
+        self._streams[request_id] = _SynthesisStream(
             parts, self._credit_samples, batch, stretch, started_s=playout_deadline_s
         )
 
@@ -167,7 +167,7 @@ class SynthesisStage:
         for request_id in list(self._streams):
             self.abort(request_id)
 
-    def _urgency(self, stream: _Stream) -> tuple[bool, float]:
+    def _urgency(self, stream: _SynthesisStream) -> tuple[bool, float]:
         """Live before batch, then by when the listener has played everything."""
         if stream.started_s is None:
             return stream.batch, -math.inf
@@ -175,7 +175,7 @@ class SynthesisStage:
         return stream.batch, stream.started_s + stream.sent_samples / played_per_s
 
     @torch.inference_mode()
-    def _next_part(self, stream: _Stream) -> Pcm | None:
+    def _next_part(self, stream: _SynthesisStream) -> Pcm | None:
         """The next part that has sound or words; None at the end."""
         with plugin_call(_FAILURE):
             for part in stream.parts:

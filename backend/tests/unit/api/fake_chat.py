@@ -13,9 +13,9 @@ import numpy as np
 
 from cantata.contract.chat_service import (
     Answer,
+    AnswerDelta,
     AnswerEvent,
     FinishReason,
-    TextDelta,
     TextEnd,
 )
 from cantata.contract.data.chat import (
@@ -161,7 +161,7 @@ class FakeChatModel:
         plan: list[AnswerEvent] = [Thought(word, 1) for word in thought]
         sounds = [SpeechChunk(collect_sound(piece, self.behaviour.samples)) for piece in pieces]
         for number, piece in enumerate(pieces):
-            plan.append(TextDelta(piece, 1))
+            plan.append(AnswerDelta(piece, 1))
             plan += sounds[max(number - 1, 0) : number]
         if request.tools:
             plan += self.behaviour.calls

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata.contract.chat_service import (
+    AnswerDelta,
     AnswerEvent,
     ChatModel,
     FinishReason,
-    TextDelta,
     TextEnd,
 )
 from cantata.contract.data.chat import (
@@ -84,7 +84,7 @@ async def collect_events(model: ChatModel, request: ChatRequest = ASKED) -> list
 
 def iterate_parts(events: list[AnswerEvent]) -> tuple[str, int, bytes, list[FinishReason]]:
     """Text, tokens, sound and ends, each joined."""
-    deltas = [event for event in events if isinstance(event, TextDelta)]
+    deltas = [event for event in events if isinstance(event, AnswerDelta)]
     sound = [event.samples for event in events if isinstance(event, SpeechChunk)]
     return (
         "".join(delta.text for delta in deltas),
@@ -262,7 +262,7 @@ def test_a_spliced_answer_has_each_character_and_token_once(
         events, start = list[AnswerEvent](), 0
         for length in [*lengths, len(text)]:
             piece = text[start : start + length]
-            events.append(TextDelta(piece, len(piece)))
+            events.append(AnswerDelta(piece, len(piece)))
             start += length
         return [*events, TextEnd(FinishReason.STOP)]
 
@@ -309,13 +309,13 @@ def test_a_spliced_answer_has_each_call_once() -> None:
 
 def test_another_answer_is_no_continuation() -> None:
     replay = AnswerReplay(24_000)
-    replay.take(TextDelta("To be", 2))
+    replay.take(AnswerDelta("To be", 2))
     replay.restart()
     with pytest.raises(ReplicaLost, match="differently"):
-        replay.take(TextDelta("Two bees", 2))
+        replay.take(AnswerDelta("Two bees", 2))
     replay = AnswerReplay(24_000)
-    replay.take(TextDelta("To be", 2))
+    replay.take(AnswerDelta("To be", 2))
     replay.restart()
-    replay.take(TextDelta("To", 1))
+    replay.take(AnswerDelta("To", 1))
     with pytest.raises(ReplicaLost, match="shorter"):
         replay.check_end()

@@ -13,7 +13,7 @@ from fake_cluster import FakeCluster, Replica, fake_cluster
 from fake_picture import CONVERSING, FakeImageModel, expected_picture
 from fake_service import FakeService, eventually
 
-from cantata.contract.chat_service import TextDelta
+from cantata.contract.chat_service import AnswerDelta
 from cantata.contract.data.chat import ChatRequest, Message, Modality, Role, TextPart
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.errors import StageDied
@@ -55,7 +55,7 @@ def asked(replica: Replica) -> tuple[int, int]:
 
 async def answered(cluster: FakeCluster) -> str:
     async with cluster.edge.chat_model(BOTH).run(ASKED) as answer:
-        return "".join([event.text async for event in answer if isinstance(event, TextDelta)])
+        return "".join([event.text async for event in answer if isinstance(event, AnswerDelta)])
 
 
 async def drawn(cluster: FakeCluster) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cantata.speech_input.sound import HEARD_RATE, Heard
-from cantata.speech_input.utterance_cutter import Passage, UtteranceCutter
+from cantata.speech_input.utterance_cutter import SoundSegment, UtteranceCutter
 from cantata.speech_input.vad import WINDOW
 
 WINDOW_S = WINDOW / HEARD_RATE
@@ -16,11 +16,11 @@ def pieces(*probabilities: float) -> list[tuple[Heard, float]]:
     return [(np.full(WINDOW, number, np.int16), one) for number, one in enumerate(probabilities)]
 
 
-def take(cutter: UtteranceCutter, given: list[tuple[Heard, float]]) -> list[Passage]:
+def take(cutter: UtteranceCutter, given: list[tuple[Heard, float]]) -> list[SoundSegment]:
     return [passage for sound, one in given for passage in cutter.take(sound, one)]
 
 
-def numbers(passages: list[Passage]) -> list[int]:
+def numbers(passages: list[SoundSegment]) -> list[int]:
     """Of the windows, in order."""
     return [int(one.sound[i]) for one in passages for i in range(0, len(one.sound), WINDOW)]
 

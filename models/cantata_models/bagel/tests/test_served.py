@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cantata.config import load_deployment
 from cantata.config.plugins import locate
-from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
+from cantata.contract.chat_service import AnswerDelta, FinishReason, TextEnd
 from cantata.contract.data.chat import ChatRequest, Thought
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
@@ -127,7 +127,7 @@ async def text(model: PipelineChatModel, request: ChatRequest) -> tuple[str, int
     said, tokens, reason = "", 0, None
     async with model.run(request) as answer:
         async for event in answer.events:
-            if isinstance(event, TextDelta | Thought):
+            if isinstance(event, AnswerDelta | Thought):
                 said, tokens = said + event.text, tokens + event.tokens
             elif isinstance(event, TextEnd):
                 reason = event.reason

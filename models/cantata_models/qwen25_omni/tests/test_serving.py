@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cantata.config import load_deployment
 from cantata.config.plugins import locate
-from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
+from cantata.contract.chat_service import AnswerDelta, FinishReason, TextEnd
 from cantata.contract.service import SpeechChunk
 from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.plan import ServicePlan
@@ -95,7 +95,7 @@ async def answered(model: PipelineChatModel, conversation: Conversation) -> Answ
         assert answer.prompt_tokens == len(golden(conversation, "tokens"))
         async for event in answer:
             match event:
-                case TextDelta():
+                case AnswerDelta():
                     tokens += event.tokens
                 case TextEnd():
                     reason = event.reason

@@ -18,7 +18,7 @@ from cantata.api.server.listening import get_url, listen
 from cantata.api.server.serve import make_server
 from cantata.config import load_deployment
 from cantata.config.plugins import locate
-from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
+from cantata.contract.chat_service import AnswerDelta, FinishReason, TextEnd
 from cantata.contract.service import SpeechChunk
 from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.plan import ServicePlan
@@ -98,7 +98,7 @@ async def answered(
         assert answer.prompt_tokens == len(golden(scenario, "tokens"))
         async for event in answer:
             match event:
-                case TextDelta():
+                case AnswerDelta():
                     tokens += event.tokens
                 case TextEnd():
                     reason = event.reason
