@@ -58,7 +58,7 @@ class DrawArguments:
 
     @property
     def options(self) -> dict[str, Any]:
-        """As fields of the api."""
+        """The options as fields of the api."""
         named = {
             "prompt": self.prompt,
             "size": self.size,
@@ -205,7 +205,7 @@ def embedded_painter() -> str:
 
 
 def _checked(options: DrawArguments, service: PipelineService, pictures: list[bytes]) -> ImageOrder:
-    """By the rules of the api."""
+    """Check a request by the rules of the api."""
     from pydantic import ValidationError
 
     from cantata.api.errors import explain_validation

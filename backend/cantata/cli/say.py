@@ -28,7 +28,7 @@ class _Poured:
     seconds: float
     ttfp_s: float
     waited_s: float
-    """For all of the sound."""
+    """Seconds waited for all of the sound."""
 
 
 async def say(options: SayArguments, console: Console) -> None:

@@ -44,7 +44,7 @@ class SpokenSound:
     sample_rate: int
     channels: int
     asked_at: float
-    """By `time.monotonic`."""
+    """Time of the request, by `time.monotonic`."""
     pcm: AsyncIterator[Pcm]
     words: list[SpokenWord]
     """Grows while `pcm` is read."""

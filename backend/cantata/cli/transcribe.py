@@ -155,7 +155,7 @@ async def _transcriber(options: TranscribeArguments) -> AsyncIterator[_Transcrib
 
 
 class _Here:
-    """With a model of this command's own."""
+    """Transcribes with a model of this command's own."""
 
     def __init__(
         self, options: TranscribeArguments, model: TranscriptionModel, reader: RecordingReader
@@ -180,7 +180,7 @@ class _Here:
 
 
 class _OnServer:
-    """By asking a running server."""
+    """Transcribes by asking a running server."""
 
     def __init__(self, options: TranscribeArguments, server: str) -> None:
         self._options, self._server = options, server

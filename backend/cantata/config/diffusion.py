@@ -13,7 +13,7 @@ from cantata.contract.model.skipping import Skipping, SkipTest
 Order = Annotated[int, Field(ge=0, le=3)]
 Steps = Annotated[int, Field(ge=1, le=1000)]
 BRANCHES = 2
-"""Of a guided picture."""
+"""Forward branches of a guided picture."""
 Share = Annotated[float, Field(gt=0, le=10)]
 
 
@@ -114,5 +114,5 @@ class HookedStage(StrictModel):
     """Weights are stored in half the memory, at a price in likeness."""
 
     def options(self) -> Hooked:
-        """For the model."""
+        """The options that the model gets."""
         return Hooked(self.attention, self.offload_blocks, self.float8)

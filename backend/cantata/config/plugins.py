@@ -157,7 +157,7 @@ def _choose_default(plugins: Mapping[str, ModelPlugin]) -> str:
 
 
 def _embedded(plugins: Mapping[str, ModelPlugin]) -> list[ModelPlugin]:
-    """By name."""
+    """The models whose weights ship with their plug-in, by name."""
     return [plugin for _, plugin in sorted(plugins.items()) if plugin.embedded_checkpoint]
 
 

@@ -17,7 +17,7 @@ from cantata.text.phone_alphabets import to_ipa
 
 MAX_ENTRIES = 10_000
 MAX_CHARACTERS = 200
-"""Of a grapheme, an alias or a word's phones."""
+"""Longest grapheme, alias or phones of a word."""
 
 
 def read_pls(data: bytes) -> tuple[LexiconEntry, ...]:

@@ -50,7 +50,7 @@ class LexiconStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lexicons: Mapping[str, StoredLexicon] = {}
-        """By id, oldest first. Replaced, never changed."""
+        """Lexicons by id, oldest first. The mapping is replaced, never changed."""
         self._changing = asyncio.Lock()
 
     @property

@@ -24,7 +24,7 @@ SELF_SIGNED = "Self-signed for a trial"
 CERTIFICATE_NAME, KEY_NAME = "certificate.pem", "key.pem"
 _TRIAL = timedelta(days=365)
 _CLOCKS = timedelta(minutes=5)
-"""By which other clocks may be late."""
+"""How late other clocks may be."""
 _MIN_RSA_BITS = 2048
 _CURVES = {"secp256r1": "es256", "secp384r1": "es384", "secp521r1": "es512"}
 

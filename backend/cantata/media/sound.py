@@ -40,7 +40,7 @@ MAX_WORK_S = 30.0
 malicious."""
 
 HEAD_BYTES = 12
-"""By which a container is recognised."""
+"""Bytes by which a container is recognised."""
 BLOCK_S = 4.0
 """Seconds of sound that `stream_mono` returns at a time."""
 _MAX_WORK_SHARE = 0.2
@@ -171,7 +171,7 @@ class _Mono:
         self.sample_rate, self._max_s, self._param = sample_rate, max_s, param
         self._shape: tuple[int, int] | None = None
         self.seconds = 0.0
-        """Of the file so far."""
+        """Seconds of the file so far."""
 
     def take(self, frame: av.AudioFrame) -> NDArray[np.float32]:
         """[N]: the samples that are certain now."""

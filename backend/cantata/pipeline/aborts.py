@@ -15,7 +15,7 @@ from cantata.pipeline.supervision import Supervisor
 logger = logging.getLogger(__name__)
 
 DEADLINE_S = 10.0
-"""For the stages' answers."""
+"""Limit for the stages' answers."""
 
 
 class Aborts:

@@ -91,7 +91,7 @@ class Orchestrator:
 
     @property
     def restarts(self) -> Mapping[str, RestartHistory]:
-        """Of each stage, by name."""
+        """The restarts of each stage, by name."""
         return self._supervisor.history
 
     @property

@@ -16,7 +16,7 @@ ParsedDelta = Thought | AnswerDelta | CallStarted | CallArguments
 
 
 class OutputParser(Protocol):
-    """Of one answer."""
+    """Reads the tokens of one answer."""
 
     def read(self, tokens: NDArray[np.int32], *, last: bool) -> Iterator[ParsedDelta]:
         """What [T] more tokens say. They count even if nothing leaves of them yet."""

@@ -53,7 +53,7 @@ class OutputStream:
 
     def __init__(self, source: str, request: OpenRequest, credit: CreditReturn) -> None:
         self.frames = 0
-        """That have arrived."""
+        """Frames that have arrived."""
         self.complete = False
         """The last chunk has arrived."""
         self.ended = False

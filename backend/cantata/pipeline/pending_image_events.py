@@ -39,7 +39,7 @@ class PendingImageEvents:
         return PendingImageEvents(thought, _latest(self.progress, later.progress), self.image)
 
     def events(self) -> Iterator[DrawingEvent]:
-        """In the order in which they happen."""
+        """The events in the order in which they happen."""
         for event in (self.thought, self.progress, self.image):
             if event is not None:
                 yield event
@@ -53,7 +53,7 @@ def _latest(before: Progress | None, after: Progress | None) -> Progress | None:
 
 
 async def drain(mailbox: Mailbox[PendingImageEvents]) -> AsyncGenerator[DrawingEvent, None]:
-    """To the picture."""
+    """Give the events of a mailbox, up to the picture."""
     is_done = False
     while not is_done:
         news = await mailbox.take()

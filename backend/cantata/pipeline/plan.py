@@ -26,12 +26,12 @@ class ServicePlan:
 
     located: LocatedModel
     pipeline: PipelineSpec
-    """Of the checkpoint."""
+    """The pipeline that the checkpoint uses."""
     deployment: Deployment
 
     @property
     def stages(self) -> list[tuple[StageSpec, StageDeployment]]:
-        """In the order in which data flows."""
+        """The stages in the order in which data flows."""
         return [(spec, self.deployment.stages[spec.name]) for spec in self.pipeline.stages]
 
 

@@ -49,7 +49,7 @@ class ServedPipeline:
 
     @property
     def name(self) -> str:
-        """Of its models."""
+        """The name of the pipeline's models."""
         return self.policy.name
 
     @property

@@ -73,7 +73,7 @@ class SlotPolicy:
 
     @asynccontextmanager
     async def admit(self, demand: Demand) -> AsyncIterator[Permit]:
-        """In the queue, if need be."""
+        """Wait in the queue, if need be."""
         admission = self._running()
         async with admission.admit(batch=demand.batch, stretch=demand.stretch) as permit:
             await self.orchestrator.until_ready(MAX_WAIT_S)  # a stage may have died meanwhile

@@ -53,7 +53,7 @@ class Supervisor:
         self.capacities: dict[str, StageCapacity] = {}
         """What each stage reported when it was first ready."""
         self.history = {spec.name: RestartHistory(time.monotonic) for spec in pipeline.stages}
-        """Of each stage, by name."""
+        """The restarts of each stage, by name."""
         self._came_up = asyncio.Event()
         """A stage did; who waits for all of them looks again."""
         self._pipeline = pipeline

@@ -113,7 +113,7 @@ class VoiceStore:
         )
 
     async def remove(self, name: str) -> StoredVoice:
-        """As `Voices.remove`, from disk."""
+        """Remove a voice from disk, as `Voices.remove` says."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writing, self._remove, name)
 

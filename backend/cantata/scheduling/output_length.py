@@ -6,7 +6,7 @@ from __future__ import annotations
 _FIRST = 256.0
 """Steps of a text before any has ended."""
 _NEW_WEIGHT = 0.2
-"""Of the latest text in the mean."""
+"""Weight of the latest text in the mean."""
 
 
 class OutputLengthEstimator:

@@ -21,7 +21,7 @@ class WordDelta:
 
     text: str
     logprobs: tuple[TokenLogprob, ...] = ()
-    """Of its tokens; empty: unknown."""
+    """Logarithms of the tokens' probabilities; empty: unknown."""
 
 
 class AgreedWords:

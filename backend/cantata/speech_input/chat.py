@@ -39,7 +39,7 @@ class ChatMessage:
     role: Role
     text: str
     calls: tuple[ChatCall, ...] = ()
-    """Of the assistant."""
+    """Tool calls of the assistant."""
     call_id: str | None = None
     """Of a tool's message: the call that it is the result of."""
 

@@ -83,7 +83,7 @@ class SpeechSegmenter:
         self._onset = 0
         """Windows of speech in a row outside segments."""
         self._windows: list[Sound] = []
-        """Of the segment in progress; empty: there is none."""
+        """Windows of the segment in progress; empty: there is none."""
         self._probabilities: list[float] = []
         self._quiet = 0
         """Windows without speech at the segment's end."""

@@ -90,7 +90,7 @@ class TurnDetector:
         self._end = end
         self._longest = round(longest_s * HEARD_RATE)
         self.probability = 0.0
-        """Of speech in the last window that was judged."""
+        """Probability of speech in the last window that was judged."""
         self._rest: Heard = np.zeros(0, np.int16)
         """Samples that do not fill a window yet."""
         self._judged = 0

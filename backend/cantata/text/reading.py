@@ -146,7 +146,7 @@ class MarkupReader:
     def __init__(self, *, pauses: bool = True, phones: bool = False, language: str = "en") -> None:
         self._pauses, self._phones, self._language = pauses, phones, language
         self._prosodies = [AS_ASKED]
-        """Of the elements that are open, the innermost last."""
+        """Prosodies of the open elements, the innermost last."""
         self.ignored = set[str]()
         """Names of the SSML that has had no effect."""
         self._parts: list[Passage | Pause] = []

@@ -48,7 +48,7 @@ class Prosody:
 
 
 AS_ASKED = Prosody()
-"""As the request says."""
+"""Prosody that changes nothing."""
 
 
 def read_attributes(written: str) -> Mapping[str, str]:

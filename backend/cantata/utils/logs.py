@@ -24,7 +24,7 @@ _OWN_FIELDS = {
     "request_id",
     "process_title",
 }
-"""Of a record; everything else came with `extra`."""
+"""Fields of every record; everything else came with `extra`."""
 
 
 class LogFormat(StrEnum):

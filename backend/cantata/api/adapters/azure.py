@@ -35,25 +35,25 @@ B = TypeVar("B", bound=BaseModel)
 
 @router.post("/audio/speech")
 async def speak(deployment: str, body: SpeechBody, context: Context) -> Response:
-    """As POST /v1/audio/speech."""
+    """Azure's name for POST /v1/audio/speech."""
     return await speech.speech(_of_deployment(body, deployment, context), context)
 
 
 @router.post("/chat/completions")
 async def answer(deployment: str, body: ChatBody, context: Context) -> Response:
-    """As POST /v1/chat/completions."""
+    """Azure's name for POST /v1/chat/completions."""
     return await chat.chat_completions(_of_deployment(body, deployment, context), context)
 
 
 @router.post("/images/generations")
 async def draw(deployment: str, body: GenerationBody, context: Context) -> Response:
-    """As POST /v1/images/generations."""
+    """Azure's name for POST /v1/images/generations."""
     return await images.generate_images(_of_deployment(body, deployment, context), context)
 
 
 @router.post("/images/edits")
 async def edit(deployment: str, request: Request, context: Context) -> Response:
-    """As POST /v1/images/edits."""
+    """Azure's name for POST /v1/images/edits."""
     return await images.edit(
         request, context, lambda body: _of_deployment(body, deployment, context)
     )

@@ -77,7 +77,7 @@ class SpokenChatModel:
         return self._speech.voice(name)
 
     def check_room(self) -> None:
-        """As `ChatModel`, of both."""
+        """Reject a request that one of both models has no room for."""
         self._thinker.check_room()
         self._speech.check_room()
 

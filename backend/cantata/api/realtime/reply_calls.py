@@ -51,7 +51,7 @@ class ReplyCalls:
 
     @property
     def characters(self) -> int:
-        """Of all arguments."""
+        """Characters of all arguments."""
         return sum(len(one.call.arguments) for one in self._calls)
 
     def take(self, piece: ToolCallDelta, output_index: int) -> list[ServerEvent]:

@@ -36,7 +36,7 @@ class TranscriptionFeed:
         self.words: asyncio.Future[str] | None = None
         """None: nothing is transcribed."""
         self.transcript: Transcript | None = None
-        """Once the words are known."""
+        """Known once the words are."""
         self.bytes = 0
         """Bytes of its sound."""
         self._kept = bytearray() if keeps_sound else None

@@ -10,7 +10,7 @@ from cantata.contract.data.request import LexiconEntry
 from cantata.lexicons.store import LexiconStore, StoredLexicon
 
 MAX_LEXICONS = 8
-"""That one request may name."""
+"""Most lexicons that one request may name."""
 
 Entries = tuple[LexiconEntry, ...]
 

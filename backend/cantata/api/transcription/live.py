@@ -91,7 +91,7 @@ class LiveTranscription:
         self._is_reporting = False
         self._gap: asyncio.TimerHandle | None = None
         self._last_word_end_s: float | None = None
-        """Of the words since `WordsEnded`."""
+        """End of the last word since `WordsEnded`."""
 
     @property
     def seconds(self) -> float:

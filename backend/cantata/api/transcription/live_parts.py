@@ -36,7 +36,7 @@ class Ahead:
             self._has_room.clear()
 
     async def wait(self) -> None:
-        """Until there is room for more."""
+        """Wait until there is room for more."""
         if self.samples > self.limit:
             await self._has_room.wait()
 

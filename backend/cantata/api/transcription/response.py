@@ -60,7 +60,7 @@ class TranscriptionOrder:
 
     @property
     def media_type(self) -> str:
-        """Of the answer."""
+        """The media type of the answer."""
         return SSE_MEDIA_TYPE if self.body.stream else _MEDIA_TYPES[self.body.response_format]
 
 

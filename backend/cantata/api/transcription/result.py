@@ -66,7 +66,7 @@ class FinishedTranscription:
         )
 
     def write(self, form: TextForm) -> str:
-        """As plain text, or as subtitles."""
+        """Write plain text, or subtitles."""
         return write_transcript(self.verbose(words=False, segments=True), form)
 
     def _words(self) -> list[WordObject]:

@@ -37,7 +37,7 @@ class TranscriptSegment:
 
     @property
     def tokens(self) -> list[int]:
-        """Of the words, in the model's vocabulary."""
+        """The words' tokens, in the model's vocabulary."""
         return [token for word in self.words for token in word.tokens]
 
     @property

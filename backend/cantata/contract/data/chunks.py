@@ -87,7 +87,7 @@ class Rows:
     context_frames: int = 0
     """For latents: first rows that only prime the decoder, as in `Codes.context_frames`."""
     words: tuple[WordTiming, ...] = ()
-    """For latents: new word times, as in `Codes.words`."""
+    """New word times of latents, as in `Codes.words`."""
 
     @property
     def units(self) -> int:

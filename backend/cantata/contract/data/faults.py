@@ -19,12 +19,12 @@ class Fault:
     """One error."""
 
     name: str
-    """Of its class."""
+    """The name of the error's class."""
     message: str
     param: str | None = None
     """The field at fault, of an `InvalidRequest`."""
     retry_after_s: float = 1.0
-    """Of `Overloaded`."""
+    """Seconds; only for `Overloaded`."""
 
 
 def to_fault(error: CantataError) -> Fault:

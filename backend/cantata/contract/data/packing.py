@@ -36,7 +36,7 @@ class ChunkGroup(NamedTuple):
     indexes: list[int]
     finals: list[bool]
     lengths: list[int]
-    """Of each one's part of the array."""
+    """The length of each one's part of the array."""
     array: NDArray[Any]
     extras: dict[int, tuple[tuple[Any, ...], tuple[Milestone, ...]]]
     """By number of the chunk: its payload's fields after the array, and its milestones."""

@@ -85,7 +85,7 @@ class Transcript:
     no_speech_prob: float | None = None
     """How likely the window holds no speech: 0 to 1. None: unknown."""
     temperature: float = 0.0
-    """With which it was sampled."""
+    """The sampling temperature."""
     seconds: float = 0.0
     """Length of the sound that it covers, from the window's start."""
 

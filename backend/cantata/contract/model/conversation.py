@@ -31,11 +31,11 @@ class AnswerSteps:
     reading: int
     """Steps that read the conversation."""
     read: ForwardSize
-    """Of their forwards, together."""
+    """Size of their forwards, together."""
     writing: int
     """Steps that write, a token each, at most: the text may end before."""
     write: ForwardSize
-    """Of the first such forward."""
+    """Size of the first such forward."""
 
 
 @dataclass(frozen=True, slots=True)

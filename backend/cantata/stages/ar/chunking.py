@@ -53,7 +53,7 @@ class Chunking:
         self._no_row = np.zeros((0, talker.exported.shape[1]), np.float32) if exports_rows else None
 
     def begin(self, prompt: TalkerPrompt) -> Sending:
-        """For a new request."""
+        """Begin a request's chunks."""
         exports = self._exports_rows and prompt.exports_rows
         return Sending(prompt.max_frames, prompt.words, prompt.context, exports)
 

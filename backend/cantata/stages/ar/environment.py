@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 _PR_SET_TIMERSLACK = 29
-"""Of Linux's prctl."""
+"""Linux's prctl option."""
 _SLACK_NS = 500_000_000
 _USUAL_SLACK_NS = 50_000
 _SETTINGS = {

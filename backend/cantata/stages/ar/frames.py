@@ -78,7 +78,7 @@ class FrameEngine(Protocol):
         ...
 
     def step(self) -> Sequence[NewFrame]:
-        """At most one frame per request."""
+        """Make at most one frame per request."""
         ...
 
     def counts(self) -> Mapping[str, int]:

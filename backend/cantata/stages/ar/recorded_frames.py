@@ -34,7 +34,7 @@ class KernelVariant:
     is_sampled: bool = False
     is_penalized: bool = False
     steps: int | None = None
-    """Of each frame; None: the talker's frames take none."""
+    """Steps of each frame; None: the talker's frames take none."""
 
 
 class RecordedFrames:
@@ -176,7 +176,7 @@ def _spare(
 
 
 def _chosen(draws: FrameDraws, index: torch.Tensor, rows: Sequence[int]) -> FrameDraws:
-    """Of these rows alone, which take steps."""
+    """The steps of these rows alone."""
     assert draws.steps is not None
     how = draws.sampling
     latents = {name: getattr(draws, name) for name in LATENT_DRAWS}

@@ -46,7 +46,7 @@ class Layout:
     """What is kept for each position and each frame of a talker."""
 
     columns: int
-    """Of a frame: Q or E."""
+    """Columns of a frame: Q or E."""
     dtype: torch.dtype
     """int64 codes, or float32 latents."""
     num_draws: int
@@ -60,7 +60,7 @@ class Layout:
     is_stepped: bool = False
     """Whether each request's frames take a number of steps."""
     row_width: int | None = None
-    """Of a conditioning row; None: D."""
+    """Width of a conditioning row; None: D."""
     rotary_axes: int = 0
     """A; 0: positions are counted."""
 
@@ -76,7 +76,7 @@ class ResolvedSampling:
     repetition_penalty: tuple[float, float]
     """Of code 0 and of the other codes; 1 changes nothing."""
     use_penalty: tuple[float, float] = (0.0, 0.0)
-    """Of code 0: presence and frequency; 0 changes nothing."""
+    """Presence and frequency penalty of code 0; 0 changes nothing."""
     logprobs: bool = False
     """Whether the probabilities of codes 0 are kept."""
     top_logprobs: int = 0
@@ -130,7 +130,7 @@ class RequestStates:
         """[S+1, 2]: of code 0, presence and frequency."""
 
         self.frame_steps = np.zeros(rows, dtype=np.int64)
-        """Of a frame; 0 in the extra slot."""
+        """Steps of a frame; 0 in the extra slot."""
         self.prompt_len = np.ones(rows, dtype=np.int64)
         self.last_row = np.zeros(rows, dtype=np.int64)
         self.min_frames = np.zeros(rows, dtype=np.int64)
@@ -160,7 +160,7 @@ class RequestStates:
 
     @property
     def num_bytes(self) -> int:
-        """Of all slots, on the device."""
+        """Bytes of all slots, on the device."""
         return sum(kept.nbytes for kept in vars(self).values() if isinstance(kept, torch.Tensor))
 
     @property

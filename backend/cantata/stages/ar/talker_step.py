@@ -132,7 +132,7 @@ class TalkerStep:
         self._recorded_embedding: RowGraphs | None = None
         self._exports_rows = False
         self._leaving: LeavingRows | None = None
-        """Of the last step; not taken yet."""
+        """What the last step made, and was not taken yet."""
         self._logprobs: dict[int, CodeLogprobs] = {}
         """By slot, of the last step's codes 0 whose requests ask for them."""
 

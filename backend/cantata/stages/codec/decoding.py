@@ -17,7 +17,7 @@ from cantata.contract.model.codec import BlockDecoder, Decoder, StreamingDecoder
 from cantata.stages.codec.frames import to_tensor
 
 DecodeCall = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
-"""As `StreamingDecoder.decode`."""
+"""A call like `StreamingDecoder.decode`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class InputCollector:
 
     @property
     def payloads(self) -> Mapping[str, Payload]:
-        """By port, once complete."""
+        """The payloads by port, once complete."""
         return {port: concatenate(chunks).payload for port, chunks in self._chunks.items()}
 
     def take(self, chunk: Chunk[Payload]) -> None:

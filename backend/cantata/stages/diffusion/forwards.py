@@ -24,7 +24,7 @@ from cantata.stages.common.plugin_call import plugin_call
 from cantata.stages.diffusion.jobs import Job
 
 _FAILURE = {True: "the picture could not be drawn", False: "the text could not be written"}
-"""By whether the job draws."""
+"""Messages, by whether the job draws."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Begun:
 
     jobs: Sequence[Job]
     errors: dict[str, CantataError] = field(default_factory=dict)
-    """By request."""
+    """Errors by request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class Advanced:
     size: ForwardSize
     leaves: Leaves
     seconds: float = 0.0
-    """That the forward took."""
+    """Seconds that the forward took."""
     alone: bool = False
     """The jobs had to be computed one by one, so the time says nothing."""
     errors: dict[str, CantataError] = field(default_factory=dict)
-    """By request, as the next two."""
+    """Errors by request, as the next two."""
     previews: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
     latents: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    """Of jobs that are done."""
+    """Latents of jobs that are done."""
     written: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """What jobs that write wrote in this step."""
 

@@ -42,7 +42,7 @@ class Job:
     shown: frozenset[int] = frozenset()
     """After which steps there is a preview."""
     reports: int = 0
-    """Of its progress, sent so far."""
+    """Reports of its progress that were sent."""
     reported_s: float = 0.0
     """When something of it left, or it began."""
     texts: int = 0

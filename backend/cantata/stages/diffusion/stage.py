@@ -238,7 +238,7 @@ class DiffusionStage:
     def _progress(
         self, jobs: Sequence[Job], previews: Mapping[str, NDArray[np.uint8]], now_s: float
     ) -> list[Chunk[Payload]]:
-        """Of those of these jobs that draw."""
+        """The progress of those jobs that draw."""
         if not self._shows_progress:
             return []
         return [job.report(previews.get(job.request_id), now_s) for job in jobs if job.draws]

@@ -34,7 +34,7 @@ from cantata.stages.feed_forward.computations import Computations, Outcome
 from cantata.stages.feed_forward.synthesis import SynthesisStage
 
 NICENESS = 5
-"""Of the thread that computes."""
+"""Niceness of the thread that computes."""
 _UNREADABLE = "the input could not be read"
 _FAILURE = "the input could not be computed"
 

@@ -21,7 +21,7 @@ from cantata.ipc.fork_server import NAMES_VARIABLE
 from cantata.stages.process.launch import load_torch
 
 _PR_SET_PDEATHSIG = 1
-"""Of Linux's prctl."""
+"""Linux's prctl option."""
 
 
 def _end_with_parent(signal_number: int) -> None:

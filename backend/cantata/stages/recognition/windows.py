@@ -31,7 +31,7 @@ class Window:
     is_sent: bool = True
     """Whether the client has `update`."""
     chunks: int = 0
-    """That were sent."""
+    """Chunks that were sent."""
 
     @property
     def due(self) -> bool:

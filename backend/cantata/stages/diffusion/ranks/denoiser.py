@@ -53,7 +53,6 @@ class RankedDenoiser:
         self._forgetting.start()
 
     def awaits(self, inputs: Any) -> Collection[str]:
-        """As the model."""
         return self._model.awaits(inputs)
 
     def begin(self, inputs: Any, arrived: Mapping[str, Payload]) -> SharedJob:
@@ -66,7 +65,6 @@ class RankedDenoiser:
         return job
 
     def steps(self, job: SharedJob) -> int:
-        """As the model, as the next."""
         return self._model.steps(job.state)
 
     def previews(self, job: SharedJob) -> int:
@@ -78,7 +76,6 @@ class RankedDenoiser:
         return self._model.size(job.state)
 
     def group(self, job: SharedJob) -> Hashable:
-        """As the model."""
         return self._model.group(job.state)
 
     def advance(self, jobs: Sequence[SharedJob]) -> Sequence[CantataError | None]:
@@ -89,7 +86,6 @@ class RankedDenoiser:
         return output
 
     def preview(self, job: SharedJob) -> NDArray[np.uint8]:
-        """As the model, as the next."""
         return self._model.preview(job.state)
 
     def latents(self, job: SharedJob) -> NDArray[np.float32]:

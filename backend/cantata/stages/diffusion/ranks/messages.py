@@ -17,12 +17,12 @@ class LoadModel:
     """The first message: which model to load."""
 
     title: str
-    """Of the process."""
+    """Title of the process."""
     factory: str
     """`package.module:function`."""
     checkpoint: Path
     options: DenoiserOptions
-    """With the receiver's own rank."""
+    """The options, with the receiver's own rank."""
     store_port: int
     """Where the ranks find each other, on this machine's loopback."""
 
