@@ -13,7 +13,7 @@ import pytest
 
 from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_LARGE
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
-from gpu.arrivals import SEED, OpenRow, _Answer, _summary, arrival_times
+from gpu.arrivals import SEED, OpenRow, _summary, _TimedAnswer, arrival_times
 from gpu.cli import main, run_part
 from gpu.first_run import PARTS, with_defaults
 from gpu.report import PartResult, markdown
@@ -80,9 +80,9 @@ def test_arrivals_depend_on_the_seed_alone() -> None:
 
 
 def test_a_stream_that_stalls_is_counted_and_a_refused_one_is_not_heard() -> None:
-    steady = _Answer([(0.02, 0.08), (0.09, 0.08)])
-    stalled = _Answer([(0.04, 0.08), (0.5, 0.08)])
-    row = _summary("open 1/s", [steady, stalled, _Answer([])], wall_s=2.0)
+    steady = _TimedAnswer([(0.02, 0.08), (0.09, 0.08)])
+    stalled = _TimedAnswer([(0.04, 0.08), (0.5, 0.08)])
+    row = _summary("open 1/s", [steady, stalled, _TimedAnswer([])], wall_s=2.0)
     assert (row.sent, row.spoken, row.refused, row.underruns) == (3, 2, 1, 1)
     assert row.ttfp_p50_ms == pytest.approx(30.0)
     assert row.audio_s_per_s == pytest.approx(0.16)

@@ -20,7 +20,6 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from cantata.api.field_paths import get_field, place_in
 from cantata.api.http.request_id import REQUEST_ID_HEADER, get_request_id
 from cantata.api.schemas import ErrorBody, ErrorDetail
 from cantata.api.server.lifecycle import NotReady
@@ -241,3 +240,40 @@ async def _on_http(request: Request, error: Exception) -> Response:
     code = _CODE_OF_STATUS.get(error.status_code)
     detail = ErrorDetail(message=message, type=kind, code=code)
     return respond(request, HttpError(error.status_code, detail, dict(error.headers or {})))
+
+
+def place_in(location: Sequence[int | str], sent: Any, *, missing: bool) -> str | None:
+    """The way through a body to the value at fault, such as `messages[0].content[1].text`.
+
+    Args:
+        location: Pydantic's way, which has the members of unions in between, whose names the client
+            did not write.
+        sent: the body.
+        missing: the value itself is not there.
+
+    Returns:
+        None if the whole body is at fault.
+    """
+    place = ""
+    for step in location:
+        if isinstance(sent, dict) and step in sent:
+            place, sent = f"{place}.{step}", sent[step]
+        elif isinstance(sent, list) and isinstance(step, int) and step < len(sent):
+            place, sent = f"{place}[{step}]", sent[step]
+    if missing and isinstance(sent, dict) and isinstance(location[-1], str):
+        place = f"{place}.{location[-1]}"
+    return place.removeprefix(".") or None
+
+
+def get_field(location: Sequence[int | str]) -> str | None:
+    """The name of the field at fault, found without the body. For an entry of a list: also its
+    index, and the field in it."""
+    # FastAPI puts the query's place in front, Pydantic the members of a union in between; the
+    # client wrote neither name.
+    path = [p for p in location if isinstance(p, str) and p not in ("body", "query")]
+    if not path:
+        return None
+    after = location[location.index(path[0]) + 1 :]
+    if not (after and isinstance(after[0], int)):
+        return path[0]
+    return ".".join((f"{path[0]}[{after[0]}]", *path[1:2]))

@@ -14,11 +14,10 @@ from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent
 from cantata.contract.model.picture import ImageBuilder, PlannedImage
 from cantata.pipeline.admission import Demand, Permit
-from cantata.pipeline.drawing_outputs import DrawingOutputs
+from cantata.pipeline.drawing_events import DrawingOutputs, PendingImageEvents, drain
 from cantata.pipeline.mailbox import Mailbox
 from cantata.pipeline.model import PipelineModel
 from cantata.pipeline.output_stream import OpenRequest
-from cantata.pipeline.pending_image_events import PendingImageEvents, drain
 from cantata.pipeline.step_policy import StepPolicy
 from cantata.scheduling.step_plan import JobView
 from cantata.utils.logs import new_work_id

@@ -34,9 +34,8 @@ from cantata.pipeline.crash_tracker import CrashTracker
 from cantata.pipeline.host_drain import HostDrain
 from cantata.pipeline.output_stream import CreditReturn, OpenRequest, OutputStream
 from cantata.pipeline.remote_stages import RemoteStages
-from cantata.pipeline.restarts import RestartHistory
 from cantata.pipeline.stage_process import Death, Report, StageProcess
-from cantata.pipeline.supervision import Supervisor
+from cantata.pipeline.supervision import RestartHistory, Supervisor
 from cantata.scheduling.capacity import StagePace, places
 from cantata.stages.process.measuring import frames_in
 from cantata.utils.logs import LogFormat

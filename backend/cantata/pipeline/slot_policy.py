@@ -11,9 +11,9 @@ from dataclasses import replace
 from cantata.contract.data.errors import StageDied
 from cantata.contract.service import AdmissionReport, SpeechChunk
 from cantata.pipeline.admission import Demand, Permit, WarmUp
+from cantata.pipeline.model_start import warm_up_together
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.text_executor import TextExecutor
-from cantata.pipeline.warm_up import warm_up_together
 from cantata.scheduling.admission import Admission, AdmissionPermit, QueueLimits
 from cantata.scheduling.playout_buffers import PlayoutBuffers
 

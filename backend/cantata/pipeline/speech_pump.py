@@ -1,19 +1,22 @@
-"""Makes an utterance's sound of what the pipeline makes of its parts."""
+"""Makes an utterance's sound of what the pipeline makes of its parts, each with what it needs of
+those before it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from cantata.audio.playback import Playback
-from cantata.contract.data.chunks import Chunk, Pcm
+from cantata.contract.data.chunks import Chunk, Payload, Pcm
+from cantata.contract.data.request import PipelineRequest
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import SpeechChunk
-from cantata.pipeline.continuation_history import ContinuationHistory
 from cantata.pipeline.open_text import OpenText
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.output_stream import OpenRequest
@@ -21,6 +24,41 @@ from cantata.pipeline.slot_policy import SlotPolicy
 from cantata.pipeline.time_stretch import ChunkStretch
 from cantata.pipeline.utterance import TextSegment, spoken_words
 from cantata.text import Pause
+
+
+class ContinuationHistory:
+    """What the segments of one text have said, for those that continue them.
+
+    Args:
+        requests: the segments.
+    """
+
+    def __init__(self, requests: Iterable[PipelineRequest]) -> None:
+        self._edges = {
+            earlier: EdgeSpec(request.continuation.source, CLIENT)
+            for request in requests
+            if request.continuation is not None
+            for earlier in request.continuation.earlier
+        }
+        self._outputs: dict[str, Payload] = {}
+
+    def find_edge(self, request: PipelineRequest) -> EdgeSpec | None:
+        """The edge on which a segment says what a later one needs. None: none needs it."""
+        return self._edges.get(request.request_id)
+
+    async def keep(self, request: PipelineRequest, chunks: AsyncIterator[Chunk[Payload]]) -> None:
+        """Take all that a segment has said."""
+        parts: list[Any] = [chunk.payload async for chunk in chunks]
+        self._outputs[request.request_id] = type(parts[0]).join(parts)
+
+    def with_history(self, request: PipelineRequest) -> PipelineRequest:
+        """The segment with the inputs that follow from those before it."""
+        continuation = request.continuation
+        if continuation is None:
+            return request
+        outputs = [self._outputs[earlier] for earlier in continuation.earlier]
+        return replace(request, inputs=continuation.inputs(outputs), continuation=None)
+
 
 Part = TextSegment | Pause | OpenText
 

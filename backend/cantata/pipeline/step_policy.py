@@ -18,10 +18,9 @@ from cantata.contract.image_service import DrawingEvent
 from cantata.contract.model.conversation import AnswerSteps
 from cantata.contract.service import AdmissionReport
 from cantata.pipeline.admission import Demand, Permit, WarmUp
-from cantata.pipeline.model_start import ModelStart
+from cantata.pipeline.model_start import ModelStart, warm_up_together
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.text_executor import TextExecutor
-from cantata.pipeline.warm_up import warm_up_together
 from cantata.scheduling.admission import BATCH, LIVE
 from cantata.scheduling.output_length import OutputLengthEstimator
 from cantata.scheduling.step_admission import StepAdmission, StepLimits

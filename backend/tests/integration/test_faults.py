@@ -25,7 +25,7 @@ import pytest_asyncio
 from cantata.contract.data.errors import CantataError, Quarantined, StageDied
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.process.messages import Abort
-from cantata.pipeline import aborts, restarts, stage_handle, watchdog
+from cantata.pipeline import aborts, stage_handle, supervision, watchdog
 from cantata.pipeline.stage_handle import StageHandle
 from stall_free_clock import a_clock_that_leaves_out_stalls
 from tiny_talker.faulty import DAY_S, FAULTY, MAX_ALLOCATED, FaultyRequestBuilder
@@ -47,7 +47,7 @@ LONG = " ".join(f"word{number}" for number in range(20)) + "."
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TinyServer]:
     folder = tmp_path_factory.mktemp("checkpoint")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(restarts, "BACKOFF_S", BACKOFF_S)
+        patch.setattr(supervision, "BACKOFF_S", BACKOFF_S)
         async with tiny_server(
             folder, slots=8, pipeline=FAULTY, builder=FaultyRequestBuilder()
         ) as server:

@@ -12,7 +12,7 @@ from cantata.contract.data.request import PipelineRequest
 from cantata.contract.process.messages import Abort
 from cantata.pipeline import aborts as aborts_module
 from cantata.pipeline.aborts import Aborts
-from cantata.pipeline.output_stream import OpenRequest
+from cantata.pipeline.output_stream import CreditReturn, OpenRequest
 from cantata.pipeline.stage_process import StageState
 from cantata.pipeline.supervision import Supervisor
 
@@ -41,7 +41,7 @@ async def test_a_stage_that_takes_nothing_holds_up_no_other_and_not_for_ever(
     monkeypatch.setattr(aborts_module, "DEADLINE_S", 0.05)
     full, free = Stage(), Stage()
     free.room.set()
-    opened = OpenRequest(PipelineRequest("r", {}), ["full", "free"], [], 60.0)
+    opened = OpenRequest(PipelineRequest("r", {}), ["full", "free"], [], 60.0, CreditReturn({}, {}))
     async with asyncio.timeout(60):
         await Aborts(cast(Supervisor, Stages({"full": full, "free": free}))).free(opened)
     assert free.told == [Abort(("r",))]

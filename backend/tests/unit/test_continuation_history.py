@@ -10,7 +10,7 @@ import numpy as np
 from cantata.contract.data.chunks import Chunk, Codes, Payload
 from cantata.contract.data.request import Continuation, PipelineRequest, StageInput
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
-from cantata.pipeline.continuation_history import ContinuationHistory
+from cantata.pipeline.speech_pump import ContinuationHistory
 
 SOURCE = "talker.codes"
 

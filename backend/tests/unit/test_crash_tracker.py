@@ -13,7 +13,7 @@ from cantata.contract.data.errors import Quarantined, StageDied
 from cantata.contract.data.request import PipelineRequest
 from cantata.pipeline import crash_tracker
 from cantata.pipeline.crash_tracker import CrashTracker
-from cantata.pipeline.output_stream import OpenRequest
+from cantata.pipeline.output_stream import CreditReturn, OpenRequest
 from cantata.pipeline.stage_process import Death
 from cantata.pipeline.watchdog import Hang
 from stage_chunks import pcm_chunk
@@ -25,7 +25,8 @@ KILLED = -signal.SIGKILL
 
 def stream(text: str, request_id: str = "") -> OpenRequest:
     inputs: Any = {"talker": {"text": text}}
-    return OpenRequest(PipelineRequest(request_id or text, inputs), ["talker"], [SOUND], 10.0)
+    request = PipelineRequest(request_id or text, inputs)
+    return OpenRequest(request, ["talker"], [SOUND], 10.0, CreditReturn({}, {}))
 
 
 def death(

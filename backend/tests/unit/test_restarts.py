@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from cantata.pipeline.restarts import BACKOFF_S, HEALTHY_S, KILLS_WITHIN_S, RestartHistory
+from cantata.pipeline.supervision import BACKOFF_S, HEALTHY_S, KILLS_WITHIN_S, RestartHistory
 
 KILLED = -signal.SIGKILL
 

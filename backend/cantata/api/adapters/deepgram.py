@@ -26,9 +26,8 @@ from cantata.api.adapters.deepgram_messages import (
     SpeakQuery,
     SpeakSocketQuery,
 )
-from cantata.api.adapters.formats import ALL_FORMATS, sound_output
+from cantata.api.adapters.formats import ALL_FORMATS, SoundStream, sound_output
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
-from cantata.api.adapters.sound import SoundStream
 from cantata.api.adapters.voices import ModelVoice, resolve_model_voice
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError, describe, respond

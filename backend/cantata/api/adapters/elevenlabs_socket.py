@@ -19,8 +19,8 @@ from cantata.api.adapters.elevenlabs_messages import (
     VoiceSettings,
     socket_alignment,
 )
+from cantata.api.adapters.formats import SoundStream
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
-from cantata.api.adapters.sound import SoundStream
 from cantata.api.adapters.voices import ModelVoice
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, explain_validation, respond

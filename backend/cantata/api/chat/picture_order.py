@@ -4,19 +4,18 @@ it."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cantata.api.chat.body import ChatBody
 from cantata.api.chat.conversation import check_messages, pictures_in
-from cantata.api.chat.turns import build_turns
 from cantata.api.context import ApiContext
 from cantata.api.images.order import RANDOM_SEEDS, get_output
 from cantata.api.images.sizes import get_guidance, get_size, get_steps
-from cantata.contract.data.chat import Message, Modality
+from cantata.contract.data.chat import ImagePart, Message, Modality, TextPart
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.data.pictures import ImageRequest, Turn
 from cantata.contract.image_service import ImageModel
 from cantata.media.picture_files import PictureOutput
 
@@ -163,3 +162,37 @@ def _check_pictures(model: ImageModel, count: int) -> None:
             "ones",
             "messages",
         )
+
+
+def build_turns(messages: Sequence[Message]) -> list[Turn]:
+    """Texts with the pictures in front of each, in order; the prompt last.
+
+    Pictures behind the last text belong to it: many clients send the words first.
+
+    Raises:
+        InvalidRequest: the last message has no words.
+    """
+    *earlier, last = messages
+    turns = [turn for message in earlier for turn in _turns(message)]
+    asked = list(_turns(last))
+    behind = asked.pop() if asked and not asked[-1].text else None
+    if not asked:
+        where = f"messages[{len(earlier)}].content"
+        raise InvalidRequest(f"{where} has no text; say which picture to draw", where)
+    if behind is not None:
+        prompt = asked[-1]
+        asked[-1] = Turn(prompt.role, (*prompt.pictures, *behind.pictures), prompt.text)
+    return [*turns, *asked]
+
+
+def _turns(message: Message) -> Iterator[Turn]:
+    """The turns of one message; only the last may have no text."""
+    pictures: list[ImagePart] = []
+    for part in message.parts:
+        if isinstance(part, ImagePart):
+            pictures.append(part)
+        elif isinstance(part, TextPart) and part.text:
+            yield Turn(message.role, tuple(one.pixels for one in pictures), part.text)
+            pictures = []
+    if pictures:
+        yield Turn(message.role, tuple(one.pixels for one in pictures), "")

@@ -12,17 +12,29 @@ from typing import Any, cast
 import h11
 from starlette.types import Scope
 from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import STATUS_PHRASES
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from uvicorn.server import ServerState
 
 from cantata.api.connections.acceptor import ConnectionGate
+from cantata.api.context import ApiContext
 from cantata.api.errors import INVALID_REQUEST, SERVER_ERROR, build_detail
-from cantata.api.http.handshake import PlainHandshake
+from cantata.api.http.overload import note_rejection
 from cantata.api.http.streamed_response import CUT
 from cantata.api.schemas import ErrorBody
 from cantata.api.server.drain import GoingAway
 from cantata.api.settings import ConnectionSettings
 from cantata.contract.data.errors import CantataError, InvalidRequest
+
+
+class PlainHandshake(H11Protocol):
+    """Stays with HTTP if the app would reject the session at once: switching protocols and parsing
+    the head again takes longer than the response itself."""
+
+    def _should_upgrade(self) -> bool:
+        if not super()._should_upgrade():
+            return False
+        context: ApiContext = self.config.app.state.context  # type: ignore[union-attr]
+        return not note_rejection(cast(Scope, self.scope), context.service)
 
 
 class RequestTimeout(InvalidRequest):

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from cantata.api.http.disconnect import until_disconnect
 from cantata.api.http.request_id import arrived_at, get_request_id
+from cantata.contract.data.errors import first_error
+
+
+async def until_disconnect(receive: Receive, work: Coroutine[None, None, None], name: str) -> None:
+    """Run `work`; a disconnect cancels it and waits until it has cleaned up.
+
+    The request's body must have been read. Errors of `work` are raised as they are.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(work, name=name)
+            watching = group.create_task(_cancel_on_disconnect(receive, working), name=f"{name}:rx")
+            working.add_done_callback(lambda _: watching.cancel())
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from None
+
+
+async def _cancel_on_disconnect(receive: Receive, working: asyncio.Task[None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    working.cancel()
+
 
 CUT = "cantata.cut"
 """In a request's scope, where the server can do that: closes the connection in mid-body."""

@@ -8,10 +8,9 @@ from functools import partial
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.cascade_responder import CascadeResponder
-from cantata.api.realtime.listener import ListeningResponder
 from cantata.api.realtime.model_responder import ModelResponder
 from cantata.api.realtime.output_audio import OutputAudio
-from cantata.api.realtime.responder import SessionResponder
+from cantata.api.realtime.responder import ListeningResponder, SessionResponder
 from cantata.api.realtime.transcription_choice import find_transcription_model
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Modality

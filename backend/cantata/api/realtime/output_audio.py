@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from cantata.api.adapters.formats import sound_output
-from cantata.api.adapters.sound import SoundStream
+from cantata.api.adapters.formats import SoundStream, sound_output
 from cantata.api.realtime.conversation import PlayoutTimes
 from cantata.api.realtime.input_audio import wire_encoding
 from cantata.api.realtime.server_events import AudioDeltaEvent, ServerEvent

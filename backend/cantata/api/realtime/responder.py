@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from cantata.api.realtime.conversation import Item
+from cantata.api.realtime.refusals import NoResponses
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.session import SessionSettings
 from cantata.api.schemas import VoiceName
@@ -63,3 +64,31 @@ class SessionResponder(Protocol):
     def stop_audio(self) -> None:
         """Drop at once what has not been sent of the answer in progress."""
         ...
+
+
+class ListeningResponder:
+    """Implements `SessionResponder`."""
+
+    hears = False
+    speaks = False
+    default_voice = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def check(self, settings: SessionSettings, param: str) -> None:
+        """Accepts all settings: those of answers have no effect."""
+
+    async def voice(self, asked: VoiceName | None) -> None:
+        """None: it has no voice."""
+
+    async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
+        """Refuses.
+
+        Raises:
+            NoResponses: always.
+        """
+        raise NoResponses
+
+    def stop_audio(self) -> None:
+        """There is none."""

@@ -3,25 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 
-from cantata.api.access.callers import is_local_program
+from cantata.api.access.api_keys import is_local_program
 from cantata.api.access.security import has_key
 from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.lexicon_schemas import (
-    DeletedLexicon,
-    LexiconEntryObject,
-    LexiconList,
-    LexiconObject,
-)
 from cantata.api.openapi import ERRORS
+from cantata.api.schemas import WireModel
 from cantata.api.speech.lexicon_choice import lexicon_store
 from cantata.contract.data.errors import Forbidden, PayloadTooLarge
 from cantata.lexicons.pls import read_pls
 from cantata.lexicons.store import StoredLexicon
+
+
+class LexiconEntryObject(WireModel):
+    """How a word is said."""
+
+    grapheme: str
+    alias: str
+    """Empty: by `phones`."""
+    phones: str
+    """IPA."""
+
+
+class LexiconObject(WireModel):
+    """A lexicon; `entries` only where one is asked for."""
+
+    object: Literal["lexicon"] = "lexicon"
+    id: str
+    name: str
+    description: str
+    created_at: int
+    """Unix time."""
+    entry_count: int
+    entries: list[LexiconEntryObject] | None = None
+
+
+class LexiconList(WireModel):
+    """GET /v1/lexicons; the oldest first."""
+
+    lexicons: list[LexiconObject]
+
+
+class DeletedLexicon(WireModel):
+    """The answer to DELETE /v1/lexicons/{name}."""
+
+    object: Literal["lexicon.deleted"] = "lexicon.deleted"
+    id: str
+    deleted: Literal[True] = True
+
 
 router = APIRouter(tags=["lexicons"], route_class=CheckedRoute, responses=ERRORS)
 

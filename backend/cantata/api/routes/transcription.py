@@ -15,10 +15,12 @@ from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS, answers, either, events
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.api.transcription.answers import STREAM_EVENTS
-from cantata.api.transcription.body import TranscriptionBody, close_files, read_form
-from cantata.api.transcription.json_body import (
+from cantata.api.transcription.body import (
     InputRecording,
     JsonTranscriptionBody,
+    TranscriptionBody,
+    close_files,
+    read_form,
     read_json,
 )
 from cantata.api.transcription.response import TranscriptionOrder, TranscriptionResponse

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Header, Request, UploadFile
 
-from cantata.api.access.callers import is_local_program
+from cantata.api.access.api_keys import is_local_program
 from cantata.api.access.security import has_key
 from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute

@@ -1,4 +1,5 @@
-"""Messages that wait to be written to one WebSocket: ordered, bounded, revocable."""
+"""Messages that wait to be written to one WebSocket: ordered, bounded, revocable; and sound that is
+not made too far ahead."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 
 from cantata.api.speech.messages import AudioDone, AudioMarks, AudioTimestamps, InputSpoken
 from cantata.audio.pcm import BYTES_PER_SAMPLE
+from cantata.audio.playback import Playback
 from cantata.contract.service import Samples
 
 _MAX_MESSAGES = 64
@@ -151,3 +153,36 @@ def _cancelled(done: AudioDone, dropped: int) -> AudioDone:
     samples = done.samples - dropped
     duration_s = done.duration_s * samples / done.samples
     return done.model_copy(update={"samples": samples, "duration_s": duration_s, "cancelled": True})
+
+
+class SendPacer:
+    """Sound that was sent and cannot have been played yet.
+
+    Args:
+        max_s: how much of it there may be; None: any.
+    """
+
+    def __init__(self, max_s: float | None) -> None:
+        self._max_s = max_s
+        self._playback = Playback()
+
+    @property
+    def heard_until(self) -> float:
+        """Loop time at which a client that plays at once has played everything; 0 before any."""
+        return self._playback.playout_deadline_s or 0.0
+
+    def take(self, duration_s: float) -> None:
+        """Sound of this length arrives now."""
+        self._playback.take(asyncio.get_running_loop().time(), duration_s)
+
+    def reset(self) -> None:
+        """The client plays no more of what it has."""
+        self._playback = Playback()
+
+    async def wait(self) -> None:
+        """Wait until the client has no more than `max_s` of sound left to play."""
+        if self._max_s is None:
+            return
+        ahead_s = self.heard_until - asyncio.get_running_loop().time()
+        if ahead_s > self._max_s:
+            await asyncio.sleep(ahead_s - self._max_s)

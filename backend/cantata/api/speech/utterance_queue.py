@@ -19,8 +19,7 @@ from cantata.api.speech.messages import (
     ErrorMessage,
     InputSpoken,
 )
-from cantata.api.speech.outbox import Outbox, make_frames
-from cantata.api.speech.send_pacer import SendPacer
+from cantata.api.speech.outbox import Outbox, SendPacer, make_frames
 from cantata.api.speech.timestamps import MarkClock, timed_words
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import SpeechRequest

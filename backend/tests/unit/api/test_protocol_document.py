@@ -24,7 +24,7 @@ from wyoming.tts import (
     SynthesizeStopped,
 )
 
-from cantata.api import health_schemas, lexicon_schemas, schemas
+from cantata.api import schemas
 from cantata.api.adapters import (
     captioned_speech,
     deepgram_listen_messages,
@@ -38,14 +38,13 @@ from cantata.api.chat import answers, body, conversation, whole
 from cantata.api.chat import messages as chat_messages
 from cantata.api.images import answers as image_answers
 from cantata.api.images import body as image_body
-from cantata.api.routes import provenance
+from cantata.api.routes import health, lexicons, provenance
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
 from cantata.api.speech import messages
 from cantata.api.speech import whole as speech_whole
 from cantata.api.transcription import answers as transcription_answers
 from cantata.api.transcription import body as transcription_body
-from cantata.api.transcription import json_body as transcription_json
 from cantata.audio.formats import FORMATS
 from cantata.media import images, video
 from cantata.speech_input.recordings import MAX_RECORDING_S
@@ -59,8 +58,8 @@ def types() -> dict[str, type[BaseModel]]:
         name: value
         for module in (
             schemas,
-            health_schemas,
-            lexicon_schemas,
+            health,
+            lexicons,
             provenance,
             messages,
             body,
@@ -74,7 +73,7 @@ def types() -> dict[str, type[BaseModel]]:
             captioned_speech,
             phonemes,
             transcription_answers,
-            transcription_json,
+            transcription_body,
         )
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, WireModel)

@@ -12,8 +12,7 @@ import pytest
 from fake_service import FakeService, eventually
 from live_server import running
 
-from cantata.api.access.api_keys import ApiKeys
-from cantata.api.access.callers import is_local_program
+from cantata.api.access.api_keys import ApiKeys, is_local_program
 from cantata.api.settings import ReferenceSettings, SecuritySettings, ServerSettings
 from sounds import wav
 

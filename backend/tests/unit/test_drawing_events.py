@@ -6,8 +6,8 @@ import numpy as np
 
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
+from cantata.pipeline.drawing_events import PendingImageEvents, drain
 from cantata.pipeline.mailbox import Mailbox
-from cantata.pipeline.pending_image_events import PendingImageEvents, drain
 
 NOTHING = np.zeros((0, 0, 3), np.uint8)
 PREVIEW = np.ones((2, 2, 3), np.uint8)
