@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(bool(GIVEN_URL), reason="a given server's process is not ours to stop"),
 ]
 
-TABS = ("Speak", "Read", "Talk", "Listen", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "In parallel", "Server")
 NOTICE_S = 3.0
 # Long enough that the server is killed in the middle of it; fast, so that it soon has played.
 SPEED = 4

@@ -18,7 +18,7 @@ from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-TABS = ("Speak", "Read", "Talk", "Listen", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "In parallel", "Server")
 CROWDED_TABS = """
 () => [...document.querySelectorAll(".tabs button:not([hidden])")].filter((tab, i, tabs) => {
   const label = document.createRange();

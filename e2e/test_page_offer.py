@@ -47,7 +47,7 @@ from .test_page_tabs import UNNAMED_CONTROLS
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 NARROW: ViewportSize = {"width": 360, "height": 740}
-SPEECH_TABS = ["Speak", "Read", "Talk", "Listen", "Your voice", "In parallel", "Server"]
+SPEECH_TABS = ["Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "In parallel", "Server"]
 ListChange = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 Opener = Callable[..., SpeechPage]
 
@@ -103,6 +103,7 @@ def test_the_page_says_what_is_served(make_opener: Opener) -> None:
         "Talk",
         "Draw",
         "Listen",
+        "Voices",
         "Your voice",
         "In parallel",
         "Server",

@@ -13,7 +13,7 @@ from .speech_page import SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-TABS = ("Speak", "Read", "Talk", "Listen", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "In parallel", "Server")
 RUN_DEADLINE_MS = 120_000
 
 UNNAMED_CONTROLS = """
@@ -74,6 +74,21 @@ def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage) -> None:
         rounded_ms = math.floor(first_at * 1000 + 0.5)  # halves up, as JavaScript does
         told = f"{rounded_ms} ms" if outcome == "done" else "429"
         expect(lanes.nth(lane)).to_contain_text(told)
+
+
+def test_a_tab_that_could_not_be_fetched_comes_once_the_server_is_back(
+    speech_page: SpeechPage,
+) -> None:
+    page = speech_page.page
+    page.route("**/cantata_web/read-*.html", lambda route: route.abort())
+    speech_page.tab("Read")
+    panel = page.get_by_role("tabpanel")
+    expect(panel).to_contain_text("could not be fetched")
+    page.unroute("**/cantata_web/read-*.html")
+    speech_page.tab("Speak")
+    speech_page.tab("Read")
+    expect(panel.get_by_label("Or paste a text")).to_be_visible()
+    expect(panel).not_to_contain_text("could not be fetched")
 
 
 def test_the_servers_figures_are_drawn(speech_page: SpeechPage, server: Server) -> None:

@@ -53,8 +53,8 @@ function start(root) {
   // Before the views: they change their status lines at the same events.
   const answerer = new Answerer(part("talk"), { settings, catalogue });
   const { talk, voice, microphone } = openTalk(server, () => answerer.choice);
-  const shared = { server, settings, store, choices, catalogue, confirm };
-  const late = openLate(part, { ...shared, talk, voice, microphone });
+  const context = { server, settings, store, choices, catalogue, confirm, talk, voice, microphone };
+  const late = openLate(part, context);
   const listen = new ListenView(part("listen"), { server, catalogue });
   const latelyHeard = () => Boolean(late.read.view?.reading || late.chat.view?.sounding);
   const hear = () => {
@@ -140,11 +140,13 @@ function start(root) {
   for (const name of ["speak", "read"]) {
     takeDrops(part(name), (dropped) => void read((view) => view.takeDrop(dropped)));
   }
-  const tryVoice = (id) => {
+  const speakWith = (asked) => {
     tabs.show("speak");
-    settings.pickVoice(id);
+    settings.follow(asked);
     part("text").focus();
   };
+  const tryVoice = (voice) => speakWith({ voice });
+  Object.assign(context, { preview, speak, speakWith });
   const uploads = new UploadedVoices(server, store);
   new CloneView(part("clone"), { choices, uploads, confirm, preview, tryVoice });
 
@@ -181,6 +183,10 @@ function openLate(part, context) {
     chat: new LateTab(part("chat"), async (panel) => {
       const { ChatView } = await import("./views/chat.js");
       return new ChatView(panel, context);
+    }),
+    voices: new LateTab(part("voices"), async (panel) => {
+      const { VoicesView } = await import("./views/voices.js");
+      return new VoicesView(panel, context);
     }),
     talkmore: new LateTab(part("talkmore"), async (panel) => {
       const { TalkMore } = await import("./views/talkmore.js");

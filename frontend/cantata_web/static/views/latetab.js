@@ -26,13 +26,15 @@ export class LateTab extends EventTarget {
     try {
       const { markup, style } = panel.dataset;
       const [text] = await Promise.all([fetchText(markup), addStyle(style)]);
+      panel.classList.remove("desk");
       panel.innerHTML = text;
       this.view = await this.#load(panel);
       this.dispatchEvent(new CustomEvent("open", { detail: this.view }));
     } catch (error) {
       if (!(error instanceof TypeError)) throw error; // what browsers raise for what they cannot get
-      panel.textContent = "This tab could not be fetched. Is the server running? Reload the page.";
+      panel.textContent = "This tab could not be fetched. Choose it again once the server is back.";
       panel.classList.add("desk");
+      this.#opening = null;
     }
     return this.view;
   }
@@ -49,7 +51,10 @@ function addStyle(href) {
   Object.assign(link, { rel: "stylesheet", href });
   return new Promise((resolve, reject) => {
     link.addEventListener("load", resolve);
-    link.addEventListener("error", () => reject(new TypeError(href)));
+    link.addEventListener("error", () => {
+      link.remove();
+      reject(new TypeError(href));
+    });
     document.head.append(link);
   });
 }

@@ -3,7 +3,7 @@
 import { modalityWords, tagline } from "../offer/words.js";
 import { element } from "./elements.js";
 
-const SPEECH_TABS = ["speak", "read", "clone", "parallel"];
+const SPEECH_TABS = ["speak", "read", "voices", "clone", "parallel"];
 
 /** Follows the lists once both have come. Tabs of what no served model does are not there, but for
  *  the one that listens: it says how to get such a model. */

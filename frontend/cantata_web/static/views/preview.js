@@ -3,7 +3,10 @@
 import { SpeechError } from "../api/errors.js";
 import { encodeWav } from "../player/wav.js";
 
-/** Dispatches "change" when a preview begins or ends. */
+/**
+ * Dispatches "change" when a preview begins or ends, "ended" when all of it was heard, and "failed"
+ * (detail: a sentence).
+ */
 export class Preview extends EventTarget {
   playing = null; // the voice
   #server;
@@ -20,7 +23,8 @@ export class Preview extends EventTarget {
 
   /**
    * Plays the voice, or stops it if it is playing. Call it from the click.
-   * @param {object} directions fields of the request beside model and voice; some models need them
+   * @param {object} directions fields of the request beside model and voice; some models need them.
+   *   `input` replaces the usual sentence
    */
   async toggle(voice, directions = {}) {
     const same = this.playing?.id === voice.id;
@@ -31,12 +35,19 @@ export class Preview extends EventTarget {
       const url = await this.#sound(voice, directions);
       if (this.playing !== voice) return;
       this.#audio = new Audio(url);
-      this.#audio.addEventListener("ended", () => this.stop());
+      this.#audio.addEventListener("ended", () => {
+        this.stop();
+        this.dispatchEvent(new Event("ended"));
+      });
       await this.#audio.play();
     } catch (error) {
       if (this.playing === voice) this.stop();
-      if (error instanceof SpeechError) this.#tell(error.message, true);
-      else if (error.name !== "AbortError") throw error; // play() was followed by stop()
+      if (error instanceof SpeechError) {
+        this.#tell(error.message, true);
+        this.dispatchEvent(new CustomEvent("failed", { detail: error.message }));
+      } else if (error.name !== "AbortError") {
+        throw error; // play() was followed by stop()
+      }
     }
   }
 

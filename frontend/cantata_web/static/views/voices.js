@@ -1,0 +1,153 @@
+// The tab with a card for each voice.
+
+import { fillMenu, labelVoice } from "./choices.js";
+import { button, element } from "./elements.js";
+import { statusLine } from "./status.js";
+
+const MAX_CHARACTERS = 300; // of the text on Speak that is offered
+const MOODS = {
+  "as it is": "",
+  calm: "Speak calmly and slowly, with a low, even voice.",
+  cheerful: "Speak cheerfully, with a bright and smiling voice.",
+  news: "Speak like a newsreader: clear, brisk and neutral.",
+  story: "Read like a storyteller, with feeling and long pauses.",
+  whisper: "Whisper, close to the microphone.",
+  sad: "Speak sadly, with a soft and falling voice.",
+  angry: "Speak angrily, loud and clipped.",
+};
+
+export class VoicesView {
+  #find;
+  #text;
+  #mood;
+  #choices;
+  #settings;
+  #preview;
+  #speakWith;
+  #show;
+  #cards = []; // {voice, entry, hear}
+  #queue = []; // voices that are still to be heard
+
+  constructor(panel, { choices, settings, preview, speak, speakWith }) {
+    this.#find = (role) => panel.querySelector(`[data-role="${role}"]`);
+    this.#text = panel.querySelector("#cantata-voices-text");
+    this.#mood = panel.querySelector("#cantata-mood");
+    this.#choices = choices;
+    this.#settings = settings;
+    this.#preview = preview;
+    this.#speakWith = speakWith;
+    this.#show = statusLine(this.#find("voices-status"));
+    this.#text.value = firstWords(speak.value);
+    fillMenu(this.#mood, Object.keys(MOODS).map((value) => ({ value, label: value })), []);
+    this.#find("hear-all").addEventListener("click", () => this.#hearAll());
+    this.#find("hear-none").addEventListener("click", () => this.#stop());
+    choices.addEventListener("change", () => this.#fill());
+    preview.addEventListener("change", () => this.#refresh());
+    preview.addEventListener("ended", () => this.#hearNext());
+    preview.addEventListener("failed", ({ detail }) => {
+      this.#queue = [];
+      this.#show(detail, true);
+    });
+    this.#fill();
+  }
+
+  #fill() {
+    const voices = this.#choices.voices.filter(({ model }) => model !== null);
+    this.#cards = voices.map((voice) => this.#card(voice));
+    this.#find("voice-cards").replaceChildren(...this.#cards.map(({ entry }) => entry));
+    const directed = voices.some((voice) => this.#takesWords(voice));
+    this.#find("mood-control").hidden = !directed;
+    this.#refresh();
+  }
+
+  #card(voice) {
+    const entry = element("li");
+    const name = labelVoice(voice);
+    const several = this.#choices.models.length > 1;
+    const about = voice.description || "No description.";
+    const hear = button("Hear", `Hear ${name}`, () => this.#toggle(voice));
+    const use = button("Use", `Speak with ${name}`, () => this.#use(voice));
+    const actions = element("div");
+    actions.className = "actions";
+    actions.append(hear, use);
+    entry.append(element("strong", name), element("p", about));
+    if (several) entry.append(element("small", voice.model));
+    entry.append(actions);
+    return { voice, entry, hear };
+  }
+
+  #takesWords({ model }) {
+    return Boolean(this.#choices.model(model)?.capabilities.instructions);
+  }
+
+  #directionsOf(voice) {
+    const chosen = voice.model === this.#settings.voice?.model;
+    const directions = chosen ? this.#settings.directions.request : {};
+    const words = this.#takesWords(voice) ? MOODS[this.#mood.value] : "";
+    return words === "" ? directions : { ...directions, instructions: words };
+  }
+
+  #toggle(voice) {
+    this.#queue = [];
+    const same = this.#preview.playing === voice;
+    if (same) this.#preview.stop();
+    else this.#hear(voice);
+  }
+
+  #hear(voice) {
+    const input = this.#text.value.trim();
+    if (input === "") {
+      this.#queue = [];
+      this.#show("Write a text to hear first.", true);
+      this.#text.focus();
+      return;
+    }
+    this.#show("");
+    // Another voice of the same id may be another model's: the preview tells them apart by id.
+    this.#preview.stop();
+    void this.#preview.toggle(voice, { ...this.#directionsOf(voice), input });
+  }
+
+  #hearAll() {
+    this.#queue = this.#cards.map(({ voice }) => voice);
+    this.#hearNext();
+  }
+
+  #hearNext() {
+    const next = this.#queue.shift();
+    if (next !== undefined) this.#hear(next);
+  }
+
+  #stop() {
+    this.#queue = [];
+    this.#preview.stop();
+  }
+
+  #use(voice) {
+    this.#stop();
+    const asked = { model: voice.model, voice: voice.id };
+    const words = this.#takesWords(voice) ? MOODS[this.#mood.value] : "";
+    this.#speakWith(words === "" ? asked : { ...asked, instructions: words });
+  }
+
+  #refresh() {
+    const { playing } = this.#preview;
+    this.#find("hear-none").disabled = playing === null;
+    for (const { voice, entry, hear } of this.#cards) {
+      const plays = voice === playing;
+      hear.textContent = plays ? "Stop" : "Hear";
+      hear.setAttribute("aria-label", `${plays ? "Stop" : "Hear"} ${labelVoice(voice)}`);
+      if (plays) entry.setAttribute("aria-current", "true");
+      else entry.removeAttribute("aria-current");
+    }
+  }
+}
+
+// Whole sentences, as many as are soon heard.
+function firstWords(text) {
+  const tidy = text.replace(/\s+/g, " ").trim();
+  if (tidy.length <= MAX_CHARACTERS) return tidy;
+  const cut = tidy.slice(0, MAX_CHARACTERS);
+  const end = cut.search(/[.!?][^.!?]*$/);
+  return end > 0 ? cut.slice(0, end + 1) : cut;
+}
