@@ -13,8 +13,12 @@ from cantata.contract.data.errors import InvalidAudio, InvalidVideo
 AUDIO_FORMATS = "WAV, FLAC, Ogg (Opus, Vorbis), MP3, AAC, MP4/M4A, WebM"
 VIDEO_FORMATS = "MP4, MOV, WebM, MKV"
 
-_AUDIO_LAYER_BITS = 0x06
-"""Bits of the second byte of an MPEG frame that give the layer; it is 0 only for AAC in ADTS."""
+HEAD_BYTES = 12
+"""By which most containers are recognised."""
+_ADTS_MASK, _ADTS_SYNC = 0xE6, 0xE0
+"""Of the second byte of an MPEG frame: the sync's end, and the layer, 0 only for AAC in ADTS."""
+_ID3, _ID3_HEADER_BYTES, _MAX_ID3_BYTES = b"ID3", 10, 4096
+_SYNC_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,36 @@ _WEBM_VIDEO = Container("matroska", "video/webm")
 _EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 
 
+def count_head_bytes(head: bytes) -> int:
+    """From how many of its first bytes a file is recognised.
+
+    Args:
+        head: the first `HEAD_BYTES`. If they begin a short ID3 tag, the frame behind it counts:
+            it stands in front of MP3 and AAC. A long one has a picture, as MP3 has.
+    """
+    if not head.startswith(_ID3) or len(head) < HEAD_BYTES:
+        return HEAD_BYTES
+    size = 0
+    for seven_bits in head[6:10]:
+        size = size << 7 | seven_bits & 0x7F
+    return _ID3_HEADER_BYTES + size + _SYNC_BYTES if size <= _MAX_ID3_BYTES else HEAD_BYTES
+
+
+def _is_adts(frame: bytes) -> bool:
+    """Whether an MPEG frame is one of AAC."""
+    return frame[:1] == b"\xff" and len(frame) > 1 and frame[1] & _ADTS_MASK == _ADTS_SYNC
+
+
 def recognise_audio(data: bytes, param: str) -> Container:
     """The container of a sound file.
 
     Raises:
         InvalidAudio: it is none that can be read; names those that can.
     """
-    head = data[:12]
+    head = data[:HEAD_BYTES]
+    frame = data[count_head_bytes(head) - _SYNC_BYTES :][:_SYNC_BYTES]
+    if head.startswith(_ID3) and _is_adts(frame):
+        return _AAC
     if head[:4] in (b"RIFF", b"RF64") and head[8:12] == b"WAVE":
         return _WAV
     if head[4:8] == b"ftyp":
@@ -52,13 +79,13 @@ def recognise_audio(data: bytes, param: str) -> Container:
     for magic, container in (
         (b"fLaC", _FLAC),
         (b"OggS", _OGG),
-        (b"ID3", _MP3),
+        (_ID3, _MP3),
         (_EBML_MAGIC, _WEBM),
     ):
         if head.startswith(magic):
             return container
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0:
-        return _MP3 if head[1] & _AUDIO_LAYER_BITS else _AAC
+        return _AAC if _is_adts(head) else _MP3
     raise InvalidAudio(f"{param} is not a readable sound file; valid: {AUDIO_FORMATS}", param)
 
 

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from cantata.contract.data.errors import InvalidAudio, InvalidVideo
 from cantata.media.containers import (
     AUDIO_FORMATS,
+    HEAD_BYTES,
     VIDEO_FORMATS,
+    count_head_bytes,
     recognise_audio,
     recognise_video,
 )
@@ -39,8 +41,6 @@ MAX_WORK_S = 30.0
 """Most seconds of decoding. A valid file takes a small part of it; one that takes longer is
 malicious."""
 
-HEAD_BYTES = 12
-"""Bytes by which a container is recognised."""
 BLOCK_S = 4.0
 """Seconds of sound that `stream_mono` returns at a time."""
 _MAX_WORK_SHARE = 0.2
@@ -131,7 +131,7 @@ def stream_mono(
         sample_rate: Hz of what is returned.
         max_s: seconds; a longer file is rejected when that is reached.
         param: the field that it came in, for error messages.
-        head: the file's first `HEAD_BYTES`, of one that cannot go back to its beginning.
+        head: the file's first `count_head_bytes`, of one that cannot go back to its beginning.
         block_s: seconds of sound returned at a time.
 
     Yields:
@@ -141,8 +141,7 @@ def stream_mono(
         InvalidAudio: not a sound file, damaged or too long, or it takes too much work.
     """
     if head is None:
-        head = file.read(HEAD_BYTES)
-        file.seek(0)
+        head = _read_head(file)
     container = recognise_audio(head, param)
     with opened(file, container, _DECODERS, param, InvalidAudio, AUDIO_FORMATS) as source:
         if not source.streams.audio:
@@ -150,12 +149,19 @@ def stream_mono(
         yield from _join_blocks(_Mono(sample_rate, max_s, param), source, block_s, param)
 
 
+def _read_head(file: BinaryIO) -> bytes:
+    """What a file is recognised by; it is at its beginning, before and after."""
+    head = file.read(HEAD_BYTES)
+    head += file.read(count_head_bytes(head) - HEAD_BYTES)
+    file.seek(0)
+    return head
+
+
 def measure_duration(file: BinaryIO) -> float | None:
     """Seconds of a sound file as its header says; None if it says nothing. For a progress bar: a
     header may be wrong. The file is at its beginning, before and after."""
     try:
-        container = recognise_audio(file.read(12), "file")
-        file.seek(0)
+        container = recognise_audio(_read_head(file), "file")
         with opened(file, container, _DECODERS, "file", InvalidAudio, AUDIO_FORMATS) as source:
             return None if source.duration is None else source.duration / av.time_base
     except InvalidAudio:

@@ -15,7 +15,7 @@ from cantata.media.sound import MAX_WORK_S, SoundLimits, read_sound
 from cantata.watermark.pattern import SLOT_S, SLOTS, Signs, band_edges
 
 SAMPLE_RATE = 16_000
-THRESHOLD = 9.0
+THRESHOLD = 9.5
 """Scores of marked sound are above it, those of other sound below: docs/protocol.md has how often
 they are not."""
 _STEPS = 8

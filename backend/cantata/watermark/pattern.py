@@ -1,8 +1,8 @@
 """What a mark is: which band is louder, and which softer, in which slot of time.
 
-A spread-spectrum mark in log energies: 30 bands of 64 slots get 1.5 dB more or less, by a sign that
-follows from the key. Being a factor, it is as loud as the speech in its band, which masks it, and
-silence stays silence. Codecs keep such energies, whatever they do to phases.
+A spread-spectrum mark in log energies: 30 bands of 64 slots get 1.75 dB more or less, by a sign
+that follows from the key. Being a factor, it is as loud as the speech in its band, which masks it,
+and silence stays silence. Codecs keep such energies, whatever they do to phases.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SLOT_S = 0.048
 """Long enough to hold a band's energy, short enough to hide in the speech's own changes."""
 SLOTS = 64
 """After these, 3.07 s, the pattern begins again."""
-DECIBELS = 1.5
+DECIBELS = 1.75
 _BANDS, _LOWEST_HZ, _HIGHEST_HZ = 30, 400.0, 7_200.0
 """Where telephones, 16 kHz and codecs at low bit rates leave speech alone."""
 

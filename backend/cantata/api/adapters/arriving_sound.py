@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.audio.pcm import BYTES_PER_SAMPLE, to_s16
-from cantata.media.sound import HEAD_BYTES, stream_mono
+from cantata.media.containers import HEAD_BYTES, count_head_bytes
+from cantata.media.sound import stream_mono
 from cantata.speech_input.recordings import MAX_RECORDING_S, RecordingReader
 from cantata.speech_input.sound import HEARD_RATE, Encoding, Heard, SoundInput
 
@@ -115,6 +116,9 @@ class ArrivingFile(ArrivingSound):
 
     async def _blocks(self, thread: Executor) -> AsyncGenerator[NDArray[np.float32], None]:
         head = await self._run(thread, lambda: self._pipe.peek(HEAD_BYTES))
+        needed = count_head_bytes(head)
+        if needed > HEAD_BYTES:
+            head = await self._run(thread, lambda: self._pipe.peek(needed))
         file = cast(BinaryIO, self._pipe)
         blocks = stream_mono(
             file, HEARD_RATE, MAX_RECORDING_S, self._param, head=head, block_s=_BLOCK_S

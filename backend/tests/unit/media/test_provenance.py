@@ -18,6 +18,7 @@ from cantata.cli.app import app
 from cantata.contract.data.errors import InvalidMedia
 from cantata.media.picture_files import PictureFormat, PictureOutput, write_picture
 from cantata.media.provenance import SOURCE_TYPES, find_provenance, make_sound_tags, write_xmp
+from cantata.media.sound import SoundLimits, read_sound, stream_mono
 
 PIXELS = np.random.default_rng(1).integers(0, 256, (16, 24, 3), np.uint8)
 
@@ -126,3 +127,14 @@ def test_the_command_says_what_it_finds(tmp_path: Path) -> None:
     assert "declares that a machine made it (trainedAlgorithmicMedia, Cantata" in shown.output
     picture.write_bytes(b"nothing")
     assert CliRunner().invoke(app, ["verify", str(picture)]).exit_code == 1
+
+
+def test_aac_with_a_tag_is_read_as_a_recording() -> None:
+    for tags in ((), make_sound_tags("solo")):
+        encoder = CodecEncoder(CODECS["aac"], 24_000, 1, None, tags)
+        file = encoder.feed(np.zeros((24_000, 1), np.float32)) + encoder.finish()
+        assert file.startswith(b"ID3") == bool(tags)
+        sound = read_sound(file, SoundLimits(60, 60, "", float("inf")), "file")
+        assert 0.9 < sound.seconds < 1.2
+        blocks = list(stream_mono(io.BytesIO(file), 16_000, 60, "file"))
+        assert 0.9 < sum(map(len, blocks)) / 16_000 < 1.2
