@@ -116,6 +116,8 @@ def locate(model: str | None) -> LocatedModel:
         if not Path(folder).is_dir():
             raise ConfigError(f"model {model!r}: {folder!r} is not a folder")
         return LocatedModel(plugin, Path(folder))
+    if plugin is None and (model or "").endswith(".gguf"):
+        raise _refuse_gguf(Path(model or ""))
     if plugin is None:
         raise ConfigError(
             f"model {model!r} is neither a checkpoint folder nor one of {sorted(plugins)}"
@@ -196,6 +198,13 @@ def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> Locate
     raise ConfigError(f"{folder}: no plug-in loads {kind!r}; known: {known}")
 
 
+def _refuse_gguf(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path}: GGUF files are not read, because vLLM has no loader for them; pass the folder of "
+        "the original model, with its config.json and safetensors"
+    )
+
+
 def _read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A checkpoint's configuration, and the keys that may say what it is: the class of its
     pipeline, as diffusers writes it, its `model_type`, as transformers does, or its `architecture`,
@@ -207,5 +216,7 @@ def _read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
+        if any(folder.glob("*.gguf")):
+            raise _refuse_gguf(folder) from error
         raise ConfigError(f"{folder}: no readable {file.name} ({error})") from error
     return config if isinstance(config, dict) else {}, keys

@@ -166,3 +166,10 @@ def test_weights_of_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPa
         locate("hibari")
     with pytest.raises(ConfigError, match=r"give a checkpoint$"):
         locate("solo")
+
+
+@pytest.mark.parametrize("name", ["llama.gguf", ""])
+def test_a_gguf_file_is_refused_with_what_to_pass_instead(tmp_path: Path, name: str) -> None:
+    (tmp_path / "llama.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ConfigError, match=r"GGUF files are not read.*config\.json"):
+        locate(str(tmp_path / name))

@@ -8,7 +8,15 @@ from typing import Any
 
 from cantata.api.chat.measured_answer import CallPiece, open_answer
 from cantata.contract.chat_service import ChatModel
-from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart, ToolCall
+from cantata.contract.data.chat import (
+    AnswerOption,
+    ChatRequest,
+    Message,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolChoice,
+)
 from cantata.contract.data.errors import ContextFull
 from cantata.metrics import Metrics
 from cantata.speech_input.chat import NO_TOOLS, ChatDelta, ChatMessage, ChatTools, ToolCallDelta
@@ -27,8 +35,11 @@ class ServedChat:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """`auto`, if the model calls tools."""
-        return ("auto",) if self._model.calls_tools else ()
+        """Those that the model can be held to."""
+        if not self._model.calls_tools:
+            return ()
+        can_be_made = AnswerOption.TOOL_CHOICE in self._model.options
+        return ("auto", "required", "function") if can_be_made else ("auto",)
 
     async def answer(
         self,
@@ -48,6 +59,7 @@ class ServedChat:
                 tuple(map(_message, (*told, *said))),
                 max_tokens=max_tokens,
                 tools=tuple(map(_described, tools.functions)),
+                tool_choice=ToolChoice(tools.choice == "required", tools.named),
             )
             begun = False
             try:

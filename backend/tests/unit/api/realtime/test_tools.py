@@ -14,12 +14,14 @@ from live_server import Server, running
 
 from cantata.api.settings import ServerSettings
 from cantata.contract.data.chat import (
+    AnswerOption,
     CallArguments,
     CallStarted,
     Modality,
     Role,
     TextPart,
     ToolCall,
+    ToolChoice,
 )
 from cantata.speech_input.settings import RealtimeSettings
 from talking import Event, Talker, talker
@@ -187,7 +189,7 @@ async def served(limits: RealtimeSettings) -> AsyncIterator[tuple[str, FakeChatM
     writer = FakeChatModel("writer", frozenset({Modality.TEXT}), (), 0)
     writer.behaviour.text = ""
     writer.behaviour.calls = (CallStarted("tell_time"), CallArguments('{"zone": "UTC"}'))
-    writer.calls_tools = True
+    writer.calls_tools, writer.options = True, frozenset()
     service.chat_models = {**service.chat_models, "writer": writer}
     async with running(service, ServerSettings(realtime=limits)) as server:
         await eventually(lambda: service.ready)
@@ -210,6 +212,11 @@ async def test_a_served_model_calls_them(served: tuple[str, FakeChatModel]) -> N
         await respond(c, tools=[])
         await c.send("session.update", session={"type": "realtime", "tool_choice": "required"})
         assert "valid: auto, none" in (await c.error())["message"]
+        writer.options = frozenset({AnswerOption.TOOL_CHOICE})
+        await respond(c, tools=[TOOL], tool_choice="required")
+        await respond(c, tools=[TOOL], tool_choice={"type": "function", "name": "tell_time"})
+    chosen = [request.tool_choice for request in writer.counts.requests]
+    assert chosen[-2:] == [ToolChoice(required=True), ToolChoice(name="tell_time")]
     (tool,) = writer.counts.requests[0].tools
     assert json.loads(tool) == {"type": "function", "function": FUNCTION}
     call, result = writer.counts.requests[1].messages[-2:]
