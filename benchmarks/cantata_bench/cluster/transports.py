@@ -167,6 +167,8 @@ async def _grpc_receiver(port: int, pace: Pace) -> Latencies:
 
 async def _zmq_sender(telling: Connection, pace: Pace, period_s: float) -> None:
     with zmq.asyncio.Context() as context, context.socket(zmq.ROUTER) as router:
+        # WHY: else a router drops what a slow peer has no room for, without a word.
+        router.setsockopt(zmq.ROUTER_MANDATORY, 1)
         telling.send(router.bind_to_random_port("tcp://127.0.0.1"))
         edge, _ = await router.recv_multipart()
 
