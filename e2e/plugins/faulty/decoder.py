@@ -38,8 +38,23 @@ class FaultyDecoder(StreamingDecoder):
         self._fault = ""
         self._sent: list[torch.Tensor] = []
 
+    # What the base class has no default for.
     def __getattr__(self, name: str) -> Any:
         return getattr(self._decoder, name)
+
+    @property
+    def leading_silence(self) -> int:
+        return int(self._decoder.leading_silence)
+
+    @property
+    def slot_bytes(self) -> int:
+        return int(self._decoder.slot_bytes)
+
+    def init_state(self, slots: int) -> Any:
+        return self._decoder.init_state(slots)
+
+    def condition(self, state: Any, slot: int, inputs: Any) -> None:
+        self._decoder.condition(state, slot, inputs)
 
     def reset(self, state: Any, slots: torch.Tensor) -> None:
         self._decoder.reset(state, slots)
