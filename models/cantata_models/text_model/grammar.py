@@ -118,7 +118,7 @@ def _find_excess(compiled: bytes) -> str | None:
         return None
     return (
         f"compiled, it has {len(compiled) >> 20} MiB; at most {MAX_COMPILED >> 20} are held; "
-        "send a schema with fewer properties"
+        "send a schema with fewer properties, or fewer tools to choose from"
     )
 
 

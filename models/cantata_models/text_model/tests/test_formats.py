@@ -109,3 +109,21 @@ def streamed_calls(url: str, **fields: Any) -> tuple[list[dict[str, Any]], str]:
                 calls.append({"function": {"name": piece["function"]["name"], "arguments": ""}})
             calls[-1]["function"]["arguments"] += piece["function"]["arguments"]
     return calls, choices[-1]["finish_reason"]
+
+
+def test_a_hundred_tools_and_arguments_that_are_no_json(url: str) -> None:
+    """Too many tools for the context are told as such, and a client's broken call is passed on."""
+    names = [f"f{number}" for number in range(100)]
+    tools = [{"type": "function", "function": {"name": name}} for name in names]
+    choice = {"type": "function", "function": {"name": "f7"}}
+    response = httpx.post(url, json=body(tools=tools, tool_choice=choice), timeout=120)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (400, "context_length_exceeded")
+    call = {"id": "c", "type": "function", "function": {"name": "ring", "arguments": "{at: noon"}}
+    messages = [
+        {"role": "user", "content": "Ring."},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "rung"},
+    ]
+    sent = body(messages=messages, max_tokens=3)
+    assert httpx.post(url, json=sent, timeout=120).json()["usage"]["completion_tokens"] == 3
