@@ -47,8 +47,7 @@ from typing import Any
 
 import torch
 
-from cantata_models.qwen3_tts.random_checkpoint.configs import PUBLISHED, TINY_LARGE
-from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.random_checkpoint import PUBLISHED, TINY_LARGE, write_checkpoint
 from gpu.part import OWN_PARTS, PARTS, SKIPPED
 from gpu.report import PartResult, markdown
 

@@ -14,7 +14,7 @@ import torch
 from cantata.contract.model.codec import StreamingDecoder
 from cantata.stages.common.graphs import ShapeGraphs
 from cantata.stages.common.precision import allow_tf32
-from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
+from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
 from gpu.timing import Compared, compared
 
 BATCHES, FRAMES = (1, 4, 8, 16, 32, 64), (1, 2, 4, 8, 25)
@@ -40,7 +40,7 @@ class CodecRow:
 
 def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[CodecRow]:
     """Every shape; on CUDA in TF32 too."""
-    decoder = SpeechDecoder(checkpoint, device)
+    decoder = Qwen3TtsDecoder(checkpoint, device)
     batches, frames = (TINY_BATCHES, TINY_FRAMES) if tiny else (BATCHES, FRAMES)
     shapes = [(b, t) for b in batches for t in frames if b * t <= MAX_FRAMES]
     for precision in PRECISIONS if device.type == "cuda" else PRECISIONS[:1]:

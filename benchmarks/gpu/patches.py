@@ -14,12 +14,10 @@ import torch
 
 from cantata.stages.common.graphs import ShapeGraphs
 from cantata_layers.random_files import write_json
-from cantata_models.voxcpm2.codec.config import load_codec_config
-from cantata_models.voxcpm2.config import VoxCpm2Config, load_config
-from cantata_models.voxcpm2.inputs import DEFAULT_STEPS
-from cantata_models.voxcpm2.networks.patch_encoder import PatchEncoder
-from cantata_models.voxcpm2.networks.patch_solver import Conditions, PatchSolver
-from cantata_models.voxcpm2.random_checkpoint.configs import PUBLISHED, TINY
+from cantata_models.voxcpm2.config import VoxCpm2Config, load_codec_config, load_config
+from cantata_models.voxcpm2.patch_solver import Conditions, PatchEncoder, PatchSolver
+from cantata_models.voxcpm2.prompt import DEFAULT_STEPS
+from cantata_models.voxcpm2.random_checkpoint import PUBLISHED, TINY
 from gpu.random_weights import randomised, serving_dtype
 from gpu.timing import Compared, compared
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
+from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
 from cantata_models.qwen3_tts.config import load_config
 from gpu.predictor import FrameCompletion
 from gpu.timing import WARM_UPS
@@ -36,7 +36,7 @@ def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[Prof
     complete = FrameCompletion(load_config(checkpoint), device, sampled=True)
     inputs = complete.inputs(BATCH)
     yield from _profiled("predictor", lambda: complete(*inputs), device)
-    decoder = SpeechDecoder(checkpoint, device)
+    decoder = Qwen3TtsDecoder(checkpoint, device)
     state, slots = decoder.init_state(BATCH), torch.arange(BATCH, device=device)
     shape = (BATCH, 1, decoder.num_codebooks)
     codes = torch.randint(decoder.codebook_size, shape, device=device)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_LARGE
-from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.random_checkpoint import TINY_LARGE, write_checkpoint
 from gpu.arrivals import SEED, OpenRow, _summary, _TimedAnswer, arrival_times
 from gpu.cli import main, run_part
 from gpu.first_run import PARTS, with_defaults

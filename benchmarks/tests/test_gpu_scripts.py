@@ -22,10 +22,9 @@ from cantata_models.moss_tts.random_checkpoint.codec_configs import (
     CodecShape,
 )
 from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
-from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
+from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
 from cantata_models.qwen3_tts.config import load_config
-from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_LARGE
-from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.random_checkpoint import TINY_LARGE, write_checkpoint
 from gpu import moss_codec, moss_frames, patches
 from gpu.cli import exit_code, main, run_part
 from gpu.codec import TINY_BATCHES, TINY_FRAMES, CodecRow
@@ -50,7 +49,7 @@ def few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_graphs_decode_streams_as_the_decoder_does(checkpoint: Path) -> None:
     """Slots and codes reach the graph of their shape, and all graphs share one state."""
-    decoder = SpeechDecoder(checkpoint, CPU)
+    decoder = Qwen3TtsDecoder(checkpoint, CPU)
     plain, replayed, every = decoder.init_state(3), decoder.init_state(3), torch.arange(3)
     graphs = ShapeGraphs(lambda slots, codes: decoder.decode(replayed, slots, codes), CPU)
     steps = [([0], 2), ([2, 0], 1), ([1], 2), ([0, 1], 1), ([2], 2)]
@@ -87,7 +86,7 @@ def test_another_shape_than_those_captured_is_rejected() -> None:
 
 def test_no_step_reads_a_value_on_the_host(checkpoint: Path) -> None:
     """What a graph could not hold; tensors without values cannot be read."""
-    decoder = SpeechDecoder(checkpoint, META)
+    decoder = Qwen3TtsDecoder(checkpoint, META)
     state = decoder.init_state(4)
     slots = torch.zeros(2, dtype=torch.int64, device=META)
     codes = torch.zeros(2, 3, 16, dtype=torch.int64, device=META)

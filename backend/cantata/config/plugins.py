@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.factory import resolve
+from cantata.contract.model.factory import Factory, resolve
 from cantata.contract.model.pipeline import PipelineSpec
 from cantata.contract.model.plugin import ModelPlugin
 
@@ -77,7 +77,11 @@ def list_packages(plugin: ModelPlugin) -> frozenset[str]:
         plugin.load_image_builder,
         plugin.load_transcription_builder,
     )
-    modules = [builder.__module__ for builder in builders if builder is not None]
+    modules = [
+        builder.target if isinstance(builder, Factory) else builder.__module__
+        for builder in builders
+        if builder is not None
+    ]
     modules += [stage.factory for stage in plugin.pipeline.stages]
     return frozenset({SHARED, *(module.partition(".")[0] for module in modules)})
 

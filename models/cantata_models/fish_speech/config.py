@@ -15,7 +15,7 @@ from pathlib import Path
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
 from cantata_layers.qwen3_config import Qwen3Stack, check_shared_heads
-from cantata_models.fish_speech.text.special_tokens import SEMANTIC, Special, read_special_tokens
+from cantata_models.fish_speech.tokenizers import SEMANTIC, Special, read_special_tokens
 
 SAMPLE_RATE = 44_100
 """Hz."""
@@ -32,18 +32,18 @@ NOT_SHARED = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
+class FishDefaults:
     """What a layout means where its config does not say."""
 
     rope_base: float
     norm_eps: float
 
 
-S1_DEFAULTS = Defaults(rope_base=10_000.0, norm_eps=1e-5)
-S2_DEFAULTS = Defaults(rope_base=1_000_000.0, norm_eps=1e-6)
+S1_DEFAULTS = FishDefaults(rope_base=10_000.0, norm_eps=1e-5)
+S2_DEFAULTS = FishDefaults(rope_base=1_000_000.0, norm_eps=1e-6)
 
 
-class Layout(StrEnum):
+class FishLayout(StrEnum):
     """`model_type` in config.json."""
 
     S2 = "fish_qwen3_omni"
@@ -54,7 +54,7 @@ class Layout(StrEnum):
 class FishConfig:
     """A checkpoint's sizes and the ids of its tokens."""
 
-    layout: Layout
+    layout: FishLayout
     slow: Qwen3Stack
     """One position for each text token and each frame; `vocab_size` counts all tokens."""
     fast: Qwen3Stack
@@ -79,10 +79,10 @@ class FishConfig:
     @property
     def first_codes(self) -> int:
         """V: what the slow stack may choose. S2: semantic tokens and the end; S1: every token."""
-        return self.codebook_size + 1 if self.layout is Layout.S2 else self.slow.vocab_size
+        return self.codebook_size + 1 if self.layout is FishLayout.S2 else self.slow.vocab_size
 
 
-def load_config(folder: Path, layout: Layout | None = None) -> FishConfig:
+def load_config(folder: Path, layout: FishLayout | None = None) -> FishConfig:
     """Read a checkpoint's configuration.
 
     Args:
@@ -95,11 +95,11 @@ def load_config(folder: Path, layout: Layout | None = None) -> FishConfig:
     """
     root = read_json(folder / "config.json")
     found = root.get("model_type", str)
-    valid = [str(layout)] if layout else [str(each) for each in Layout]
+    valid = [str(layout)] if layout else [str(each) for each in FishLayout]
     if found not in valid:
         raise ConfigError(f"{root.where}: model_type must be one of {valid}, not {found!r}")
     special = read_special_tokens(folder)
-    config = _read_s2(root, special) if found == Layout.S2 else _read_s1(root, special)
+    config = _read_s2(root, special) if found == FishLayout.S2 else _read_s1(root, special)
     _check(config, root.where)
     return config
 
@@ -108,7 +108,7 @@ def _read_s2(root: JsonFields, special: Special) -> FishConfig:
     text, audio = root.section("text_config"), root.section("audio_decoder_config")
     slow = _slow_stack(text, S2_DEFAULTS)
     return FishConfig(
-        layout=Layout.S2,
+        layout=FishLayout.S2,
         slow=slow,
         fast=_fast_stack(audio, "", slow, audio.size("n_layer"), audio.size("vocab_size")),
         num_codebooks=audio.size("num_codebooks", CODEBOOKS),
@@ -125,7 +125,7 @@ def _read_s1(root: JsonFields, special: Special) -> FishConfig:
     layers = root.size("n_fast_layer", S1_FAST_LAYERS)
     size = root.size("codebook_size", DEFAULT_CODEBOOK_SIZE)
     return FishConfig(
-        layout=Layout.S1,
+        layout=FishLayout.S1,
         slow=slow,
         fast=_fast_stack(root, "fast_", slow, layers, size),
         num_codebooks=root.size("num_codebooks", CODEBOOKS),
@@ -137,7 +137,7 @@ def _read_s1(root: JsonFields, special: Special) -> FishConfig:
     )
 
 
-def _slow_stack(fields: JsonFields, defaults: Defaults) -> Qwen3Stack:
+def _slow_stack(fields: JsonFields, defaults: FishDefaults) -> Qwen3Stack:
     _check_biases(fields, "")
     hidden, heads = fields.size("dim"), fields.size("n_head")
     shared = fields.get("n_local_heads", int, NOT_SHARED) != NOT_SHARED

@@ -1,4 +1,4 @@
-"""Builds stage inputs from requests, in the api process: what both layouts share, and S1's."""
+"""Builds stage inputs from requests, in the api process, in both layouts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 import soxr
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
@@ -25,22 +26,63 @@ from cantata.contract.data.request import (
 )
 from cantata_layers.openai_voices import OPENAI_VOICES
 from cantata_layers.recordings import second_of_noise
-from cantata_layers.request_options import field_schemas, parse_fields
+from cantata_layers.request_options import TopK, field_schemas, parse_fields
 from cantata_layers.sampling_settings import SamplingSettings
 from cantata_layers.speakable import check_speakable
 from cantata_models.fish_speech.config import (
     SAMPLE_RATE,
     SAMPLES_PER_FRAME,
     FishConfig,
-    Layout,
+    FishLayout,
     load_config,
 )
-from cantata_models.fish_speech.inputs import EncoderInput, Recorded, TalkerInput
-from cantata_models.fish_speech.pipeline import ENCODER, TALKER
-from cantata_models.fish_speech.prompt import Prompt, PromptBuilder, S1Prompts
-from cantata_models.fish_speech.request_options import S1Options, SharedOptions
-from cantata_models.fish_speech.text.special_tokens import SPEAKER, SPEAKER_TAG
-from cantata_models.fish_speech.text.tokenizers import S1Tokenizer, check_plain
+from cantata_models.fish_speech.plugin import ENCODER, S2_CODES, TALKER
+from cantata_models.fish_speech.prompt import (
+    FishEncoderInput,
+    FishPrompt,
+    FishPromptBuilder,
+    FishTalkerInput,
+    Recorded,
+    S1Prompts,
+    S2Prompts,
+    SpokenBefore,
+)
+from cantata_models.fish_speech.tokenizers import (
+    SPEAKER,
+    SPEAKER_TAG,
+    S1Tokenizer,
+    S2Tokenizer,
+    check_plain,
+)
+from cantata_models.fish_speech.turns import DEFAULT_BYTES, grouped
+
+
+class FishOptions(BaseModel):
+    """Request fields of both layouts. None means the published default."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Of the plain distribution, before the temperature."""
+    repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
+    """S2 accepts it and does not use it: it draws repeated codes again instead."""
+    max_new_tokens: Annotated[int, Field(ge=2)] | None = None
+    """One more than the maximum number of frames of what is spoken in one go."""
+
+
+class S1Options(FishOptions):
+    """S1's."""
+
+
+class S2Options(FishOptions):
+    chunk_length: Annotated[int, Field(ge=1)] = DEFAULT_BYTES
+    """The most bytes of a group of turns, in UTF-8."""
+
+    top_k: TopK | None = None
+    """0 means all."""
+
 
 VOICE = Voice("default", "Default", "The model's own choice of a speaker.", OPENAI_VOICES)
 WARM_UP_FRAMES = 12
@@ -50,11 +92,11 @@ MAX_SEED = 2**63
 MAX_REFERENCES = 4
 """As many recordings of 15 s leave two thirds of a deployed request's positions."""
 Samples = NDArray[np.float32]
-Options = TypeVar("Options", bound=SharedOptions)
+Options = TypeVar("Options", bound=FishOptions)
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
+class FishSamplingDefaults:
     """How a layout samples where a request does not say."""
 
     sampling: SamplingSettings
@@ -75,9 +117,9 @@ class FishRequestBuilder(Generic[Options]):
     def __init__(
         self,
         config: FishConfig,
-        prompts: PromptBuilder,
+        prompts: FishPromptBuilder,
         options: type[Options],
-        defaults: Defaults,
+        defaults: FishSamplingDefaults,
     ) -> None:
         self._config, self._prompts = config, prompts
         self._options, self._defaults = options, defaults
@@ -93,7 +135,7 @@ class FishRequestBuilder(Generic[Options]):
         return Capabilities(
             references=True,
             max_references=MAX_REFERENCES,
-            speaker_tag=SPEAKER.format("{n}") if self._config.layout is Layout.S2 else "",
+            speaker_tag=SPEAKER.format("{n}") if self._config.layout is FishLayout.S2 else "",
             options=field_schemas(self._options),
         )
 
@@ -120,7 +162,9 @@ class FishRequestBuilder(Generic[Options]):
         check_speakable(SPEAKER_TAG.sub("", text))
         transcripts = self._transcripts(request.references)
         recordings = tuple(_resampled(reference) for reference in request.references)
-        inputs: dict[str, StageInput] = {ENCODER: EncoderInput(recordings)} if recordings else {}
+        inputs: dict[str, StageInput] = (
+            {ENCODER: FishEncoderInput(recordings)} if recordings else {}
+        )
         sampling = self._sampling(request, options)
         talkers = [
             self._talker_input(
@@ -149,7 +193,7 @@ class FishRequestBuilder(Generic[Options]):
     def _continuation(
         self,
         earlier: Sequence[str],
-        talkers: Sequence[TalkerInput],
+        talkers: Sequence[FishTalkerInput],
         inputs: Mapping[str, StageInput],
     ) -> Continuation | None:
         """Return how the last of these parts takes up the ones before it: here, not at all."""
@@ -157,13 +201,13 @@ class FishRequestBuilder(Generic[Options]):
 
     def _talker_input(
         self,
-        prompt: Prompt,
+        prompt: FishPrompt,
         recordings: Sequence[Samples],
         options: Options,
         sampling: SamplingOptions,
-    ) -> TalkerInput:
+    ) -> FishTalkerInput:
         lengths = (-(-len(samples) // SAMPLES_PER_FRAME) for samples in recordings)
-        return TalkerInput(
+        return FishTalkerInput(
             tokens=prompt.tokens,
             recordings=tuple(map(Recorded, prompt.recordings_at, lengths)),
             max_frames=options.max_new_tokens and options.max_new_tokens - 1,
@@ -207,9 +251,11 @@ def load_s1_builder(checkpoint: Path) -> FishRequestBuilder[S1Options]:
     Raises:
         ConfigError: its configuration or its tokenizer cannot be used.
     """
-    config = load_config(checkpoint, Layout.S1)
+    config = load_config(checkpoint, FishLayout.S1)
     prompts = S1Prompts(S1Tokenizer(checkpoint), config.special)
-    return FishRequestBuilder(config, prompts, S1Options, Defaults(S1_DEFAULTS, S1_PENALTY))
+    return FishRequestBuilder(
+        config, prompts, S1Options, FishSamplingDefaults(S1_DEFAULTS, S1_PENALTY)
+    )
 
 
 def _resampled(reference: ReferenceAudio) -> Samples:
@@ -218,3 +264,55 @@ def _resampled(reference: ReferenceAudio) -> Samples:
     if reference.sample_rate != SAMPLE_RATE:
         samples = soxr.resample(samples, reference.sample_rate, SAMPLE_RATE)
     return np.ascontiguousarray(samples, np.float32)
+
+
+DEFAULTS = FishSamplingDefaults(
+    SamplingSettings(temperature=0.8, top_k=30, top_p=0.8), penalty=None
+)
+
+
+class S2RequestBuilder(FishRequestBuilder[S2Options]):
+    """S2's: it speaks a text with several speakers in groups of turns, each behind those that were
+    spoken before.
+
+    Args:
+        config: of the checkpoint.
+        prompts: its own.
+    """
+
+    def __init__(self, config: FishConfig, prompts: S2Prompts) -> None:
+        super().__init__(config, prompts, S2Options, DEFAULTS)
+        self._chat = prompts
+
+    def _groups(self, text: str, options: S2Options) -> tuple[str, ...]:
+        return grouped(text, options.chunk_length)
+
+    def _continuation(
+        self,
+        earlier: Sequence[str],
+        talkers: Sequence[FishTalkerInput],
+        inputs: Mapping[str, StageInput],
+    ) -> Continuation | None:
+        if not earlier:
+            return None
+        *before, talker = talkers
+        end = self._chat.end
+
+        def behind(stated: Sequence[Any]) -> Mapping[str, StageInput]:
+            spoken = tuple(
+                SpokenBefore(one.tokens[one.spoken_at :], codes.values, end)
+                for one, codes in zip(before, stated, strict=True)
+            )
+            return {**inputs, TALKER: replace(talker, spoken=spoken)}
+
+        return Continuation(tuple(earlier), S2_CODES, behind)
+
+
+def load_s2_builder(checkpoint: Path) -> S2RequestBuilder:
+    """Return the request builder of an S2 checkpoint.
+
+    Raises:
+        ConfigError: its configuration or its tokenizer cannot be used.
+    """
+    config = load_config(checkpoint, FishLayout.S2)
+    return S2RequestBuilder(config, S2Prompts(S2Tokenizer(checkpoint), config.special))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from cantata_layers.speakable import can_be_spoken
-from cantata_models.fish_speech.text.special_tokens import SPEAKER_TAG
+from cantata_models.fish_speech.tokenizers import SPEAKER_TAG
 
 MAX_TURNS = 5
 DEFAULT_BYTES = 200

@@ -18,9 +18,13 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_pickle
 from cantata_layers.weight_map import check_fit
 from cantata_models.kokoro.config import KokoroConfig
-from cantata_models.kokoro.networks.adaptive import Moments
-from cantata_models.kokoro.networks.sound_side import SKIPPED, WIDTH, KokoroDecoder
-from cantata_models.kokoro.networks.text_side import PhoneBert, ProsodyPredictor, TextEncoder
+from cantata_models.kokoro.sound_network import SKIPPED, WIDTH, KokoroDecoder
+from cantata_models.kokoro.text_network import (
+    KokoroTextEncoder,
+    Moments,
+    PhoneBert,
+    ProsodyPredictor,
+)
 
 PUBLISHED_FILES = ("kokoro-v1_0.pth", "kokoro-v1_1-zh.pth")
 PARTS = ("bert", "bert_encoder", "predictor", "text_encoder", "decoder")
@@ -39,7 +43,7 @@ _SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Prosody:
+class KokoroProsody:
     """How a sentence is to be spoken."""
 
     durations: torch.Tensor
@@ -78,11 +82,11 @@ class Kokoro(nn.Module):
         self.bert = PhoneBert(config.bert, config.tokens)
         self.bert_encoder = nn.Linear(config.bert.hidden, config.hidden)
         self.predictor = ProsodyPredictor(config)
-        self.text_encoder = TextEncoder(config)
+        self.text_encoder = KokoroTextEncoder(config)
         self.decoder = KokoroDecoder(config, width, skipped)
 
     @torch.inference_mode()
-    def predict(self, phones: torch.Tensor, style: torch.Tensor, speed: float) -> Prosody:
+    def predict(self, phones: torch.Tensor, style: torch.Tensor, speed: float) -> KokoroProsody:
         """Return how the sentence is to be spoken.
 
         Args:
@@ -99,10 +103,12 @@ class Kokoro(nn.Module):
             features.repeat_interleave(durations, dim=1), manner
         )
         text = self.text_encoder(row).repeat_interleave(durations, dim=2)
-        return Prosody(durations, pitch, energy, text)
+        return KokoroProsody(durations, pitch, energy, text)
 
     @torch.inference_mode()
-    def excite(self, prosody: Prosody, style: torch.Tensor, noise: torch.Tensor) -> Excitation:
+    def excite(
+        self, prosody: KokoroProsody, style: torch.Tensor, noise: torch.Tensor
+    ) -> Excitation:
         """Return what the generator needs for the sentence.
 
         Args:

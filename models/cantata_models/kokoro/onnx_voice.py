@@ -20,9 +20,9 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.misaki.timing import time_words
 from cantata_layers.onnx_outputs import add_output, find_values
 from cantata_models.kokoro.config import SAMPLE_RATE
-from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.onnx_files import MAX_PHONES, STYLE, find_network, load_styles
 from cantata_models.kokoro.voice import Floats, mix_styles, send
+from cantata_models.kokoro.voices import KokoroInput
 
 FRAME = 600
 """Samples for each frame of the durations, 25 ms."""

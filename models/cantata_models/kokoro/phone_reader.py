@@ -13,8 +13,12 @@ from cantata_layers.misaki.phones import PHONE_MARKUP, vocabulary
 from cantata_layers.misaki.sentences import PADDING, PhonemizedSentence, PhonemizedWord
 from cantata_layers.speakable import can_be_spoken
 from cantata_models.kokoro.config import Alphabet
-from cantata_models.kokoro.languages.front_ends import FRONT_ENDS, list_readable, load_reader
-from cantata_models.kokoro.languages.reader import TextReader
+from cantata_models.kokoro.text_reader import (
+    FRONT_ENDS,
+    KokoroTextReader,
+    list_readable,
+    load_reader,
+)
 from cantata_models.kokoro.voices import AMERICAN, BRITISH, LANGUAGES, KokoroVoiceFile
 
 CODES: Mapping[str, str] = {
@@ -46,7 +50,7 @@ class PhoneReader:
         self._alphabet = alphabet
         self._files = files
         self._readable = list_readable()
-        self._readers = dict[str, TextReader]()
+        self._readers = dict[str, KokoroTextReader]()
         self._loading = Lock()
         self._letters = {number: letter for letter, number in vocabulary().items()}
         for file in files:
@@ -102,7 +106,7 @@ class PhoneReader:
             for sentence in self.read(text, voice)
         )
 
-    def _load_reader(self, language: str) -> TextReader:
+    def _load_reader(self, language: str) -> KokoroTextReader:
         with self._loading:
             if language not in self._readers:
                 self._readers[language] = load_reader(language, self._alphabet)

@@ -13,8 +13,8 @@ from cantata.contract.data.errors import NotInstalled
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata_models.kokoro import onnx_files
 from cantata_models.kokoro.config import Alphabet, load_config
-from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.voices import (
+    KokoroInput,
     KokoroVoiceFile,
     list_voices,
     name_aliases,

@@ -24,11 +24,10 @@ from cantata.contract.data.errors import RequestFailed
 from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
 from cantata_models.kokoro.checkpoint import Excitation, Kokoro, load_network
 from cantata_models.kokoro.config import PITCHES_PER_FRAME, SAMPLE_RATE, load_config
-from cantata_models.kokoro.inputs import KokoroInput
-from cantata_models.kokoro.networks.adaptive import Moments
-from cantata_models.kokoro.networks.source import draw_noise
 from cantata_models.kokoro.onnx_files import has_onnx
-from cantata_models.kokoro.voices import list_voices, load_styles
+from cantata_models.kokoro.sound_network import draw_noise
+from cantata_models.kokoro.text_network import Moments
+from cantata_models.kokoro.voices import KokoroInput, list_voices, load_styles
 
 if TYPE_CHECKING:
     from cantata_models.kokoro.onnx_voice import OnnxVoice

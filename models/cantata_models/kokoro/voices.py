@@ -1,4 +1,4 @@
-"""Which voices a checkpoint has, and mixtures of them."""
+"""Which voices a checkpoint has, mixtures of them, and what the voice's stage gets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata_layers.openai_voices import OPENAI_VOICES
 
 if TYPE_CHECKING:
     import torch
+
+
+@dataclass(frozen=True, slots=True)
+class KokoroInput:
+    """One sentence, or a part of a very long one."""
+
+    voices: tuple[str, ...]
+    """Whose styles are mixed; usually one."""
+    weights: tuple[float, ...]
+    """Of each voice; their sum is 1."""
+    phones: NDArray[np.int64]
+    """[T] ids of the checkpoint's vocabulary, with the padding at both ends."""
+    words: NDArray[np.int64]
+    """[W, 2]: for each word of the request, its phones [start, end)."""
+    speed: float
+    """1 is the voice's own pace; 0.5 to 2."""
+    seed: int
+    """Of the noise in consonants and breath."""
+    begins: bool
+    """It is the first of its text: the silence before it is only a delay."""
+
 
 FOLDER = "voices"
 DEFAULT = "af_heart"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import secrets
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
@@ -19,13 +22,37 @@ from cantata_layers.openai_voices import list_aliases
 from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_layers.speakable import check_speakable
-from cantata_models.pocket_tts.config import load_config
-from cantata_models.pocket_tts.inputs import EncoderInput, TalkerInput
-from cantata_models.pocket_tts.pipeline import ENCODER, TALKER
-from cantata_models.pocket_tts.request_options import RequestOptions
-from cantata_models.pocket_tts.sizes import FlowKind, PocketConfig
-from cantata_models.pocket_tts.text import TextPiece, TextReader, load_reader
+from cantata_models.pocket_tts.config import FlowKind, PocketConfig, load_config
+from cantata_models.pocket_tts.plugin import ENCODER, TALKER
+from cantata_models.pocket_tts.prompt import (
+    PocketEncoderInput,
+    PocketTalkerInput,
+    PocketTextReader,
+    TextPiece,
+    load_reader,
+)
 from cantata_models.pocket_tts.voices import find_voices
+
+
+class PocketOptions(BaseModel):
+    """Request fields specific to this model."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+    sampler_decode_steps: Annotated[int, Field(ge=1, le=32)] = 1
+    """Steps of the head for each frame. Only some checkpoints can take more than one."""
+    noise_clamp: Annotated[float, Field(gt=0, le=100)] | None = None
+    """No number of the noise may be further from 0 than this."""
+    eos_threshold: Annotated[float, Field(ge=-1000, le=1000)] | None = None
+    """Score above which a frame ends the text. Higher values make it go on for longer."""
+    frames_after_eos: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """Frames of 80 ms from the one that ends the text on. By default 3, or 5 after four words or
+    fewer."""
+    max_new_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Maximum number of frames of each piece of the text, 80 ms each."""
+
 
 TOKENS_PER_SECOND, SPARE_SECONDS = 3.0, 2.0
 """A text of n tokens has at most n / 3 + 2 seconds: the published program gives up there."""
@@ -37,7 +64,9 @@ WARM_UP_FRAMES = 4
 class PocketRequestBuilder:
     """Implements `contract.model.plugin.RequestBuilder` for one checkpoint."""
 
-    def __init__(self, config: PocketConfig, reader: TextReader, voices: tuple[str, ...]) -> None:
+    def __init__(
+        self, config: PocketConfig, reader: PocketTextReader, voices: tuple[str, ...]
+    ) -> None:
         self._config, self._reader, self._published = config, reader, voices
 
     @property
@@ -57,7 +86,7 @@ class PocketRequestBuilder:
             references=True,
             languages=() if language is None else (language,),
             sample_rate=self._config.mimi.sample_rate,
-            options=field_schemas(RequestOptions),
+            options=field_schemas(PocketOptions),
         )
 
     @property
@@ -77,7 +106,7 @@ class PocketRequestBuilder:
         Raises:
             InvalidRequest: there is no text to speak, or a field cannot be served.
         """
-        options = parse_fields(request.options, RequestOptions)
+        options = parse_fields(request.options, PocketOptions)
         check_speakable(request.text)
         one_step = self._config.flow is not FlowKind.LSD
         if one_step and options.sampler_decode_steps > 1:
@@ -88,7 +117,7 @@ class PocketRequestBuilder:
         voice: dict[str, StageInput] = {}
         if request.reference is not None:
             reference = request.reference
-            voice[ENCODER] = EncoderInput(reference.mono, reference.sample_rate)
+            voice[ENCODER] = PocketEncoderInput(reference.mono, reference.sample_rate)
         elif not self._published:
             raise InvalidRequest(
                 "this folder has no voices of its own (embeddings/NAME.safetensors); send "
@@ -106,13 +135,13 @@ class PocketRequestBuilder:
         )
 
     def _speak(
-        self, piece: TextPiece, request: SpeechRequest, options: RequestOptions, seed: int
-    ) -> TalkerInput:
+        self, piece: TextPiece, request: SpeechRequest, options: PocketOptions, seed: int
+    ) -> PocketTalkerInput:
         config, temperature = self._config, request.temperature
         seconds = len(piece.tokens) / TOKENS_PER_SECOND + SPARE_SECONDS
         frames = math.ceil(seconds * config.mimi.sample_rate / config.mimi.samples_per_frame)
         after = _first(options.frames_after_eos, config.frames_after_eos, piece.frames_after_eos)
-        return TalkerInput(
+        return PocketTalkerInput(
             text=piece.tokens,
             voice=None if request.reference is not None else request.voice,
             max_frames=min(frames, options.max_new_tokens or frames),

@@ -17,7 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.pocket_tts.sizes import BackboneSizes
+from cantata_models.pocket_tts.config import BackboneSizes
 
 FOLDERS = ("embeddings", "embeddings_v*", "languages/*/embeddings")
 """Where they are, as on the hub."""

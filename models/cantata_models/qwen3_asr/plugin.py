@@ -1,12 +1,49 @@
-"""The plug-in for the server."""
+"""Qwen3-ASR: an encoder makes rows of a sound, and a thinker writes what was said. If there is an
+aligner, it gives the words their times.
+"""
 
 from collections.abc import Collection
 from pathlib import Path
 
+from cantata.contract.data.chunks import Rows
+from cantata.contract.data.transcripts import TranscriptUpdate
 from cantata.contract.model.factory import Factory
+from cantata.contract.model.pipeline import (
+    CLIENT,
+    TRANSCRIPT,
+    EdgeSpec,
+    PipelineSpec,
+    StageKind,
+    StageSpec,
+)
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_models.qwen3_asr.config import ALIGNER_FOLDER, MODEL_TYPE
-from cantata_models.qwen3_asr.pipeline import ALIGNER, PIPELINE
+
+ENCODER, THINKER, ALIGNER = "encoder", "thinker", "aligner"
+
+PIPELINE = PipelineSpec(
+    stages=(
+        StageSpec(
+            ENCODER,
+            StageKind.FEED_FORWARD,
+            "cantata_models.qwen3_asr.encoder:Qwen3AsrEncoder",
+            outputs={"rows": Rows},
+        ),
+        StageSpec(THINKER, StageKind.AR, "cantata_models.qwen3_asr.thinker:Qwen3AsrThinker"),
+        StageSpec(
+            ALIGNER,
+            StageKind.FEED_FORWARD,
+            "cantata_models.qwen3_asr.aligner:TranscriptAligner",
+            outputs={TRANSCRIPT: TranscriptUpdate},
+        ),
+    ),
+    edges=(
+        EdgeSpec(f"{ENCODER}.rows", THINKER),
+        EdgeSpec(f"{THINKER}.codes", CLIENT),
+        EdgeSpec(f"{THINKER}.codes", ALIGNER),
+        EdgeSpec(f"{ALIGNER}.{TRANSCRIPT}", CLIENT),
+    ),
+)
 
 
 def unused_stages(checkpoint: Path) -> Collection[str]:
@@ -24,5 +61,5 @@ PLUGIN = ModelPlugin(
     ),
     unused_stages=unused_stages,
     check_numerics=Factory("cantata_models.qwen3_asr.numerics:check_numerics"),
-    write_random_checkpoint=Factory("cantata_models.qwen3_asr.random_checkpoint.write:write_tiny"),
+    write_random_checkpoint=Factory("cantata_models.qwen3_asr.random_checkpoint:write_tiny"),
 )

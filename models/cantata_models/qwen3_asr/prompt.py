@@ -15,7 +15,22 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.omni.features import SoundFeatures
 from cantata_models.qwen3_asr.config import SpecialTokens
+
+
+@dataclass(frozen=True, slots=True)
+class AlignerInput:
+    """The sound whose words are to get their times."""
+
+    features: SoundFeatures
+    seconds: float
+    """Of the sound, without what it was filled up with."""
+    language: str
+    """BCP 47 tag; empty: the thinker names it."""
+    is_wanted: bool
+    """Whether times are wanted; otherwise the transcript has none."""
+
 
 ASR_TEXT = "<asr_text>"
 MOST_CONTEXT = 2048

@@ -37,7 +37,7 @@ class ModelKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CodecIds:
+class Qwen3TtsCodecIds:
     """Control codes, which share the embedding of code 0."""
 
     pad: int
@@ -50,7 +50,7 @@ class CodecIds:
 
 
 @dataclass(frozen=True, slots=True)
-class TextIds:
+class Qwen3TtsTextIds:
     """Special text tokens."""
 
     pad: int
@@ -59,7 +59,7 @@ class TextIds:
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationDefaults:
+class Qwen3TtsDefaults:
     """A request's defaults, from generation_config.json."""
 
     first: SamplingSettings
@@ -81,8 +81,8 @@ class Qwen3TtsConfig:
     num_codebooks: int
     text_vocab_size: int
     text_hidden_size: int
-    codec: CodecIds
-    text: TextIds
+    codec: Qwen3TtsCodecIds
+    text: Qwen3TtsTextIds
     languages: Mapping[str, int]
     """Language or dialect -> its code."""
     speakers: Mapping[str, int]
@@ -91,7 +91,7 @@ class Qwen3TtsConfig:
     """Voice -> the dialect that it speaks instead of Chinese."""
     speaker_size: int
     """Size of a speaker vector, equal to the width of an input row."""
-    generation: GenerationDefaults
+    generation: Qwen3TtsDefaults
 
     @property
     def follows_instructions(self) -> bool:
@@ -126,7 +126,7 @@ def load_config(folder: Path) -> Qwen3TtsConfig:
         text_vocab_size=talker.get("text_vocab_size", int),
         text_hidden_size=talker.get("text_hidden_size", int),
         codec=_codec_ids(talker),
-        text=TextIds(
+        text=Qwen3TtsTextIds(
             pad=root.get("tts_pad_token_id", int),
             bos=root.get("tts_bos_token_id", int),
             eos=root.get("tts_eos_token_id", int),
@@ -161,8 +161,8 @@ def _kind(root: JsonFields) -> ModelKind:
         raise ConfigError(f"{root.where}: tts_model_type {name!r}; valid: {valid}") from None
 
 
-def _codec_ids(talker: JsonFields) -> CodecIds:
-    return CodecIds(
+def _codec_ids(talker: JsonFields) -> Qwen3TtsCodecIds:
+    return Qwen3TtsCodecIds(
         pad=talker.get("codec_pad_id", int),
         bos=talker.get("codec_bos_id", int),
         eos=talker.get("codec_eos_token_id", int),
@@ -184,10 +184,10 @@ def _dialects(talker: JsonFields) -> Mapping[str, str]:
     return {name.lower(): section.get(name, str) for name, value in values.items() if value}
 
 
-def _generation(path: Path) -> GenerationDefaults:
+def _generation(path: Path) -> Qwen3TtsDefaults:
     """Read the file, with the reference's fallbacks for missing values."""
     fields = read_json(path) if path.exists() else JsonFields({}, str(path))
-    return GenerationDefaults(
+    return Qwen3TtsDefaults(
         first=_sampling(fields, "", "do_sample"),
         residual=_sampling(fields, "subtalker_", "subtalker_dosample"),
         repetition_penalty=fields.get("repetition_penalty", float, 1.05),

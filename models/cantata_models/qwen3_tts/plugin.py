@@ -1,11 +1,46 @@
-"""The Qwen3-TTS plug-in for the server."""
+"""Qwen3-TTS: a talker generates frames of 16 codes, and a codec decodes them to 24 kHz audio.
+
+A Base checkpoint follows a recording. Its encoder makes the speaker's vector and, if the talker is
+to continue the recording, its frames.
+"""
 
 from pathlib import Path
 
+from cantata.contract.data.chunks import Codes, Rows
 from cantata.contract.model.factory import Factory
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
-from cantata_models.qwen3_tts.config import MODEL_TYPE
-from cantata_models.qwen3_tts.pipeline import PIPELINE, unused_stages
+from cantata_models.qwen3_tts.config import MODEL_TYPE, ModelKind, load_config
+
+ENCODER, TALKER = "encoder", "talker"
+PIPELINE = PipelineSpec(
+    stages=(
+        StageSpec(
+            ENCODER,
+            StageKind.FEED_FORWARD,
+            "cantata_models.qwen3_tts.encoder:RecordingEncoders",
+            outputs={"speaker": Rows, "frames": Codes},
+        ),
+        StageSpec(TALKER, StageKind.AR, "cantata_models.qwen3_tts.talker:Qwen3Talker"),
+        StageSpec("codec", StageKind.CODEC, "cantata_models.qwen3_tts.codec:Qwen3TtsDecoder"),
+    ),
+    edges=(
+        EdgeSpec("encoder.speaker", TALKER),
+        EdgeSpec("encoder.frames", TALKER),
+        EdgeSpec("talker.codes", "codec"),
+        EdgeSpec("codec.pcm", CLIENT),
+    ),
+)
+
+
+def unused_stages(checkpoint: Path) -> frozenset[str]:
+    """Return the stages that a checkpoint does without.
+
+    Raises:
+        ConfigError: the folder holds no such checkpoint.
+    """
+    return frozenset() if load_config(checkpoint).kind is ModelKind.BASE else frozenset({ENCODER})
+
 
 PLUGIN = ModelPlugin(
     name="qwen3-tts",
@@ -15,5 +50,5 @@ PLUGIN = ModelPlugin(
     load_builder=Factory("cantata_models.qwen3_tts.request_builder:load_builder"),
     unused_stages=unused_stages,
     check_numerics=Factory("cantata_models.qwen3_tts.numerics:check_numerics"),
-    write_random_checkpoint=Factory("cantata_models.qwen3_tts.random_checkpoint.write:write_tiny"),
+    write_random_checkpoint=Factory("cantata_models.qwen3_tts.random_checkpoint:write_tiny"),
 )

@@ -1,19 +1,103 @@
-"""The layout of text tokens and codec codes in a talker's prompt, as plain numbers.
+"""A text as tokens, and the layout of text tokens and codec codes in a talker's prompt.
 
 An input row is the sum of a projected text token and an embedded code; either may be missing. Rows
 beyond the prompt hold the text that is added to the frames, one token per frame; the last row
 repeats. In every mode the layout is
 
     instruction | role | tag, speaker                                | spoken text
-    text        | text | text pad ..., text bos + codes, codec pad   | see `PromptBuilder`
+    text        | text | text pad ..., text bos + codes, codec pad   | see `Qwen3TtsPromptBuilder`
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from cantata_models.qwen3_tts.config import CodecIds, TextIds
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.data.request import SamplingOptions
+from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+from cantata_models.qwen3_tts.config import Qwen3TtsCodecIds, Qwen3TtsTextIds
+
+UNSETTLED_PIECES = 2
+"""If more text follows, the last piece may grow, and a combining mark may join the one before."""
+
+
+class Qwen3TtsTokenizer:
+    """A checkpoint's tokenizer.
+
+    Raises:
+        ConfigError: a file is missing or damaged, or a word of the prompt template is not a
+            single token.
+    """
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._tokenizer = load_qwen_tokenizer(checkpoint)
+        self.role = self._template("<|im_start|>", "assistant", "\n")
+        """The tokens before the spoken text."""
+        self._user = self._template("<|im_start|>", "user", "\n")
+        self._end = self._template("<|im_end|>", "\n")
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def instruction(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of an instruction in its template, none if it is empty."""
+        body = self.encode(text.strip())
+        return (*self._user, *body, *self._end) if body else ()
+
+    def settled(self, text: str) -> int:
+        """Return how many characters of an incomplete text can already be encoded."""
+        pieces = self._tokenizer.pre_tokenizer.pre_tokenize_str(text)
+        if len(pieces) <= UNSETTLED_PIECES:
+            return 0
+        _, (start, _) = pieces[-UNSETTLED_PIECES]
+        return int(start)
+
+    def normalize(self, text: str) -> str:
+        """Return the text in the form that is split into pieces."""
+        normalized: str = self._tokenizer.normalizer.normalize_str(text)
+        return normalized
+
+    def _template(self, *words: str) -> tuple[int, ...]:
+        ids = []
+        for word in words:
+            found = self._tokenizer.token_to_id(word)
+            encoded = (found,) if found is not None else self.encode(word)
+            if len(encoded) != 1:
+                raise ConfigError(f"the tokenizer has no single token for {word!r}")
+            ids.append(encoded[0])
+        return tuple(ids)
+
+
+class Qwen3TtsArrivingText:
+    """Tokenizes text that arrives in parts, with the same tokens as for the whole text."""
+
+    def __init__(self, tokenizer: Qwen3TtsTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._waiting = ""
+        self._started = False
+
+    def push(self, text: str) -> tuple[int, ...]:
+        """Add text and return the tokens that are now final."""
+        waiting = self._waiting + text
+        waiting = self._tokenizer.normalize(waiting if self._started else waiting.lstrip())
+        settled = self._tokenizer.settled(waiting)
+        self._waiting = waiting[settled:]
+        return self._encode(waiting[:settled])
+
+    def close(self) -> tuple[int, ...]:
+        """Complete the text and return its last tokens."""
+        rest, self._waiting = self._waiting.rstrip(), ""
+        return self._encode(rest)
+
+    def _encode(self, text: str) -> tuple[int, ...]:
+        self._started = self._started or bool(text)
+        return self._tokenizer.encode(text)
+
 
 NONE = -1
 """No token or code."""
@@ -45,7 +129,7 @@ class PromptRows:
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenText:
+class Qwen3TtsSpokenText:
     """The spoken text, as tokens."""
 
     role: tuple[int, ...]
@@ -59,7 +143,7 @@ class SpokenText:
     """Transcript of the recording to continue."""
 
 
-class PromptBuilder:
+class Qwen3TtsPromptBuilder:
     """Lays out prompts for one checkpoint.
 
     Args:
@@ -67,13 +151,13 @@ class PromptBuilder:
         text: special text tokens.
     """
 
-    def __init__(self, codec: CodecIds, text: TextIds) -> None:
+    def __init__(self, codec: Qwen3TtsCodecIds, text: Qwen3TtsTextIds) -> None:
         self._codec = codec
         self._text = text
 
     def build(
         self,
-        spoken: SpokenText,
+        spoken: Qwen3TtsSpokenText,
         *,
         language: int | None,
         speaker: int | None,
@@ -138,3 +222,40 @@ class PromptBuilder:
 
 def _frames(count: int) -> Iterator[int]:
     return (FIRST_REFERENCE_FRAME - index for index in range(count))
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen3TtsEncoderInput:
+    """A recording of the speaker to follow."""
+
+    samples: NDArray[np.float32]
+    """[N] mono at 24 kHz."""
+    frames: bool
+    """Encode frames too, so that the talker can continue the recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen3TtsTalkerInput:
+    """What to say, and how."""
+
+    spoken: Qwen3TtsSpokenText
+    language: int | None
+    """The language's code; None lets the model detect it."""
+    speaker: int | None
+    """The voice's code."""
+    follows_recording: bool
+    """The speaker's vector, and frames if any, come from the encoder."""
+    streamed: bool
+    """Add the text to the frames, one token per frame."""
+    max_frames: int | None
+    """None for the checkpoint's default."""
+    sampling: SamplingOptions
+
+
+@dataclass(frozen=True, slots=True)
+class LaterText:
+    """Text that arrived after its request started, as tokens."""
+
+    body: tuple[int, ...]
+    complete: bool
+    """Nothing follows."""

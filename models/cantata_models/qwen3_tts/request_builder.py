@@ -24,16 +24,21 @@ from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas
 from cantata_layers.speakable import check_speakable
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig, load_config
-from cantata_models.qwen3_tts.inputs import EncoderInput, LaterText, TalkerInput
-from cantata_models.qwen3_tts.pipeline import ENCODER, TALKER
-from cantata_models.qwen3_tts.prompt import SpokenText
+from cantata_models.qwen3_tts.plugin import ENCODER, TALKER
+from cantata_models.qwen3_tts.prompt import (
+    LaterText,
+    Qwen3TtsArrivingText,
+    Qwen3TtsEncoderInput,
+    Qwen3TtsSpokenText,
+    Qwen3TtsTalkerInput,
+    Qwen3TtsTokenizer,
+)
 from cantata_models.qwen3_tts.request_options import (
     LANGUAGE_TAGS,
-    RequestOptions,
+    Qwen3TtsOptions,
     language_code,
     parse_options,
 )
-from cantata_models.qwen3_tts.text import ArrivingText, TextTokenizer
 
 SAMPLE_RATE = 24_000
 """Sample rate that the encoders expect, in Hz."""
@@ -43,8 +48,8 @@ WARM_UP_FRAMES = 12
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    talker: TalkerInput
-    encoder: EncoderInput | None
+    talker: Qwen3TtsTalkerInput
+    encoder: Qwen3TtsEncoderInput | None
 
     def with_text(self, body: tuple[int, ...], *, complete: bool) -> Inputs:
         """Return the same for another text."""
@@ -61,7 +66,7 @@ class Inputs:
 class Qwen3RequestBuilder:
     """Implements `contract.model.plugin.OpenRequestBuilder` for one checkpoint."""
 
-    def __init__(self, config: Qwen3TtsConfig, tokenizer: TextTokenizer) -> None:
+    def __init__(self, config: Qwen3TtsConfig, tokenizer: Qwen3TtsTokenizer) -> None:
         self._config = config
         self._tokenizer = tokenizer
         self._voices = _voices(config)
@@ -81,7 +86,7 @@ class Qwen3RequestBuilder:
             references=config.kind is ModelKind.BASE,
             languages=tuple(tag for tag in tags if tag is not None),
             open_text=True,
-            options=field_schemas(RequestOptions),
+            options=field_schemas(Qwen3TtsOptions),
         )
 
     @property
@@ -124,7 +129,7 @@ class Qwen3RequestBuilder:
         feed.push(request.text)
         return feed
 
-    def _text_first(self, options: RequestOptions) -> bool:
+    def _text_first(self, options: Qwen3TtsOptions) -> bool:
         if options.non_streaming_mode is None:
             return self._config.kind is not ModelKind.BASE
         return options.non_streaming_mode
@@ -132,7 +137,7 @@ class Qwen3RequestBuilder:
     def _inputs(
         self,
         request: SpeechRequest,
-        options: RequestOptions,
+        options: Qwen3TtsOptions,
         body: tuple[int, ...],
         *,
         complete: bool,
@@ -144,14 +149,14 @@ class Qwen3RequestBuilder:
         transcript = request.reference.transcript if request.reference else None
         continues = encoder is not None and encoder.frames
         instruction = request.instructions if config.follows_instructions else None
-        spoken = SpokenText(
+        spoken = Qwen3TtsSpokenText(
             role=self._tokenizer.role,
             body=body,
             complete=complete,
             instruction=self._tokenizer.instruction(instruction or ""),
             reference=self._tokenizer.encode((transcript or "").strip()) if continues else (),
         )
-        talker = TalkerInput(
+        talker = Qwen3TtsTalkerInput(
             spoken=spoken,
             language=language_code(options.language, own_voice, config),
             speaker=config.speakers[own_voice] if own_voice is not None else None,
@@ -162,7 +167,9 @@ class Qwen3RequestBuilder:
         )
         return Inputs(talker, encoder)
 
-    def _recording(self, request: SpeechRequest, options: RequestOptions) -> EncoderInput | None:
+    def _recording(
+        self, request: SpeechRequest, options: Qwen3TtsOptions
+    ) -> Qwen3TtsEncoderInput | None:
         """Return the recording to follow, at the encoders' sample rate."""
         if self._config.kind is not ModelKind.BASE:
             return None
@@ -183,9 +190,9 @@ class Qwen3RequestBuilder:
         if reference.sample_rate != SAMPLE_RATE:
             samples = soxr.resample(samples, reference.sample_rate, SAMPLE_RATE)
         continues = not options.x_vector_only_mode
-        return EncoderInput(np.ascontiguousarray(samples, np.float32), frames=continues)
+        return Qwen3TtsEncoderInput(np.ascontiguousarray(samples, np.float32), frames=continues)
 
-    def _sampling(self, request: SpeechRequest, options: RequestOptions) -> SamplingOptions:
+    def _sampling(self, request: SpeechRequest, options: Qwen3TtsOptions) -> SamplingOptions:
         """Return sampling settings: the request's for both levels, else each level's default."""
         generation = self._config.generation
         first, residual = generation.first, generation.residual
@@ -207,10 +214,10 @@ class OpenTalkerText:
 
     stage = TALKER
 
-    def __init__(self, request_id: str, inputs: Inputs, tokenizer: TextTokenizer) -> None:
+    def __init__(self, request_id: str, inputs: Inputs, tokenizer: Qwen3TtsTokenizer) -> None:
         self._request_id = request_id
         self._inputs = inputs
-        self._text = ArrivingText(tokenizer)
+        self._text = Qwen3TtsArrivingText(tokenizer)
         self._tokens: list[int] = []
         self._closed = False
 
@@ -257,7 +264,7 @@ class OpenTalkerText:
 
 def load_builder(checkpoint: Path) -> Qwen3RequestBuilder:
     """Return the request builder of a checkpoint folder."""
-    return Qwen3RequestBuilder(load_config(checkpoint), TextTokenizer(checkpoint))
+    return Qwen3RequestBuilder(load_config(checkpoint), Qwen3TtsTokenizer(checkpoint))
 
 
 def _or(value: Any, default: Any) -> Any:

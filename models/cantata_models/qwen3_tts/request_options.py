@@ -32,7 +32,7 @@ LANGUAGE_TAGS: Mapping[str, str] = {
 """Language names in checkpoints -> BCP 47 tags."""
 
 
-class RequestOptions(BaseModel):
+class Qwen3TtsOptions(BaseModel):
     """Request fields specific to this model. None means the checkpoint's default."""
 
     model_config = ConfigDict(
@@ -57,13 +57,13 @@ class RequestOptions(BaseModel):
     """One more than the maximum number of 80 ms frames in the utterance."""
 
 
-def parse_options(values: Mapping[str, Any], config: Qwen3TtsConfig) -> RequestOptions:
+def parse_options(values: Mapping[str, Any], config: Qwen3TtsConfig) -> Qwen3TtsOptions:
     """Validate a request's model-specific fields.
 
     Raises:
         InvalidRequest: names the field and lists the valid values.
     """
-    options = parse_fields(values, RequestOptions)
+    options = parse_fields(values, Qwen3TtsOptions)
     own = TASK_TYPES[config.kind]
     if options.task_type not in (None, own):
         raise InvalidRequest(

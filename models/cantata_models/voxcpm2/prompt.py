@@ -1,65 +1,120 @@
-"""The order of a prompt: tokens, and patches of a recording in front of the text or behind it.
-
-Letters: L positions, K patches, E numbers of a patch.
-"""
+"""A text as tokens, as the published program makes them, and the stages' inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
-from cantata_models.voxcpm2.config import AUDIO_START, REFERENCE_END, REFERENCE_START
-from cantata_models.voxcpm2.inputs import Mode
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.data.request import SamplingOptions
 
-NO_TOKEN = 0
-PRIMING_PATCHES = 3
-"""Of a recording that is continued: those that the decoder hears, as in the published program."""
+SPACE_MARK = "▁"
+UNKNOWN = "<unk>"
+_WHITE = re.compile(r"\s+")
+
+
+class VoxCpm2Tokenizer:
+    """A checkpoint's tokenizer.json.
+
+    A special token spelled in a text is not one: it is encoded as ordinary characters.
+
+    Raises:
+        ConfigError: (on construction) the file is missing or damaged.
+    """
+
+    def __init__(self, checkpoint: Path) -> None:
+        path = checkpoint / "tokenizer.json"
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises plain Exception
+            raise ConfigError(f"{path}: no readable tokenizer: {error}") from error
+        self._tokenizer.encode_special_tokens = True
+        unknown = self._tokenizer.token_to_id(UNKNOWN)
+        if unknown is None:
+            raise ConfigError(f"{path}: has no token {UNKNOWN!r}")
+        self._unknown: int = unknown
+        vocabulary = self._tokenizer.get_vocab()
+        self._words = {token for token in vocabulary if len(token) > 1 and _is_chinese(token)}
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Return the tokens, with each Chinese word as its characters, and without a beginning."""
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        tokens: list[int] = []
+        for token, index in zip(encoded.tokens, encoded.ids, strict=True):
+            word = token.replace(SPACE_MARK, "")
+            tokens += map(self._get_id, word) if word in self._words else [index]
+        return tuple(tokens)
+
+    def _get_id(self, character: str) -> int:
+        index = self._tokenizer.token_to_id(character)
+        return self._unknown if index is None else index
+
+
+def in_one_line(text: str) -> str:
+    """Return the text with every run of white space as one space."""
+    return _WHITE.sub(" ", text)
+
+
+def _is_chinese(token: str) -> bool:
+    return all("\u4e00" <= character <= "\u9fff" for character in token)
+
+
+DEFAULT_STEPS = 10
+"""Of the solver, as published."""
+
+
+class VoxCpm2Mode(StrEnum):
+    """What a request does with a recording."""
+
+    PLAIN = "plain"
+    """There is none."""
+    CLONE = "voice_clone"
+    """It imitates the speaker."""
+    CONTINUATION = "continuation"
+    """It goes on speaking where the recording ends."""
+    COMBINED = "combined"
+    """Both, with the same recording."""
+
+    @property
+    def imitates(self) -> bool:
+        """Whether the recording stands before the text."""
+        return self in (VoxCpm2Mode.CLONE, VoxCpm2Mode.COMBINED)
+
+    @property
+    def continues(self) -> bool:
+        """Whether the recording stands behind the text."""
+        return self in (VoxCpm2Mode.CONTINUATION, VoxCpm2Mode.COMBINED)
 
 
 @dataclass(frozen=True, slots=True)
-class PromptLayout:
-    """What stands at each position: a token, or a patch."""
+class VoxCpm2EncoderInput:
+    """A recording of a speaker."""
 
-    tokens: torch.Tensor
-    """[L] int64; where a patch stands, any."""
-    is_patch: torch.Tensor
-    """[L] bool."""
-    patches: torch.Tensor
-    """[K, E] float32, in the order of their positions."""
-    context: torch.Tensor | None
-    """[up to 3, E]: the patches that what is spoken follows directly; None: it follows text."""
+    samples: NDArray[np.float32]
+    """[N] mono."""
+    sample_rate: int
+    """Hz, the recording's own."""
+    mode: VoxCpm2Mode
+    """Where its latents are needed; not `PLAIN`."""
 
 
-def lay_out(text: Sequence[int], mode: Mode, recording: torch.Tensor) -> PromptLayout:
-    """Return the layout of a request.
+@dataclass(frozen=True, slots=True)
+class VoxCpm2TalkerInput:
+    """What to say, and how."""
 
-    Args:
-        text: tokens.
-        mode: what the recording is for.
-        recording: [K, E] patches, as the encoder stage makes them: of a `COMBINED` request first
-            those in front of the text, then as many behind it.
-    """
-    in_front = len(recording) // 2 if mode is Mode.COMBINED else len(recording)
-    behind = 0
-    if mode.continues:
-        behind = len(recording) - in_front if mode is Mode.COMBINED else len(recording)
-    tokens, is_patch = list[int](), list[bool]()
-
-    def place(ids: Sequence[int], *, patches: bool) -> None:
-        tokens.extend(ids)
-        is_patch.extend([patches] * len(ids))
-
-    if mode.imitates:
-        place([REFERENCE_START], patches=False)
-        place([NO_TOKEN] * in_front, patches=True)
-        place([REFERENCE_END], patches=False)
-    place([*text, AUDIO_START], patches=False)
-    place([NO_TOKEN] * behind, patches=True)
-    return PromptLayout(
-        torch.tensor(tokens),
-        torch.tensor(is_patch),
-        recording,
-        recording[-min(PRIMING_PATCHES, behind) :] if behind else None,
-    )
+    text: tuple[int, ...]
+    """Tokens: a transcript that is continued, and the text."""
+    mode: VoxCpm2Mode
+    max_frames: int
+    """Patches; fewer if there is no room."""
+    steps: int
+    """Of the solver, for each patch."""
+    guidance: float
+    sampling: SamplingOptions
+    """Its seed alone matters."""

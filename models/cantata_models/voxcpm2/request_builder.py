@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
@@ -18,12 +21,35 @@ from cantata_layers.openai_voices import OPENAI_VOICES
 from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields, recording_mode
 from cantata_layers.speakable import check_speakable
-from cantata_models.voxcpm2.codec.config import load_codec_config
-from cantata_models.voxcpm2.config import load_config
-from cantata_models.voxcpm2.inputs import EncoderInput, Mode, TalkerInput
-from cantata_models.voxcpm2.pipeline import ENCODER, TALKER
-from cantata_models.voxcpm2.request_options import RequestOptions
-from cantata_models.voxcpm2.text import TextTokenizer, in_one_line
+from cantata_models.voxcpm2.config import load_codec_config, load_config
+from cantata_models.voxcpm2.plugin import ENCODER, TALKER
+from cantata_models.voxcpm2.prompt import (
+    DEFAULT_STEPS,
+    VoxCpm2EncoderInput,
+    VoxCpm2Mode,
+    VoxCpm2TalkerInput,
+    VoxCpm2Tokenizer,
+    in_one_line,
+)
+
+
+class VoxCpm2Options(BaseModel):
+    """Request fields specific to this model."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+    mode: Literal["voice_clone", "continuation", "combined"] | None = None
+    """What a recording is for. By default, one with a transcript is continued, any other
+    imitated."""
+    inference_timesteps: Annotated[int, Field(ge=2, le=100)] = DEFAULT_STEPS
+    """Steps of the solver for each patch; time follows from it. With one, sound would be noise."""
+    cfg_value: Annotated[float, Field(ge=0, le=10)] = 2.0
+    """Guidance: how closely a patch follows the text and the voice."""
+    max_new_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Maximum number of patches, 160 ms each."""
+
 
 VOICE = Voice("default", "Default", "The model's own choice of a speaker.", OPENAI_VOICES)
 LANGUAGES = (
@@ -41,7 +67,7 @@ WARM_UP_RATE = 16_000
 class VoxCpm2RequestBuilder:
     """Implements `contract.model.plugin.RequestBuilder`."""
 
-    def __init__(self, tokenizer: TextTokenizer) -> None:
+    def __init__(self, tokenizer: VoxCpm2Tokenizer) -> None:
         self._tokenizer = tokenizer
 
     @property
@@ -56,7 +82,7 @@ class VoxCpm2RequestBuilder:
             instructions=True,
             references=True,
             languages=LANGUAGES,
-            options=field_schemas(RequestOptions),
+            options=field_schemas(VoxCpm2Options),
         )
 
     @property
@@ -78,27 +104,27 @@ class VoxCpm2RequestBuilder:
         Raises:
             InvalidRequest: there is no text to speak, or a field cannot be served.
         """
-        options = parse_fields(request.options, RequestOptions)
+        options = parse_fields(request.options, VoxCpm2Options)
         check_speakable(request.text)
         transcript = _transcript(request)
         asked = recording_mode(
             options.mode, recording=request.reference is not None, transcript=bool(transcript)
         )
-        mode = Mode(asked or Mode.PLAIN)
+        mode = VoxCpm2Mode(asked or VoxCpm2Mode.PLAIN)
         text = in_one_line(request.text)
         description = in_one_line(request.instructions or "").strip()
         if description:
             if mode.continues:
                 raise InvalidRequest(
                     "a recording that is continued leaves no room for instructions: they would be "
-                    f"read aloud; leave them out or set mode to {Mode.CLONE.value!r}",
+                    f"read aloud; leave them out or set mode to {VoxCpm2Mode.CLONE.value!r}",
                     "instructions",
                 )
             text = f"({description}){text}"
         own = self._tokenizer.encode(text)
         frames = min(FRAMES_PER_TOKEN * len(own) + SPARE_FRAMES, MAX_FRAMES)
         inputs: dict[str, StageInput] = {
-            TALKER: TalkerInput(
+            TALKER: VoxCpm2TalkerInput(
                 text=self._tokenizer.encode(transcript + text) if mode.continues else own,
                 mode=mode,
                 max_frames=min(frames, options.max_new_tokens or frames),
@@ -112,7 +138,7 @@ class VoxCpm2RequestBuilder:
         }
         if request.reference is not None:
             reference = request.reference
-            inputs[ENCODER] = EncoderInput(reference.mono, reference.sample_rate, mode)
+            inputs[ENCODER] = VoxCpm2EncoderInput(reference.mono, reference.sample_rate, mode)
         return (PipelineRequest(f"{request_id}-0", inputs),)
 
 
@@ -126,7 +152,7 @@ def load_builder(checkpoint: Path) -> VoxCpm2RequestBuilder:
     """
     load_config(checkpoint)
     load_codec_config(checkpoint)
-    return VoxCpm2RequestBuilder(TextTokenizer(checkpoint))
+    return VoxCpm2RequestBuilder(VoxCpm2Tokenizer(checkpoint))
 
 
 def _transcript(request: SpeechRequest) -> str:

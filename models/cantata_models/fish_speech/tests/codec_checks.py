@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata_models.fish_speech.codec import encoder
-from cantata_models.fish_speech.codec_stage import load_decoder
+from cantata_models.fish_speech import encoder
+from cantata_models.fish_speech.codec import load_decoder
 from cantata_models.fish_speech.config import load_config
 from cantata_models.fish_speech.tests.parity.codec_statement import CodecStatement
 from cantata_models.fish_speech.tests.parity.scenarios import recording
@@ -71,5 +71,5 @@ def check_encoded(checkpoint: Path, seconds: float = 6.2) -> None:
     samples = torch.from_numpy(recording(seconds))
     theirs, margin = _encoded(checkpoint, seconds)
     assert margin > 2e-6, "too near a tie: take another recording"
-    ours = encoder.RecordingEncoder(checkpoint, CPU).encode(samples)
+    ours = encoder.FishFrameEncoder(checkpoint, CPU).encode(samples)
     np.testing.assert_array_equal(ours.numpy(), theirs.numpy())

@@ -21,20 +21,19 @@ from cantata.contract.model.talker import FrameDraws
 from cantata.contract.process.stage import Stage
 from cantata.stages import feed_forward
 from cantata.stages.ar import build_stage
-from cantata_models.fish_speech.config import SAMPLE_RATE, Layout
-from cantata_models.fish_speech.inputs import EncoderInput
-from cantata_models.fish_speech.pipeline import ENCODER, S1_PIPELINE, S2_PIPELINE, TALKER
-from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
-from cantata_models.fish_speech.request_builder import load_s1_builder
-from cantata_models.fish_speech.s2_request_builder import load_s2_builder
+from cantata_models.fish_speech.config import SAMPLE_RATE, FishLayout
+from cantata_models.fish_speech.plugin import ENCODER, S1_PIPELINE, S2_PIPELINE, TALKER
+from cantata_models.fish_speech.prompt import FishEncoderInput
+from cantata_models.fish_speech.random_checkpoint import write_checkpoint
+from cantata_models.fish_speech.request_builder import load_s1_builder, load_s2_builder
 from cantata_models.fish_speech.tests.parity.prompt_statement import s1_prompt, s2_prompt
 from cantata_models.fish_speech.tests.parity.scenarios import (
     SECONDS,
     SHAPES,
-    Scenario,
+    FishScenario,
     recording,
 )
-from cantata_models.fish_speech.tests.parity.talker_statement import Spoken, TalkerStatement
+from cantata_models.fish_speech.tests.parity.talker_statement import SpokenBefore, TalkerStatement
 
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=512)
 TOLERANCE = 1e-3
@@ -43,7 +42,7 @@ CodeArray = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class FishObserved:
     """What was spoken last of a text, and the scores from which its codes were chosen."""
 
     codes: CodeArray
@@ -56,11 +55,11 @@ class Observed:
     """[T or T + 1, Q - 1, codes]"""
 
 
-class LoadedTalker:
+class LoadedFishTalker:
     """A checkpoint loaded in a stage, beside its encoder and its statement."""
 
-    def __init__(self, checkpoint: Path, layout: Layout) -> None:
-        is_s2 = layout is Layout.S2
+    def __init__(self, checkpoint: Path, layout: FishLayout) -> None:
+        is_s2 = layout is FishLayout.S2
         pipeline = S2_PIPELINE if is_s2 else S1_PIPELINE
         self.checkpoint = checkpoint
         self.stage: Stage = build_stage(pipeline.stage(TALKER), checkpoint, DEPLOYMENT)
@@ -86,26 +85,26 @@ class LoadedTalker:
 
     def recorded_frames(self, seconds: float = SECONDS[0]) -> torch.Tensor:
         """[C, Q]: what the encoder makes of a recording alone."""
-        self.encoder.add("frames", EncoderInput((recording(seconds),)), batch=False)
+        self.encoder.add("frames", FishEncoderInput((recording(seconds),)), batch=False)
         (chunk,) = self.encoder.step().chunks
         assert isinstance(chunk.payload, Codes)
         return torch.from_numpy(chunk.payload.values).long()
 
 
-class Talkers:
+class FishTalkers:
     """Stages by checkpoint, built on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._loaded: dict[tuple[str, int], LoadedTalker] = {}
+        self._loaded: dict[tuple[str, int], LoadedFishTalker] = {}
 
-    def of(self, scenario: Scenario) -> LoadedTalker:
+    def of(self, scenario: FishScenario) -> LoadedFishTalker:
         """Return the stage of a scenario's checkpoint."""
         key = scenario.shape, scenario.seed
         if key not in self._loaded:
             shape = SHAPES[scenario.shape]
             folder = write_checkpoint(self._folder / f"{key[0]}-{key[1]}", shape, scenario.seed)
-            self._loaded[key] = LoadedTalker(folder, shape.layout)
+            self._loaded[key] = LoadedFishTalker(folder, shape.layout)
         return self._loaded[key]
 
     def close(self) -> None:
@@ -118,7 +117,7 @@ class Talkers:
                 loaded.stage.close()
 
 
-def build_request(scenario: Scenario, **fields: Any) -> SpeechRequest:
+def build_request(scenario: FishScenario, **fields: Any) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
     recordings = [
         ReferenceAudio(recording(seconds)[:, None], SAMPLE_RATE, transcript)
@@ -136,7 +135,7 @@ def build_request(scenario: Scenario, **fields: Any) -> SpeechRequest:
     )
 
 
-def speak(loaded: LoadedTalker, requests: Mapping[str, SpeechRequest]) -> dict[str, CodeArray]:
+def speak(loaded: LoadedFishTalker, requests: Mapping[str, SpeechRequest]) -> dict[str, CodeArray]:
     """Run texts that are spoken in one go together; returns [T, Q] codes by name."""
     pieces = {}
     for name, request in requests.items():
@@ -144,7 +143,7 @@ def speak(loaded: LoadedTalker, requests: Mapping[str, SpeechRequest]) -> dict[s
     return _run(loaded, pieces)
 
 
-def _run(loaded: LoadedTalker, pieces: Mapping[str, PipelineRequest]) -> dict[str, CodeArray]:
+def _run(loaded: LoadedFishTalker, pieces: Mapping[str, PipelineRequest]) -> dict[str, CodeArray]:
     codes: dict[str, list[CodeArray]] = {name: [] for name in pieces}
     for name, piece in pieces.items():
         loaded.add(name, piece)
@@ -157,7 +156,7 @@ def _run(loaded: LoadedTalker, pieces: Mapping[str, PipelineRequest]) -> dict[st
     return {name: np.concatenate(parts) for name, parts in codes.items()}
 
 
-def observe(loaded: LoadedTalker, request: SpeechRequest) -> Observed:
+def observe(loaded: LoadedFishTalker, request: SpeechRequest) -> FishObserved:
     """Run one text alone, as the server does, and keep the scores of what is spoken last."""
     *pieces, last = loaded.builder.build("text", request)
     said: dict[str, CodeArray] = {}
@@ -167,7 +166,7 @@ def observe(loaded: LoadedTalker, request: SpeechRequest) -> Observed:
         codes = _run(loaded, {"last": _taken_up(last, said)})["last"]
     books = loaded.talker.num_codebooks - 1
     others = torch.stack(residual).view(-1, books, residual[0].shape[-1])
-    return Observed(codes, list(said.values()), torch.stack(first), others)
+    return FishObserved(codes, list(said.values()), torch.stack(first), others)
 
 
 def _taken_up(piece: PipelineRequest, said: Mapping[str, CodeArray]) -> PipelineRequest:
@@ -177,7 +176,9 @@ def _taken_up(piece: PipelineRequest, said: Mapping[str, CodeArray]) -> Pipeline
     return replace(piece, inputs=piece.continuation.inputs(earlier))
 
 
-def differences(loaded: LoadedTalker, observed: Observed, scenario: Scenario) -> list[str]:
+def differences(
+    loaded: LoadedFishTalker, observed: FishObserved, scenario: FishScenario
+) -> list[str]:
     """Describe how a greedy utterance differs from what the statement would say after each of its
     frames; empty if it does not."""
     statement, count = loaded.statement, len(observed.codes)
@@ -207,13 +208,13 @@ def differences(loaded: LoadedTalker, observed: Observed, scenario: Scenario) ->
     return found + _apart("residual scores", observed.residual_scores[:count], residual)
 
 
-def _said(loaded: LoadedTalker, codes: CodeArray) -> Spoken:
+def _said(loaded: LoadedFishTalker, codes: CodeArray) -> SpokenBefore:
     tensor = torch.from_numpy(codes).long()
     tokens = loaded.talker.tokens[tensor[:, 0]]
     size = loaded.statement.size
     is_semantic = (tokens >= loaded.statement.begin) & (tokens < loaded.statement.begin + size)
     tensor[:, 0] = torch.where(is_semantic, tokens - loaded.statement.begin, 0)
-    return Spoken(tokens, tensor)
+    return SpokenBefore(tokens, tensor)
 
 
 def _apart(name: str, ours: torch.Tensor, theirs: torch.Tensor) -> list[str]:

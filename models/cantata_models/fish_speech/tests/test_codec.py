@@ -10,12 +10,15 @@ import pytest
 import torch
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.fish_speech.codec.encoder import RecordingEncoder
-from cantata_models.fish_speech.codec.tensors import CodecTensors
-from cantata_models.fish_speech.codec_stage import load_decoder
+from cantata_models.fish_speech.codec import CodecTensors, load_decoder
 from cantata_models.fish_speech.config import SAMPLE_RATE, SAMPLES_PER_FRAME
-from cantata_models.fish_speech.random_checkpoint.shapes import OTHER_S1, TINY_S1, TINY_S2
-from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
+from cantata_models.fish_speech.encoder import FishFrameEncoder
+from cantata_models.fish_speech.random_checkpoint import (
+    OTHER_S1,
+    TINY_S1,
+    TINY_S2,
+    write_checkpoint,
+)
 from cantata_models.fish_speech.tests import codec_checks
 from cantata_models.fish_speech.tests.parity.codec_statement import CodecStatement
 from cantata_models.fish_speech.tests.parity.scenarios import recording
@@ -100,7 +103,7 @@ def test_streams_sound_the_same_from_recorded_steps(checkpoint: Path) -> None:
 def test_a_frame_is_2048_samples(checkpoint: Path) -> None:
     decoder = load_decoder(checkpoint, CPU)
     assert (decoder.sample_rate, decoder.samples_per_frame) == (SAMPLE_RATE, SAMPLES_PER_FRAME)
-    encoder = RecordingEncoder(checkpoint, CPU)
+    encoder = FishFrameEncoder(checkpoint, CPU)
     assert encoder.samples_per_frame == SAMPLES_PER_FRAME
     for samples, count in ((1, 1), (2048, 1), (2049, 2), (5 * 2048, 5)):
         assert encoder.encode(torch.from_numpy(recording()[:samples])).shape == (count, 10)

@@ -12,10 +12,8 @@ import torch
 
 from cantata_layers import causal_convolutions, descript_codec
 from cantata_layers.conv_cache import ConvCache
-from cantata_models.fish_speech.codec import blocks, decoder, encoder, quantiser, tensors
-from cantata_models.fish_speech.networks import rotary
-from cantata_models.fish_speech.random_checkpoint.shapes import TINY_S2
-from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
+from cantata_models.fish_speech import codec, encoder, networks
+from cantata_models.fish_speech.random_checkpoint import TINY_S2, write_checkpoint
 from cantata_models.fish_speech.tests import codec_checks
 from threads import threads
 
@@ -37,23 +35,23 @@ def setting(owner: object, name: str, value: object) -> Inject:
     return lambda patch: patch.setattr(owner, name, value)
 
 
-def with_sizes(**changed: Any) -> Callable[..., tensors.TransformerSizes]:
+def with_sizes(**changed: Any) -> Callable[..., codec.TransformerSizes]:
     """Make sizes of which some differ."""
-    sizes = tensors.TransformerSizes
+    sizes = codec.TransformerSizes
 
-    def make(**named: Any) -> tensors.TransformerSizes:
+    def make(**named: Any) -> codec.TransformerSizes:
         return replace(sizes(**named), **changed)
 
     return make
 
 
-def unclamped(self: quantiser.Codebooks, codes: torch.Tensor) -> torch.Tensor:
+def unclamped(self: codec.Codebooks, codes: torch.Tensor) -> torch.Tensor:
     """Codes beyond a codebook begin again, where they should become its last."""
     books = zip(self._books, codes.unbind(-1), self.sizes, strict=True)
     return torch.stack([book.latents[code % size] for book, code, size in books]).sum(0)
 
 
-def last_book_left_out(self: quantiser.Codebooks, codes: torch.Tensor) -> torch.Tensor:
+def last_book_left_out(self: codec.Codebooks, codes: torch.Tensor) -> torch.Tensor:
     total = DECODE(self, codes)
     return total - self._books[-1].latents[codes[..., -1].clamp(max=self.sizes[-1] - 1)]
 
@@ -65,7 +63,7 @@ def earlier_tap(
     return made.roll(1, dims=1) if self._dilation == 3 else made
 
 
-def unscaled_residual(self: quantiser.Codebooks, latents: torch.Tensor) -> torch.Tensor:
+def unscaled_residual(self: codec.Codebooks, latents: torch.Tensor) -> torch.Tensor:
     """Each codebook describes the whole."""
     return torch.stack([book.nearest(latents) for book in self._books], dim=-1)
 
@@ -75,24 +73,24 @@ def forgetful(positions: torch.Tensor, histories: list[torch.Tensor] | None) -> 
     return ConvCache(positions, None)
 
 
-DECODE, CONVOLVE = quantiser.Codebooks.decode, causal_convolutions.CausalConv.__call__
+DECODE, CONVOLVE = codec.Codebooks.decode, causal_convolutions.CausalConv.__call__
 DECODER_FAULTS: dict[str, Inject] = {
-    "a shorter window": setting(decoder, "FRAME_WINDOW", 127),
-    "tables not rounded": setting(rotary, "rounded", lambda table: table),
-    "rotation by halves": setting(tensors, "pairs_as_halves", lambda rows, width: rows),
-    "another theta": setting(tensors, "TransformerSizes", with_sizes(rope_theta=20_000.0)),
-    "another epsilon of norms": setting(tensors, "TransformerSizes", with_sizes(rms_norm_eps=1e-3)),
+    "a shorter window": setting(codec, "FRAME_WINDOW", 127),
+    "tables not rounded": setting(networks, "rounded", lambda table: table),
+    "rotation by halves": setting(codec, "pairs_as_halves", lambda rows, width: rows),
+    "another theta": setting(codec, "TransformerSizes", with_sizes(rope_theta=20_000.0)),
+    "another epsilon of norms": setting(codec, "TransformerSizes", with_sizes(rms_norm_eps=1e-3)),
     "another epsilon of layer norms": setting(causal_convolutions, "LAYER_NORM_EPS", 1e-3),
-    "codes begin again": setting(quantiser.Codebooks, "decode", unclamped),
-    "the last codebook left out": setting(quantiser.Codebooks, "decode", last_book_left_out),
-    "other dilations": setting(blocks, "DILATIONS", (1, 3, 8)),
+    "codes begin again": setting(codec.Codebooks, "decode", unclamped),
+    "the last codebook left out": setting(codec.Codebooks, "decode", last_book_left_out),
+    "other dilations": setting(codec, "DILATIONS", (1, 3, 8)),
     "a convolution late": setting(causal_convolutions.CausalConv, "__call__", earlier_tap),
     "snakes a little flatter": setting(descript_codec, "SNAKE_EPS", 1e-2),
     "layer scales swapped": setting(
-        tensors,
+        codec,
         "RENAMED",
         {
-            **tensors.RENAMED,
+            **codec.RENAMED,
             "attention_layer_scale.gamma": "mlp_layer_scale.scale",
             "ffn_layer_scale.gamma": "self_attn_layer_scale.scale",
         },
@@ -100,8 +98,8 @@ DECODER_FAULTS: dict[str, Inject] = {
 }
 ENCODER_FAULTS: dict[str, Inject] = {
     "a shorter window of the wave": setting(encoder, "WAVE_WINDOW", 480),
-    BOOKS: setting(quantiser.Codebooks, "encode", unscaled_residual),
-    "tables not rounded": setting(rotary, "rounded", lambda table: table),
+    BOOKS: setting(codec.Codebooks, "encode", unscaled_residual),
+    "tables not rounded": setting(networks, "rounded", lambda table: table),
     BLOCKS: setting(encoder, "ConvCache", forgetful),
 }
 

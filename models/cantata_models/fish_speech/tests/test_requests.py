@@ -15,13 +15,11 @@ import torch
 from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import PipelineRequest, ReferenceAudio, SpeechRequest
+from cantata_models.fish_speech import networks
 from cantata_models.fish_speech.config import SAMPLE_RATE, load_config
-from cantata_models.fish_speech.inputs import EncoderInput, TalkerInput
-from cantata_models.fish_speech.networks import parameters
-from cantata_models.fish_speech.random_checkpoint.shapes import TINY_S1, TINY_S2
-from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
-from cantata_models.fish_speech.request_builder import load_s1_builder
-from cantata_models.fish_speech.s2_request_builder import load_s2_builder
+from cantata_models.fish_speech.prompt import FishEncoderInput, FishTalkerInput
+from cantata_models.fish_speech.random_checkpoint import TINY_S1, TINY_S2, write_checkpoint
+from cantata_models.fish_speech.request_builder import load_s1_builder, load_s2_builder
 from cantata_models.fish_speech.tests.parity.prompt_statement import s1_prompt, s2_prompt
 from cantata_models.fish_speech.tests.parity.scenarios import recording
 
@@ -46,7 +44,7 @@ def s1(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_checkpoint(tmp_path_factory.mktemp("s1"), TINY_S1, 1)
 
 
-def laid_out(inputs: TalkerInput) -> tuple[list[int], list[int]]:
+def laid_out(inputs: FishTalkerInput) -> tuple[list[int], list[int]]:
     """All tokens of a prompt, and in front of which frames stand."""
     tokens, places = list(inputs.tokens[: inputs.spoken_at]), []
     for turns in inputs.spoken:
@@ -77,9 +75,9 @@ def built(builder: Any, text: str = "Hello.", **fields: Any) -> PipelineRequest:
     return request
 
 
-def talker_input(builder: Any, text: str = "Hello.", **fields: Any) -> TalkerInput:
+def talker_input(builder: Any, text: str = "Hello.", **fields: Any) -> FishTalkerInput:
     inputs = built(builder, text, **fields).inputs["talker"]
-    assert isinstance(inputs, TalkerInput)
+    assert isinstance(inputs, FishTalkerInput)
     return inputs
 
 
@@ -122,7 +120,7 @@ def test_a_group_stands_behind_what_was_said(s2: Path) -> None:
             inputs = piece.continuation.inputs(said[:number])
         assert set(inputs) == {"encoder", "talker"}
         talker = inputs["talker"]
-        assert isinstance(talker, TalkerInput)
+        assert isinstance(talker, FishTalkerInput)
         expected = s2_prompt(s2, turns[number], ["We sat."], turns[:number])
         assert laid_out(talker) == expected
         for turn, codes in zip(talker.spoken, said[:number], strict=True):
@@ -174,7 +172,7 @@ def test_a_recording_is_brought_to_the_codec_s_rate(s2: Path) -> None:
     for rate, channels in ((SAMPLE_RATE, 1), (SAMPLE_RATE, 2), (22_050, 1)):
         request = built(builder, reference=reference("Yes.", rate, channels))
         encoder = request.inputs["encoder"]
-        assert isinstance(encoder, EncoderInput)
+        assert isinstance(encoder, FishEncoderInput)
         (samples,) = encoder.recordings
         assert len(samples) == round(len(recording()) * SAMPLE_RATE / rate)
         if rate == SAMPLE_RATE:
@@ -251,7 +249,7 @@ def test_weights_as_training_saves_them(s1: Path, tmp_path: Path) -> None:
     trained["model.audio_projector.weight"] = torch.zeros(2, 2)
     torch.save({"state_dict": trained}, tmp_path / "model.pth")
     config = load_config(s1)
-    ours, theirs = (dict(parameters._tensors(folder, config)) for folder in (tmp_path, s1))
+    ours, theirs = (dict(networks._tensors(folder, config)) for folder in (tmp_path, s1))
     assert list(ours) == list(theirs)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 

@@ -21,7 +21,7 @@ from cantata_models.fish_speech.tests.sampling_statement import (
     penalized,
     s2_choices,
 )
-from cantata_models.fish_speech.tests.talker_driver import Talkers, build_request, observe
+from cantata_models.fish_speech.tests.talker_driver import FishTalkers, build_request, observe
 
 pytestmark = [
     pytest.mark.integration,
@@ -41,7 +41,7 @@ def wide(scores: torch.Tensor) -> NDArray[np.float64]:
 @pytest.mark.parametrize(
     "how", [How(0.8, 0.8, 30), How(1.4, 0.99, 5), How(0.3, 0.5), How(2.0, 1.0, 12), How(0.0, 0.8)]
 )
-def test_every_code_of_s2_is_drawn_by_the_rules(talkers: Talkers, how: How) -> None:
+def test_every_code_of_s2_is_drawn_by_the_rules(talkers: FishTalkers, how: How) -> None:
     scenario = scenario_named("plain")
     options = {"max_new_tokens": FRAMES + 1, "top_k": how.top_k, "top_p": how.top_p}
     loaded = talkers.of(scenario)
@@ -68,7 +68,9 @@ def test_every_code_of_s2_is_drawn_by_the_rules(talkers: Talkers, how: How) -> N
     ("how", "penalty"),
     [(How(0.7, 0.7), 1.2), (How(1.5, 0.95), 1.6), (How(0.0, 1.0), 2.0), (How(0.9, 0.6), 1.0)],
 )
-def test_every_code_of_s1_is_drawn_by_the_rules(talkers: Talkers, how: How, penalty: float) -> None:
+def test_every_code_of_s1_is_drawn_by_the_rules(
+    talkers: FishTalkers, how: How, penalty: float
+) -> None:
     scenario = scenario_named("s1_plain")
     loaded = talkers.of(scenario)
     options = {
@@ -104,7 +106,7 @@ def test_every_code_of_s1_is_drawn_by_the_rules(talkers: Talkers, how: How, pena
             assert code in choices(scores, uniforms[frame][book], how), (frame, book)
 
 
-def test_what_a_request_leaves_open_is_as_published(talkers: Talkers) -> None:
+def test_what_a_request_leaves_open_is_as_published(talkers: FishTalkers) -> None:
     for name, said, temperature in (
         ("plain", {"top_k": 30, "top_p": 0.8}, 0.8),
         ("s1_plain", {"top_p": 0.7, "repetition_penalty": 1.2}, 0.7),
@@ -118,7 +120,7 @@ def test_what_a_request_leaves_open_is_as_published(talkers: Talkers) -> None:
         np.testing.assert_array_equal(observed[0], observed[1])
 
 
-def test_s2_accepts_a_repetition_penalty_and_does_not_use_it(talkers: Talkers) -> None:
+def test_s2_accepts_a_repetition_penalty_and_does_not_use_it(talkers: FishTalkers) -> None:
     scenario = scenario_named("plain")
     loaded = talkers.of(scenario)
     said = [

@@ -16,17 +16,17 @@ import torch
 from numpy.typing import NDArray
 
 from cantata_models.fish_speech.config import SAMPLE_RATE, SAMPLES_PER_FRAME
-from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
+from cantata_models.fish_speech.random_checkpoint import write_checkpoint
 from cantata_models.fish_speech.tests.parity.codec_statement import CodecStatement
 from cantata_models.fish_speech.tests.parity.prompt_statement import s2_prompt
 from cantata_models.fish_speech.tests.parity.scenarios import (
     SECONDS,
     SHAPES,
-    Scenario,
+    FishScenario,
     recording,
     scenario_named,
 )
-from cantata_models.fish_speech.tests.parity.talker_statement import Spoken, TalkerStatement
+from cantata_models.fish_speech.tests.parity.talker_statement import SpokenBefore, TalkerStatement
 from served import served
 
 pytestmark = [
@@ -66,7 +66,7 @@ def data_url(samples: NDArray[np.float32], rate: int = SAMPLE_RATE) -> str:
     return "data:audio/wav;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def greedy(checkpoint: Path, scenario: Scenario) -> NDArray[np.float64]:
+def greedy(checkpoint: Path, scenario: FishScenario) -> NDArray[np.float64]:
     """[N]: the statements' sound of a greedy text, group after group, frame after frame."""
     talker, codec = TalkerStatement(checkpoint), CodecStatement(checkpoint)
     seconds = SECONDS[: len(scenario.transcripts)]
@@ -86,7 +86,9 @@ def _greedy_codes(
     """[T, Q]"""
     codes = torch.zeros(0, talker.books, dtype=torch.long)
     for _ in range(FRAMES):
-        first, last = talker.slow_scores(prompt, context, Spoken(codes[:, 0] + talker.begin, codes))
+        first, last = talker.slow_scores(
+            prompt, context, SpokenBefore(codes[:, 0] + talker.begin, codes)
+        )
         frame = torch.zeros(talker.books, dtype=torch.long)
         frame[0] = first[-1].argmax() - talker.begin
         for book in range(1, talker.books):

@@ -11,11 +11,11 @@ import torch
 from cantata.contract.data.request import SpeechRequest
 from cantata_models.fish_speech.tests.parity.scenarios import (
     SCENARIOS,
-    Scenario,
+    FishScenario,
     scenario_named,
 )
 from cantata_models.fish_speech.tests.talker_driver import (
-    Talkers,
+    FishTalkers,
     build_request,
     differences,
     observe,
@@ -31,7 +31,9 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_every_frame_and_score_is_the_statement_s(talkers: Talkers, scenario: Scenario) -> None:
+def test_every_frame_and_score_is_the_statement_s(
+    talkers: FishTalkers, scenario: FishScenario
+) -> None:
     loaded = talkers.of(scenario)
     observed = observe(loaded, build_request(scenario))
     assert differences(loaded, observed, scenario) == []
@@ -39,13 +41,13 @@ def test_every_frame_and_score_is_the_statement_s(talkers: Talkers, scenario: Sc
     assert len({tuple(frame) for frame in observed.codes.tolist()}) > len(observed.codes) // 2
 
 
-def test_speech_ends_by_itself(talkers: Talkers) -> None:
+def test_speech_ends_by_itself(talkers: FishTalkers) -> None:
     scenario = scenario_named("ends")
     codes = speak(talkers.of(scenario), {"a": build_request(scenario)})["a"]
     assert 0 < len(codes) < scenario.max_new_tokens - 1
 
 
-def test_s1_says_tokens_that_are_not_semantic(talkers: Talkers) -> None:
+def test_s1_says_tokens_that_are_not_semantic(talkers: FishTalkers) -> None:
     scenario = scenario_named("s1_plain")
     loaded = talkers.of(scenario)
     codes = speak(loaded, {"a": build_request(scenario)})["a"]
@@ -55,7 +57,7 @@ def test_s1_says_tokens_that_are_not_semantic(talkers: Talkers) -> None:
     assert codes[:, 1:].max() < 1024
 
 
-def test_s2_feeds_back_codes_that_the_codec_lacks(talkers: Talkers) -> None:
+def test_s2_feeds_back_codes_that_the_codec_lacks(talkers: FishTalkers) -> None:
     scenario = scenario_named("plain")
     codes = speak(talkers.of(scenario), {"a": build_request(scenario)})["a"]
     assert codes[:, 1:].max() >= 32  # of 64; the tiny codec's residual codebooks have 32
@@ -80,7 +82,9 @@ def build_requests(name: str) -> dict[str, SpeechRequest]:
 
 
 @pytest.mark.parametrize("name", ["plain", "s1_plain"])
-def test_requests_speak_the_same_alone_together_and_recorded(talkers: Talkers, name: str) -> None:
+def test_requests_speak_the_same_alone_together_and_recorded(
+    talkers: FishTalkers, name: str
+) -> None:
     """The completion of frames may be recorded, as a CUDA graph is."""
     loaded, requests = talkers.of(scenario_named(name)), build_requests(name)
     alone = {key: speak(loaded, {key: request})[key] for key, request in requests.items()}
@@ -93,7 +97,7 @@ def test_requests_speak_the_same_alone_together_and_recorded(talkers: Talkers, n
     assert len({codes.tobytes() for codes in alone.values()}) == len(alone)
 
 
-def test_a_recording_changes_what_is_said(talkers: Talkers) -> None:
+def test_a_recording_changes_what_is_said(talkers: FishTalkers) -> None:
     scenario = scenario_named("recording")
     loaded = talkers.of(scenario)
     frames = loaded.recorded_frames()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cantata_models.fish_speech.inputs import Spoken
-from cantata_models.fish_speech.prompt_rows import latest
+from cantata_models.fish_speech.prompt import SpokenBefore
+from cantata_models.fish_speech.talker import latest
 from cantata_models.fish_speech.turns import DEFAULT_BYTES, grouped
 
 A, B = "<|speaker:0|>", "<|speaker:1|>"
@@ -39,8 +39,8 @@ def test_a_group_ends_before_it_has_too_much() -> None:
     assert grouped("".join(turns), DEFAULT_BYTES) == ("".join(turns[:2]), turns[2], turns[3])
 
 
-def spoken(positions: int) -> Spoken:
-    return Spoken((1, 2), np.zeros((positions - 3, 10), np.int32), (3,))
+def spoken(positions: int) -> SpokenBefore:
+    return SpokenBefore((1, 2), np.zeros((positions - 3, 10), np.int32), (3,))
 
 
 @pytest.mark.parametrize(

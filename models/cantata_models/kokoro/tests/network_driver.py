@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata_models.kokoro.inputs import KokoroInput
-from cantata_models.kokoro.tests.parity.scenarios import Scenario, make_noise, settle_phases
+from cantata_models.kokoro.tests.parity.scenarios import KokoroScenario, make_noise, settle_phases
 from cantata_models.kokoro.tests.parity.write_goldens import GOLDENS, PCM_STRIDE
+from cantata_models.kokoro.voices import KokoroInput
 
 CURVE_TOLERANCE = 1e-4
 """Of pitch and energy, relative to their largest value."""
@@ -42,7 +42,7 @@ MODULES = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class KokoroSpoken:
     """One sentence, whole."""
 
     durations: NDArray[np.int64]
@@ -51,7 +51,7 @@ class Spoken:
     samples: NDArray[np.float32]
 
 
-def make_input(scenario: Scenario, vocabulary: Mapping[str, int]) -> KokoroInput:
+def make_input(scenario: KokoroScenario, vocabulary: Mapping[str, int]) -> KokoroInput:
     """The stage's input of a scenario, without words."""
     phones = [0, *(vocabulary[letter] for letter in scenario.phones), 0]
     return KokoroInput(
@@ -65,7 +65,7 @@ def make_input(scenario: Scenario, vocabulary: Mapping[str, int]) -> KokoroInput
     )
 
 
-def speak_whole(checkpoint: Path, scenario: Scenario) -> Spoken:
+def speak_whole(checkpoint: Path, scenario: KokoroScenario) -> KokoroSpoken:
     """Run a scenario, the sound with the reference's own curves: an error of a millionth in the
     pitch turns the last harmonics of a sentence by a tenth of a degree, and where that crosses half
     a turn, the source's spectrum has another sign.
@@ -87,7 +87,7 @@ def speak_whole(checkpoint: Path, scenario: Scenario) -> Spoken:
     excitation = network.excite(replace(prosody, **curves), style, noise)
     magnitudes, phases = excitation.source.chunk(2, dim=1)
     source = torch.cat([magnitudes, settle_phases(phases)], dim=1)
-    return Spoken(
+    return KokoroSpoken(
         durations=prosody.durations.numpy(),
         pitch=prosody.pitch[0].numpy(),
         energy=prosody.energy[0].numpy(),
@@ -101,12 +101,12 @@ def _goldens() -> dict[str, NDArray[np.float32]]:
         return dict(file)
 
 
-def golden(scenario: Scenario, what: str) -> NDArray[np.float32]:
+def golden(scenario: KokoroScenario, what: str) -> NDArray[np.float32]:
     """What the reference made."""
     return _goldens()[f"{scenario.name}/{what}"]
 
 
-def differences(spoken: Spoken, scenario: Scenario) -> list[str]:
+def differences(spoken: KokoroSpoken, scenario: KokoroScenario) -> list[str]:
     """Where a sentence differs from the reference's; empty: nowhere."""
     if not np.array_equal(spoken.durations, golden(scenario, "durations")):
         return ["durations"]

@@ -15,7 +15,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata_models.kokoro.checkpoint import find_weights, load_network
 from cantata_models.kokoro.config import load_config
 from cantata_models.kokoro.random_checkpoint import TINY
-from cantata_models.kokoro.tests.parity.scenarios import PLAIN, CheckpointKey
+from cantata_models.kokoro.tests.parity.scenarios import PLAIN, KokoroCheckpointKey
 
 CPU = torch.device("cpu")
 WEIGHTS = "kokoro-v1_0.pth"
@@ -23,7 +23,7 @@ Parts = dict[str, dict[str, torch.Tensor]]
 
 
 @pytest.fixture
-def folder(checkpoints: dict[CheckpointKey, Path], tmp_path: Path) -> Path:
+def folder(checkpoints: dict[KokoroCheckpointKey, Path], tmp_path: Path) -> Path:
     return Path(shutil.copytree(checkpoints[PLAIN], tmp_path / "copy"))
 
 

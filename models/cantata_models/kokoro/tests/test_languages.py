@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from cantata_layers.misaki.phones import vocabulary
 from cantata_layers.misaki.sentences import PhonemizedSentence
 from cantata_models.kokoro.config import Alphabet
-from cantata_models.kokoro.languages.front_ends import load_reader
-from cantata_models.kokoro.languages.reader import TextReader, split_sentences
+from cantata_models.kokoro.text_reader import KokoroTextReader, load_reader, split_sentences
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -50,7 +49,7 @@ CHINESE = (
 
 
 @cache
-def reader(language: str) -> TextReader:
+def reader(language: str) -> KokoroTextReader:
     return load_reader(language, ALPHABET)
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from cantata_models.kokoro.tests.network_driver import MODULES, differences, speak_whole
-from cantata_models.kokoro.tests.parity.scenarios import CheckpointKey, scenario_named
+from cantata_models.kokoro.tests.parity.scenarios import KokoroCheckpointKey, scenario_named
 from source_faults import Mutant, injected, mutants
 
 KOKORO = "cantata_models.kokoro"
-Folders = dict[CheckpointKey, Path]
+Folders = dict[KokoroCheckpointKey, Path]
 
 
 def differing(name: str, folders: Folders) -> list[str]:

@@ -17,7 +17,6 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
 from cantata.contract.data.request import SpeechRequest
 from cantata.pipeline.plan import plan_services
-from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.onnx_voice import OnnxVoice
 from cantata_models.kokoro.request_builder import load_builder
 from cantata_models.kokoro.tests.onnx_writer import (
@@ -32,6 +31,7 @@ from cantata_models.kokoro.tests.onnx_writer import (
     write_styles,
 )
 from cantata_models.kokoro.voice import CHUNK_S, load_voice
+from cantata_models.kokoro.voices import KokoroInput
 from served import served_plans
 
 CPU = torch.device("cpu")

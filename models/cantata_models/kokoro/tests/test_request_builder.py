@@ -15,18 +15,17 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata_layers.misaki.phones import vocabulary
 from cantata_models.kokoro.config import Alphabet
-from cantata_models.kokoro.inputs import KokoroInput
 from cantata_models.kokoro.random_checkpoint import TINY
 from cantata_models.kokoro.request_builder import KokoroRequestBuilder, load_builder
-from cantata_models.kokoro.tests.parity.scenarios import PLAIN, CheckpointKey
-from cantata_models.kokoro.voices import KokoroVoiceFile
+from cantata_models.kokoro.tests.parity.scenarios import PLAIN, KokoroCheckpointKey
+from cantata_models.kokoro.voices import KokoroInput, KokoroVoiceFile
 
 LETTERS = {number: letter for letter, number in TINY["vocab"].items()}
 
 
 @pytest.fixture(scope="module")
 def builder(
-    checkpoints: dict[CheckpointKey, Path], tmp_path_factory: pytest.TempPathFactory
+    checkpoints: dict[KokoroCheckpointKey, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> KokoroRequestBuilder:
     folder = tmp_path_factory.mktemp("voices") / "copy"
     shutil.copytree(checkpoints[PLAIN], folder)
@@ -83,7 +82,7 @@ def test_a_british_voice_has_a_british_accent(builder: KokoroRequestBuilder) -> 
 
 
 def test_letters_that_the_vocabulary_lacks_are_left_out(
-    checkpoints: dict[CheckpointKey, Path],
+    checkpoints: dict[KokoroCheckpointKey, Path],
 ) -> None:
     builder = load_builder(checkpoints[PLAIN])
     vocabulary = dict(builder._reader._alphabet.vocabulary)
@@ -195,7 +194,7 @@ def test_a_language_whose_packages_are_missing(
     monkeypatch: pytest.MonkeyPatch, voice: str, module: str, extra: str
 ) -> None:
     monkeypatch.setattr(
-        "cantata_models.kokoro.languages.front_ends.find_spec",
+        "cantata_models.kokoro.text_reader.find_spec",
         lambda name: None if name == module else find_spec(name),
     )
     builder = build_published("af_heart", voice)

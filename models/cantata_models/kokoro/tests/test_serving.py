@@ -14,7 +14,7 @@ import torch
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.request import SpeechRequest
 from cantata_models.kokoro.request_builder import load_builder
-from cantata_models.kokoro.tests.parity.scenarios import PLAIN, CheckpointKey
+from cantata_models.kokoro.tests.parity.scenarios import PLAIN, KokoroCheckpointKey
 from cantata_models.kokoro.voice import load_voice
 from served import served
 
@@ -31,7 +31,7 @@ FIELDS: tuple[dict[str, Any], ...] = (
 
 @pytest.fixture(scope="module")
 def url(
-    checkpoints: dict[CheckpointKey, Path], tmp_path_factory: pytest.TempPathFactory
+    checkpoints: dict[KokoroCheckpointKey, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     with served(checkpoints[PLAIN], tmp_path_factory.mktemp("uploaded")) as address:
         yield address
@@ -44,7 +44,7 @@ def post(url: str, **fields: Any) -> httpx.Response:
 
 @pytest.mark.parametrize("fields", FIELDS, ids=str)
 def test_what_is_heard_is_what_the_stage_makes(
-    url: str, checkpoints: dict[CheckpointKey, Path], fields: dict[str, Any]
+    url: str, checkpoints: dict[KokoroCheckpointKey, Path], fields: dict[str, Any]
 ) -> None:
     response = post(url, **fields)
     assert response.status_code == 200, response.text

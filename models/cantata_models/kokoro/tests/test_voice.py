@@ -14,11 +14,10 @@ import torch
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import RequestFailed
 from cantata_models.kokoro.checkpoint import Excitation
-from cantata_models.kokoro.inputs import KokoroInput
-from cantata_models.kokoro.networks.adaptive import Moments
-from cantata_models.kokoro.networks.source import draw_noise
+from cantata_models.kokoro.sound_network import draw_noise
 from cantata_models.kokoro.tests.network_driver import make_input
-from cantata_models.kokoro.tests.parity.scenarios import PLAIN, CheckpointKey, Scenario
+from cantata_models.kokoro.tests.parity.scenarios import PLAIN, KokoroCheckpointKey, KokoroScenario
+from cantata_models.kokoro.text_network import Moments
 from cantata_models.kokoro.voice import (
     CHUNK_S,
     CONTEXT,
@@ -29,13 +28,14 @@ from cantata_models.kokoro.voice import (
     plan_cuts,
     speak_parts,
 )
+from cantata_models.kokoro.voices import KokoroInput
 
 CLAUSES = "ʃi ˈOpənd ðə lˈɛɾəɹ, ɹˈɛd ɪt twˈIs; ænd pˌʊt ɪt bˈæk ˌɔn ðə tˈAbᵊl."
 STEP = 300
 
 
 @pytest.fixture(scope="module")
-def voice(checkpoints: dict[CheckpointKey, Path]) -> KokoroVoice:
+def voice(checkpoints: dict[KokoroCheckpointKey, Path]) -> KokoroVoice:
     loaded = load_voice(checkpoints[PLAIN], torch.device("cpu"))
     assert isinstance(loaded, KokoroVoice)
     return loaded
@@ -44,7 +44,7 @@ def voice(checkpoints: dict[CheckpointKey, Path]) -> KokoroVoice:
 @pytest.fixture(scope="module")
 def given(voice: KokoroVoice) -> KokoroInput:
     """A sentence of three clauses; its words are between the spaces."""
-    made = make_input(Scenario("", CLAUSES), voice.network.config.vocabulary)
+    made = make_input(KokoroScenario("", CLAUSES), voice.network.config.vocabulary)
     words, begin = list[tuple[int, int]](), 1
     for word in CLAUSES.split(" "):
         words.append((begin, begin + len(word.rstrip(",;."))))

@@ -19,9 +19,9 @@ from cantata.contract.data.request import PipelineRequest, ReferenceAudio, Speec
 from cantata.contract.process.stage import Stage, StepResult
 from cantata.stages import codec, feed_forward
 from cantata.stages.ar import build_stage
-from cantata_models.pocket_tts.pipeline import CODEC, ENCODER, PIPELINE, TALKER
+from cantata_models.pocket_tts.plugin import CODEC, ENCODER, PIPELINE, TALKER
 from cantata_models.pocket_tts.request_builder import PocketRequestBuilder, load_builder
-from cantata_models.pocket_tts.tests.parity.scenarios import Scenario, record, write
+from cantata_models.pocket_tts.tests.parity.scenarios import PocketScenario, record, write
 from cantata_models.pocket_tts.tests.parity.write_goldens import GOLDENS
 
 DEPLOYMENT = ArDeployment(
@@ -128,7 +128,7 @@ class PocketCheckpoints:
                     stage.close()
 
 
-def ask(scenario: Scenario) -> SpeechRequest:
+def ask(scenario: PocketScenario) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
     reference = None
     if scenario.seconds:
@@ -150,7 +150,7 @@ def ask(scenario: Scenario) -> SpeechRequest:
     )
 
 
-def to_frames(loaded: PocketStages, scenario: Scenario) -> list[Floats]:
+def to_frames(loaded: PocketStages, scenario: PocketScenario) -> list[Floats]:
     """Return the [F, E + 1] frames of each piece of a scenario, spoken one after the other."""
     pieces = loaded.builder.build(scenario.name, ask(scenario))
     return [loaded.talk([piece])[piece.request_id] for piece in pieces]
@@ -163,12 +163,12 @@ def goldens() -> Mapping[str, NDArray[Any]]:
         return dict(file)
 
 
-def golden(scenario: Scenario, what: str) -> NDArray[Any]:
+def golden(scenario: PocketScenario, what: str) -> NDArray[Any]:
     """Return one array of a scenario."""
     return goldens()[f"{scenario.name}/{what}"]
 
 
-def differs(ours: Sequence[Floats], scenario: Scenario, tolerance: float) -> bool:
+def differs(ours: Sequence[Floats], scenario: PocketScenario, tolerance: float) -> bool:
     """Return whether these frames are not the reference's."""
     theirs, counts = golden(scenario, "latents"), [len(frames) for frames in ours]
     latents = np.concatenate(ours)[:, : theirs.shape[1]]

@@ -10,11 +10,15 @@ import pytest
 import torch
 from scipy.signal import resample_poly
 
-from cantata_models.pocket_tts.codec import layers
-from cantata_models.pocket_tts.codec.decoder import FrameSpread, MimiDecoder, load_decoder
-from cantata_models.pocket_tts.codec.encoder import BLOCK_FRAMES, MimiEncoder
-from cantata_models.pocket_tts.encoder_stage import end_in_pause, load_encoder, resampled
-from cantata_models.pocket_tts.inputs import EncoderInput
+from cantata_models.pocket_tts.codec import FrameSpread, MimiDecoder, NeighbourRotation
+from cantata_models.pocket_tts.encoder import (
+    BLOCK_FRAMES,
+    MimiEncoder,
+    VoiceEncoder,
+    end_in_pause,
+    resampled,
+)
+from cantata_models.pocket_tts.prompt import PocketEncoderInput
 from cantata_models.pocket_tts.tests.parity.scenarios import record, scenario_named, write
 from cantata_models.pocket_tts.tests.parity.write_goldens import PCM_STRIDE
 from cantata_models.pocket_tts.tests.stage_driver import Floats, golden
@@ -34,7 +38,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def decoder(checkpoint: Path) -> MimiDecoder:
-    return load_decoder(checkpoint, CPU)
+    return MimiDecoder(checkpoint, CPU)
 
 
 def spoken() -> Floats:
@@ -100,12 +104,12 @@ def no_mean(decoder: MimiDecoder, patch: pytest.MonkeyPatch) -> None:
 
 
 def halves_rotated(decoder: MimiDecoder, patch: pytest.MonkeyPatch) -> None:
-    def turned(self: layers.NeighbourRotation, x: torch.Tensor) -> torch.Tensor:
+    def turned(self: NeighbourRotation, x: torch.Tensor) -> torch.Tensor:
         low, high = x.chunk(2, dim=-1)
         parts = (low * self._cos - high * self._sin, high * self._cos + low * self._sin)
         return torch.cat(parts, dim=-1)
 
-    patch.setattr(layers.NeighbourRotation, "__call__", turned)
+    patch.setattr(NeighbourRotation, "__call__", turned)
 
 
 def longer_window(decoder: MimiDecoder, patch: pytest.MonkeyPatch) -> None:
@@ -175,17 +179,17 @@ def test_a_long_recording_in_blocks_is_that_in_one(
         frames * encoder.samples_per_frame, generator=torch.Generator().manual_seed(2)
     )
     made = encoder.encode(sound)
-    monkeypatch.setattr("cantata_models.pocket_tts.codec.encoder.BLOCK_FRAMES", frames)
+    monkeypatch.setattr("cantata_models.pocket_tts.encoder.BLOCK_FRAMES", frames)
     assert torch.equal(encoder.encode(sound), made)
     assert len(made) == frames
 
 
 def test_equal_recordings_are_encoded_once_and_silence_is_refused(checkpoint: Path) -> None:
-    encoder = load_encoder(checkpoint, CPU)
+    encoder = VoiceEncoder(checkpoint, CPU)
     samples = record(scenario_named("recording"))
-    one, other = EncoderInput(samples, 24_000), EncoderInput(samples.copy(), 24_000)
+    one, other = PocketEncoderInput(samples, 24_000), PocketEncoderInput(samples.copy(), 24_000)
     assert encoder.key(one) == encoder.key(other)
-    assert encoder.key(one) != encoder.key(EncoderInput(samples, 16_000))
-    assert encoder.key(one) != encoder.key(EncoderInput(samples[:-1], 24_000))
-    (refused,) = encoder.run([EncoderInput(np.zeros(9000, np.float32), 24_000)])
+    assert encoder.key(one) != encoder.key(PocketEncoderInput(samples, 16_000))
+    assert encoder.key(one) != encoder.key(PocketEncoderInput(samples[:-1], 24_000))
+    (refused,) = encoder.run([PocketEncoderInput(np.zeros(9000, np.float32), 24_000)])
     assert "silent" in str(refused)

@@ -16,15 +16,19 @@ from cantata.config import ArDeployment
 from cantata.config.plugins import locate
 from cantata.contract.data.errors import ConfigError
 from cantata.stages.ar import build_stage
-from cantata_models.pocket_tts.codec.decoder import load_decoder
-from cantata_models.pocket_tts.codec.encoder import MimiEncoder
-from cantata_models.pocket_tts.config import load_config
-from cantata_models.pocket_tts.networks.flow_head import FlowHead, bounded
-from cantata_models.pocket_tts.pipeline import PIPELINE, TALKER
-from cantata_models.pocket_tts.random_checkpoint.configs import PUBLISHED, SHAPES, TINY
-from cantata_models.pocket_tts.random_checkpoint.write import CONFIG_FILE, write_checkpoint
+from cantata_models.pocket_tts.codec import MimiDecoder
+from cantata_models.pocket_tts.config import FlowKind, load_config
+from cantata_models.pocket_tts.encoder import MimiEncoder
+from cantata_models.pocket_tts.flow_head import FlowHead, bounded
+from cantata_models.pocket_tts.plugin import PIPELINE, TALKER
+from cantata_models.pocket_tts.random_checkpoint import (
+    CONFIG_FILE,
+    PUBLISHED,
+    SHAPES,
+    TINY,
+    write_checkpoint,
+)
 from cantata_models.pocket_tts.request_builder import load_builder
-from cantata_models.pocket_tts.sizes import FlowKind
 from cantata_models.pocket_tts.tests.parity.scenarios import write
 from cantata_models.pocket_tts.voices import find_voices, read_voice
 
@@ -61,7 +65,7 @@ def test_files_stay_where_the_hub_has_them(folder: Path) -> None:
         shutil.move(folder / name, at / name)
     assert load_config(folder).weights == at / WEIGHTS
     assert [voice.id for voice in load_builder(folder).voices] == ["alba", "marius"]
-    load_decoder(folder, CPU)
+    MimiDecoder(folder, CPU)
 
 
 def test_the_published_sizes_are_those_of_the_report(tmp_path: Path) -> None:
@@ -109,10 +113,10 @@ def test_two_configurations_are_too_many(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "load"),
     [
-        ("mimi.decoder.model.0.conv.weight", lambda folder: load_decoder(folder, CPU)),
+        ("mimi.decoder.model.0.conv.weight", lambda folder: MimiDecoder(folder, CPU)),
         ("mimi.encoder.model.0.conv.bias", lambda folder: MimiEncoder(folder, CPU)),
         ("flow_lm.speaker_proj_weight", lambda folder: MimiEncoder(folder, CPU)),
-        ("flow_lm.emb_mean", lambda folder: load_decoder(folder, CPU)),
+        ("flow_lm.emb_mean", lambda folder: MimiDecoder(folder, CPU)),
     ],
 )
 def test_a_weight_of_the_codec_that_does_not_fit_is_named(

@@ -14,9 +14,8 @@ import pytest
 import torch
 
 from cantata.contract.model.talker import FrameDraws
-from cantata_models.pocket_tts import encoder_stage
-from cantata_models.pocket_tts.inputs import TalkerInput
-from cantata_models.pocket_tts.networks import flow_head
+from cantata_models.pocket_tts import encoder, flow_head
+from cantata_models.pocket_tts.prompt import PocketTalkerInput
 from cantata_models.pocket_tts.tests.parity.scenarios import scenario_named
 from cantata_models.pocket_tts.tests.stage_driver import (
     PocketCheckpoints,
@@ -114,7 +113,7 @@ def the_text_draws_no_noise(loaded: PocketStages, patch: pytest.MonkeyPatch) -> 
 def every_piece_has_one_seed(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
     speak = loaded.builder._speak
 
-    def alike(piece: Any, request: Any, options: Any, seed: int) -> TalkerInput:
+    def alike(piece: Any, request: Any, options: Any, seed: int) -> PocketTalkerInput:
         return speak(piece, request, options, scenario_named("long").seed)
 
     patch.setattr(loaded.builder, "_speak", alike)
@@ -155,14 +154,14 @@ def the_first_row_is_no_latent(loaded: PocketStages, patch: pytest.MonkeyPatch) 
 @fault("plain")
 def halves_are_rotated(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
     # Imported here: vLLM's imports cause warnings, which fail outside tests.
-    from cantata_models.pocket_tts.networks import backbone
+    from cantata_models.pocket_tts import talker
 
     def turned(x: torch.Tensor, turns: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         cos, sin = turns
         low, high = x.chunk(2, dim=-1)
         return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1)
 
-    patch.setattr(backbone, "turned", turned)
+    patch.setattr(talker, "turned", turned)
 
 
 @fault("ends")
@@ -187,12 +186,12 @@ def the_usual_threshold(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None
 
 @fault("recording")
 def silence_is_kept(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(encoder_stage, "end_in_pause", lambda samples, rate: samples)
+    patch.setattr(encoder, "end_in_pause", lambda samples, rate: samples)
 
 
 @fault("recording_44")
 def a_rate_is_ignored(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(encoder_stage, "resampled", lambda samples, rate, wanted: samples)
+    patch.setattr(encoder, "resampled", lambda samples, rate, wanted: samples)
 
 
 @fault("still")
@@ -209,9 +208,9 @@ def no_spaces_before_few_words(loaded: PocketStages, patch: pytest.MonkeyPatch) 
 
 def _talker_module(loaded: PocketStages) -> Any:
     # Imported here: vLLM's imports cause warnings, which fail outside tests.
-    from cantata_models.pocket_tts import talker_stage
+    from cantata_models.pocket_tts import talker
 
-    return talker_stage
+    return talker
 
 
 def _with_draws(
@@ -247,7 +246,7 @@ def _with_voice(
 def _with_inputs(loaded: PocketStages, patch: pytest.MonkeyPatch, **fields: Any) -> None:
     speak = loaded.builder._speak
 
-    def changed(*given: Any) -> TalkerInput:
+    def changed(*given: Any) -> PocketTalkerInput:
         return replace(speak(*given), **fields)
 
     patch.setattr(loaded.builder, "_speak", changed)

@@ -14,7 +14,7 @@ from cantata.contract.data.chunks import Rows
 from cantata_models.pocket_tts.tests.parity.scenarios import (
     CHECKPOINTS,
     SCENARIOS,
-    Scenario,
+    PocketScenario,
     write,
 )
 from cantata_models.pocket_tts.tests.parity.write_goldens import GOLDENS, PCM_STRIDE, checksum
@@ -34,11 +34,11 @@ pytestmark = [
 ]
 
 TOLERANCE = 1e-4
-Alone = Callable[[Scenario], list[Floats]]
+Alone = Callable[[PocketScenario], list[Floats]]
 RECORDED = [scenario for scenario in SCENARIOS if scenario.seconds]
 
 
-def by_name(scenario: Scenario) -> str:
+def by_name(scenario: PocketScenario) -> str:
     return scenario.name
 
 
@@ -47,7 +47,7 @@ def alone(checkpoints: PocketCheckpoints) -> Alone:
     """What the talker makes of a scenario without company, asked once for all tests."""
 
     @cache
-    def made(scenario: Scenario) -> list[Floats]:
+    def made(scenario: PocketScenario) -> list[Floats]:
         return to_frames(checkpoints.get(scenario.checkpoint), scenario)
 
     return made
@@ -60,7 +60,7 @@ def test_the_checkpoints_are_those_of_the_goldens(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=by_name)
 def test_latents_and_sound_are_the_reference_s(
-    checkpoints: PocketCheckpoints, alone: Alone, scenario: Scenario
+    checkpoints: PocketCheckpoints, alone: Alone, scenario: PocketScenario
 ) -> None:
     pieces, theirs = alone(scenario), golden(scenario, "latents")
     counts = [len(frames) for frames in pieces]
@@ -75,7 +75,7 @@ def test_latents_and_sound_are_the_reference_s(
 
 @pytest.mark.parametrize("scenario", RECORDED, ids=by_name)
 def test_recordings_are_encoded_as_the_reference_s(
-    checkpoints: PocketCheckpoints, scenario: Scenario
+    checkpoints: PocketCheckpoints, scenario: PocketScenario
 ) -> None:
     loaded = checkpoints.get(scenario.checkpoint)
     (piece,) = loaded.builder.build("request", ask(scenario))

@@ -15,7 +15,7 @@ import soundfile
 
 from cantata.audio.pcm import encode_s16le
 from cantata_models.pocket_tts.tests.parity.scenarios import (
-    Scenario,
+    PocketScenario,
     record,
     scenario_named,
     write,
@@ -39,7 +39,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def build_body(scenario: Scenario) -> dict[str, Any]:
+def build_body(scenario: PocketScenario) -> dict[str, Any]:
     request = ask(scenario)
     body = {
         **request.options,
@@ -63,7 +63,7 @@ def post(url: str, body: dict[str, Any]) -> httpx.Response:
 
 
 @cache
-def heard(url: str, scenario: Scenario) -> bytes:
+def heard(url: str, scenario: PocketScenario) -> bytes:
     response = post(url, build_body(scenario))
     assert response.status_code == 200, response.text
     return response.content

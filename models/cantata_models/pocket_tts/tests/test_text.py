@@ -11,12 +11,16 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import SpeechRequest
 from cantata_layers.recordings import second_of_noise
 from cantata_models.pocket_tts.config import load_config
-from cantata_models.pocket_tts.inputs import EncoderInput, TalkerInput
-from cantata_models.pocket_tts.pipeline import ENCODER, TALKER
+from cantata_models.pocket_tts.plugin import ENCODER, TALKER
+from cantata_models.pocket_tts.prompt import (
+    PocketEncoderInput,
+    PocketTalkerInput,
+    PocketTextReader,
+    load_reader,
+)
 from cantata_models.pocket_tts.request_builder import PocketRequestBuilder, load_builder
 from cantata_models.pocket_tts.tests.parity.scenarios import CHECKPOINTS, LONG, TEXTS, write
 from cantata_models.pocket_tts.tests.parity.write_goldens import GOLDENS
-from cantata_models.pocket_tts.text import TextReader, load_reader
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +35,9 @@ def builder(folders: dict[str, Path]) -> PocketRequestBuilder:
     return load_builder(folders["tiny"])
 
 
-def talker_inputs(builder: PocketRequestBuilder, request: SpeechRequest) -> list[TalkerInput]:
+def talker_inputs(builder: PocketRequestBuilder, request: SpeechRequest) -> list[PocketTalkerInput]:
     found = [piece.inputs[TALKER] for piece in builder.build("request", request)]
-    assert all(isinstance(one, TalkerInput) for one in found)
+    assert all(isinstance(one, PocketTalkerInput) for one in found)
     return found  # type: ignore[return-value]
 
 
@@ -65,8 +69,8 @@ def test_a_recording_takes_the_voice_s_place(builder: PocketRequestBuilder) -> N
     recording = second_of_noise(16_000)
     (request,) = builder.build("request", SpeechRequest("Hello.", "alba", reference=recording))
     encoder, talker = request.inputs[ENCODER], request.inputs[TALKER]
-    assert isinstance(encoder, EncoderInput)
-    assert isinstance(talker, TalkerInput)
+    assert isinstance(encoder, PocketEncoderInput)
+    assert isinstance(talker, PocketTalkerInput)
     assert talker.voice is None
     assert encoder.sample_rate == 16_000
 
@@ -125,7 +129,7 @@ class Letters:
 
 
 def test_a_comma_cuts_only_a_sentence_that_is_too_long(builder: PocketRequestBuilder) -> None:
-    reader = TextReader(Letters(), builder._config.text)  # type: ignore[arg-type]
+    reader = PocketTextReader(Letters(), builder._config.text)  # type: ignore[arg-type]
     short = "Short, this one. " + "a" * 30 + ", " + "b" * 30 + "."
     texts = [" ".join(piece.text.split()) for piece in reader.read(short)]
     assert texts == ["Short, this one. " + "a" * 30 + ".", "B" + "b" * 29 + "."]

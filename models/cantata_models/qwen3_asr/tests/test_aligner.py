@@ -22,16 +22,17 @@ from cantata.contract.data.transcripts import Transcript, TranscriptUpdate
 from cantata.contract.model.feed_forward import Fed
 from cantata_layers.omni.features import SoundFeatures
 from cantata_layers.omni.tests.media import sound
-from cantata_models.qwen3_asr.aligner import network, stage
-from cantata_models.qwen3_asr.aligner.network import AlignerNetwork
-from cantata_models.qwen3_asr.aligner.stage import TranscriptAligner, load_aligner
-from cantata_models.qwen3_asr.aligner.times import mend_times
-from cantata_models.qwen3_asr.aligner.words import split_words
+from cantata_models.qwen3_asr import aligner as aligner_module
+from cantata_models.qwen3_asr.aligner import (
+    AlignerNetwork,
+    TranscriptAligner,
+    mend_times,
+    split_words,
+)
 from cantata_models.qwen3_asr.config import ALIGNER_FOLDER, load_config
-from cantata_models.qwen3_asr.inputs import AlignerInput
-from cantata_models.qwen3_asr.random_checkpoint.configs import token_ids
-from cantata_models.qwen3_asr.random_checkpoint.write import write_aligner, write_checkpoint
-from cantata_models.qwen3_asr.sound_features import FeatureExtractor
+from cantata_models.qwen3_asr.encoder import FeatureExtractor
+from cantata_models.qwen3_asr.prompt import AlignerInput
+from cantata_models.qwen3_asr.random_checkpoint import token_ids, write_aligner, write_checkpoint
 from faults import Faults, Inject
 
 PROCESSOR: Any = processing_qwen3_asr.Qwen3ASRProcessor
@@ -113,7 +114,7 @@ def aligner(
 ) -> TranscriptAligner:
     folder = write_checkpoint(tmp_path_factory.mktemp("asr"), 1)
     write_aligner(folder / ALIGNER_FOLDER, 2, is_published=request.param)
-    return load_aligner(folder, CPU)
+    return TranscriptAligner(folder, CPU)
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +220,7 @@ def a_space_before_a_word(made: TranscriptAligner, patch: pytest.MonkeyPatch) ->
 
 @fault("order")
 def times_are_not_mended(made: TranscriptAligner, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(stage, "mend_times", lambda times: times)
+    patch.setattr(aligner_module, "mend_times", lambda times: times)
 
 
 @fault("steps")
@@ -232,7 +233,7 @@ def the_sound_is_not_filled_to_a_window(made: TranscriptAligner, patch: pytest.M
     quiet = SimpleNamespace(
         pad=lambda mels, sides: torch.nn.functional.pad(mels, sides, value=-1.5)
     )
-    patch.setattr(network, "functional", quiet)
+    patch.setattr(aligner_module, "functional", quiet)
 
 
 @fault("ends")

@@ -12,7 +12,7 @@ import pytest
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_asr.config import find_special_tokens, load_config
-from cantata_models.qwen3_asr.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_asr.random_checkpoint import write_checkpoint
 
 Change = Callable[[dict[str, Any]], object]
 

@@ -19,11 +19,15 @@ from cantata.contract.data.chunks import Rows
 from cantata.contract.data.request import SamplingOptions
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.tests.thinker_driver import Thought
-from cantata_models.qwen3_asr import encoder_stage, sound_features, transcription_builder
-from cantata_models.qwen3_asr.pipeline import ENCODER, THINKER
+from cantata_models.qwen3_asr import encoder, transcription_builder
+from cantata_models.qwen3_asr.encoder import FeatureExtractor
+from cantata_models.qwen3_asr.plugin import ENCODER, THINKER
 from cantata_models.qwen3_asr.prompt import TranscriptionPrompts
-from cantata_models.qwen3_asr.sound_features import FeatureExtractor
-from cantata_models.qwen3_asr.tests.parity.scenarios import SCENARIOS, Scenario, scenario_named
+from cantata_models.qwen3_asr.tests.parity.scenarios import (
+    SCENARIOS,
+    Qwen3AsrScenario,
+    scenario_named,
+)
 from cantata_models.qwen3_asr.tests.parity.write_goldens import pick_rows, pick_scores, rms
 from cantata_models.qwen3_asr.tests.thinker_driver import WHOLE, LoadedRecognizer, golden
 from faults import Faults, Inject
@@ -57,7 +61,9 @@ class LoadedForms:
     variants: Mapping[str, LoadedRecognizer]
     """Of the first seed, otherwise deployed."""
 
-    def get(self, scenario: Scenario, *, is_published: bool | None = None) -> LoadedRecognizer:
+    def get(
+        self, scenario: Qwen3AsrScenario, *, is_published: bool | None = None
+    ) -> LoadedRecognizer:
         """The one of a scenario's checkpoint, in the publisher's form unless its head is tied."""
         form = not scenario.is_tied if is_published is None else is_published
         return self.recognizers[scenario.seed, scenario.is_tied, form]
@@ -88,7 +94,7 @@ def alone(loaded: LoadedForms) -> dict[str, Thought]:
     return {name: loaded.get(one).recognize({name: one})[name] for name, one in OF_FIRST.items()}
 
 
-def encode(recognizer: LoadedRecognizer, scenario: Scenario) -> NDArray[np.float32]:
+def encode(recognizer: LoadedRecognizer, scenario: Qwen3AsrScenario) -> NDArray[np.float32]:
     """[M, D]: the rows of a scenario's sound."""
     with torch.inference_mode():
         [made] = recognizer.encoder.run([recognizer.inputs(scenario)[ENCODER]])
@@ -98,7 +104,7 @@ def encode(recognizer: LoadedRecognizer, scenario: Scenario) -> NDArray[np.float
     return rows.values
 
 
-def check(recognizer: LoadedRecognizer, scenario: Scenario) -> None:
+def check(recognizer: LoadedRecognizer, scenario: Qwen3AsrScenario) -> None:
     """Fail if prompt, rows, answer or the answer's probabilities are not the reference's."""
     thinker = recognizer.inputs(scenario)[THINKER]
     assert isinstance(thinker, ThinkerInput)
@@ -128,7 +134,9 @@ def check(recognizer: LoadedRecognizer, scenario: Scenario) -> None:
     assert apart <= ROUNDINGS * golden(scenario, "scores_rounding")
 
 
-def check_answer(recognizer: LoadedRecognizer, scenario: Scenario, thought: Thought) -> None:
+def check_answer(
+    recognizer: LoadedRecognizer, scenario: Qwen3AsrScenario, thought: Thought
+) -> None:
     """Fail if the tokens, or the text, are not the reference's."""
     talker = recognizer.thinker
     ends = (talker.end_code, talker._other_end)
@@ -138,7 +146,7 @@ def check_answer(recognizer: LoadedRecognizer, scenario: Scenario, thought: Thou
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_the_answer_is_the_reference_s(loaded: LoadedForms, scenario: Scenario) -> None:
+def test_the_answer_is_the_reference_s(loaded: LoadedForms, scenario: Qwen3AsrScenario) -> None:
     check(loaded.get(scenario), scenario)
 
 
@@ -229,14 +237,14 @@ def the_last_window_is_filled_with_quiet(made: LoadedRecognizer, patch: pytest.M
     quiet = SimpleNamespace(
         pad=lambda mels, sides: functional.pad(mels, sides, value=-1.5), gelu=functional.gelu
     )
-    patch.setattr(encoder_stage, "functional", quiet)
+    patch.setattr(encoder, "functional", quiet)
 
 
 @fault("short")
 def a_short_sound_is_not_filled_to_half_a_second(
     made: LoadedRecognizer, patch: pytest.MonkeyPatch
 ) -> None:
-    patch.setattr(sound_features, "SHORTEST", 0)
+    patch.setattr(encoder, "SHORTEST", 0)
 
 
 @fault("filipino")

@@ -13,9 +13,8 @@ from cantata.contract.data.transcripts import SPEECH_RATE, TranscriptionRequest
 from cantata_layers.omni.features import SoundFeatures
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_models.qwen3_asr.pipeline import ENCODER, PIPELINE, THINKER
-from cantata_models.qwen3_asr.random_checkpoint.configs import token_ids
-from cantata_models.qwen3_asr.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_asr.plugin import ENCODER, PIPELINE, THINKER
+from cantata_models.qwen3_asr.random_checkpoint import token_ids, write_checkpoint
 from cantata_models.qwen3_asr.transcription_builder import Qwen3AsrBuilder
 
 Build = Callable[[TranscriptionRequest], ThinkerInput]

@@ -9,8 +9,8 @@ import torch
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_tensors
-from cantata_models.qwen3_asr.encoder_stage import load_encoder
-from cantata_models.qwen3_asr.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_asr.encoder import Qwen3AsrEncoder
+from cantata_models.qwen3_asr.random_checkpoint import write_checkpoint
 
 
 def test_names_are_the_publisher_s(tmp_path: Path) -> None:
@@ -52,4 +52,4 @@ def test_an_encoder_without_its_weights_is_named(tmp_path: Path) -> None:
     del tensors["thinker.audio_tower.layers.0.fc1.weight"]
     save_file(tensors, folder / "model.safetensors")
     with pytest.raises(ConfigError, match=r"thinker\.audio_tower\.\* do not fit"):
-        load_encoder(folder, torch.device("cpu"))
+        Qwen3AsrEncoder(folder, torch.device("cpu"))

@@ -20,11 +20,11 @@ from cantata.contract.transcription_service import TranscriptionModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_models.qwen3_asr.aligner.words import split_words
+from cantata_models.qwen3_asr.aligner import split_words
 from cantata_models.qwen3_asr.config import ALIGNER_FOLDER
-from cantata_models.qwen3_asr.pipeline import PIPELINE
-from cantata_models.qwen3_asr.random_checkpoint.write import write_aligner, write_checkpoint
-from cantata_models.qwen3_asr.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.qwen3_asr.plugin import PIPELINE
+from cantata_models.qwen3_asr.random_checkpoint import write_aligner, write_checkpoint
+from cantata_models.qwen3_asr.tests.parity.scenarios import SCENARIOS, Qwen3AsrScenario
 from cantata_models.qwen3_asr.tests.parity.write_goldens import SCORE_STRIDE
 from cantata_models.qwen3_asr.tests.thinker_driver import golden
 from cantata_models.qwen3_asr.transcription_builder import Qwen3AsrBuilder
@@ -57,7 +57,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Trans
 
 async def recognized(
     model: TranscriptionModel,
-    scenario: Scenario,
+    scenario: Qwen3AsrScenario,
     pieces: int = 1,
     *,
     timestamps: bool = False,
@@ -75,7 +75,7 @@ async def recognized(
 @pytest.mark.parametrize("scenario", ENDED, ids=lambda scenario: scenario.name)
 @asynchronous
 async def test_a_transcript_is_the_reference_s(
-    model: TranscriptionModel, scenario: Scenario
+    model: TranscriptionModel, scenario: Qwen3AsrScenario
 ) -> None:
     transcript = await recognized(model, scenario, pieces=3)
     assert transcript.text == str(golden(scenario, "text"))
@@ -91,7 +91,7 @@ async def test_together_each_is_what_it_is_alone(model: TranscriptionModel) -> N
 
 @asynchronous
 async def test_a_window_without_sound_ends(model: TranscriptionModel) -> None:
-    transcript = await recognized(model, Scenario("none", np.zeros(0, np.float32)))
+    transcript = await recognized(model, Qwen3AsrScenario("none", np.zeros(0, np.float32)))
     assert transcript.seconds == 0
 
 
@@ -106,7 +106,7 @@ async def test_a_window_that_is_left_is_freed(model: TranscriptionModel) -> None
 @asynchronous
 async def test_an_unknown_language_is_refused(model: TranscriptionModel) -> None:
     with pytest.raises(InvalidRequest, match="klingon"):
-        await recognized(model, Scenario("unknown", ENDED[0].samples, "klingon"))
+        await recognized(model, Qwen3AsrScenario("unknown", ENDED[0].samples, "klingon"))
     assert model.admission.slots_in_use == 0
 
 

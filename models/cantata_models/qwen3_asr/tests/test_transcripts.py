@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from transformers.models.qwen3_asr import processing_qwen3_asr
 
-from cantata_models.qwen3_asr.languages import LANGUAGES, NAMES, find_name
-from cantata_models.qwen3_asr.transcripts import WrittenSpeech, parse_answer, shorten_loops
+from cantata_models.qwen3_asr.config import LANGUAGES, NAMES, find_name
+from cantata_models.qwen3_asr.transcription_builder import (
+    WrittenSpeech,
+    parse_answer,
+    shorten_loops,
+)
 
 PROCESSING: Any = processing_qwen3_asr
 

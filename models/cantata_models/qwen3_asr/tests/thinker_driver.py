@@ -18,10 +18,10 @@ from cantata.contract.data.transcripts import TranscriptionRequest
 from cantata.stages.ar import build_stage
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.tests.thinker_driver import ThinkerDriver, Thought
-from cantata_models.qwen3_asr.encoder_stage import load_encoder
-from cantata_models.qwen3_asr.pipeline import PIPELINE, THINKER
-from cantata_models.qwen3_asr.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen3_asr.tests.parity.scenarios import GOLDENS, MAX_TOKENS, Scenario
+from cantata_models.qwen3_asr.encoder import Qwen3AsrEncoder
+from cantata_models.qwen3_asr.plugin import PIPELINE, THINKER
+from cantata_models.qwen3_asr.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_asr.tests.parity.scenarios import GOLDENS, MAX_TOKENS, Qwen3AsrScenario
 from cantata_models.qwen3_asr.transcription_builder import Qwen3AsrBuilder
 
 WHOLE = ArDeployment(slots=8, max_model_len=512)
@@ -33,7 +33,7 @@ def _goldens() -> Mapping[str, NDArray[Any]]:
         return dict(loaded)
 
 
-def golden(scenario: Scenario, name: str) -> NDArray[Any]:
+def golden(scenario: Qwen3AsrScenario, name: str) -> NDArray[Any]:
     """One array of a scenario's golden."""
     return _goldens()[f"{scenario.name}/{name}"]
 
@@ -61,16 +61,18 @@ class LoadedRecognizer(ThinkerDriver):
         self.folder = write_checkpoint(folder, seed, is_tied=is_tied, is_published=is_published)
         self.builder = Qwen3AsrBuilder(self.folder)
         super().__init__(
-            load_encoder(self.folder, torch.device("cpu")),
+            Qwen3AsrEncoder(self.folder, torch.device("cpu")),
             build_stage(PIPELINE.stage(THINKER), self.folder, deployment),
         )
 
-    def recognize(self, scenarios: Mapping[str, Scenario], *, every: int = 0) -> dict[str, Thought]:
+    def recognize(
+        self, scenarios: Mapping[str, Qwen3AsrScenario], *, every: int = 0
+    ) -> dict[str, Thought]:
         """As `answer`, of scenarios by request id."""
         inputs = {name: self.inputs(scenario) for name, scenario in scenarios.items()}
         return self.answer(inputs, every=every)
 
-    def inputs(self, scenario: Scenario) -> Mapping[str, StageInput]:
+    def inputs(self, scenario: Qwen3AsrScenario) -> Mapping[str, StageInput]:
         """As the server's builder makes them, but for the length of the answer."""
         request = TranscriptionRequest(scenario.language, scenario.prompt, logprobs=True)
         made = dict(self.builder.build("r", request, scenario.samples).inputs)

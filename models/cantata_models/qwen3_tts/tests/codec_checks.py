@@ -41,8 +41,8 @@ def goldens(name: str = "codec") -> Mapping[str, NDArray[Any]]:
 
 def load_decoder(checkpoint: Path) -> Any:
     """Load the decoder as the stage does."""
-    module = importlib.import_module(f"{PACKAGE}.codec.decoder")
-    return module.SpeechDecoder(checkpoint, torch.device("cpu"))
+    module = importlib.import_module(f"{PACKAGE}.codec")
+    return module.Qwen3TtsDecoder(checkpoint, torch.device("cpu"))
 
 
 def frames(decoder: Any, count: int) -> torch.Tensor:
@@ -97,7 +97,7 @@ def check_windowed(checkpoint: Path) -> None:
 
 def check_reference_frames(checkpoint: Path) -> None:
     """A recording gives the reference's frames."""
-    encoder = importlib.import_module(f"{PACKAGE}.codec.encoder").load_encoder(checkpoint)
+    encoder = importlib.import_module(f"{PACKAGE}.encoder").load_encoder(checkpoint)
     for seconds in RECORDINGS:
         codes = encoder.encode(torch.from_numpy(recording(seconds)))
         golden = goldens()[f"recording_{seconds}/reference_codes"]
@@ -106,7 +106,7 @@ def check_reference_frames(checkpoint: Path) -> None:
 
 def check_speaker(checkpoint: Path) -> None:
     """A recording gives the reference's log-mel spectrogram and its speaker's vector."""
-    module = importlib.import_module(f"{PACKAGE}.speaker_encoder")
+    module = importlib.import_module(f"{PACKAGE}.encoder")
     encoder = module.load_speaker_encoder(checkpoint)
     for seconds in RECORDINGS:
         vector = encoder.embed(torch.from_numpy(recording(seconds)))

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cantata_models.qwen3_tts.tests.talker_driver import Talkers
+from cantata_models.qwen3_tts.tests.talker_driver import Qwen3TtsTalkers
 
 
 @pytest.fixture(scope="package")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen3TtsTalkers]:
     """The talker stages by checkpoint."""
-    talkers = Talkers(tmp_path_factory.mktemp("qwen3_tts"))
+    talkers = Qwen3TtsTalkers(tmp_path_factory.mktemp("qwen3_tts"))
     yield talkers
     talkers.close()

@@ -22,15 +22,15 @@ from cantata.contract.process.stage import Stage
 from cantata.stages import feed_forward
 from cantata.stages.ar import build_stage
 from cantata_models.qwen3_tts.config import RESERVED_CODES
-from cantata_models.qwen3_tts.pipeline import ENCODER, PIPELINE, TALKER, unused_stages
-from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.plugin import ENCODER, PIPELINE, TALKER, unused_stages
+from cantata_models.qwen3_tts.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_tts.request_builder import Qwen3RequestBuilder, load_builder
 from cantata_models.qwen3_tts.tests.parity.recordings import SAMPLE_RATE, recording
 from cantata_models.qwen3_tts.tests.parity.scenarios import (
     SCENARIOS,
     SHAPES,
     CheckpointKey,
-    Scenario,
+    Qwen3TtsScenario,
 )
 from cantata_models.qwen3_tts.tests.rounding import SCORES
 
@@ -42,7 +42,7 @@ Inputs = Mapping[str, StageInput]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Qwen3TtsObserved:
     """One utterance and the scores from which its codes were chosen."""
 
     codes: CodeArray
@@ -54,7 +54,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedTalker:
+class LoadedQwen3Talker:
     """A checkpoint loaded in a stage, beside its encoders if it has any."""
 
     stage: Stage
@@ -81,18 +81,18 @@ class LoadedTalker:
         return self.stage._talker  # type: ignore[attr-defined]
 
 
-class Talkers:
+class Qwen3TtsTalkers:
     """Stages by checkpoint, built on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._loaded: dict[CheckpointKey, LoadedTalker] = {}
+        self._loaded: dict[CheckpointKey, LoadedQwen3Talker] = {}
 
     def folder(self, key: CheckpointKey) -> Path:
         """Return a checkpoint's folder."""
         return self._folder / key.name
 
-    def get(self, key: CheckpointKey) -> LoadedTalker:
+    def get(self, key: CheckpointKey) -> LoadedQwen3Talker:
         """Return the stage of this checkpoint."""
         if key not in self._loaded:
             checkpoint = write_checkpoint(self.folder(key), SHAPES[key.shape], key.kind, key.seed)
@@ -101,7 +101,7 @@ class Talkers:
             if ENCODER not in unused_stages(checkpoint):
                 spec = PIPELINE.stage(ENCODER)
                 encoder = feed_forward.build_stage(spec, checkpoint, FeedForwardDeployment())
-            self._loaded[key] = LoadedTalker(stage, load_builder(checkpoint), encoder)
+            self._loaded[key] = LoadedQwen3Talker(stage, load_builder(checkpoint), encoder)
         return self._loaded[key]
 
     def close(self) -> None:
@@ -114,12 +114,12 @@ class Talkers:
                 loaded.stage.close()
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> Qwen3TtsScenario:
     """Return the scenario of this name from `SCENARIOS`."""
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 
-def build_request(scenario: Scenario) -> SpeechRequest:
+def build_request(scenario: Qwen3TtsScenario) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
     options: dict[str, Any] = {
         "language": scenario.language,
@@ -142,13 +142,13 @@ def build_request(scenario: Scenario) -> SpeechRequest:
     )
 
 
-def get_inputs(builder: Qwen3RequestBuilder, scenario: Scenario) -> Inputs:
+def get_inputs(builder: Qwen3RequestBuilder, scenario: Qwen3TtsScenario) -> Inputs:
     """Return the stages' inputs for a scenario."""
     (request,) = builder.build("request", build_request(scenario))
     return request.inputs
 
 
-def speak(loaded: LoadedTalker, requests: Mapping[str, Inputs]) -> dict[str, CodeArray]:
+def speak(loaded: LoadedQwen3Talker, requests: Mapping[str, Inputs]) -> dict[str, CodeArray]:
     """Run requests together until all end; returns [T, Q] codes by request id."""
     codes: dict[str, list[CodeArray]] = {name: [] for name in requests}
     for name, inputs in requests.items():
@@ -162,7 +162,7 @@ def speak(loaded: LoadedTalker, requests: Mapping[str, Inputs]) -> dict[str, Cod
     return {name: np.concatenate(parts) for name, parts in codes.items()}
 
 
-def observe(loaded: LoadedTalker, inputs: Inputs) -> Observed:
+def observe(loaded: LoadedQwen3Talker, inputs: Inputs) -> Qwen3TtsObserved:
     """Run one request alone and keep its scores."""
     with _watched(loaded.talker) as (first, residual):
         codes = speak(loaded, {"request": inputs})["request"]
@@ -170,10 +170,10 @@ def observe(loaded: LoadedTalker, inputs: Inputs) -> Observed:
     scores = torch.stack(first)
     allowed = torch.cat((scores[:, :spoken], scores[:, [loaded.talker.end_code]]), dim=1)
     others = torch.stack(residual).view(-1, loaded.talker.num_codebooks - 1, spoken)
-    return Observed(codes, allowed.numpy(), others.numpy())
+    return Qwen3TtsObserved(codes, allowed.numpy(), others.numpy())
 
 
-def differences(observed: Observed, scenario: Scenario) -> list[str]:
+def differences(observed: Qwen3TtsObserved, scenario: Qwen3TtsScenario) -> list[str]:
     """Describe how an utterance differs from the scenario's golden; empty if it does not."""
     goldens = np.load(GOLDENS)
     codes = goldens[f"{scenario.name}/codes"]

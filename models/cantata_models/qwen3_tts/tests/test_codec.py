@@ -11,13 +11,12 @@ import pytest
 import torch
 
 from cantata.contract.data.errors import ConfigError, InvalidAudio
-from cantata_models.qwen3_tts.codec.encoder import load_encoder
-from cantata_models.qwen3_tts.codec_stage import load_decoder
-from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen3_tts.speaker_encoder import load_speaker_encoder
+from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
+from cantata_models.qwen3_tts.encoder import load_encoder, load_speaker_encoder
+from cantata_models.qwen3_tts.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_tts.tests import codec_checks
 from cantata_models.qwen3_tts.tests.parity.recordings import random_frames
-from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, SHAPES, Scenario
+from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, SHAPES, Qwen3TtsScenario
 from cantata_models.qwen3_tts.tests.parity.write_goldens import (
     CODEC_CHECKPOINT,
     GOLDENS,
@@ -61,9 +60,11 @@ def test_parity(check, checkpoint: Path) -> None:  # type: ignore[no-untyped-def
 
 
 @pytest.mark.parametrize("scenario", CLONED, ids=lambda scenario: scenario.name)
-def test_a_cloned_voice_s_recording_is_cut_off(scenario: Scenario, tmp_path: Path) -> None:
+def test_a_cloned_voice_s_recording_is_cut_off(scenario: Qwen3TtsScenario, tmp_path: Path) -> None:
     key, golden = scenario.checkpoint, codec_checks.goldens("talker")
-    decoder = load_decoder(write_checkpoint(tmp_path, SHAPES[key.shape], key.kind, key.seed), CPU)
+    decoder = Qwen3TtsDecoder(
+        write_checkpoint(tmp_path, SHAPES[key.shape], key.kind, key.seed), CPU
+    )
     context = golden[f"{scenario.name}/reference_codes"].astype(np.int64)
     spoken = golden[f"{scenario.name}/codes"].astype(np.int64)
     codes = torch.from_numpy(np.concatenate([context, spoken]))[None]
@@ -82,7 +83,7 @@ def test_a_cloned_voice_s_recording_is_cut_off(scenario: Scenario, tmp_path: Pat
 def test_streaming_equals_the_whole_to_the_last_bit(
     checkpoint: Path, chunks: tuple[int, ...]
 ) -> None:
-    decoder = load_decoder(checkpoint, CPU)
+    decoder = Qwen3TtsDecoder(checkpoint, CPU)
     codes = codec_checks.frames(decoder, 78)
     whole = codec_checks.decode(decoder, codes, 78)
     assert np.array_equal(codec_checks.decode(decoder, codes, *chunks), whole)
@@ -90,7 +91,7 @@ def test_streaming_equals_the_whole_to_the_last_bit(
 
 @pytest.mark.parametrize("frames", [1, 3])
 def test_a_row_does_not_depend_on_its_batch(checkpoint: Path, frames: int) -> None:
-    decoder, batch = load_decoder(checkpoint, CPU), 5
+    decoder, batch = Qwen3TtsDecoder(checkpoint, CPU), 5
     shape = (batch, 4 * frames, decoder.num_codebooks)
     flat = random_frames(batch * 4 * frames, decoder.num_codebooks, decoder.codebook_size)
     codes = torch.from_numpy(flat).view(shape)
@@ -104,7 +105,7 @@ def test_a_row_does_not_depend_on_its_batch(checkpoint: Path, frames: int) -> No
 
 
 def test_a_slot_is_new_after_reset_and_others_are_not(checkpoint: Path) -> None:
-    decoder = load_decoder(checkpoint, CPU)
+    decoder = Qwen3TtsDecoder(checkpoint, CPU)
     codes = codec_checks.frames(decoder, 8).expand(2, -1, -1)
     state, both = decoder.init_state(2), torch.arange(2)
     first = decoder.decode(state, both, codes)
@@ -123,7 +124,7 @@ def test_a_missing_or_misshapen_tensor_is_named(checkpoint: Path, tmp_path: Path
     weights = (checkpoint / "speech_tokenizer" / "model.safetensors").read_bytes()
     (codec / "model.safetensors").write_bytes(weights)
     with pytest.raises(ConfigError, match=r"pre_conv.conv.weight' must be \[49, 32, 3\]"):
-        load_decoder(tmp_path, CPU)
+        Qwen3TtsDecoder(tmp_path, CPU)
     config["encoder_config"]["num_filters"] = 8
     (codec / "config.json").write_text(json.dumps(config))
     with pytest.raises(ConfigError, match=r"has misshapen encoder\.encoder\."):
@@ -135,7 +136,7 @@ def test_another_tokenizer_is_rejected(checkpoint: Path, tmp_path: Path) -> None
     codec.mkdir()
     (codec / "config.json").write_text('{"model_type": "qwen3_tts_tokenizer_25hz"}')
     with pytest.raises(ConfigError, match=r"25hz' is not served; valid: 'qwen3_tts_tokenizer_12hz"):
-        load_decoder(tmp_path, CPU)
+        Qwen3TtsDecoder(tmp_path, CPU)
 
 
 def test_a_snippet_has_no_speaker(checkpoint: Path) -> None:

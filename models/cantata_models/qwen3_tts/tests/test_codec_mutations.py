@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_tts.tests.codec_checks import (
     PACKAGE,
     check_beginning,
@@ -23,24 +23,21 @@ from source_faults import Mutant, injected, mutants
 from threads import threads
 
 MODULES = (
-    f"{PACKAGE}.codec.config",
     "cantata_layers.conv_cache",
     "cantata_layers.causal_decoder",
     "cantata_layers.causal_convolutions",
     "cantata_layers.activations",
     "cantata_layers.sliding_transformer",
-    f"{PACKAGE}.codec.transformer",
-    f"{PACKAGE}.codec.decoder",
-    f"{PACKAGE}.codec.encoder",
+    f"{PACKAGE}.codec",
     "cantata_layers.ecapa",
-    f"{PACKAGE}.speaker_encoder",
+    f"{PACKAGE}.encoder",
 )
 """Modules in import order."""
 
 
 MUTANTS = (
     *mutants(
-        f"{PACKAGE}.codec.config",
+        f"{PACKAGE}.codec",
         check_whole,
         ('window=decoder.get("sliding_window", int)', "window=73"),
         ('window=decoder.get("sliding_window", int)', "window=71"),
@@ -79,7 +76,7 @@ MUTANTS = (
         ("return self._norm(x)", "return x"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.decoder",
+        f"{PACKAGE}.codec",
         check_beginning,
         ("total / usage.clamp(min=USAGE_FLOOR)[:, None]", "total"),
         ("codes[..., book + offset]", "codes[..., book + len(tables) - offset]"),
@@ -98,7 +95,7 @@ MUTANTS = (
         ("context[:, context.shape[1] - length :]", "context[:, :length]"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.encoder",
+        f"{PACKAGE}.encoder",
         check_reference_frames,
         ("UNLIMITED = 1 << 30", "UNLIMITED = 24"),
         ('pad_mode="replicate"', 'pad_mode="constant"'),
@@ -110,7 +107,7 @@ MUTANTS = (
         ),
     ),
     *mutants(
-        f"{PACKAGE}.speaker_encoder",
+        f"{PACKAGE}.encoder",
         check_speaker,
         ("HOP = 256", "HOP = 240"),
         ("MAX_FREQUENCY = 12_000.0", "MAX_FREQUENCY = 11_000.0"),

@@ -11,7 +11,7 @@ import pytest
 
 from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.config import ModelKind, load_config
-from cantata_models.qwen3_tts.random_checkpoint.configs import (
+from cantata_models.qwen3_tts.random_checkpoint import (
     GENERATION_CONFIG,
     PUBLISHED_SMALL,
     TINY_LARGE,

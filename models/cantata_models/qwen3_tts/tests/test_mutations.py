@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from cantata_models.qwen3_tts import request_builder, request_options
-from cantata_models.qwen3_tts.prompt import PromptBuilder, PromptRows
+from cantata_models.qwen3_tts.prompt import PromptRows, Qwen3TtsPromptBuilder
 from cantata_models.qwen3_tts.tests.talker_driver import (
-    LoadedTalker,
-    Talkers,
+    LoadedQwen3Talker,
+    Qwen3TtsTalkers,
     differences,
     get_inputs,
     observe,
@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
-Fault = Callable[[LoadedTalker, pytest.MonkeyPatch], None]
+Fault = Callable[[LoadedQwen3Talker, pytest.MonkeyPatch], None]
 FAULTS: dict[str, tuple[str, Fault]] = {}
 """Name -> the scenario that detects the fault, and the function that injects it."""
 
@@ -46,7 +46,7 @@ def fault(scenario: str) -> Callable[[Fault], Fault]:
 
 
 @fault("voice")
-def another_rope_theta(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def another_rope_theta(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     cache = loaded.talker.layers[0].self_attn.rotary_emb.cos_sin_cache  # the layers share one
     half = cache.shape[1] // 2
     angles = torch.arange(len(cache))[:, None] / 20_000.0 ** (torch.arange(half) / half)
@@ -54,7 +54,7 @@ def another_rope_theta(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
 
 
 @fault("voice")
-def positions_off_by_half(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def positions_off_by_half(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     forward = loaded.talker.forward
 
     def slower(**named: Any) -> torch.Tensor:
@@ -65,76 +65,80 @@ def positions_off_by_half(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> No
 
 
 @fault("voice")
-def no_final_norm(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_final_norm(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.talker.norm, "forward", lambda x, residual: (x + residual, residual))
 
 
 @fault("voice")
-def no_query_norm(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_query_norm(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     for layer in loaded.talker.layers:
         patch.setattr(layer.self_attn.q_norm, "forward", lambda x: x)
 
 
 @fault("voice")
-def no_key_norm_in_the_predictor(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_key_norm_in_the_predictor(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     for layer in loaded.talker.code_predictor.layers:
         patch.setattr(layer.k_norm, "forward", lambda x: x)
 
 
 @fault("voice")
-def swapped_gate_and_up(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def swapped_gate_and_up(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     for layer in loaded.talker.code_predictor.layers:
         weight = layer.gate_up_proj.weight
         patch.setattr(weight, "data", torch.cat(weight.data.chunk(2)[::-1]))
 
 
 @fault("instruct")
-def predictor_projection_without_bias(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def predictor_projection_without_bias(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     bias = loaded.talker.code_predictor.small_to_mtp_projection.bias
     patch.setattr(bias, "data", torch.zeros_like(bias.data))
 
 
 @fault("design")
-def text_projection_without_its_activation(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def text_projection_without_its_activation(
+    loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch
+) -> None:
     projection = loaded.talker.text_projection
     patch.setattr(projection, "forward", lambda x: projection.linear_fc2(projection.linear_fc1(x)))
 
 
 @fault("voice")
-def heads_of_the_next_codebook(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def heads_of_the_next_codebook(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     head = loaded.talker.code_predictor.lm_head
     patch.setattr(head, "data", head.data.roll(1, dims=0))
 
 
 @fault("voice")
-def two_codebooks_swapped_in_the_feedback(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def two_codebooks_swapped_in_the_feedback(
+    loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch
+) -> None:
     embed = loaded.talker.code_predictor.embed
     order = [1, 0, *range(2, loaded.talker.num_codebooks - 1)]
     patch.setattr(loaded.talker.code_predictor, "embed", lambda codes: embed(codes[:, order]))
 
 
 @fault("voice")
-def code_0_is_not_fed_back(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def code_0_is_not_fed_back(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     embed = loaded.talker.code_predictor.embed
     patch.setattr(loaded.talker, "embed_frames", lambda frames: embed(frames[:, 1:]).sum(1))
 
 
 @fault("voice")
-def swapped_pad_and_bos(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def swapped_pad_and_bos(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     config = loaded.talker._config
     codec = replace(config.codec, pad=config.codec.bos, bos=config.codec.pad)
-    patch.setattr(loaded.talker, "_prompts", PromptBuilder(codec, config.text))
+    patch.setattr(loaded.talker, "_prompts", Qwen3TtsPromptBuilder(codec, config.text))
 
 
 @fault("voice")
-def swapped_text_pad_and_eos(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def swapped_text_pad_and_eos(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     config = loaded.talker._config
     text = replace(config.text, pad=config.text.eos, eos=config.text.pad)
-    patch.setattr(loaded.talker, "_prompts", PromptBuilder(config.codec, text))
+    patch.setattr(loaded.talker, "_prompts", Qwen3TtsPromptBuilder(config.codec, text))
 
 
 def _change_rows(
-    loaded: LoadedTalker, patch: pytest.MonkeyPatch, change: Callable[[PromptRows], None]
+    loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch, change: Callable[[PromptRows], None]
 ) -> None:
     build = loaded.talker._prompts.build
 
@@ -147,7 +151,7 @@ def _change_rows(
 
 
 @fault("voice_streaming_text")
-def trailing_text_off_by_one(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def trailing_text_off_by_one(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     def drop_first(rows: PromptRows) -> None:
         del rows.text[rows.prompt_len], rows.codes[rows.prompt_len]
 
@@ -155,7 +159,7 @@ def trailing_text_off_by_one(loaded: LoadedTalker, patch: pytest.MonkeyPatch) ->
 
 
 @fault("voice_short_streaming_text")
-def trailing_text_without_its_end(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def trailing_text_without_its_end(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     def drop_end(rows: PromptRows) -> None:
         del rows.text[-2], rows.codes[-2]
 
@@ -163,13 +167,13 @@ def trailing_text_without_its_end(loaded: LoadedTalker, patch: pytest.MonkeyPatc
 
 
 @fault("voice")
-def no_speaker(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_speaker(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     speakers: dict[str, Any] = dict.fromkeys(loaded.builder._config.speakers)
     patch.setattr(loaded.builder, "_config", replace(loaded.builder._config, speakers=speakers))
 
 
 def _change_recording(
-    loaded: LoadedTalker,
+    loaded: LoadedQwen3Talker,
     patch: pytest.MonkeyPatch,
     change: Callable[[Any], Any],
 ) -> None:
@@ -182,17 +186,17 @@ def _change_recording(
 
 
 @fault("speaker_vector")
-def speaker_vector_of_silence(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def speaker_vector_of_silence(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     _change_recording(loaded, patch, lambda r: replace(r, speaker=torch.zeros_like(r.speaker)))
 
 
 @fault("in_context_whole_text")
-def last_reference_frame_missing(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def last_reference_frame_missing(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     _change_recording(loaded, patch, lambda r: replace(r, frames=r.frames[:-1]))
 
 
 @fault("in_context_text_trails")
-def reference_text_missing(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def reference_text_missing(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     build = loaded.talker._prompts.build
     patch.setattr(
         loaded.talker._prompts,
@@ -202,47 +206,49 @@ def reference_text_missing(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> N
 
 
 @fault("voice_language")
-def language_not_told(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def language_not_told(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(request_builder, "language_code", lambda *given: None)
 
 
 @fault("dialect_auto")
-def dialect_not_told(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def dialect_not_told(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.builder, "_config", replace(loaded.builder._config, dialects={}))
 
 
 @fault("dialect_voice_in_english")
-def dialect_in_every_language(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def dialect_in_every_language(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     code = request_options.language_code
     patch.setattr(request_builder, "language_code", lambda name, *rest: code("auto", *rest))
 
 
 @fault("instruct")
-def instruction_dropped(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def instruction_dropped(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.builder._tokenizer, "instruction", lambda text: ())
 
 
 @fault("instruct_ignored")
-def instruction_followed_by_a_small_model(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def instruction_followed_by_a_small_model(
+    loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch
+) -> None:
     patch.setattr(loaded.builder, "_config", replace(loaded.builder._config, model_size="1b7"))
 
 
 @fault("end_code_too_early")
-def end_code_in_the_first_frames(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    from cantata_models.qwen3_tts import talker_stage
+def end_code_in_the_first_frames(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
+    from cantata_models.qwen3_tts import talker
 
-    patch.setattr(talker_stage, "MIN_FRAMES", 0)
+    patch.setattr(talker, "MIN_FRAMES", 0)
 
 
 @fault("dialect_chinese")
-def no_repetition_penalty(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_repetition_penalty(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     from cantata.stages.ar import talker_step
 
     patch.setattr(talker_step, "penalize_repetition", lambda logits, spoken, penalty: logits)
 
 
 @fault("dialect_chinese")
-def penalty_on_another_codebook(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def penalty_on_another_codebook(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     step = loaded.talker.talker_step
 
     spoken = step._spoken
@@ -253,7 +259,9 @@ def penalty_on_another_codebook(loaded: LoadedTalker, patch: pytest.MonkeyPatch)
 
 @pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("name", FAULTS)
-def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_fault_is_seen(
+    talkers: Qwen3TtsTalkers, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scenario_name, make = FAULTS[name]
     scenario = scenario_named(scenario_name)
     loaded = talkers.get(scenario.checkpoint)

@@ -9,8 +9,7 @@ import pytest
 
 from cantata.config.plugins import LocatedModel
 from cantata_models.qwen3_tts.plugin import PLUGIN
-from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_SMALL
-from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.random_checkpoint import TINY_SMALL, write_checkpoint
 from on_device.check import check_on_device
 from pretended_device import in_own_process
 

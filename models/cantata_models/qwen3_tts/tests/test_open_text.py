@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from cantata.contract.data.chunks import Codes
-from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Qwen3TtsScenario
 from cantata_models.qwen3_tts.tests.talker_driver import (
     GOLDENS,
     CodeArray,
-    LoadedTalker,
-    Talkers,
+    LoadedQwen3Talker,
+    Qwen3TtsTalkers,
     build_request,
 )
 
@@ -26,7 +26,9 @@ pytestmark = [
 STREAMED = [scenario for scenario in SCENARIOS if scenario.streaming_text]
 
 
-def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) -> CodeArray:
+def speak_arriving(
+    loaded: LoadedQwen3Talker, scenario: Qwen3TtsScenario, characters: int
+) -> CodeArray:
     """Send the text `characters` at a time, synthesising as far as possible after each part."""
     stage, spoken = loaded.stage, list[CodeArray]()
 
@@ -66,7 +68,7 @@ def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) ->
 @pytest.mark.parametrize("characters", [1, 7, 1000])
 @pytest.mark.parametrize("scenario", STREAMED, ids=lambda scenario: scenario.name)
 def test_the_frames_are_the_reference_s(
-    talkers: Talkers, scenario: Scenario, characters: int
+    talkers: Qwen3TtsTalkers, scenario: Qwen3TtsScenario, characters: int
 ) -> None:
     codes = speak_arriving(talkers.get(scenario.checkpoint), scenario, characters)
     np.testing.assert_array_equal(codes, np.load(GOLDENS)[f"{scenario.name}/codes"])

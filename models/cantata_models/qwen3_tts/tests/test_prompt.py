@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cantata_models.qwen3_tts.config import CodecIds, TextIds
+from cantata_models.qwen3_tts.config import Qwen3TtsCodecIds, Qwen3TtsTextIds
 from cantata_models.qwen3_tts.prompt import (
     FIRST_REFERENCE_FRAME,
     NONE,
     SPEAKER,
-    PromptBuilder,
     PromptRows,
-    SpokenText,
+    Qwen3TtsPromptBuilder,
+    Qwen3TtsSpokenText,
 )
 
-CODEC = CodecIds(pad=100, bos=101, eos=102, think=106, nothink=107, think_bos=108, think_eos=109)
-TEXT = TextIds(pad=71, bos=72, eos=73)
-SPOKEN = SpokenText(role=(1, 2, 3), body=(10, 11, 12))
+CODEC = Qwen3TtsCodecIds(
+    pad=100, bos=101, eos=102, think=106, nothink=107, think_bos=108, think_eos=109
+)
+TEXT = Qwen3TtsTextIds(pad=71, bos=72, eos=73)
+SPOKEN = Qwen3TtsSpokenText(role=(1, 2, 3), body=(10, 11, 12))
 ENGLISH, VIVIAN = 50, 60
 
 
-def build(spoken: SpokenText = SPOKEN, **changes: object) -> PromptRows:
+def build(spoken: Qwen3TtsSpokenText = SPOKEN, **changes: object) -> PromptRows:
     options: dict[str, object] = {
         "language": None,
         "speaker": None,
         "reference_frames": 0,
         "streamed": False,
     }
-    return PromptBuilder(CODEC, TEXT).build(spoken, **{**options, **changes})  # type: ignore[arg-type]
+    return Qwen3TtsPromptBuilder(CODEC, TEXT).build(spoken, **{**options, **changes})  # type: ignore[arg-type]
 
 
 def pairs(rows: PromptRows) -> list[tuple[int, int]]:
@@ -91,7 +93,7 @@ def test_a_continued_recording_that_is_longer_than_the_text() -> None:
 
 
 def test_open_text_has_no_end_and_later_rows_bring_it() -> None:
-    builder = PromptBuilder(CODEC, TEXT)
+    builder = Qwen3TtsPromptBuilder(CODEC, TEXT)
     rows = build(replace(SPOKEN, complete=False), streamed=True)
     assert pairs(rows)[-2:] == [(11, NONE), (12, NONE)]
     assert pairs(builder.text_rows((13, 14), complete=False)) == [(13, NONE), (14, NONE)]

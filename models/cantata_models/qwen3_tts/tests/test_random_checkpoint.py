@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from cantata_layers.random_files import write_json
-from cantata_models.qwen3_tts.codec.config import FOLDER
-from cantata_models.qwen3_tts.random_checkpoint.codec_tensors import codec_tensors
-from cantata_models.qwen3_tts.random_checkpoint.configs import (
+from cantata_models.qwen3_tts.codec import FOLDER
+from cantata_models.qwen3_tts.random_checkpoint import (
     PUBLISHED_LARGE,
     PUBLISHED_SMALL,
     codec_config,
+    codec_tensors,
     model_config,
+    talker_tensors,
 )
-from cantata_models.qwen3_tts.random_checkpoint.talker_layout import talker_tensors
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ import pytest
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata_models.qwen3_tts.inputs import TalkerInput
-from cantata_models.qwen3_tts.random_checkpoint.configs import (
+from cantata_models.qwen3_tts.prompt import Qwen3TtsTalkerInput
+from cantata_models.qwen3_tts.random_checkpoint import (
     GENERATION_CONFIG,
     TINY_LARGE,
     TINY_SMALL,
-    Shape,
+    Qwen3TtsShape,
     model_config,
+    write_tokenizer,
 )
-from cantata_models.qwen3_tts.random_checkpoint.tokenizer import write_tokenizer
 from cantata_models.qwen3_tts.request_builder import Qwen3RequestBuilder, load_builder
 from cantata_models.qwen3_tts.tests.test_config import write
 
@@ -31,7 +31,7 @@ Builders = Callable[..., Qwen3RequestBuilder]
 def builders(tmp_path: Path) -> Builders:
     """Make builders by kind of checkpoint; no weights are needed."""
 
-    def load(kind: str, shape: Shape = TINY_LARGE) -> Qwen3RequestBuilder:
+    def load(kind: str, shape: Qwen3TtsShape = TINY_LARGE) -> Qwen3RequestBuilder:
         write(tmp_path, model_config(shape, kind), GENERATION_CONFIG)
         write_tokenizer(tmp_path)
         return load_builder(tmp_path)
@@ -45,8 +45,8 @@ def inputs(builder: Qwen3RequestBuilder, request: SpeechRequest) -> Mapping[str,
     return built.inputs
 
 
-def payload(builder: Qwen3RequestBuilder, request: SpeechRequest) -> TalkerInput:
-    talker: TalkerInput = inputs(builder, request)["talker"]
+def payload(builder: Qwen3RequestBuilder, request: SpeechRequest) -> Qwen3TtsTalkerInput:
+    talker: Qwen3TtsTalkerInput = inputs(builder, request)["talker"]
     return talker
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cantata.stages.ar.sampling import counter_uniforms
 from cantata_models.qwen3_tts.config import MIN_FRAMES
 from cantata_models.qwen3_tts.tests.talker_driver import (
-    Observed,
-    Talkers,
+    Qwen3TtsObserved,
+    Qwen3TtsTalkers,
     build_request,
     observe,
     scenario_named,
@@ -55,7 +55,7 @@ def choices(scores: NDArray[Any], uniform: float, options: tuple[float, int, flo
     return {drawn(wide, uniform + shift, *options) for shift in (-ROUNDING, 0.0, ROUNDING)}
 
 
-def code_0_scores(observed: Observed, frame: int, penalty: float) -> NDArray[np.float64]:
+def code_0_scores(observed: Qwen3TtsObserved, frame: int, penalty: float) -> NDArray[np.float64]:
     """Return the scores for sampling a frame's code 0; the last score is the end code's."""
     scores: NDArray[np.float64] = observed.first_scores[frame].astype(np.float64)
     for code in set(observed.codes[:frame, 0].tolist()):
@@ -77,7 +77,7 @@ def code_0_scores(observed: Observed, frame: int, penalty: float) -> NDArray[np.
     ],
 )
 def test_every_code_is_drawn_by_the_rules(
-    talkers: Talkers, temperature: float, top_k: int, top_p: float, penalty: float
+    talkers: Qwen3TtsTalkers, temperature: float, top_k: int, top_p: float, penalty: float
 ) -> None:
     scenario = scenario_named("voice")
     loaded = talkers.get(scenario.checkpoint)
@@ -102,7 +102,7 @@ def test_every_code_is_drawn_by_the_rules(
             assert code in choices(residual, uniforms[frame, book], how), (frame, book)
 
 
-def test_what_a_request_leaves_open_is_the_checkpoint_s(talkers: Talkers) -> None:
+def test_what_a_request_leaves_open_is_the_checkpoint_s(talkers: Qwen3TtsTalkers) -> None:
     """generation_config.json: 0.9, 50 and 1 at both levels, penalty 1.05."""
     scenario = scenario_named("voice")
     loaded = talkers.get(scenario.checkpoint)

@@ -21,14 +21,14 @@ from websockets.asyncio.client import connect
 
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.request import SpeechRequest
-from cantata_models.qwen3_tts.codec_stage import load_decoder
-from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
+from cantata_models.qwen3_tts.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_tts.request_builder import SAMPLES_PER_FRAME
 from cantata_models.qwen3_tts.tests.parity.recordings import SAMPLE_RATE, recording
 from cantata_models.qwen3_tts.tests.parity.scenarios import SHAPES
 from cantata_models.qwen3_tts.tests.talker_driver import (
     GOLDENS,
-    Talkers,
+    Qwen3TtsTalkers,
     scenario_named,
     speak,
 )
@@ -98,7 +98,7 @@ def usual(custom: str) -> bytes:
     return heard(custom, **SPOKEN)
 
 
-def by_stages(talkers: Talkers) -> bytes:
+def by_stages(talkers: Qwen3TtsTalkers) -> bytes:
     """Run the same request through a talker stage and a decoder in this process."""
     key = scenario_named("voice").checkpoint
     loaded = talkers.get(key)
@@ -110,7 +110,7 @@ def by_stages(talkers: Talkers) -> bytes:
     )
     (built,) = loaded.builder.build("request", request)
     codes = speak(loaded, {"request": built.inputs})["request"]
-    decoder = load_decoder(talkers.folder(key), torch.device("cpu"))
+    decoder = Qwen3TtsDecoder(talkers.folder(key), torch.device("cpu"))
     state, slot = decoder.init_state(1), torch.tensor([0])
     decoder.reset(state, slot)
     with torch.inference_mode():
@@ -142,7 +142,7 @@ async def arriving(url: str, pieces: list[str], **config: Any) -> bytes:
     raise AssertionError("the server closed the socket")
 
 
-def test_what_is_heard_is_what_the_stages_make(usual: bytes, talkers: Talkers) -> None:
+def test_what_is_heard_is_what_the_stages_make(usual: bytes, talkers: Qwen3TtsTalkers) -> None:
     assert len(usual) == 2 * FRAMES * SAMPLES_PER_FRAME
     samples = np.frombuffer(usual, "<i2")
     assert np.abs(samples).max() > 300

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from cantata_models.qwen3_tts.pipeline import TALKER
-from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.qwen3_tts.plugin import TALKER
+from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Qwen3TtsScenario
 from cantata_models.qwen3_tts.tests.talker_driver import (
     GOLDENS,
     Inputs,
-    Talkers,
+    Qwen3TtsTalkers,
     build_request,
     differences,
     get_inputs,
@@ -33,13 +33,17 @@ by_name = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: sc
 
 
 @by_name
-def test_every_frame_and_score_is_the_reference_s(talkers: Talkers, scenario: Scenario) -> None:
+def test_every_frame_and_score_is_the_reference_s(
+    talkers: Qwen3TtsTalkers, scenario: Qwen3TtsScenario
+) -> None:
     loaded = talkers.get(scenario.checkpoint)
     assert differences(observe(loaded, get_inputs(loaded.builder, scenario)), scenario) == []
 
 
 @by_name
-def test_every_input_row_is_the_reference_s(talkers: Talkers, scenario: Scenario) -> None:
+def test_every_input_row_is_the_reference_s(
+    talkers: Qwen3TtsTalkers, scenario: Qwen3TtsScenario
+) -> None:
     loaded, goldens = talkers.get(scenario.checkpoint), np.load(GOLDENS)
     with torch.inference_mode():
         inputs = get_inputs(loaded.builder, scenario)
@@ -57,7 +61,7 @@ def test_every_input_row_is_the_reference_s(talkers: Talkers, scenario: Scenario
     torch.testing.assert_close(prompt.rows[-1:], pad)
 
 
-def test_scenarios_in_company_speak_as_alone(talkers: Talkers) -> None:
+def test_scenarios_in_company_speak_as_alone(talkers: Qwen3TtsTalkers) -> None:
     key = scenario_named("voice").checkpoint
     loaded = talkers.get(key)
     voice = scenario_named("voice")
@@ -82,7 +86,7 @@ def test_scenarios_in_company_speak_as_alone(talkers: Talkers) -> None:
 
 @pytest.mark.parametrize(("temperature", "penalty"), [(0.0, 1.0), (0.9, 1.5)])
 def test_frames_are_the_same_from_recorded_completion(
-    talkers: Talkers, temperature: float, penalty: float
+    talkers: Qwen3TtsTalkers, temperature: float, penalty: float
 ) -> None:
     scenario = SCENARIOS[0]
     loaded = talkers.get(scenario.checkpoint)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.qwen3_tts.random_checkpoint.tokenizer import special_ids, write_tokenizer
-from cantata_models.qwen3_tts.text import ArrivingText, TextTokenizer
+from cantata_models.qwen3_tts.prompt import Qwen3TtsArrivingText, Qwen3TtsTokenizer
+from cantata_models.qwen3_tts.random_checkpoint import special_ids, write_tokenizer
 
 PASSAGE = (
     "In the 1990s, they said: \u201cdon't!\u201d\n\n  Then \u2014 later \u2014 the caf\u00e9 "
@@ -21,17 +21,17 @@ PASSAGE = (
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Qwen3TtsTokenizer:
     folder = tmp_path_factory.mktemp("tokenizer")
     write_tokenizer(folder)
-    return TextTokenizer(folder)
+    return Qwen3TtsTokenizer(folder)
 
 
-def whole(tokenizer: TextTokenizer, text: str) -> tuple[int, ...]:
+def whole(tokenizer: Qwen3TtsTokenizer, text: str) -> tuple[int, ...]:
     return tokenizer.encode(tokenizer.normalize(text).strip())
 
 
-def test_the_template_is_single_tokens(tokenizer: TextTokenizer) -> None:
+def test_the_template_is_single_tokens(tokenizer: Qwen3TtsTokenizer) -> None:
     start, end = special_ids()["<|im_start|>"], special_ids()["<|im_end|>"]
     assert (tokenizer.role[0], len(tokenizer.role)) == (start, 3)
     instruction = tokenizer.instruction(" Be calm. ")
@@ -41,14 +41,16 @@ def test_the_template_is_single_tokens(tokenizer: TextTokenizer) -> None:
     assert tokenizer.instruction("  ") == ()
 
 
-def test_a_caller_s_text_holds_no_control_token(tokenizer: TextTokenizer) -> None:
+def test_a_caller_s_text_holds_no_control_token(tokenizer: Qwen3TtsTokenizer) -> None:
     ids = tokenizer.encode("<|im_end|> <tts_text_eod>")
     assert not set(ids) & set(special_ids().values())
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 17])
-def test_arriving_text_gives_the_tokens_of_the_whole(tokenizer: TextTokenizer, size: int) -> None:
-    text, ids = ArrivingText(tokenizer), list[int]()
+def test_arriving_text_gives_the_tokens_of_the_whole(
+    tokenizer: Qwen3TtsTokenizer, size: int
+) -> None:
+    text, ids = Qwen3TtsArrivingText(tokenizer), list[int]()
     for start in range(0, len(PASSAGE), size):
         ids += text.push(PASSAGE[start : start + size])
     ids += text.close()
@@ -57,16 +59,16 @@ def test_arriving_text_gives_the_tokens_of_the_whole(tokenizer: TextTokenizer, s
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.text(st.sampled_from("the in'sdr \n\r\t1.,\u0301\u0323eo\u4eca-"), max_size=6)))
-def test_any_text_cut_anywhere(tokenizer: TextTokenizer, pieces: list[str]) -> None:
-    text, ids = ArrivingText(tokenizer), list[int]()
+def test_any_text_cut_anywhere(tokenizer: Qwen3TtsTokenizer, pieces: list[str]) -> None:
+    text, ids = Qwen3TtsArrivingText(tokenizer), list[int]()
     for piece in pieces:
         ids += text.push(piece)
     ids += text.close()
     assert tuple(ids) == whole(tokenizer, "".join(pieces))
 
 
-def test_words_leave_soon(tokenizer: TextTokenizer) -> None:
-    text = ArrivingText(tokenizer)
+def test_words_leave_soon(tokenizer: Qwen3TtsTokenizer) -> None:
+    text = Qwen3TtsArrivingText(tokenizer)
     assert text.push("Good morn") == ()
     assert text.push("ing to") == tokenizer.encode("Good")
     assert text.push(" you") == tokenizer.encode(" morning")
@@ -74,4 +76,4 @@ def test_words_leave_soon(tokenizer: TextTokenizer) -> None:
 
 def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"vocab\.json"):
-        TextTokenizer(tmp_path)
+        Qwen3TtsTokenizer(tmp_path)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cantata_models.voxcpm2.tests.stage_driver import Checkpoints
+from cantata_models.voxcpm2.tests.stage_driver import VoxCpm2Checkpoints
 
 
 @pytest.fixture(scope="package")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VoxCpm2Checkpoints]:
     """The stages by checkpoint."""
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("voxcpm2"))
+    checkpoints = VoxCpm2Checkpoints(tmp_path_factory.mktemp("voxcpm2"))
     yield checkpoints
     checkpoints.close()

@@ -19,10 +19,10 @@ from cantata.contract.data.request import ReferenceAudio, SpeechRequest, StageIn
 from cantata.contract.process.stage import Stage, StepResult
 from cantata.stages import codec, feed_forward
 from cantata.stages.ar import build_stage
-from cantata_models.voxcpm2.pipeline import CODEC, ENCODER, PIPELINE, TALKER
+from cantata_models.voxcpm2.plugin import CODEC, ENCODER, PIPELINE, TALKER
 from cantata_models.voxcpm2.request_builder import VoxCpm2RequestBuilder, load_builder
 from cantata_models.voxcpm2.tests.parity.recordings import recording
-from cantata_models.voxcpm2.tests.parity.scenarios import CheckpointKey, Scenario
+from cantata_models.voxcpm2.tests.parity.scenarios import VoxCpm2CheckpointKey, VoxCpm2Scenario
 from cantata_models.voxcpm2.tests.parity.write_goldens import GOLDENS
 
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=256, max_num_batched_tokens=24)
@@ -34,7 +34,7 @@ Inputs = Mapping[str, StageInput]
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedStages:
+class VoxCpm2Stages:
     """A checkpoint's stages."""
 
     builder: VoxCpm2RequestBuilder
@@ -90,17 +90,17 @@ class LoadedStages:
         return np.concatenate(sound)
 
 
-class Checkpoints:
+class VoxCpm2Checkpoints:
     """Stages by checkpoint, built on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._loaded: dict[CheckpointKey, LoadedStages] = {}
+        self._loaded: dict[VoxCpm2CheckpointKey, VoxCpm2Stages] = {}
 
-    def get(self, key: CheckpointKey) -> LoadedStages:
+    def get(self, key: VoxCpm2CheckpointKey) -> VoxCpm2Stages:
         if key not in self._loaded:
             folder, spec = key.write(self._folder), PIPELINE.stage
-            self._loaded[key] = LoadedStages(
+            self._loaded[key] = VoxCpm2Stages(
                 builder=load_builder(folder),
                 encoder=feed_forward.build_stage(
                     spec(ENCODER), folder, FeedForwardDeployment(kept_mib=0)
@@ -120,7 +120,7 @@ class Checkpoints:
                     stage.close()
 
 
-def build_request(scenario: Scenario) -> SpeechRequest:
+def build_request(scenario: VoxCpm2Scenario) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
     reference = None
     if scenario.mode in MODES:
@@ -150,7 +150,7 @@ def heard(chunks: Sequence[Chunk[Payload]], name: str) -> Array:
     )
 
 
-def to_latents(loaded: LoadedStages, scenario: Scenario) -> Array:
+def to_latents(loaded: VoxCpm2Stages, scenario: VoxCpm2Scenario) -> Array:
     """Return the [F, E] patches of a scenario, spoken alone."""
     return heard(loaded.talk({"request": loaded.inputs(build_request(scenario))}), "request")
 
@@ -162,12 +162,12 @@ def goldens() -> Mapping[str, NDArray[Any]]:
         return dict(file)
 
 
-def golden(scenario: Scenario, what: str) -> NDArray[Any]:
+def golden(scenario: VoxCpm2Scenario, what: str) -> NDArray[Any]:
     """Return one array of a scenario."""
     return goldens()[f"{scenario.name}/{what}"]
 
 
-def differs(ours: Array, scenario: Scenario, tolerance: float) -> bool:
+def differs(ours: Array, scenario: VoxCpm2Scenario, tolerance: float) -> bool:
     """Return whether these patches are not the reference's."""
     theirs = golden(scenario, "latents")
     return ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=0, atol=tolerance)

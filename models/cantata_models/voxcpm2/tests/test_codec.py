@@ -12,14 +12,17 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.voxcpm2.codec.config import load_codec_config
-from cantata_models.voxcpm2.codec.decoder import RateScale, SoundDecoder, load_decoder
-from cantata_models.voxcpm2.codec.encoder import BLOCK_PATCHES, SoundEncoder
-from cantata_models.voxcpm2.codec.layers import DepthwiseUnit
-from cantata_models.voxcpm2.encoder_stage import load_encoder, resampled
-from cantata_models.voxcpm2.inputs import EncoderInput, Mode
-from cantata_models.voxcpm2.random_checkpoint.configs import PUBLISHED, TINY, TINY_STRETCHED
-from cantata_models.voxcpm2.random_checkpoint.write import use_pickles, write_checkpoint
+from cantata_models.voxcpm2.codec import DepthwiseUnit, RateScale, SoundDecoder
+from cantata_models.voxcpm2.config import load_codec_config
+from cantata_models.voxcpm2.encoder import BLOCK_PATCHES, SoundEncoder, load_encoder, resampled
+from cantata_models.voxcpm2.prompt import VoxCpm2EncoderInput, VoxCpm2Mode
+from cantata_models.voxcpm2.random_checkpoint import (
+    PUBLISHED,
+    TINY,
+    TINY_STRETCHED,
+    use_pickles,
+    write_checkpoint,
+)
 from cantata_models.voxcpm2.tests.parity.recordings import recording
 from cantata_models.voxcpm2.tests.parity.scenarios import TINY_3, scenario_named
 from cantata_models.voxcpm2.tests.parity.write_goldens import PCM_STRIDE
@@ -41,7 +44,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def decoder(checkpoint: Path) -> SoundDecoder:
-    return load_decoder(checkpoint, CPU)
+    return SoundDecoder(checkpoint, CPU)
 
 
 def decode(decoder: SoundDecoder, patches: Array, *lengths: int) -> Array:
@@ -109,7 +112,7 @@ def wrong_rate(decoder: SoundDecoder, checkpoint: Path, patch: pytest.MonkeyPatc
     config = json.loads(path.read_text())
     config["audio_vae_config"]["out_sample_rate"] = 24_000
     path.write_text(json.dumps(config))
-    other = load_decoder(checkpoint, CPU)
+    other = SoundDecoder(checkpoint, CPU)
     patch.setattr(decoder, "_stages", other._stages)
 
 
@@ -131,7 +134,7 @@ def no_residual_connection(
 
 def directions_alone(decoder: SoundDecoder, checkpoint: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(torch, "_weight_norm", lambda direction, length, dim: direction)
-    patch.setattr(decoder, "_stages", load_decoder(checkpoint, CPU)._stages)
+    patch.setattr(decoder, "_stages", SoundDecoder(checkpoint, CPU)._stages)
 
 
 def state_forgotten(decoder: SoundDecoder, checkpoint: Path, patch: pytest.MonkeyPatch) -> None:
@@ -162,7 +165,7 @@ def test_a_fault_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     checkpoint = TINY_3.write(tmp_path)
-    decoder = load_decoder(checkpoint, CPU)
+    decoder = SoundDecoder(checkpoint, CPU)
     inject(decoder, checkpoint, monkeypatch)
     assert off(decode(decoder, golden(PLAIN, "latents"), 1), "plain") > PCM_TOLERANCE
 
@@ -174,21 +177,23 @@ def test_long_recordings_are_encoded_in_blocks_with_one_result(
     sound = np.tile(recording(0.96, 16_000, seed=2), 3)
     blocks = encoder.encode(torch.from_numpy(sound))
     assert len(blocks) > 2 * BLOCK_PATCHES
-    monkeypatch.setattr("cantata_models.voxcpm2.codec.encoder.BLOCK_PATCHES", 100)
+    monkeypatch.setattr("cantata_models.voxcpm2.encoder.BLOCK_PATCHES", 100)
     assert torch.equal(blocks, encoder.encode(torch.from_numpy(sound)))
 
 
 def test_an_encoding_is_kept_by_sound_rate_and_use(checkpoint: Path) -> None:
     stage, sound = load_encoder(checkpoint, CPU), recording(0.2, 16_000, seed=1)
     asked = [
-        EncoderInput(sound, 16_000, Mode.CLONE),
-        EncoderInput(sound, 24_000, Mode.CLONE),
-        EncoderInput(sound, 16_000, Mode.CONTINUATION),
-        EncoderInput(-sound, 16_000, Mode.CLONE),
+        VoxCpm2EncoderInput(sound, 16_000, VoxCpm2Mode.CLONE),
+        VoxCpm2EncoderInput(sound, 24_000, VoxCpm2Mode.CLONE),
+        VoxCpm2EncoderInput(sound, 16_000, VoxCpm2Mode.CONTINUATION),
+        VoxCpm2EncoderInput(-sound, 16_000, VoxCpm2Mode.CLONE),
     ]
     assert len({stage.key(inputs) for inputs in asked}) == len(asked)
-    assert stage.key(asked[0]) == stage.key(EncoderInput(sound.copy(), 16_000, Mode.CLONE))
-    outputs = stage.run([asked[0], EncoderInput(sound, 16_000, Mode.COMBINED)])
+    assert stage.key(asked[0]) == stage.key(
+        VoxCpm2EncoderInput(sound.copy(), 16_000, VoxCpm2Mode.CLONE)
+    )
+    outputs = stage.run([asked[0], VoxCpm2EncoderInput(sound, 16_000, VoxCpm2Mode.COMBINED)])
     lengths = [output["latents"].values.shape for output in outputs]  # type: ignore[index, union-attr]
     assert lengths == [(2, 64), (4, 64)]
 
@@ -230,11 +235,11 @@ def test_a_missing_tensor_is_named(tmp_path: Path) -> None:
     config = {**TINY, "audio_vae_config": TINY_STRETCHED["audio_vae_config"] | {"decoder_dim": 64}}
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"'decoder\.model\.1\.weight_v' must be \[64, 16, 1\]"):
-        load_decoder(folder, CPU)
+        SoundDecoder(folder, CPU)
 
 
 def test_either_format_of_weights_decodes_alike(checkpoint: Path, tmp_path: Path) -> None:
     pickled = use_pickles(TINY_3.write(tmp_path))
     patches = golden(PLAIN, "latents")[:2]
-    ours, theirs = (decode(load_decoder(at, CPU), patches, 2) for at in (pickled, checkpoint))
+    ours, theirs = (decode(SoundDecoder(at, CPU), patches, 2) for at in (pickled, checkpoint))
     np.testing.assert_array_equal(ours, theirs)

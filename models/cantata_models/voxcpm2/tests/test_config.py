@@ -17,12 +17,11 @@ from cantata_models.voxcpm2.config import (
     REFERENCE_START,
     load_config,
 )
-from cantata_models.voxcpm2.inputs import Mode
-from cantata_models.voxcpm2.networks.long_rope import build_turns
-from cantata_models.voxcpm2.networks.noise import draw_noise
-from cantata_models.voxcpm2.prompt import lay_out
-from cantata_models.voxcpm2.random_checkpoint.configs import PUBLISHED, TINY, TINY_STRETCHED
-from cantata_models.voxcpm2.random_checkpoint.talker_layout import talker_tensors
+from cantata_models.voxcpm2.long_rope import build_turns
+from cantata_models.voxcpm2.patch_solver import draw_noise
+from cantata_models.voxcpm2.prompt import VoxCpm2Mode
+from cantata_models.voxcpm2.random_checkpoint import PUBLISHED, TINY, TINY_STRETCHED, talker_tensors
+from cantata_models.voxcpm2.talker import lay_out
 
 
 def write(folder: Path, config: dict[str, Any]) -> Path:
@@ -97,17 +96,17 @@ def test_noise_is_one_draw_for_each_patch(latent_dim: int) -> None:
 
 def test_the_order_of_a_prompt() -> None:
     recording = torch.arange(8.0).view(4, 2)
-    plain = lay_out((5, 6), Mode.PLAIN, recording[:0])
+    plain = lay_out((5, 6), VoxCpm2Mode.PLAIN, recording[:0])
     assert plain.tokens.tolist() == [5, 6, AUDIO_START]
     assert plain.context is None
-    clone = lay_out((5,), Mode.CLONE, recording)
+    clone = lay_out((5,), VoxCpm2Mode.CLONE, recording)
     assert clone.tokens.tolist() == [REFERENCE_START, 0, 0, 0, 0, REFERENCE_END, 5, AUDIO_START]
     assert clone.is_patch.tolist() == [False, True, True, True, True, False, False, False]
     assert clone.context is None, "what is spoken follows text"
-    continued = lay_out((5,), Mode.CONTINUATION, recording)
+    continued = lay_out((5,), VoxCpm2Mode.CONTINUATION, recording)
     assert continued.is_patch.tolist() == [False, False, True, True, True, True]
     assert torch.equal(continued.context, recording[1:])  # type: ignore[arg-type]
-    both = lay_out((5,), Mode.COMBINED, recording)
+    both = lay_out((5,), VoxCpm2Mode.COMBINED, recording)
     assert both.is_patch.tolist() == [False, True, True, False, False, False, True, True]
     assert both.tokens.tolist()[3:6] == [REFERENCE_END, 5, AUDIO_START]
     assert torch.equal(both.context, recording[2:])  # type: ignore[arg-type]

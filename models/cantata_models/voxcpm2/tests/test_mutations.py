@@ -14,12 +14,11 @@ import pytest
 import torch
 
 from cantata.contract.model.talker import FrameDraws
-from cantata_models.voxcpm2 import encoder_stage, prompt, request_builder
-from cantata_models.voxcpm2.networks import patch_solver
+from cantata_models.voxcpm2 import encoder, patch_solver, request_builder
 from cantata_models.voxcpm2.tests.parity.scenarios import TINY_3, scenario_named
 from cantata_models.voxcpm2.tests.stage_driver import (
-    Checkpoints,
-    LoadedStages,
+    VoxCpm2Checkpoints,
+    VoxCpm2Stages,
     differs,
     to_latents,
 )
@@ -31,7 +30,7 @@ pytestmark = [
 ]
 
 LATENT_TOLERANCE = 1e-4
-Fault = Callable[[LoadedStages, pytest.MonkeyPatch], None]
+Fault = Callable[[VoxCpm2Stages, pytest.MonkeyPatch], None]
 FAULTS: dict[str, tuple[str, Fault]] = {}
 """Name -> the scenario that detects the fault, and the function that injects it."""
 
@@ -47,24 +46,24 @@ def fault(scenario: str) -> Callable[[Fault], Fault]:
 
 
 @fault("cut")
-def the_first_step_moves(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def the_first_step_moves(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(patch_solver, "max", lambda *given: 0, raising=False)
 
 
 @fault("many_steps")
-def one_still_step_of_fifty(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def one_still_step_of_fifty(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(patch_solver, "STILL_SHARE", 0.0)
 
 
 @fault("cut")
-def guidance_without_the_fit(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def guidance_without_the_fit(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         patch_solver, "guided", lambda with_it, free, much: free + much * (with_it - free)
     )
 
 
 @fault("cut")
-def steps_of_equal_length(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def steps_of_equal_length(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     def equal(steps: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.linspace(1, 0, steps + 1)[:-1], torch.full((steps,), 1 / steps)
 
@@ -72,23 +71,23 @@ def steps_of_equal_length(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> No
 
 
 @fault("few_steps")
-def everybody_s_guidance(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def everybody_s_guidance(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     _with_draws(loaded, patch, lambda draws: {"options": torch.full_like(draws.options, 2.0)})
 
 
 @fault("few_steps")
-def everybody_s_steps(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def everybody_s_steps(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     _with_draws(loaded, patch, lambda draws: {"steps": (10,) * len(draws.steps)})
 
 
 @fault("plain")
-def the_patch_before_is_forgotten(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def the_patch_before_is_forgotten(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     _with_draws(loaded, patch, lambda draws: {"previous": torch.zeros_like(draws.previous)})
 
 
 @fault("continuation")
 def the_recording_s_last_patch_is_forgotten(
-    loaded: LoadedStages, patch: pytest.MonkeyPatch
+    loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch
 ) -> None:
     states = loaded.network.talker_step.states
     add = states.add
@@ -101,7 +100,7 @@ def the_recording_s_last_patch_is_forgotten(
 
 
 @fault("cut")
-def noise_of_the_next_seed(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def noise_of_the_next_seed(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     layout = loaded.network.talker_step.states._layout
     draw = layout.draw_noise
     other = replace(layout, draw_noise=lambda seed, count: draw(seed + 1, count))
@@ -109,7 +108,7 @@ def noise_of_the_next_seed(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> N
 
 
 @fault("cut")
-def noise_by_patches_first(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def noise_by_patches_first(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     size, latents = loaded.network._config.frame_size, loaded.network._config.patch_size
 
     def turned(draws: FrameDraws) -> dict[str, Any]:
@@ -121,24 +120,24 @@ def noise_by_patches_first(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> N
 
 
 @fault("plain")
-def no_quantisation(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def no_quantisation(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     quantiser = loaded.network.fsq_layer
     smooth = lambda x: quantiser.out_proj(torch.tanh(quantiser.in_proj(x)))  # noqa: E731
     patch.setattr(quantiser, "forward", smooth)
 
 
 @fault("cut")
-def text_is_quantised_too(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def text_is_quantised_too(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     _with_patch_flags(loaded, patch, 1.0)
 
 
 @fault("clone")
-def a_recording_counts_as_text(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def a_recording_counts_as_text(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     _with_patch_flags(loaded, patch, 0.0)
 
 
 @fault("cut")
-def the_residual_model_has_positions(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def the_residual_model_has_positions(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     base, residual = loaded.network.base_lm, loaded.network.residual_lm
     patch.setattr(residual, "_has_positions", True)
     for name in ("cos", "sin"):
@@ -146,7 +145,7 @@ def the_residual_model_has_positions(loaded: LoadedStages, patch: pytest.MonkeyP
 
 
 @fault("cut")
-def frequencies_are_not_stretched(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def frequencies_are_not_stretched(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     base = loaded.network.base_lm
     half = base.cos.shape[1]
     angles = torch.arange(len(base.cos))[:, None] / 10_000.0 ** (torch.arange(half) / half)
@@ -155,7 +154,9 @@ def frequencies_are_not_stretched(loaded: LoadedStages, patch: pytest.MonkeyPatc
 
 
 @fault("cut")
-def the_language_models_tokens_are_swapped(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def the_language_models_tokens_are_swapped(
+    loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch
+) -> None:
     solver = loaded.network.feat_decoder
     forward = solver.forward
 
@@ -167,70 +168,74 @@ def the_language_models_tokens_are_swapped(loaded: LoadedStages, patch: pytest.M
 
 
 @fault("cut")
-def no_length_of_a_step(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def no_length_of_a_step(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.network.feat_decoder.estimator.delta_time_mlp, "forward", lambda x: 0.0)
 
 
 @fault("clone")
-def it_may_stop_at_once(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def it_may_stop_at_once(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     # Imported here: vLLM's imports cause warnings, which fail outside tests.
-    from cantata_models.voxcpm2 import talker_stage
+    from cantata_models.voxcpm2 import talker
 
-    patch.setattr(talker_stage, "MIN_FRAMES", 0)
+    patch.setattr(talker, "MIN_FRAMES", 0)
 
 
 @fault("clone")
-def the_last_patch_is_dropped(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def the_last_patch_is_dropped(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.talker._chunking, "_speaks_end", False)  # type: ignore[attr-defined]
 
 
 @fault("cut")
-def no_token_where_sound_begins(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(prompt, "AUDIO_START", 102)
+def no_token_where_sound_begins(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
+    from cantata_models.voxcpm2 import talker
+
+    patch.setattr(talker, "AUDIO_START", 102)
 
 
 @fault("combined")
-def no_token_where_a_recording_ends(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(prompt, "REFERENCE_END", 103)
+def no_token_where_a_recording_ends(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
+    from cantata_models.voxcpm2 import talker
+
+    patch.setattr(talker, "REFERENCE_END", 103)
 
 
 @fault("chinese")
-def chinese_words_are_kept(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def chinese_words_are_kept(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.builder._tokenizer, "_words", set())
 
 
 @fault("chinese")
-def white_space_is_kept(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def white_space_is_kept(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(request_builder, "in_one_line", lambda text: text)
 
 
 @fault("cut")
-def a_token_for_the_beginning(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def a_token_for_the_beginning(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     encode = loaded.builder._tokenizer.encode
     patch.setattr(loaded.builder._tokenizer, "encode", lambda text: (1, *encode(text)))
 
 
 @fault("clone")
-def silence_in_front_of_a_voice(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def silence_in_front_of_a_voice(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     _with_padding_reversed(patch)
 
 
 @fault("continuation")
-def silence_behind_what_is_continued(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def silence_behind_what_is_continued(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
     _with_padding_reversed(patch)
 
 
 def _with_padding_reversed(patch: pytest.MonkeyPatch) -> None:
-    fill = encoder_stage.filled_up
+    fill = encoder.filled_up
     patch.setattr(
-        encoder_stage,
+        encoder,
         "filled_up",
         lambda sound, unit, *, in_front: fill(sound, unit, in_front=not in_front),
     )
 
 
 def _with_draws(
-    loaded: LoadedStages,
+    loaded: VoxCpm2Stages,
     patch: pytest.MonkeyPatch,
     changed: Callable[[Any], dict[str, Any]],
 ) -> None:
@@ -243,7 +248,7 @@ def _with_draws(
     patch.setattr(loaded.network, "complete_frames", completed)
 
 
-def _with_patch_flags(loaded: LoadedStages, patch: pytest.MonkeyPatch, flag: float) -> None:
+def _with_patch_flags(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch, flag: float) -> None:
     embed = loaded.network._embed
 
     def flagged(layout: Any) -> torch.Tensor:
@@ -257,7 +262,7 @@ def _with_patch_flags(loaded: LoadedStages, patch: pytest.MonkeyPatch, flag: flo
 @pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_scenario_detects(
-    checkpoints: Checkpoints, name: str, monkeypatch: pytest.MonkeyPatch
+    checkpoints: VoxCpm2Checkpoints, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario, inject = FAULTS[name]
     loaded, wanted = checkpoints.get(TINY_3), scenario_named(scenario)
@@ -267,7 +272,7 @@ def test_a_scenario_detects(
     assert differs(to_latents(loaded, wanted), wanted, LATENT_TOLERANCE)
 
 
-def test_without_a_fault_none_differs(checkpoints: Checkpoints) -> None:
+def test_without_a_fault_none_differs(checkpoints: VoxCpm2Checkpoints) -> None:
     loaded = checkpoints.get(TINY_3)
     for name in sorted({scenario for scenario, _ in FAULTS.values()}):
         wanted = scenario_named(name)

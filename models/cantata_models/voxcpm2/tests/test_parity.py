@@ -17,20 +17,20 @@ from cantata.config import ArDeployment
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import ConfigError
 from cantata.stages.ar import build_stage
-from cantata_models.voxcpm2.inputs import DEFAULT_STEPS
-from cantata_models.voxcpm2.pipeline import PIPELINE, TALKER
-from cantata_models.voxcpm2.random_checkpoint.write import TALKER_FILE
+from cantata_models.voxcpm2.plugin import PIPELINE, TALKER
+from cantata_models.voxcpm2.prompt import DEFAULT_STEPS
+from cantata_models.voxcpm2.random_checkpoint import TALKER_FILE
 from cantata_models.voxcpm2.request_builder import load_builder
 from cantata_models.voxcpm2.tests.parity.scenarios import (
     SCENARIOS,
     STRETCHED_3,
     TINY_3,
-    Scenario,
+    VoxCpm2Scenario,
     scenario_named,
 )
 from cantata_models.voxcpm2.tests.parity.write_goldens import GOLDENS, PCM_STRIDE, checksum
 from cantata_models.voxcpm2.tests.stage_driver import (
-    Checkpoints,
+    VoxCpm2Checkpoints,
     build_request,
     golden,
     heard,
@@ -46,21 +46,21 @@ pytestmark = [
 LATENT_TOLERANCE = 1e-4
 PCM_TOLERANCE = 1e-3
 ENCODER_TOLERANCE = 1e-4
-Alone = Callable[[Scenario], Sequence[Chunk[Payload]]]
+Alone = Callable[[VoxCpm2Scenario], Sequence[Chunk[Payload]]]
 RECORDED = [scenario for scenario in SCENARIOS if scenario.seconds]
 """Every scenario with a recording."""
 
 
-def by_name(scenario: Scenario) -> str:
+def by_name(scenario: VoxCpm2Scenario) -> str:
     return scenario.name
 
 
 @pytest.fixture(scope="module")
-def alone(checkpoints: Checkpoints) -> Alone:
+def alone(checkpoints: VoxCpm2Checkpoints) -> Alone:
     """What the talker makes of a scenario without company, asked once for all tests."""
 
     @cache
-    def made(scenario: Scenario) -> Sequence[Chunk[Payload]]:
+    def made(scenario: VoxCpm2Scenario) -> Sequence[Chunk[Payload]]:
         loaded = checkpoints.get(scenario.checkpoint)
         return loaded.talk({"request": loaded.inputs(build_request(scenario))})
 
@@ -75,7 +75,7 @@ def test_the_checkpoints_are_those_of_the_goldens(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=by_name)
 def test_latents_and_sound_are_the_reference_s(
-    checkpoints: Checkpoints, alone: Alone, scenario: Scenario
+    checkpoints: VoxCpm2Checkpoints, alone: Alone, scenario: VoxCpm2Scenario
 ) -> None:
     chunks = alone(scenario)
     theirs = golden(scenario, "latents")
@@ -91,7 +91,7 @@ def test_latents_and_sound_are_the_reference_s(
 
 @pytest.mark.parametrize("scenario", RECORDED, ids=by_name)
 def test_recordings_are_encoded_as_the_reference_s(
-    checkpoints: Checkpoints, scenario: Scenario
+    checkpoints: VoxCpm2Checkpoints, scenario: VoxCpm2Scenario
 ) -> None:
     loaded = checkpoints.get(scenario.checkpoint)
     (chunk,) = loaded.encoded("request", loaded.inputs(build_request(scenario)))
@@ -100,7 +100,7 @@ def test_recordings_are_encoded_as_the_reference_s(
 
 
 @pytest.mark.parametrize("every", [0, 1])
-def test_company_changes_no_bit(checkpoints: Checkpoints, alone: Alone, every: int) -> None:
+def test_company_changes_no_bit(checkpoints: VoxCpm2Checkpoints, alone: Alone, every: int) -> None:
     """Other modes, steps, guidances and lengths beside it, begun together or one by one."""
     loaded = checkpoints.get(TINY_3)
     mixed = [scenario for scenario in SCENARIOS if scenario.checkpoint == TINY_3][:8]
@@ -113,7 +113,7 @@ def test_company_changes_no_bit(checkpoints: Checkpoints, alone: Alone, every: i
 
 
 def test_latents_are_the_same_from_recorded_completion(
-    checkpoints: Checkpoints, alone: Alone
+    checkpoints: VoxCpm2Checkpoints, alone: Alone
 ) -> None:
     """The solver and the local encoder, replayed for fewer rows as requests end."""
     loaded = checkpoints.get(TINY_3)

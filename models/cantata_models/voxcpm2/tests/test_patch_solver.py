@@ -13,8 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from cantata.stages.common.graphs import ShapeGraphs
 from cantata_models.voxcpm2.config import VoxCpm2Config, load_config
-from cantata_models.voxcpm2.networks.patch_encoder import PatchEncoder
-from cantata_models.voxcpm2.networks.patch_solver import Conditions, PatchSolver
+from cantata_models.voxcpm2.patch_solver import Conditions, PatchEncoder, PatchSolver
 from cantata_models.voxcpm2.tests.parity.scenarios import TINY_3
 
 CPU, META = torch.device("cpu"), torch.device("meta")

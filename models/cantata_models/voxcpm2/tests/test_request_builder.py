@@ -12,16 +12,19 @@ import pytest
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata_layers.random_files import write_json
-from cantata_models.voxcpm2.inputs import EncoderInput, Mode, TalkerInput
-from cantata_models.voxcpm2.pipeline import ENCODER, TALKER
-from cantata_models.voxcpm2.random_checkpoint.configs import TINY
-from cantata_models.voxcpm2.random_checkpoint.tokenizer import write_tokenizer
+from cantata_models.voxcpm2.plugin import ENCODER, TALKER
+from cantata_models.voxcpm2.prompt import (
+    VoxCpm2EncoderInput,
+    VoxCpm2Mode,
+    VoxCpm2TalkerInput,
+    VoxCpm2Tokenizer,
+)
+from cantata_models.voxcpm2.random_checkpoint import TINY, write_tokenizer
 from cantata_models.voxcpm2.request_builder import (
     MAX_FRAMES,
     VoxCpm2RequestBuilder,
     load_builder,
 )
-from cantata_models.voxcpm2.text import TextTokenizer
 
 HELLO = (3, 43, 72, 79, 79, 82, 17)
 """"Hello." in the tiny vocabulary."""
@@ -48,10 +51,10 @@ def ask(
     return SpeechRequest(text, "default", reference=reference, **fields)
 
 
-def talker(builder: VoxCpm2RequestBuilder, request: SpeechRequest) -> TalkerInput:
+def talker(builder: VoxCpm2RequestBuilder, request: SpeechRequest) -> VoxCpm2TalkerInput:
     (built,) = builder.build("r", request)
     made = built.inputs[TALKER]
-    assert isinstance(made, TalkerInput)
+    assert isinstance(made, VoxCpm2TalkerInput)
     return made
 
 
@@ -60,7 +63,7 @@ def test_a_plain_request(builder: VoxCpm2RequestBuilder) -> None:
     assert built.request_id == "r-0"
     assert set(built.inputs) == {TALKER}, "no recording, no encoder"
     made = talker(builder, ask(seed=7))
-    assert (made.text, made.mode) == (HELLO, Mode.PLAIN)
+    assert (made.text, made.mode) == (HELLO, VoxCpm2Mode.PLAIN)
     assert (made.steps, made.guidance, made.sampling.seed) == (10, 2.0, 7)
     assert made.max_frames == 6 * len(HELLO) + 10
 
@@ -68,20 +71,20 @@ def test_a_plain_request(builder: VoxCpm2RequestBuilder) -> None:
 @pytest.mark.parametrize(
     ("transcript", "mode", "meant"),
     [
-        (None, None, Mode.CLONE),
-        (" \n", None, Mode.CLONE),
-        ("Hi. ", None, Mode.CONTINUATION),
-        ("Hi. ", "voice_clone", Mode.CLONE),
-        ("Hi. ", "combined", Mode.COMBINED),
+        (None, None, VoxCpm2Mode.CLONE),
+        (" \n", None, VoxCpm2Mode.CLONE),
+        ("Hi. ", None, VoxCpm2Mode.CONTINUATION),
+        ("Hi. ", "voice_clone", VoxCpm2Mode.CLONE),
+        ("Hi. ", "combined", VoxCpm2Mode.COMBINED),
     ],
 )
 def test_what_a_recording_is_for(
-    builder: VoxCpm2RequestBuilder, transcript: str | None, mode: str | None, meant: Mode
+    builder: VoxCpm2RequestBuilder, transcript: str | None, mode: str | None, meant: VoxCpm2Mode
 ) -> None:
     request = ask(recording=True, transcript=transcript, options={"mode": mode})
     (built,) = builder.build("r", request)
     made, encoder = talker(builder, request), built.inputs[ENCODER]
-    assert isinstance(encoder, EncoderInput)
+    assert isinstance(encoder, VoxCpm2EncoderInput)
     assert made.mode == encoder.mode == meant
     np.testing.assert_array_equal(encoder.samples, request.reference.mono)  # type: ignore[union-attr]
     assert encoder.sample_rate == 24_000
@@ -92,7 +95,7 @@ def test_what_a_recording_is_for(
 def test_a_description_stands_in_brackets(builder: VoxCpm2RequestBuilder) -> None:
     described = talker(builder, ask(instructions=" an  old\nman "))
     assert described.text == talker(builder, ask("(an old man)Hello.")).text
-    assert talker(builder, ask(recording=True, instructions="slow")).mode is Mode.CLONE
+    assert talker(builder, ask(recording=True, instructions="slow")).mode is VoxCpm2Mode.CLONE
     assert talker(builder, ask(instructions=" \n")).text == HELLO, "nothing is described"
 
 
@@ -143,7 +146,7 @@ def test_what_cannot_be_served_is_named(
 
 
 def test_tokens(folder: Path) -> None:
-    tokenizer = TextTokenizer(folder)
+    tokenizer = VoxCpm2Tokenizer(folder)
     assert tokenizer.encode("the other") == (117, 3, 82, 112, 114)
     assert tokenizer.encode("你好世界") == (105, 106, 107, 108), "each word as its characters"
     spelled = tokenizer.encode("<|audio_start|></s>")
@@ -153,7 +156,7 @@ def test_tokens(folder: Path) -> None:
 
 def test_a_tokenizer_that_cannot_be_used_is_named(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"tokenizer\.json: no readable tokenizer"):
-        TextTokenizer(tmp_path)
+        VoxCpm2Tokenizer(tmp_path)
     whole = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     whole["added_tokens"] = []
     vocabulary = whole["model"]["vocab"]
@@ -162,4 +165,4 @@ def test_a_tokenizer_that_cannot_be_used_is_named(folder: Path, tmp_path: Path) 
     whole["post_processor"] = None
     write_json(tmp_path / "tokenizer.json", whole)
     with pytest.raises(ConfigError, match="has no token '<unk>'"):
-        TextTokenizer(tmp_path)
+        VoxCpm2Tokenizer(tmp_path)

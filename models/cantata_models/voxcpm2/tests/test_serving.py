@@ -15,8 +15,8 @@ import soundfile
 
 from cantata.audio.pcm import encode_s16le
 from cantata_models.voxcpm2.tests.parity.recordings import recording
-from cantata_models.voxcpm2.tests.parity.scenarios import TINY_3, Scenario
-from cantata_models.voxcpm2.tests.stage_driver import Checkpoints, build_request
+from cantata_models.voxcpm2.tests.parity.scenarios import TINY_3, VoxCpm2Scenario
+from cantata_models.voxcpm2.tests.stage_driver import VoxCpm2Checkpoints, build_request
 from served import served
 
 pytestmark = [
@@ -28,14 +28,16 @@ pytestmark = [
 PATCH_BYTES = 7680 * 2
 TEXT = "The other one is on the table."
 SCENARIOS = (
-    Scenario("plain", TEXT, seed=5),
-    Scenario("described", TEXT, seed=5, description="a calm old man"),
-    Scenario("clone", TEXT, seed=5, mode="voice_clone", seconds=1.1, sample_rate=24_000),
-    Scenario(
+    VoxCpm2Scenario("plain", TEXT, seed=5),
+    VoxCpm2Scenario("described", TEXT, seed=5, description="a calm old man"),
+    VoxCpm2Scenario("clone", TEXT, seed=5, mode="voice_clone", seconds=1.1, sample_rate=24_000),
+    VoxCpm2Scenario(
         "continuation", TEXT, seed=5, mode="continuation", seconds=1.3, transcript="It rained. "
     ),
-    Scenario("combined", TEXT, seed=5, mode="combined", seconds=1.0, transcript="It rained. "),
-    Scenario("own_steps", TEXT, seed=5, steps=4, guidance=3.0),
+    VoxCpm2Scenario(
+        "combined", TEXT, seed=5, mode="combined", seconds=1.0, transcript="It rained. "
+    ),
+    VoxCpm2Scenario("own_steps", TEXT, seed=5, steps=4, guidance=3.0),
 )
 
 
@@ -46,14 +48,14 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def data_url(scenario: Scenario) -> str:
+def data_url(scenario: VoxCpm2Scenario) -> str:
     file = io.BytesIO()
     sound = recording(scenario.seconds, scenario.sample_rate, seed=1)
     soundfile.write(file, sound, scenario.sample_rate, format="WAV", subtype="PCM_16")
     return "data:audio/wav;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def build_body(scenario: Scenario) -> dict[str, Any]:
+def build_body(scenario: VoxCpm2Scenario) -> dict[str, Any]:
     request = build_request(scenario)
     body: dict[str, Any] = {key: v for key, v in request.options.items() if v is not None}
     body |= {"input": request.text, "seed": request.seed, "response_format": "pcm"}
@@ -71,7 +73,7 @@ def post(url: str, body: dict[str, Any]) -> httpx.Response:
 
 
 @cache
-def heard(url: str, scenario: Scenario) -> bytes:
+def heard(url: str, scenario: VoxCpm2Scenario) -> bytes:
     response = post(url, build_body(scenario))
     assert response.status_code == 200, response.text
     return response.content
@@ -79,7 +81,7 @@ def heard(url: str, scenario: Scenario) -> bytes:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_what_is_heard_is_what_the_stages_make(
-    url: str, checkpoints: Checkpoints, scenario: Scenario
+    url: str, checkpoints: VoxCpm2Checkpoints, scenario: VoxCpm2Scenario
 ) -> None:
     sound = heard(url, scenario)
     loaded = checkpoints.get(TINY_3)

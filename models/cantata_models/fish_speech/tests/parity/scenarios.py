@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata_models.fish_speech.config import SAMPLE_RATE
-from cantata_models.fish_speech.random_checkpoint.shapes import (
+from cantata_models.fish_speech.random_checkpoint import (
     OTHER_S1,
     TINY_S1,
     TINY_S2,
@@ -28,7 +28,7 @@ SHAPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class FishScenario:
     """One request, spoken greedily."""
 
     name: str
@@ -54,16 +54,16 @@ DIALOGUE = f"{TURNS[0]} {TURNS[1]}"
 SECONDS = (1.1, 1.0)
 """Of the speakers' recordings."""
 SCENARIOS = (
-    Scenario("plain", "s2", "Good morning, the train is late again."),
-    Scenario("direction", "s2", "[whisper] The other one is [laughing] on the table."),
-    Scenario("speakers", "s2", "<|speaker:0|>Who is there?<|speaker:1|>It is the neighbour."),
-    Scenario("recording", "s2", "And then it rained.", transcripts=("We sat on the porch.",)),
-    Scenario(
+    FishScenario("plain", "s2", "Good morning, the train is late again."),
+    FishScenario("direction", "s2", "[whisper] The other one is [laughing] on the table."),
+    FishScenario("speakers", "s2", "<|speaker:0|>Who is there?<|speaker:1|>It is the neighbour."),
+    FishScenario("recording", "s2", "And then it rained.", transcripts=("We sat on the porch.",)),
+    FishScenario(
         "recording_tagged", "s2", "Good.", transcripts=("<|speaker:3|>Yes, on the other one.",)
     ),
-    Scenario("two_voices", "s2", DIALOGUE, transcripts=("Yes, on the other one.", "We sat.")),
-    Scenario("second_group", "s2", DIALOGUE, groups=TURNS[:2], max_bytes=40),
-    Scenario(
+    FishScenario("two_voices", "s2", DIALOGUE, transcripts=("Yes, on the other one.", "We sat.")),
+    FishScenario("second_group", "s2", DIALOGUE, groups=TURNS[:2], max_bytes=40),
+    FishScenario(
         "last_group",
         "s2",
         f"{DIALOGUE} {TURNS[2]}",
@@ -71,20 +71,24 @@ SCENARIOS = (
         groups=TURNS,
         max_bytes=50,
     ),
-    Scenario("ends", "s2-ending", "Here is the end of it.", max_new_tokens=80),
-    Scenario("chinese", "s2", "\u4f60\u597d\uff0c2026\u5e74\u3002"),
-    Scenario("one_frame", "s2", "Yes.", max_new_tokens=2),
-    Scenario("long", "s2", "On and on the other inner thing there. " * 6, max_new_tokens=40),
-    Scenario("projected", "s2-narrow", "The letter is in the drawer."),
-    Scenario("s1_plain", "s1", "The inner one is (excited) here.", max_new_tokens=16),
-    Scenario("s1_recording", "s1", "And then it rained.", transcripts=("We sat on the porch.",)),
-    Scenario("s1_recordings", "s1", "In the other one.", transcripts=("We sat.", "On the porch.")),
-    Scenario("s1_tied", "s1-tied", "On the table."),
-    Scenario("s1_other", "s1-other", "In the other one.", transcripts=("We sat.",)),
+    FishScenario("ends", "s2-ending", "Here is the end of it.", max_new_tokens=80),
+    FishScenario("chinese", "s2", "\u4f60\u597d\uff0c2026\u5e74\u3002"),
+    FishScenario("one_frame", "s2", "Yes.", max_new_tokens=2),
+    FishScenario("long", "s2", "On and on the other inner thing there. " * 6, max_new_tokens=40),
+    FishScenario("projected", "s2-narrow", "The letter is in the drawer."),
+    FishScenario("s1_plain", "s1", "The inner one is (excited) here.", max_new_tokens=16),
+    FishScenario(
+        "s1_recording", "s1", "And then it rained.", transcripts=("We sat on the porch.",)
+    ),
+    FishScenario(
+        "s1_recordings", "s1", "In the other one.", transcripts=("We sat.", "On the porch.")
+    ),
+    FishScenario("s1_tied", "s1-tied", "On the table."),
+    FishScenario("s1_other", "s1-other", "In the other one.", transcripts=("We sat.",)),
 )
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> FishScenario:
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 

@@ -20,7 +20,7 @@ SIZES = ("n_layer", "n_head", "n_local_heads", "head_dim")
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class SpokenBefore:
     """An utterance as it was spoken."""
 
     tokens: torch.Tensor
@@ -60,7 +60,7 @@ class TalkerStatement:
         return dict(torch.load(checkpoint / "model.pth", weights_only=True))
 
     def scores(
-        self, prompt: list[int], frames: Sequence[tuple[int, torch.Tensor]], said: Spoken
+        self, prompt: list[int], frames: Sequence[tuple[int, torch.Tensor]], said: SpokenBefore
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """What every choice of an utterance was made from.
 
@@ -77,7 +77,7 @@ class TalkerStatement:
         return first, torch.stack(scores) if scores else torch.zeros(0)
 
     def slow_scores(
-        self, prompt: list[int], frames: Sequence[tuple[int, torch.Tensor]], said: Spoken
+        self, prompt: list[int], frames: Sequence[tuple[int, torch.Tensor]], said: SpokenBefore
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """[T + 1, V] as `scores`, and [T + 1, D]: what the fast stack takes for each frame."""
         rows = self.prompt_rows(prompt, frames)
@@ -105,11 +105,11 @@ class TalkerStatement:
         ]
         rows = table[torch.tensor(prompt)]
         for place, codes in reversed(frames):
-            made = self._frame_rows(Spoken(codes[:, 0] + self.begin, codes))
+            made = self._frame_rows(SpokenBefore(codes[:, 0] + self.begin, codes))
             rows = torch.cat([rows[:place], made, rows[place:]])
         return rows
 
-    def _frame_rows(self, said: Spoken) -> torch.Tensor:
+    def _frame_rows(self, said: SpokenBefore) -> torch.Tensor:
         """[T, D]."""
         slow, books = ("text_model.model.", "audio_decoder.") if self.is_s2 else ("", "")
         rows = []

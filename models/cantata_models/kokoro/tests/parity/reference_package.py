@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 
 from cantata_models.kokoro.config import CONFIG_FILE
-from cantata_models.kokoro.networks.source import HARMONICS
 from cantata_models.kokoro.random_checkpoint import SKIPPED, TINY, WIDTH
-from cantata_models.kokoro.tests.parity.scenarios import Scenario, make_noise, settle_phases
+from cantata_models.kokoro.sound_network import HARMONICS
+from cantata_models.kokoro.tests.parity.scenarios import KokoroScenario, make_noise, settle_phases
 
 Floats = NDArray[np.float32]
 _FIXED_SIZES = {
@@ -71,7 +71,7 @@ def _prepare_package() -> None:
 
 
 @dataclass(slots=True)
-class Observed:
+class KokoroObserved:
     """One sentence of the reference."""
 
     durations: NDArray[np.int64]
@@ -87,7 +87,7 @@ class Observed:
     """The smallest distance of the pitch to where it is unvoiced, Hz."""
 
 
-def speak(model: Any, checkpoint: Path, scenario: Scenario) -> Observed:
+def speak(model: Any, checkpoint: Path, scenario: KokoroScenario) -> KokoroObserved:
     """Run a scenario."""
     packs = {
         name: torch.load(checkpoint / "voices" / f"{name}.pt", weights_only=True)
@@ -114,7 +114,7 @@ def speak(model: Any, checkpoint: Path, scenario: Scenario) -> Observed:
         )
     for hook in hooks:
         hook.remove()
-    return Observed(
+    return KokoroObserved(
         durations=np.atleast_1d(output.pred_dur.numpy()),
         pitch=seen["pitch"],
         energy=seen["energy"],

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cantata_models.kokoro.networks.source import HARMONICS
 from cantata_models.kokoro.random_checkpoint import write_checkpoint
+from cantata_models.kokoro.sound_network import HARMONICS
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointKey:
+class KokoroCheckpointKey:
     """One checkpoint of random weights."""
 
     name: str
@@ -32,19 +32,19 @@ class CheckpointKey:
         return write_checkpoint(path, self.seed, affine=self.affine, wrapped=self.wrapped)
 
 
-PLAIN = CheckpointKey("plain", 3)
-AFFINE = CheckpointKey("affine", 4, affine=True, wrapped=False)
+PLAIN = KokoroCheckpointKey("plain", 3)
+AFFINE = KokoroCheckpointKey("affine", 4, affine=True, wrapped=False)
 LONGEST = ("kˈɪk wˌʌz hˈɛɹ, ˈOvəɹ ðə lˈAzi dˈɔɡ; " * 14)[:510]
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class KokoroScenario:
     """One sentence of both programs."""
 
     name: str
     phones: str
     """Letters of the vocabulary."""
-    checkpoint: CheckpointKey = PLAIN
+    checkpoint: KokoroCheckpointKey = PLAIN
     voices: Mapping[str, float] = field(default_factory=lambda: {"af_heart": 1.0})
     """And the share of each in the style."""
     speed: float = 1.0
@@ -53,20 +53,20 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario("short", "hˈI."),
-    Scenario("sentence", "ðə kwˈɪk bɹˈWn fˈɑks, ʤˈʌmpt ˈOvəɹ."),
-    Scenario("other_noise", "wˌɪʧ wʌz hˈʌŋɡɹi?", noise=4),
-    Scenario("slow", "lˈAzi dˈɔɡ!", speed=0.5, noise=2),
-    Scenario("fast", "ðə mˈɔɹnɪŋ tɹˈAn wʌz lˈAt əɡˈɛn.", speed=2.0),
-    Scenario("another_style", "kʊd jˈu tˈɛl mˌi?", voices={"am_adam": 1.0}),
-    Scenario("british", "ɪt wɒz lˈAt, sˈQ wi wˈɛnt hˈQm.", voices={"bf_emma": 1.0}),
-    Scenario("blend", "fˈʊl ʌv tˈu.", voices={"af_heart": 2 / 3, "am_adam": 1 / 3}, noise=3),
-    Scenario("longest", LONGEST, speed=1.9),
-    Scenario("affine", "ʃi ɹˈɛd ɪt twˈIs.", checkpoint=AFFINE),
+    KokoroScenario("short", "hˈI."),
+    KokoroScenario("sentence", "ðə kwˈɪk bɹˈWn fˈɑks, ʤˈʌmpt ˈOvəɹ."),
+    KokoroScenario("other_noise", "wˌɪʧ wʌz hˈʌŋɡɹi?", noise=4),
+    KokoroScenario("slow", "lˈAzi dˈɔɡ!", speed=0.5, noise=2),
+    KokoroScenario("fast", "ðə mˈɔɹnɪŋ tɹˈAn wʌz lˈAt əɡˈɛn.", speed=2.0),
+    KokoroScenario("another_style", "kʊd jˈu tˈɛl mˌi?", voices={"am_adam": 1.0}),
+    KokoroScenario("british", "ɪt wɒz lˈAt, sˈQ wi wˈɛnt hˈQm.", voices={"bf_emma": 1.0}),
+    KokoroScenario("blend", "fˈʊl ʌv tˈu.", voices={"af_heart": 2 / 3, "am_adam": 1 / 3}, noise=3),
+    KokoroScenario("longest", LONGEST, speed=1.9),
+    KokoroScenario("affine", "ʃi ɹˈɛd ɪt twˈIs.", checkpoint=AFFINE),
 )
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> KokoroScenario:
     """Return the only scenario of this name."""
     (found,) = (scenario for scenario in SCENARIOS if scenario.name == name)
     return found

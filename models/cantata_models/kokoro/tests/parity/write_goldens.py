@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata_models.kokoro.tests.parity.reference_package import load_reference, speak
-from cantata_models.kokoro.tests.parity.scenarios import SCENARIOS, CheckpointKey
+from cantata_models.kokoro.tests.parity.scenarios import SCENARIOS, KokoroCheckpointKey
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 PCM_STRIDE = 7
@@ -41,7 +41,7 @@ def main() -> None:
     torch.set_num_threads(1)
     arrays: dict[str, NDArray[Any]] = {}
     sums: dict[str, str] = {}
-    models: dict[CheckpointKey, tuple[Path, Any]] = {}
+    models: dict[KokoroCheckpointKey, tuple[Path, Any]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for scenario in SCENARIOS:
             key = scenario.checkpoint

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from scipy.stats import norm
 
 from cantata_models.pocket_tts.config import load_config
-from cantata_models.pocket_tts.tests.parity.scenarios import Scenario, record
+from cantata_models.pocket_tts.tests.parity.scenarios import PocketScenario, record
 
 
 def load_reference(checkpoint: Path) -> Any:
@@ -35,7 +35,7 @@ def load_reference(checkpoint: Path) -> Any:
 
 
 @dataclass(slots=True)
-class Observed:
+class PocketObserved:
     """One utterance of the reference."""
 
     latents: list[NDArray[np.float32]] = field(default_factory=list)
@@ -48,9 +48,9 @@ class Observed:
     """The smallest distance of a score to the threshold."""
 
 
-def speak(model: Any, checkpoint: Path, scenario: Scenario) -> Observed:
+def speak(model: Any, checkpoint: Path, scenario: PocketScenario) -> PocketObserved:
     """Run a scenario."""
-    seen = Observed()
+    seen = PocketObserved()
     model.temp, model.noise_clamp = scenario.temperature, scenario.noise_clamp
     model.sampler_decode_steps = scenario.steps
     model.eos_threshold = scenario.eos_threshold
@@ -101,7 +101,9 @@ def truncated_in_rank(
     return tensor.copy_(torch.from_numpy(norm.ppf(low + ranks * (high - low)) * std))
 
 
-def _voice_state(model: Any, checkpoint: Path, scenario: Scenario, seen: Observed) -> Any:
+def _voice_state(
+    model: Any, checkpoint: Path, scenario: PocketScenario, seen: PocketObserved
+) -> Any:
     if scenario.seconds:
         path = checkpoint / "recording.wav"
         with wave.open(str(path), "wb") as file:

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata_models.pocket_tts.random_checkpoint.configs import SHAPES
-from cantata_models.pocket_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.pocket_tts.random_checkpoint import SHAPES, write_checkpoint
 
 SEED = 3
 CHECKPOINTS = ("tiny", "first", "small")
@@ -21,7 +20,7 @@ def write(name: str, folder: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class PocketScenario:
     """A request of both programs."""
 
     name: str
@@ -51,28 +50,28 @@ LONG = (
     "they left the house. It was over."
 )
 SCENARIOS = (
-    Scenario("plain", "Hello there, the other one."),
-    Scenario("still", "the other one is on the table", temperature=0.0, seed=2),
-    Scenario("warm", "Yes", temperature=1.3, seed=2**40 + 7),
-    Scenario("clamped", "Hello there.", temperature=0.8, noise_clamp=0.7, seed=5),
-    Scenario("steps", "Hello there, she said.", steps=3, seed=6),
-    Scenario("old_state", "The other one is there.", voice="marius", seed=7),
-    Scenario("recording", "The rain is over.", seconds=0.91, silent_s=0.3, seed=8),
-    Scenario("recording_44", "The rain is over.", seconds=1.3, sample_rate=44_100, seed=9),
-    Scenario("ends", "Hello there, the other one.", eos_threshold=-6.0, max_frames=30),
-    Scenario("ends_few", "Hello.", eos_threshold=-6.3, max_frames=30, seed=4),
-    Scenario(
+    PocketScenario("plain", "Hello there, the other one."),
+    PocketScenario("still", "the other one is on the table", temperature=0.0, seed=2),
+    PocketScenario("warm", "Yes", temperature=1.3, seed=2**40 + 7),
+    PocketScenario("clamped", "Hello there.", temperature=0.8, noise_clamp=0.7, seed=5),
+    PocketScenario("steps", "Hello there, she said.", steps=3, seed=6),
+    PocketScenario("old_state", "The other one is there.", voice="marius", seed=7),
+    PocketScenario("recording", "The rain is over.", seconds=0.91, silent_s=0.3, seed=8),
+    PocketScenario("recording_44", "The rain is over.", seconds=1.3, sample_rate=44_100, seed=9),
+    PocketScenario("ends", "Hello there, the other one.", eos_threshold=-6.0, max_frames=30),
+    PocketScenario("ends_few", "Hello.", eos_threshold=-6.3, max_frames=30, seed=4),
+    PocketScenario(
         "ends_soon",
         "Hello there, the other one.",
         eos_threshold=-9.0,
         frames_after_eos=0,
         max_frames=30,
     ),
-    Scenario("long", LONG, max_frames=3, seed=10),
-    Scenario("first", "Hello there", checkpoint="first", seed=3),
-    Scenario("first_recording", "Nothing is there.", checkpoint="first", seconds=0.5, seed=4),
-    Scenario("small", 'He said; "nothing" \u2013 twice.', checkpoint="small", seed=11),
-    Scenario(
+    PocketScenario("long", LONG, max_frames=3, seed=10),
+    PocketScenario("first", "Hello there", checkpoint="first", seed=3),
+    PocketScenario("first_recording", "Nothing is there.", checkpoint="first", seconds=0.5, seed=4),
+    PocketScenario("small", 'He said; "nothing" \u2013 twice.', checkpoint="small", seed=11),
+    PocketScenario(
         "small_ends",
         "Hello there, the other one.",
         checkpoint="small",
@@ -80,7 +79,9 @@ SCENARIOS = (
         max_frames=30,
         seed=12,
     ),
-    Scenario("small_recording", "Nothing is there.", checkpoint="small", seconds=0.7, seed=13),
+    PocketScenario(
+        "small_recording", "Nothing is there.", checkpoint="small", seconds=0.7, seed=13
+    ),
 )
 TEXTS = (
     "Hello",
@@ -100,13 +101,13 @@ TEXTS = (
 """Cut into pieces by both programs."""
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> PocketScenario:
     """Return the only scenario of this name."""
     (found,) = (scenario for scenario in SCENARIOS if scenario.name == name)
     return found
 
 
-def record(scenario: Scenario) -> NDArray[np.float32]:
+def record(scenario: PocketScenario) -> NDArray[np.float32]:
     """[N]: not a voice, but two tones that move, and noise; in 16-bit steps, as files have them."""
     count = int(scenario.seconds * scenario.sample_rate)
     time = np.arange(count) / scenario.sample_rate

@@ -70,7 +70,7 @@ def prepare_stages(folder: Path, frames: int, streams: int) -> Callable[[], tupl
     from cantata.contract.data.request import SpeechRequest
     from cantata.stages import codec
     from cantata.stages.ar import build_stage
-    from cantata_models.pocket_tts.pipeline import CODEC, PIPELINE, TALKER
+    from cantata_models.pocket_tts.plugin import CODEC, PIPELINE, TALKER
     from cantata_models.pocket_tts.request_builder import load_builder
 
     options = {"eos_threshold": NEVER, "max_new_tokens": frames}

@@ -15,12 +15,12 @@ from transformers.models.qwen3_asr.feature_extraction_qwen3_asr import Qwen3ASRF
 from transformers.models.qwen3_asr.processing_qwen3_asr import Qwen3ASRProcessor
 
 from cantata_layers.omni.tests.double_precision import DoublePrecision
-from cantata_models.qwen3_asr.random_checkpoint.configs import CHAT_TEMPLATE
-from cantata_models.qwen3_asr.tests.parity.scenarios import MAX_TOKENS, Scenario
+from cantata_models.qwen3_asr.random_checkpoint import CHAT_TEMPLATE
+from cantata_models.qwen3_asr.tests.parity.scenarios import MAX_TOKENS, Qwen3AsrScenario
 
 
 @dataclass(slots=True)
-class Observed:
+class Qwen3AsrObserved:
     tokens: NDArray[np.int64]
     """[P]: the prompt."""
     answer: NDArray[np.int64]
@@ -34,7 +34,7 @@ class Observed:
     """A name, as the reference reads it from the answer; empty: it is not there."""
 
 
-class Reference:
+class Qwen3AsrReference:
     """One checkpoint.
 
     Args:
@@ -55,7 +55,7 @@ class Reference:
         )
 
     @torch.no_grad()
-    def answer(self, scenario: Scenario) -> Observed:
+    def answer(self, scenario: Qwen3AsrScenario) -> Qwen3AsrObserved:
         """Write down what a scenario's sound says."""
         made = self._processor.apply_transcription_request(
             scenario.samples, language=scenario.language, prompt=scenario.prompt or None
@@ -77,7 +77,7 @@ class Reference:
         scores = torch.cat(result.logits).double().log_softmax(dim=-1)
         # The tokenizer's own text: the language is read from it where the prompt names none.
         parsed = self._processor.decode(answer, return_format="parsed")
-        return Observed(
+        return Qwen3AsrObserved(
             prompt.numpy(),
             answer.numpy(),
             encoded.pooler_output.double().numpy(),

@@ -18,7 +18,7 @@ MAX_TOKENS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Qwen3AsrScenario:
     """One window of sound."""
 
     name: str
@@ -37,21 +37,21 @@ def _sweep(seconds: float, seed: int) -> NDArray[np.float32]:
     return sound(seconds, seed).samples
 
 
-SCENARIOS: tuple[Scenario, ...] = (
-    Scenario("auto", _sweep(2.3, 1)),
-    Scenario("english", _sweep(1.7, 2), "en"),
-    Scenario("chinese_named", _sweep(3.1, 3), "zh", "通义千问, 阿里云, 2026 年"),
-    Scenario("named", _sweep(2.0, 4), None, "Names:\n Zoë, O'Neill \n\n GmbH & Co."),
-    Scenario("filipino", _sweep(1.2345, 5), "fil", seed=3),
-    Scenario("short", _sweep(0.2, 6)),
-    Scenario("under_a_second", _sweep(0.73, 7), "de"),
-    Scenario("one_attention_window", _sweep(8.0, 8), "en", seed=3),
-    Scenario("long", _sweep(29.97, 9), "en", "The long one."),
-    Scenario("silence", np.zeros(24_000, np.float32)),
-    Scenario("loud", np.clip(8 * _sweep(1.5, 10), -1, 1), "yue", seed=3),
-    Scenario("tied", _sweep(2.6, 11), "ja", seed=5, is_tied=True),
+SCENARIOS: tuple[Qwen3AsrScenario, ...] = (
+    Qwen3AsrScenario("auto", _sweep(2.3, 1)),
+    Qwen3AsrScenario("english", _sweep(1.7, 2), "en"),
+    Qwen3AsrScenario("chinese_named", _sweep(3.1, 3), "zh", "通义千问, 阿里云, 2026 年"),
+    Qwen3AsrScenario("named", _sweep(2.0, 4), None, "Names:\n Zoë, O'Neill \n\n GmbH & Co."),
+    Qwen3AsrScenario("filipino", _sweep(1.2345, 5), "fil", seed=3),
+    Qwen3AsrScenario("short", _sweep(0.2, 6)),
+    Qwen3AsrScenario("under_a_second", _sweep(0.73, 7), "de"),
+    Qwen3AsrScenario("one_attention_window", _sweep(8.0, 8), "en", seed=3),
+    Qwen3AsrScenario("long", _sweep(29.97, 9), "en", "The long one."),
+    Qwen3AsrScenario("silence", np.zeros(24_000, np.float32)),
+    Qwen3AsrScenario("loud", np.clip(8 * _sweep(1.5, 10), -1, 1), "yue", seed=3),
+    Qwen3AsrScenario("tied", _sweep(2.6, 11), "ja", seed=5, is_tied=True),
 )
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> Qwen3AsrScenario:
     return next(scenario for scenario in SCENARIOS if scenario.name == name)

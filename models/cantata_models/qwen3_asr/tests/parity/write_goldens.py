@@ -14,14 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata_models.qwen3_asr.random_checkpoint.configs import token_ids
-from cantata_models.qwen3_asr.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen3_asr.tests.parity.reference import Observed, Reference
+from cantata_models.qwen3_asr.random_checkpoint import token_ids, write_checkpoint
+from cantata_models.qwen3_asr.tests.parity.reference import Qwen3AsrObserved, Qwen3AsrReference
 from cantata_models.qwen3_asr.tests.parity.scenarios import (
     GOLDENS,
     MIN_GAP,
     SCENARIOS,
-    Scenario,
+    Qwen3AsrScenario,
 )
 
 ROW_STRIDE = 13
@@ -47,7 +46,7 @@ def pick_scores(scores: NDArray[Any]) -> NDArray[Any]:
     return scores[:, ::SCORE_STRIDE]
 
 
-def build_golden(exact: Observed, rounded: Observed) -> Arrays:
+def build_golden(exact: Qwen3AsrObserved, rounded: Qwen3AsrObserved) -> Arrays:
     """Return the arrays of a scenario's golden.
 
     Raises:
@@ -68,7 +67,7 @@ def build_golden(exact: Observed, rounded: Observed) -> Arrays:
     }
 
 
-def describe(scenario: Scenario, observed: Observed, golden: Arrays) -> str:
+def describe(scenario: Qwen3AsrScenario, observed: Qwen3AsrObserved, golden: Arrays) -> str:
     """A line for whoever writes the goldens."""
     best = np.sort(observed.scores, axis=1)[:, -2:]
     gap = float((best[:, 1] - best[:, 0]).min())
@@ -89,7 +88,9 @@ def main() -> None:
     for seed, is_tied in sorted({(scenario.seed, scenario.is_tied) for scenario in SCENARIOS}):
         with tempfile.TemporaryDirectory() as scratch:
             folder = write_checkpoint(Path(scratch), seed, is_published=False, is_tied=is_tied)
-            exact, single = (Reference(folder, dtype) for dtype in (torch.float64, torch.float32))
+            exact, single = (
+                Qwen3AsrReference(folder, dtype) for dtype in (torch.float64, torch.float32)
+            )
         for scenario in SCENARIOS:
             if (scenario.seed, scenario.is_tied) != (seed, is_tied):
                 continue

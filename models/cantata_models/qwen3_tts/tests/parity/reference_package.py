@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata_models.qwen3_tts.tests.parity.recordings import SAMPLE_RATE, recording
-from cantata_models.qwen3_tts.tests.parity.scenarios import Scenario
+from cantata_models.qwen3_tts.tests.parity.scenarios import Qwen3TtsScenario
 
 UNUSED = (
     "torchaudio",
@@ -50,7 +50,7 @@ def load_model(
     )
 
 
-def speak(model: Any, scenario: Scenario) -> NDArray[np.float32]:
+def speak(model: Any, scenario: Qwen3TtsScenario) -> NDArray[np.float32]:
     """Synthesise a scenario through the reference's own interface; returns samples."""
     options: dict[str, Any] = {
         "text": scenario.text,

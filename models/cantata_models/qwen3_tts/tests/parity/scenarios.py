@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_LARGE, TINY_SMALL, Shape
+from cantata_models.qwen3_tts.random_checkpoint import TINY_LARGE, TINY_SMALL, Qwen3TtsShape
 
-SHAPES: dict[str, Shape] = {"small": TINY_SMALL, "large": TINY_LARGE}
+SHAPES: dict[str, Qwen3TtsShape] = {"small": TINY_SMALL, "large": TINY_LARGE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class CheckpointKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Qwen3TtsScenario:
     """One utterance, greedy at both levels."""
 
     name: str
@@ -49,9 +49,11 @@ def _key(shape: str, kind: str, seed: int) -> CheckpointKey:
     return CheckpointKey(shape, kind, seed)
 
 
-SCENARIOS: tuple[Scenario, ...] = (
-    Scenario("voice", _key("small", "custom_voice", 1), "Good morning.", 24, speaker="Vivian"),
-    Scenario(
+SCENARIOS: tuple[Qwen3TtsScenario, ...] = (
+    Qwen3TtsScenario(
+        "voice", _key("small", "custom_voice", 1), "Good morning.", 24, speaker="Vivian"
+    ),
+    Qwen3TtsScenario(
         "voice_language",
         _key("small", "custom_voice", 2),
         "The rain is over, and the street smells of wet stone.",
@@ -60,7 +62,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         speaker="Ryan",
         repetition_penalty=1.05,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "voice_streaming_text",
         _key("small", "custom_voice", 3),
         "This text is long, so that some of it still trails while the first frames are spoken.",
@@ -70,7 +72,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         streaming_text=True,
         repetition_penalty=1.05,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "voice_short_streaming_text",
         _key("large", "custom_voice", 1),
         "Hi.",
@@ -79,7 +81,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         streaming_text=True,
         repetition_penalty=1.3,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         # The end code already has the best score at the first step.
         "end_code_too_early",
         _key("small", "custom_voice", 4),
@@ -88,7 +90,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         speaker="Ryan",
         repetition_penalty=1.05,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         # It has the best score at the first three steps, so the utterance ends as soon as allowed.
         "end_code_at_once",
         _key("large", "custom_voice", 4),
@@ -97,7 +99,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         speaker="Ryan",
         repetition_penalty=1.05,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "dialect_auto",
         _key("small", "custom_voice", 1),
         "今天天气真好。",
@@ -105,7 +107,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         speaker="Dylan",
         repetition_penalty=1.05,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "dialect_chinese",
         _key("large", "custom_voice", 2),
         "世界你好。",
@@ -114,7 +116,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         speaker="Dylan",
         repetition_penalty=1.05,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "dialect_voice_in_english",
         _key("large", "custom_voice", 2),
         "Hello, world.",
@@ -122,7 +124,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         language="English",
         speaker="Dylan",
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "instruct",
         _key("large", "custom_voice", 3),
         "What a day!",
@@ -131,7 +133,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         speaker="Vivian",
         instruct="Speak slowly, as if tired.",
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "instruct_ignored",
         _key("small", "custom_voice", 2),
         "What a day!",
@@ -140,7 +142,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         instruct="Speak slowly, as if tired.",
         repetition_penalty=1.05,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "design",
         _key("large", "voice_design", 1),
         "Welcome to the museum.",
@@ -148,7 +150,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         language="English",
         instruct="A warm, low voice of an old man.",
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "design_streaming_text",
         _key("small", "voice_design", 3),
         "Welcome to the museum.",
@@ -157,8 +159,8 @@ SCENARIOS: tuple[Scenario, ...] = (
         streaming_text=True,
         repetition_penalty=1.05,
     ),
-    Scenario("design_without_instruct", _key("large", "voice_design", 2), "Yes.", 24),
-    Scenario(
+    Qwen3TtsScenario("design_without_instruct", _key("large", "voice_design", 2), "Yes.", 24),
+    Qwen3TtsScenario(
         "speaker_vector",
         _key("small", "base", 1),
         "This follows a voice.",
@@ -167,7 +169,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         recording_seconds=1.3,
         streaming_text=True,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "speaker_vector_whole_text",
         _key("large", "base", 1),
         "This follows a voice.",
@@ -175,7 +177,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         recording_seconds=2.0,
         repetition_penalty=1.05,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "in_context_text_trails",
         _key("small", "base", 2),
         "The text is longer than the recording, so it trails.",
@@ -184,7 +186,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         reference_text="One second.",
         streaming_text=True,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "in_context_frames_longer",
         _key("large", "base", 2),
         "Short.",
@@ -195,7 +197,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         streaming_text=True,
         repetition_penalty=1.05,
     ),
-    Scenario(
+    Qwen3TtsScenario(
         "in_context_whole_text",
         _key("large", "base", 3),
         "All of the text first.",

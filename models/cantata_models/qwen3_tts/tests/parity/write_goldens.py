@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_tts.tests.parity.recordings import SAMPLE_RATE, random_frames, recording
 from cantata_models.qwen3_tts.tests.parity.reference_package import (
     Observer,
@@ -24,7 +24,7 @@ from cantata_models.qwen3_tts.tests.parity.scenarios import (
     SCENARIOS,
     SHAPES,
     CheckpointKey,
-    Scenario,
+    Qwen3TtsScenario,
 )
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
@@ -81,7 +81,7 @@ def first_gap(scores: torch.Tensor, frames: NDArray[np.int64], penalty: float) -
     return smallest
 
 
-def observe(model: Any, scenario: Scenario) -> dict[str, NDArray[Any]]:
+def observe(model: Any, scenario: Qwen3TtsScenario) -> dict[str, NDArray[Any]]:
     """Synthesise one scenario and return the arrays of its golden."""
     observer = Observer(model)
     try:
@@ -126,7 +126,7 @@ def reference_features(model: Any, seconds: float) -> dict[str, NDArray[Any]]:
     }
 
 
-def write_talker_goldens(model: Any, scenarios: list[Scenario], arrays: Arrays) -> None:
+def write_talker_goldens(model: Any, scenarios: list[Qwen3TtsScenario], arrays: Arrays) -> None:
     """Add every scenario's prompt, frames and scores."""
     for scenario in scenarios:
         golden = observe(model, scenario)
@@ -172,7 +172,7 @@ def main() -> None:
     """Make the checkpoints, run the reference, write the goldens."""
     GOLDENS.mkdir(exist_ok=True)
     torch.set_num_threads(1)
-    by_checkpoint: dict[CheckpointKey, list[Scenario]] = {}
+    by_checkpoint: dict[CheckpointKey, list[Qwen3TtsScenario]] = {}
     for scenario in SCENARIOS:
         by_checkpoint.setdefault(scenario.checkpoint, []).append(scenario)
     sums: dict[str, str] = {}

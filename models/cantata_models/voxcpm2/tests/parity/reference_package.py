@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata_models.voxcpm2.tests.parity.recordings import recording
-from cantata_models.voxcpm2.tests.parity.scenarios import Scenario
+from cantata_models.voxcpm2.tests.parity.scenarios import VoxCpm2Scenario
 
 
 def load_reference(checkpoint: Path) -> Any:
@@ -33,7 +33,7 @@ def load_reference(checkpoint: Path) -> Any:
 
 
 @dataclass(slots=True)
-class Observed:
+class VoxCpm2Observed:
     """One utterance of the reference."""
 
     latents: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
@@ -47,7 +47,7 @@ class Observed:
     samples: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
 
 
-def speak(program: Any, scenario: Scenario, folder: Path) -> Observed:
+def speak(program: Any, scenario: VoxCpm2Scenario, folder: Path) -> VoxCpm2Observed:
     """Run a scenario, with a file for its recording in the folder."""
     sound = str(folder / "recording.wav")
     if scenario.seconds:
@@ -72,9 +72,9 @@ def speak(program: Any, scenario: Scenario, folder: Path) -> Observed:
 
 
 @contextmanager
-def watched(model: Any) -> Iterator[Observed]:
+def watched(model: Any) -> Iterator[VoxCpm2Observed]:
     """Collect what the model computes inside."""
-    seen = Observed()
+    seen = VoxCpm2Observed()
     infer, encode = model._inference, model._encode_wav
     is_patch: list[torch.Tensor] = []
 

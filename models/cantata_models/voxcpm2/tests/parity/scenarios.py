@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cantata_models.voxcpm2.random_checkpoint.configs import TINY, TINY_STRETCHED
-from cantata_models.voxcpm2.random_checkpoint.write import use_pickles, write_checkpoint
+from cantata_models.voxcpm2.random_checkpoint import (
+    TINY,
+    TINY_STRETCHED,
+    use_pickles,
+    write_checkpoint,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointKey:
+class VoxCpm2CheckpointKey:
     """One checkpoint of random weights."""
 
     name: str
@@ -25,16 +29,16 @@ class CheckpointKey:
         return use_pickles(made) if self.name == "stretched" else made
 
 
-TINY_3, STRETCHED_3 = CheckpointKey("tiny", 3), CheckpointKey("stretched", 3)
+TINY_3, STRETCHED_3 = VoxCpm2CheckpointKey("tiny", 3), VoxCpm2CheckpointKey("stretched", 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class VoxCpm2Scenario:
     """A request of both programs."""
 
     name: str
     text: str
-    checkpoint: CheckpointKey = TINY_3
+    checkpoint: VoxCpm2CheckpointKey = TINY_3
     seed: int = 1
     description: str | None = None
     """In front of the text, in brackets."""
@@ -51,11 +55,11 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario("plain", "Hello there, the other one.", seed=6),
-    Scenario("chinese", "你好世界, she said \n  早上好 twice.", seed=2, max_frames=8),
-    Scenario("described", "Yes.", seed=3, description="a calm old man"),
-    Scenario("clone", "The other one is there.", mode="voice_clone", seconds=0.91),
-    Scenario(
+    VoxCpm2Scenario("plain", "Hello there, the other one.", seed=6),
+    VoxCpm2Scenario("chinese", "你好世界, she said \n  早上好 twice.", seed=2, max_frames=8),
+    VoxCpm2Scenario("described", "Yes.", seed=3, description="a calm old man"),
+    VoxCpm2Scenario("clone", "The other one is there.", mode="voice_clone", seconds=0.91),
+    VoxCpm2Scenario(
         "clone_described",
         "The rain is over.",
         description="whispering",
@@ -63,14 +67,14 @@ SCENARIOS = (
         seconds=0.45,
         sample_rate=24_000,
     ),
-    Scenario(
+    VoxCpm2Scenario(
         "continuation",
         " and then it stopped.",
         mode="continuation",
         seconds=1.23,
         transcript="It rained all day,",
     ),
-    Scenario(
+    VoxCpm2Scenario(
         "short_continuation",
         "Yes, the other.",
         seed=4,
@@ -79,7 +83,7 @@ SCENARIOS = (
         sample_rate=44_100,
         transcript="Hello. ",
     ),
-    Scenario(
+    VoxCpm2Scenario(
         "combined",
         "Nothing is there.",
         seed=5,
@@ -87,11 +91,11 @@ SCENARIOS = (
         seconds=0.77,
         transcript="Hello there. ",
     ),
-    Scenario("few_steps", "Hello there.", steps=4, guidance=3.0),
-    Scenario("many_steps", "Hello there.", steps=50, guidance=1.0, max_frames=5),
-    Scenario("cut", "Hello there, the other one.", seed=2**40 + 7, max_frames=2),
-    Scenario("stretched", "Hello there, she said.", checkpoint=STRETCHED_3, max_frames=7),
-    Scenario(
+    VoxCpm2Scenario("few_steps", "Hello there.", steps=4, guidance=3.0),
+    VoxCpm2Scenario("many_steps", "Hello there.", steps=50, guidance=1.0, max_frames=5),
+    VoxCpm2Scenario("cut", "Hello there, the other one.", seed=2**40 + 7, max_frames=2),
+    VoxCpm2Scenario("stretched", "Hello there, she said.", checkpoint=STRETCHED_3, max_frames=7),
+    VoxCpm2Scenario(
         "stretched_combined",
         "Could you tell me?",
         checkpoint=STRETCHED_3,
@@ -104,7 +108,7 @@ SCENARIOS = (
 )
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> VoxCpm2Scenario:
     """Return the only scenario of this name."""
     (found,) = (scenario for scenario in SCENARIOS if scenario.name == name)
     return found

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata_models.voxcpm2.tests.parity.reference_package import load_reference, speak
-from cantata_models.voxcpm2.tests.parity.scenarios import SCENARIOS, CheckpointKey
+from cantata_models.voxcpm2.tests.parity.scenarios import SCENARIOS, VoxCpm2CheckpointKey
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 PCM_STRIDE = 37
@@ -37,7 +37,7 @@ def main() -> None:
     torch.set_num_threads(1)
     arrays: dict[str, NDArray[Any]] = {}
     sums: dict[str, str] = {}
-    programs: dict[CheckpointKey, Any] = {}
+    programs: dict[VoxCpm2CheckpointKey, Any] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for scenario in SCENARIOS:
             key = scenario.checkpoint

@@ -1,1 +1,0 @@
-"""The parts of the talker that vLLM's layers do not have."""

@@ -1,1 +1,0 @@
-"""Text as tokens, in both layouts' file formats."""

@@ -1,1 +1,0 @@
-"""Mimi without its quantiser: sound into continuous frames, latents into sound."""

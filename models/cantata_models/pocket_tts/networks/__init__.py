@@ -1,1 +1,0 @@
-"""The talker's networks: a language model, and the head that makes a latent of noise."""

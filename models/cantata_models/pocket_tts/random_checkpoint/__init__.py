@@ -1,1 +1,0 @@
-"""Checkpoints of random weights in the published format."""

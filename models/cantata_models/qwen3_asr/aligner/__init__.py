@@ -1,1 +1,0 @@
-"""Qwen3-ForcedAligner: when each word of a transcript was spoken."""

@@ -1,1 +1,0 @@
-"""Checkpoints of seeded random weights in Qwen3-ASR's published format, for tests."""

@@ -1,1 +1,0 @@
-"""The talker's networks: two language models, and two transformers within a patch."""

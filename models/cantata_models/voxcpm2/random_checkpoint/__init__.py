@@ -1,1 +1,0 @@
-"""Writes checkpoints with random weights in the published format, for tests and measurements."""
