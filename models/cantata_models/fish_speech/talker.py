@@ -9,8 +9,8 @@ Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,7 +34,8 @@ from cantata_layers.frame_limit import frame_limit
 from cantata_layers.qwen3 import config_fields, make_layers
 from cantata_models.fish_speech.config import FRAME_PERIOD_S, FishConfig, FishLayout, load_config
 from cantata_models.fish_speech.networks import FastDecoder, load_parameters, rounded
-from cantata_models.fish_speech.prompt import FishTalkerInput, SpokenBefore
+from cantata_models.fish_speech.prompt import FishTalkerInput
+from cantata_models.fish_speech.prompt_rows import Embedding, latest, prompt_rows
 from cantata_models.fish_speech.sampling import (
     PENALTY_FRAMES,
     RAS_FRAMES,
@@ -42,66 +43,6 @@ from cantata_models.fish_speech.sampling import (
     draw_unrepeated,
     penalize_recent,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Embedding:
-    """A talker's."""
-
-    tokens: Callable[[Sequence[int]], torch.Tensor]
-    """N tokens -> [N, D]."""
-    frames: Callable[[torch.Tensor], torch.Tensor]
-    """[N, Q] int64 -> [N, D]."""
-
-
-def prompt_rows(
-    inputs: FishTalkerInput, recorded: torch.Tensor | None, embed: Embedding
-) -> torch.Tensor:
-    """Lay out a prompt.
-
-    Args:
-        inputs: its tokens, and what stands between them.
-        recorded: [C, Q] int64 frames of its recordings, one after the other; None: it has none.
-        embed: makes the rows.
-
-    Returns:
-        [L, D].
-    """
-    sections: list[tuple[int, torch.Tensor]] = []
-    if recorded is not None:
-        lengths = [recording.frames for recording in inputs.recordings]
-        parts = torch.split(recorded, lengths)
-        for recording, frames in zip(inputs.recordings, parts, strict=True):
-            sections.append((recording.at, embed.frames(frames)))
-    for turns in inputs.spoken:
-        codes = embed.frames(torch.from_numpy(turns.codes).long())
-        around = embed.tokens(turns.tokens), embed.tokens(turns.end)
-        sections.append((inputs.spoken_at, torch.cat((around[0], codes, around[1]))))
-    rows, pieces, done = embed.tokens(inputs.tokens), [], 0
-    for place, section in sections:
-        pieces += [rows[done:place], section]
-        done = place
-    return torch.cat((*pieces, rows[done:]))
-
-
-def latest(spoken: Sequence[SpokenBefore], room: int, frames: int) -> tuple[SpokenBefore, ...]:
-    """The latest turns that fit into a prompt.
-
-    Args:
-        spoken: the earliest first.
-        room: positions for them and for the sound that follows.
-        frames: of that sound, at most. It gets no more than half of the room, so that a high limit
-            does not make the model forget what was said.
-    """
-    left = room - min(frames, room // 2)
-    kept: list[SpokenBefore] = []
-    for turns in reversed(spoken):
-        left -= len(turns.tokens) + len(turns.codes) + len(turns.end)
-        if left < 0:
-            break
-        kept.append(turns)
-    return tuple(reversed(kept))
-
 
 MAX_NEW_TOKENS = 1024
 """Where a request does not say; the last one is never heard."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cantata_models.fish_speech.prompt import SpokenBefore
-from cantata_models.fish_speech.talker import latest
+from cantata_models.fish_speech.prompt_rows import latest
 from cantata_models.fish_speech.turns import DEFAULT_BYTES, grouped
 
 A, B = "<|speaker:0|>", "<|speaker:1|>"

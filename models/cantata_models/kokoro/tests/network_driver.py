@@ -29,10 +29,8 @@ MODULES = tuple(
     f"cantata_models.kokoro.{name}"
     for name in (
         "config",
-        "networks.adaptive",
-        "networks.source",
-        "networks.text_side",
-        "networks.sound_side",
+        "text_network",
+        "sound_network",
         "checkpoint",
         "voices",
         "voice",

@@ -32,7 +32,7 @@ def _faults() -> Iterator[tuple[str, Mutant]]:
 
     yield from faults(
         "sentence",
-        "networks.adaptive",
+        "text_network",
         ("gain = 1 + gain\n", "gain = 1 - gain\n"),
         ("weight=1 + gain", "weight=gain"),
         ("_HALF_POWER = 0.5**0.5", "_HALF_POWER = 0.5"),
@@ -41,10 +41,10 @@ def _faults() -> Iterator[tuple[str, Mutant]]:
         ("wave, wave / alpha", "wave, wave"),
         ("        x = x + conv2(", "        x = conv2("),
     )
-    yield from faults("affine", "networks.adaptive", ("gain * self.norm.bias", "self.norm.bias"))
+    yield from faults("affine", "text_network", ("gain * self.norm.bias", "self.norm.bias"))
     yield from faults(
         "sentence",
-        "networks.source",
+        "sound_network",
         ("AMPLITUDE = 0.1", "AMPLITUDE = 0.12"),
         ("BREATH = 0.003", "BREATH = 0.004"),
         ("LEAST_PITCH_HZ = 10.0", "LEAST_PITCH_HZ = 40.0"),
@@ -55,7 +55,7 @@ def _faults() -> Iterator[tuple[str, Mutant]]:
     )
     yield from faults(
         "sentence",
-        "networks.text_side",
+        "text_network",
         (" + kind + places", " + places"),
         ("range(self._layers)", "range(self._layers - 1)"),
         ('self.LayerNorm(x + self.get_submodule("dense")(joined))', "self.LayerNorm(joined)"),
@@ -64,11 +64,11 @@ def _faults() -> Iterator[tuple[str, Mutant]]:
         ("(self.F0, self.F0_proj), (self.N", "(self.N, self.F0_proj), (self.F0"),
         ("[norm(lstm(x)[0], style), styles]", "[styles, norm(lstm(x)[0], style)]"),
     )
-    yield from faults("slow", "networks.text_side", ("/ speed", "* speed"))
-    yield from faults("longest", "networks.text_side", ("clamp(min=1)", "clamp(min=2)"))
+    yield from faults("slow", "text_network", ("/ speed", "* speed"))
+    yield from faults("longest", "text_network", ("clamp(min=1)", "clamp(min=2)"))
     yield from faults(
         "sentence",
-        "networks.sound_side",
+        "sound_network",
         ("UPSAMPLING_SLOPE, LAST_SLOPE = 0.1, 0.01", "UPSAMPLING_SLOPE, LAST_SLOPE = 0.2, 0.01"),
         ("UPSAMPLING_SLOPE, LAST_SLOPE = 0.1, 0.01", "UPSAMPLING_SLOPE, LAST_SLOPE = 0.1, 0.1"),
         ('(1, 0), mode="reflect"', '(0, 1), mode="reflect"'),

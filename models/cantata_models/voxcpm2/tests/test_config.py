@@ -20,8 +20,8 @@ from cantata_models.voxcpm2.config import (
 from cantata_models.voxcpm2.long_rope import build_turns
 from cantata_models.voxcpm2.patch_solver import draw_noise
 from cantata_models.voxcpm2.prompt import VoxCpm2Mode
+from cantata_models.voxcpm2.prompt_layout import lay_out
 from cantata_models.voxcpm2.random_checkpoint import PUBLISHED, TINY, TINY_STRETCHED, talker_tensors
-from cantata_models.voxcpm2.talker import lay_out
 
 
 def write(folder: Path, config: dict[str, Any]) -> Path:

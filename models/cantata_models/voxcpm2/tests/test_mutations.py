@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from cantata.contract.model.talker import FrameDraws
-from cantata_models.voxcpm2 import encoder, patch_solver, request_builder
+from cantata_models.voxcpm2 import encoder, patch_solver, prompt_layout, request_builder
 from cantata_models.voxcpm2.tests.parity.scenarios import TINY_3, scenario_named
 from cantata_models.voxcpm2.tests.stage_driver import (
     VoxCpm2Checkpoints,
@@ -187,16 +187,12 @@ def the_last_patch_is_dropped(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) 
 
 @fault("cut")
 def no_token_where_sound_begins(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
-    from cantata_models.voxcpm2 import talker
-
-    patch.setattr(talker, "AUDIO_START", 102)
+    patch.setattr(prompt_layout, "AUDIO_START", 102)
 
 
 @fault("combined")
 def no_token_where_a_recording_ends(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch) -> None:
-    from cantata_models.voxcpm2 import talker
-
-    patch.setattr(talker, "REFERENCE_END", 103)
+    patch.setattr(prompt_layout, "REFERENCE_END", 103)
 
 
 @fault("chinese")
