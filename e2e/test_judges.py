@@ -22,6 +22,11 @@ SENTENCE = 3
 
 
 @pytest.fixture(scope="module")
+def model() -> str:
+    return SHIPPED
+
+
+@pytest.fixture(scope="module")
 def sounds(server: Server) -> Mapping[str, Samples]:
     """The same sentence in every voice whose teacher is known."""
 

@@ -14,6 +14,7 @@ from cantata.client import connect
 from cantata.contract.service import SpokenWord
 from cantata_bench.asr import word_error_rate
 
+from .conftest import SHIPPED
 from .judges.speech import align, spoken_words, transcribe
 from .judges.waveform import Samples, faults, pauses
 from .server import Server
@@ -34,6 +35,11 @@ WORST_WER = 0.35
 """Highest word error rate of one text; in another order, more than half of its words are wrong."""
 MAX_BIAS_S = 0.025
 """The median difference; found: 3 ms."""
+
+
+@pytest.fixture(scope="module")
+def model() -> str:
+    return SHIPPED
 
 
 @dataclass(frozen=True)

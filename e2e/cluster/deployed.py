@@ -20,7 +20,7 @@ from cantata.config.plugins import locate
 from e2e.cluster.listeners import Audience
 from e2e.cluster.ray_cluster import RayCluster, comes_true
 
-SHIPPED = locate(None).plugin
+SHIPPED = locate("solo").plugin
 PORT = 8797
 REPLICA, EDGE = "cantata.deploying.replica_process", "cantata.deploying.edge_process"
 EDGES = 2

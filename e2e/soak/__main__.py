@@ -105,7 +105,9 @@ def main() -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as voices,
-        running_server(options.folder / "server.log", options=["--voices-dir", voices]) as server,
+        running_server(
+            options.folder / "server.log", options=["--model", "solo", "--voices-dir", voices]
+        ) as server,
     ):
         result = asyncio.run(soak(server, options))
     report = result.markdown()

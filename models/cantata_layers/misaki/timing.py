@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ SILENCE = 0.01
 EARLY_S = 0.075
 """So much before its frames a phone is heard; the reference package of Kokoro moves its times as
 much (`kokoro` 0.9.4, pipeline.py)."""
+PAUSE_S = 0.1
+"""Between two words, less than this is no pause: the space between them has a duration, too."""
 LEAD_S = 0.05
 """Kept of the silence before a text's first word, 0.2 to 0.4 s at the usual pace."""
 
@@ -42,20 +46,44 @@ def find_onset(sound: NDArray[np.float32]) -> int:
 
 
 def place_words(
-    words: Sequence[WordTiming], onset_s: float, lead_s: float
+    words: Sequence[WordTiming],
+    onset_s: float,
+    lead_s: float,
+    audible: NDArray[np.bool_] | None = None,
+    frame_s: float = 0.0,
 ) -> tuple[WordTiming, ...]:
     """When words are heard, from the times of their phones.
+
+    A word ends where the next begins, unless there is a pause, and with the last of its frames that
+    is audible.
 
     Args:
         words: of a sentence, in the time of its durations.
         onset_s: seconds from there to where the sound begins; so does the first word. At half the
             pace, that is half a second before its phones.
         lead_s: seconds that are left out at the beginning.
+        audible: [F], where the sentence is not silent; None: unknown.
+        frame_s: seconds of each of these.
     """
     placed = list[WordTiming]()
-    for word in words:
+    for word, after in zip_longest(words, words[1:]):
         begin = word.start_s - EARLY_S
         begin = begin if placed else min(begin, onset_s)
-        end = word.end_s - EARLY_S
+        end = word.end_s if after is None else _join(word.end_s, after.start_s)
+        end = _find_end(begin, end - EARLY_S, audible, frame_s)
         placed.append(WordTiming(word.index, max(begin - lead_s, 0.0), max(end - lead_s, 0.0)))
     return tuple(placed)
+
+
+def _join(end_s: float, next_s: float) -> float:
+    return next_s if next_s - end_s < PAUSE_S - 1e-9 else end_s
+
+
+def _find_end(
+    begin_s: float, end_s: float, audible: NDArray[np.bool_] | None, frame_s: float
+) -> float:
+    if audible is None:
+        return end_s
+    first, last = round(begin_s / frame_s), math.ceil(end_s / frame_s)
+    heard = np.flatnonzero(audible[max(first, 0) : last])
+    return end_s if len(heard) == 0 else min(end_s, (first + int(heard[-1]) + 1) * frame_s)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +13,13 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
-from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
+from cantata_layers.harmonic_vocoder import SAMPLE_RATE, Spectra, draw_noise, synthesize
+from cantata_layers.misaki.speech import SentenceInput, add_word_times
 from cantata_layers.onnx_outputs import add_output, find_values
-from cantata_models.hibari.inputs import HibariInput
 from cantata_models.hibari.voices import list_voices
-from cantata_models.hibari.waveform import SAMPLE_RATE, Floats, Spectra, synthesize
 
 FRAME_S = 0.025
 """By which the network counts the durations of phones."""
-HEAD_S = 0.1
-"""Of a sentence, so much of its first word is made before it is decided where it begins."""
 BLOCK = 40
 """Frames of 12.5 ms in one part of the sound."""
 DURATIONS = b"/Clip_output_0"
@@ -52,7 +48,7 @@ class HibariNetwork:
         except Exception as error:  # ONNX Runtime's errors have no common type
             raise ConfigError(f"{file}: not a voice of hibari's ({error})") from error
 
-    def predict(self, inputs: HibariInput) -> tuple[Spectra, NDArray[np.float32]]:
+    def predict(self, inputs: SentenceInput) -> tuple[Spectra, NDArray[np.float32]]:
         """The spectra of a sentence, and [T] durations of its phones in frames of `FRAME_S`."""
         feed = {"ids": inputs.phones[None], "speed": np.array([inputs.speed], np.float32)}
         *parts, durations = self._session.run(None, feed)
@@ -67,31 +63,14 @@ class HibariVoices:
     sample_rate: int = SAMPLE_RATE
     channels: int = 1
 
-    def synthesize(self, inputs: HibariInput) -> Iterator[Pcm]:
+    def synthesize(self, inputs: SentenceInput) -> Iterator[Pcm]:
         """Half a second at a time; the times of all words come with the first part."""
         if inputs.voice not in self.networks:
             raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
         spectra, durations = self.networks[inputs.voice].predict(inputs)
-        words = time_words(inputs.words, durations, FRAME_S)
-        parts = synthesize(spectra, inputs.seed, BLOCK)
-        head = take_head(parts, words[0].start_s + HEAD_S)
-        onset = find_onset(head)
-        lead = max(onset - round(LEAD_S * SAMPLE_RATE), 0) if inputs.begins else 0
-        words = place_words(words, onset / SAMPLE_RATE, lead / SAMPLE_RATE)
-        for samples in chain([head[lead:]], parts):
-            yield Pcm(np.clip(samples, -1.0, 1.0)[:, None], words)
-            words = ()  # sent once
-
-
-def take_head(parts: Iterator[Floats], seconds: float) -> Floats:
-    """The first parts of a sound, together at least so long if there are as many."""
-    taken, length = list[Floats](), 0
-    for part in parts:
-        taken.append(part)
-        length += len(part)
-        if length >= seconds * SAMPLE_RATE:
-            break
-    return np.concatenate(taken)
+        noise = draw_noise(inputs.seed, len(spectra.pitch))
+        parts = synthesize(spectra, noise, (BLOCK,))
+        return add_word_times(inputs, parts, durations, FRAME_S, SAMPLE_RATE)
 
 
 def load_voices(checkpoint: Path, device: torch.device) -> HibariVoices:

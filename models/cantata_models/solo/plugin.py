@@ -16,6 +16,5 @@ PLUGIN = ModelPlugin(
     deployment=_FOLDER / "deploy.yaml",
     load_builder=Factory("cantata_models.solo.request_builder:load_builder"),
     check_numerics=Factory("cantata_models.solo.numerics:check_numerics"),
-    is_default=True,
     embedded_checkpoint=_FOLDER / "weights",
 )

@@ -16,14 +16,11 @@ from cantata.contract.data.request import (
     TextSpan,
     Voice,
 )
+from cantata_layers.openai_voices import alias_by_gender
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.speaker_features import Vector, are_alike, speaker_vector
 from cantata_models.solo.text import Sentence, TextError, WordlessText, phonemize
-
-OPENAI_FEMALE = ("alloy", "coral", "marin", "nova", "sage", "shimmer", "fable")
-OPENAI_MALE = ("ash", "ballad", "cedar", "echo", "onyx", "verse")
-"""OpenAI's thirteen voice names, so that clients which accept no others are served."""
 
 
 class SoloRequestBuilder:
@@ -32,7 +29,9 @@ class SoloRequestBuilder:
     def __init__(self, config: SoloConfig) -> None:
         self._phone_ids = {phone: index for index, phone in enumerate(config.phones)}
         self._voice_index = {voice.id: index for index, voice in enumerate(config.voices)}
-        self._voices = _with_aliases(config)
+        self._voices = alias_by_gender(
+            [Voice(one.id, one.name, one.description, (), one.gender) for one in config.voices]
+        )
 
     @property
     def voices(self) -> tuple[Voice, ...]:
@@ -100,16 +99,3 @@ class SoloRequestBuilder:
 def load_builder(checkpoint: Path) -> SoloRequestBuilder:
     """The request builder of a checkpoint folder."""
     return SoloRequestBuilder(load_config(checkpoint))
-
-
-def _with_aliases(config: SoloConfig) -> tuple[Voice, ...]:
-    """OpenAI's names are dealt in turn to the voices of their gender."""
-    aliases: dict[str, list[str]] = {voice.id: [] for voice in config.voices}
-    for gender, names in (("female", OPENAI_FEMALE), ("male", OPENAI_MALE)):
-        ids = [voice.id for voice in config.voices if voice.gender == gender]
-        for index, name in enumerate(names if ids else ()):
-            aliases[ids[index % len(ids)]].append(name)
-    return tuple(
-        Voice(voice.id, voice.name, voice.description, tuple(aliases[voice.id]), voice.gender)
-        for voice in config.voices
-    )

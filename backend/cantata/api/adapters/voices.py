@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.speech.lexicon_choice import Entries, choose_lexicons
-from cantata.api.speech.voice_choice import ChosenVoice, choose_voice
+from cantata.api.speech.voice_choice import ChosenVoice, choose_voice, find_speaker
 from cantata.contract.data.errors import ModelNotFound, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechModel
@@ -64,17 +64,13 @@ async def resolve_model_voice(
     Raises:
         VoiceNotFound: neither ours nor one of theirs.
     """
-    others = (other for other in context.service.models.values() if other is not model)
-    refusal: VoiceNotFound | None = None
-    for candidate in (model, *others):
-        try:
-            return await _choose(context, candidate, name)
-        except VoiceNotFound as error:
-            refusal = refusal or error
-    if name is not None and foreign is not None and foreign.fullmatch(name):
+    speaker = await find_speaker(context, model, name)
+    try:
+        return await _choose(context, speaker, name)
+    except VoiceNotFound:
+        if name is None or foreign is None or not foreign.fullmatch(name):
+            raise
         return await _choose(context, model, None)
-    assert refusal is not None
-    raise refusal
 
 
 async def _choose(context: ApiContext, model: SpeechModel, name: str | None) -> ModelVoice:

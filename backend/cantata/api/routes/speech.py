@@ -32,7 +32,7 @@ router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute
 async def speech(body: SpeechBody, context: Context) -> Response:
     """Speak one text. See docs/protocol.md."""
     body.check_stream()
-    model = await choose_model(context, body.model, body.voice)
+    model = await choose_model(context, body.model, body.voice, body.ref_audio)
     order = await validate_request(context, model, body)
     if body.verify:
         choose_verifier(context)  # before anything is spoken

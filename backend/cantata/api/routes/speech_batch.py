@@ -69,7 +69,7 @@ class BatchResponse(StreamedResponse):
 
     async def _outcome(self, item: BatchItem) -> SpokenFile | ErrorDetail:
         try:
-            model = await choose_model(self._context, item.model, item.voice)
+            model = await choose_model(self._context, item.model, item.voice, item.ref_audio)
             order = await validate_request(self._context, model, item)
             return await speak_file(self._context, order, item.verify, batch=True)
         except CantataError as error:

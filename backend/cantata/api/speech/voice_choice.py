@@ -27,25 +27,41 @@ class ChosenVoice:
 
 
 async def choose_model(
-    context: ApiContext, name: str | None, voice: VoiceName | Sequence[VoiceName] | None
+    context: ApiContext,
+    name: str | None,
+    voice: VoiceName | Sequence[VoiceName] | None,
+    ref_audio: str | Sequence[str] | None = None,
 ) -> SpeechModel:
-    """The model of this name. If a request names none that is served, the one that has its voice:
-    the default if it does, if the voice is an uploaded one, or if no other does.
+    """The model of this name. If a request names none that is served: for a recording or an
+    uploaded voice, the first that speaks like recordings; else the one that has the voice. The
+    default model comes first wherever it can.
 
     Raises:
         NotReady: no model is served yet.
         ModelNotFound: no model, nor any of OpenAI's, has that name.
     """
     model = context.model(name)
-    if context.real_name(name) in context.service.models or voice is None:
+    if context.real_name(name) in context.service.models:
         return model
-    if isinstance(voice, Sequence) and not isinstance(voice, str):
+    if ref_audio is not None or (isinstance(voice, Sequence) and not isinstance(voice, str)):
+        return find_copying_model(context, model)
+    return model if voice is None else await find_speaker(context, model, voice_id(voice))
+
+
+def find_copying_model(context: ApiContext, model: SpeechModel) -> SpeechModel:
+    """This one if it speaks like recordings, else the first that does, else this one."""
+    models = (model, *context.service.models.values())
+    return next((one for one in models if one.capabilities.references), model)
+
+
+async def find_speaker(context: ApiContext, model: SpeechModel, voice: str | None) -> SpeechModel:
+    """Who speaks with a voice: this model if it has it, for an uploaded one the first that speaks
+    like recordings, else the first that has it, else this model."""
+    if has_voice(model, voice):
         return model
-    wanted = voice_id(voice)
-    able = [one for one in (model, *context.service.models.values()) if has_voice(one, wanted)]
-    if not able or able[0] is model or await _uploaded(context, model, wanted) is not None:
-        return model
-    return able[0]
+    if await _uploaded(context, model, voice) is not None:
+        return find_copying_model(context, model)
+    return next((one for one in context.service.models.values() if has_voice(one, voice)), model)
 
 
 async def choose_voice(

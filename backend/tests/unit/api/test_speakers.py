@@ -104,3 +104,24 @@ async def test_what_is_no_list_of_speakers_is_refused(
     assert error["param"].split("[")[0] == param
     assert message in error["message"]
     assert not server.solo.counts.requests
+
+
+async def test_a_recording_finds_the_model_that_follows_it(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    """The default model speaks with its own voices only. One that is named is not replaced."""
+    service = server.service
+    service.default_model = "duo"
+    ada = await upload(http, "Ada", 2)
+    for body in (
+        {"ref_audio": TWO[0]},
+        {"voice": "ada"},
+        {"voice": [ada]},
+        {"model": "tts-1", "voice": ada},
+    ):
+        before = len(server.solo.counts.requests)
+        assert (await http.post(SPEECH, json={"input": "hi", **body})).status_code == 200, body
+        assert len(server.solo.counts.requests) == before + 1, body
+    named = await http.post(SPEECH, json={"input": "hi", "model": "duo", "ref_audio": TWO[0]})
+    assert named.status_code == 400
+    assert "cannot speak like a recording" in named.text

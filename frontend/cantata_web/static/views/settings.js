@@ -96,7 +96,12 @@ export class Settings extends EventTarget {
     return this.voices.find(({ id }) => id === this.#controls.voice.value);
   }
 
+  /** Chooses a voice, and a model that has it. */
   pickVoice(id) {
+    if (!this.voices.some((voice) => voice.id === id)) {
+      this.#controls.model.value = this.#choices.voices.find((voice) => voice.id === id)?.model;
+      this.#offerOfModel();
+    }
     this.#controls.voice.value = id;
     this.#describe();
     this.#keep();

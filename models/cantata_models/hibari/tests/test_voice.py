@@ -17,8 +17,8 @@ from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFai
 from cantata.contract.data.request import SpeechRequest
 from cantata.pipeline.plan import plan_services
 from cantata.pipeline.service import create_service
-from cantata_models.hibari.inputs import HibariInput
-from cantata_models.hibari.request_builder import HibariRequestBuilder, load_builder
+from cantata_layers.misaki.speech import EnglishRequestBuilder, SentenceInput
+from cantata_models.hibari.request_builder import load_builder
 from cantata_models.hibari.voice import HibariVoices, load_voices
 from cantata_models.hibari.voices import find_downloads, find_package_files, list_voices
 from e2e.judges.speech import align
@@ -35,7 +35,7 @@ def package() -> Path:
 
 
 @pytest.fixture(scope="module")
-def builder(package: Path) -> HibariRequestBuilder:
+def builder(package: Path) -> EnglishRequestBuilder:
     return load_builder(package)
 
 
@@ -44,16 +44,16 @@ def voices(package: Path) -> HibariVoices:
     return load_voices(package, CPU)
 
 
-def inputs_of(builder: HibariRequestBuilder, request: SpeechRequest) -> HibariInput:
+def inputs_of(builder: EnglishRequestBuilder, request: SpeechRequest) -> SentenceInput:
     (piece,) = builder.build("r", request)
     found = piece.inputs["voice"]
-    assert isinstance(found, HibariInput)
+    assert isinstance(found, SentenceInput)
     return found
 
 
 @pytest.mark.parametrize("speed", [0.5, 1.0, 2.0])
 def test_the_sound_is_the_packages(
-    speed: float, builder: HibariRequestBuilder, voices: HibariVoices
+    speed: float, builder: EnglishRequestBuilder, voices: HibariVoices
 ) -> None:
     """But for the silence before the first word."""
     text = "She sells sea shells by the sea shore."
@@ -69,7 +69,7 @@ def test_the_sound_is_the_packages(
 
 
 def test_words_are_where_an_aligner_hears_them(
-    builder: HibariRequestBuilder, voices: HibariVoices
+    builder: EnglishRequestBuilder, voices: HibariVoices
 ) -> None:
     text = "The children walked home along the river after school."
     first, *rest = voices.synthesize(inputs_of(builder, SpeechRequest(text, "heart", seed=1)))
@@ -82,7 +82,7 @@ def test_words_are_where_an_aligner_hears_them(
     assert max(off) < 0.12
 
 
-def test_each_sentence_is_a_piece(builder: HibariRequestBuilder) -> None:
+def test_each_sentence_is_a_piece(builder: EnglishRequestBuilder) -> None:
     text = "One. Two three."
     pieces = builder.build("r", SpeechRequest(text, "heart"))
     assert [piece.request_id for piece in pieces] == ["r-0", "r-1"]
@@ -91,7 +91,7 @@ def test_each_sentence_is_a_piece(builder: HibariRequestBuilder) -> None:
     assert [piece.inputs["voice"].begins for piece in pieces] == [True, False]  # type: ignore[attr-defined]
 
 
-def test_other_scripts_are_refused_and_marks_are_silence(builder: HibariRequestBuilder) -> None:
+def test_other_scripts_are_refused_and_marks_are_silence(builder: EnglishRequestBuilder) -> None:
     assert builder.build("r", SpeechRequest("...", "heart")) == ()
     with pytest.raises(InvalidRequest, match="English"):
         builder.build("r", SpeechRequest("猫が好き", "heart"))
@@ -139,7 +139,7 @@ def test_bad_checkpoints(package: Path, tmp_path: Path) -> None:
         load_voices(package, torch.device("cuda"))
 
 
-def test_an_unknown_voice(builder: HibariRequestBuilder, voices: HibariVoices) -> None:
+def test_an_unknown_voice(builder: EnglishRequestBuilder, voices: HibariVoices) -> None:
     inputs = inputs_of(builder, SpeechRequest("Hello.", "heart"))
     other = replace(inputs, voice="emma")
     with pytest.raises(RequestFailed, match="emma"):

@@ -123,3 +123,19 @@ def differences(spoken: KokoroSpoken, scenario: KokoroScenario) -> list[str]:
     if not (often < PCM_TOLERANCE and blocks.max() < RARE_TOLERANCE):
         found.append(f"samples by {often:.1e}, at most {blocks.max():.1e}")
     return found
+
+
+def expect_word_times(
+    words: NDArray[np.int64], ends: NDArray[np.float64]
+) -> list[tuple[float, float]]:
+    """Moved by 75 ms; spaces shorter than 100 ms belong to the word before them.
+
+    Args:
+        words: [W, 2] phones [start, end) of each.
+        ends: [T + 1] seconds at which phones end, 0 first.
+    """
+    nexts = [*(float(ends[begin]) for begin, _ in words[1:]), np.inf]
+    return [
+        (ends[begin] - 0.075, (after if after - ends[end] < 0.1 - 1e-9 else ends[end]) - 0.075)
+        for (begin, end), after in zip(words, nexts, strict=True)
+    ]

@@ -19,6 +19,7 @@ from cantata.contract.data.request import SpeechRequest
 from cantata.pipeline.plan import plan_services
 from cantata_models.kokoro.onnx_voice import OnnxVoice
 from cantata_models.kokoro.request_builder import load_builder
+from cantata_models.kokoro.tests.network_driver import expect_word_times
 from cantata_models.kokoro.tests.onnx_writer import (
     FRAME,
     SILENCE,
@@ -124,7 +125,7 @@ def test_words_have_the_times_of_their_phones(voice: OnnxVoice, given: KokoroInp
     assert cut / RATE == pytest.approx(lead, abs=0.001)
     ends = np.append(0, np.cumsum(frames_of(given))) * FRAME / RATE
     times = [(word.start_s + lead, word.end_s + lead) for word in first.words]
-    expected = [(ends[begin] - 0.075, ends[end] - 0.075) for begin, end in given.words]
+    expected = expect_word_times(given.words, ends)
     np.testing.assert_allclose(times[1:], np.maximum(expected[1:], lead), atol=0.001)
     assert len(first.words) == len(TEXT.split())
 

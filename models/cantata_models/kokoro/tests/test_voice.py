@@ -15,7 +15,7 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import RequestFailed
 from cantata_models.kokoro.checkpoint import Excitation
 from cantata_models.kokoro.sound_network import draw_noise
-from cantata_models.kokoro.tests.network_driver import make_input
+from cantata_models.kokoro.tests.network_driver import expect_word_times, make_input
 from cantata_models.kokoro.tests.parity.scenarios import PLAIN, KokoroCheckpointKey, KokoroScenario
 from cantata_models.kokoro.text_network import Moments
 from cantata_models.kokoro.voice import (
@@ -147,7 +147,7 @@ def test_words_have_the_times_of_their_phones(voice: KokoroVoice, given: KokoroI
         torch.from_numpy(given.phones), voice.mix_style(given), given.speed
     )
     ends = np.append(0, np.cumsum(prosody.durations.numpy())) * 0.025
-    expected = [(ends[begin] - 0.075, ends[end] - 0.075) for begin, end in given.words]
+    expected = expect_word_times(given.words, ends)
     # Random weights are not silent before the first phone.
     expected[0] = (0, expected[0][1])
     times = [(word.start_s, word.end_s) for word in first.words]

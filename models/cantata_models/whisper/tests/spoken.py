@@ -16,7 +16,7 @@ from cantata.contract.data.transcripts import SPEECH_RATE
 from cantata.contract.model.recognizer import Sound
 from cantata_bench.transcription.recordings import SpokenText
 from cantata_bench.voice_quality.run import read_sentences
-from cantata_models.hibari.inputs import HibariInput
+from cantata_layers.misaki.speech import SentenceInput
 from cantata_models.hibari.request_builder import load_builder
 from cantata_models.hibari.voice import load_voices
 from cantata_models.hibari.voices import find_package_files
@@ -40,7 +40,7 @@ def spoken_sentences() -> tuple[SpokenText, ...]:
         length = 0
         for piece in builder.build("r", SpeechRequest(sentence.text, VOICE, seed=0)):
             inputs = piece.inputs["voice"]
-            assert isinstance(inputs, HibariInput)
+            assert isinstance(inputs, SentenceInput)
             begin_s = length / voices.sample_rate
             for part in voices.synthesize(inputs):
                 starts += [begin_s + word.start_s for word in part.words]

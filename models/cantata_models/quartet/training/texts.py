@@ -1,7 +1,9 @@
-"""The texts that the teachers read: sentences of every kind, and short paragraphs of them."""
+"""The texts that the teacher reads: sentences of every kind, and short paragraphs of them."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -9,9 +11,8 @@ from importlib.resources import files
 
 import numpy as np
 
-from cantata_models.solo.text.lexicon import load_lexicon
-from cantata_models.solo.training.natural import prose
-from cantata_models.solo.training.text import bare, read_heldout
+from cantata_bench.voice_quality.run import read_sentences
+from cantata_models.quartet.training import prose
 
 KINDS: tuple[tuple[float, tuple[str, ...]], ...] = (
     (0.42, prose.STATEMENTS),
@@ -36,18 +37,22 @@ _TRIES = 8
 
 @cache
 def list_rare_words() -> tuple[str, ...]:
-    """Words of the lexicon, names above all, that make every sequence of sounds occur."""
+    """Words of misaki's lexicon that make every sequence of sounds occur."""
     shortest, longest = _RARE_LETTERS
-    words = (word for word, _ in load_lexicon().items())
+    packed = (files("hibari") / "assets/lexicon_us_silver.json.gz").read_bytes()
+    words: dict[str, object] = json.loads(gzip.decompress(packed))
     return tuple(word for word in words if word.isalpha() and shortest <= len(word) <= longest)
+
+
+def bare(text: str) -> str:
+    """Letters and figures alone, to compare sentences."""
+    return " ".join(re.findall(r"[\w']+", text.lower()))
 
 
 @cache
 def list_held_out() -> frozenset[str]:
-    """The bare sentences of all evaluations, which no teacher may read for training."""
-    judged = files("cantata_bench.voice_quality") / "sentences.tsv"
-    lines = [line.partition("\t")[2] for line in judged.read_text("utf-8").splitlines()]
-    return frozenset(bare(text) for text in (*lines, *(item.text for item in read_heldout())))
+    """The bare sentences of all evaluations, which the teacher may not read for training."""
+    return frozenset(bare(sentence.text) for sentence in read_sentences(None))
 
 
 class TextMaker:

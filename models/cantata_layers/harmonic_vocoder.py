@@ -1,18 +1,20 @@
-"""From hibari's spectra to sound, a few frames at a time.
+"""From spectra and a pitch to sound, a few frames at a time.
 
-The network predicts, for each frame of 12.5 ms, five parts of a spectrum and a pitch. A pulse train
+A network predicts, for each frame of 12.5 ms, five parts of a spectrum and a pitch. A pulse train
 at that pitch is filtered by the first two, noise is shaped by the third, and the last two are added
-as they are; an inverse STFT makes the sound (`hibari.dsp` in the package hibari-tts 0.2, whose
-samples these are). The package does so for a whole sentence. Here each block of frames leaves as
-soon as it is made; on the size of the blocks, samples depend by no more than rounding.
+as they are; an inverse STFT makes the sound (`hibari.dsp` in the package hibari-tts 0.2, which does
+so for a whole sentence). Here each block of frames leaves as soon as it is made; on the size of the
+blocks, samples depend by no more than rounding.
 
 Letters: F frames, B bins, N samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain, repeat
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +40,13 @@ _SOURCE_WINDOW: Floats = _WINDOW / (SIZE / 4)
 """A cosine of amplitude 1 has a peak of 1, so that the filter's magnitude is the harmonic's."""
 
 
+Noise = Callable[[int, int], NDArray[np.complex64]]
+"""Of the frames [begin, end), called in their order: [B, end - begin], variance 2."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spectra:
-    """One sentence as the network predicts it; each [B, F] but the pitch."""
+    """Some frames as a network predicts them; each [B, F] but the pitch."""
 
     harmonic: Floats
     """Log magnitude of what filters the pulses."""
@@ -57,46 +63,76 @@ class Spectra:
 
     @classmethod
     def of(cls, outputs: Sequence[Floats]) -> Spectra:
-        """Of the network's outputs in their order, a batch of one.
+        """Of a network's outputs in their order, a batch of one.
 
         Raises:
-            RequestFailed: other shapes than a voice of hibari's makes.
+            RequestFailed: they have other shapes.
         """
         made = cls(*(output[0] for output in outputs))
         frames = made.pitch.shape[-1]
         parts = (made.harmonic, made.rotation, made.noise, made.free, made.phase)
         if any(part.shape != (BINS, frames) for part in parts):
-            raise RequestFailed("the network's outputs are not spectra of a voice of hibari's")
+            raise RequestFailed("the network's outputs are not spectra for this vocoder")
         return made
 
+    def predict(self, begin: int, end: int) -> Spectra:
+        """Frames [begin, end)."""
+        return Spectra(*(getattr(self, field.name)[..., begin:end] for field in fields(self)))
+
+
+class SpectraPredictor(Protocol):
+    """A sentence's spectra, predicted block by block; `Spectra` are one that is whole already."""
+
     @property
-    def frames(self) -> int:
-        """F."""
-        return len(self.pitch)
+    def pitch(self) -> Floats:
+        """[F] Hz of the whole sentence."""
+        ...
+
+    def predict(self, begin: int, end: int) -> Spectra:
+        """Frames [begin, end)."""
+        ...
 
 
-def synthesize(spectra: Spectra, seed: int, block: int) -> Iterator[Floats]:
+def draw_noise(seed: int, frames: int) -> Noise:
+    """A sentence's noise in one array, as the package draws it."""
+    drawn = np.random.default_rng(seed).standard_normal((BINS, 2 * frames), dtype=np.float32)
+    whole = drawn.view(np.complex64)
+    return lambda begin, end: whole[:, begin:end]
+
+
+def stream_noise(seed: int) -> Noise:
+    """Noise that is drawn block by block, so that long sentences begin as early as short ones."""
+    rng = np.random.default_rng(seed)
+
+    def draw(begin: int, end: int) -> NDArray[np.complex64]:
+        drawn = rng.standard_normal((end - begin, 2 * BINS), dtype=np.float32)
+        return drawn.view(np.complex64).T
+
+    return draw
+
+
+def synthesize(
+    predictor: SpectraPredictor, noise: Noise, blocks: Sequence[int]
+) -> Iterator[Floats]:
     """The sound of a sentence, F * HOP samples in all.
 
     Args:
-        spectra: of at least one frame.
-        seed: of the noise.
-        block: frames that are made at once; the last part has less sound.
+        predictor: of at least one frame.
+        noise: for its frames.
+        blocks: frames that are made at once, first to last; the last number stands for all blocks
+            to come. The last part has less sound.
 
     Yields:
         [N] samples, each part as soon as it is final.
     """
-    frames = spectra.frames
-    pulses = np.pad(make_pulses(spectra.pitch), _HALF, mode="reflect")
-    # One array for the whole sentence, as the package draws it.
-    drawn = np.random.default_rng(seed).standard_normal((BINS, 2 * frames), dtype=np.float32)
-    noise = drawn.view(np.complex64)
+    frames = len(predictor.pitch)
+    pulses = np.pad(make_pulses(predictor.pitch), _HALF, mode="reflect")
     scale = np.reciprocal(np.maximum(_sum_windows(frames), np.float32(1e-11)))
     tail = np.zeros((OVERLAP - 1, HOP), np.float32)
     left_out = _HALF  # samples before the first frame's middle
-    for begin in range(0, frames, block):
-        end = min(begin + block, frames)
-        rows = _make_frames(spectra, pulses, noise, begin, end)
+    for begin, end in _cut_blocks(frames, blocks):
+        heard = pulses[begin * HOP : (end - 1) * HOP + SIZE]
+        rows = _make_frames(predictor.predict(begin, end), heard, noise(begin, end))
         total = np.zeros((end - begin + OVERLAP - 1, HOP), np.float32)
         total[: OVERLAP - 1] = tail
         for hop in reversed(range(OVERLAP)):  # earlier frames first, whatever the block
@@ -106,6 +142,17 @@ def synthesize(spectra: Spectra, seed: int, block: int) -> Iterator[Floats]:
         sound = (total[:final] * scale[begin : begin + final]).reshape(-1)[left_out:]
         left_out = max(left_out - final * HOP, 0)
         yield sound[: len(sound) - _HALF + HOP] if end == frames else sound
+
+
+def _cut_blocks(frames: int, blocks: Iterable[int]) -> Iterator[tuple[int, int]]:
+    sizes = list(blocks)
+    begin = 0
+    for size in chain(sizes, repeat(sizes[-1])):
+        end = min(begin + size, frames)
+        yield begin, end
+        if end == frames:
+            return
+        begin = end
 
 
 def make_pulses(pitch: Floats) -> Floats:
@@ -141,18 +188,14 @@ def _draw_pitch(pitch: Floats) -> Floats:
     return hertz
 
 
-def _make_frames(
-    spectra: Spectra, pulses: Floats, noise: NDArray[np.complex64], begin: int, end: int
-) -> Floats:
+def _make_frames(spectra: Spectra, pulses: Floats, noise: NDArray[np.complex64]) -> Floats:
     """[frames, OVERLAP, HOP]: windowed sound of some frames, before they are added up."""
-    heard = pulses[begin * HOP : (end - 1) * HOP + SIZE]
-    segments = np.lib.stride_tricks.sliding_window_view(heard, SIZE)[::HOP] * _SOURCE_WINDOW
+    segments = np.lib.stride_tricks.sliding_window_view(pulses, SIZE)[::HOP] * _SOURCE_WINDOW
     spectrum = np.fft.rfft(segments, axis=1).astype(np.complex64).T
-    here = slice(begin, end)
-    turn = np.float32(np.pi) * np.tanh(spectra.rotation[:, here])
-    spectrum = spectrum * _polar(spectra.harmonic[:, here], turn)
-    spectrum += noise[:, here] * _magnitude(spectra.noise[:, here])
-    spectrum += _polar(spectra.free[:, here], spectra.phase[:, here])
+    turn = np.float32(np.pi) * np.tanh(spectra.rotation)
+    spectrum = spectrum * _polar(spectra.harmonic, turn)
+    spectrum += noise * _magnitude(spectra.noise)
+    spectrum += _polar(spectra.free, spectra.phase)
     frames = np.fft.irfft(spectrum.T, SIZE, axis=1).astype(np.float32) * _WINDOW
     return frames.reshape(-1, OVERLAP, HOP)
 

@@ -17,15 +17,13 @@ PITCH_HOP = 300
 """Samples for each value of pitch and energy."""
 DURATION_HOP = 600
 """Samples for each frame of a duration."""
-UNVOICED_HZ = 40.0
-"""A pitch below this means that there is none."""
 
 Samples = npt.NDArray[np.int16]
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedSpeech:
-    """One utterance and what its teacher knows of it."""
+    """One utterance and what the teacher knows of it."""
 
     voice: str
     text: str
@@ -35,16 +33,17 @@ class AnnotatedSpeech:
     durations: npt.NDArray[np.int16]
     """[T] frames of 25 ms; together the length of the sound."""
     pitch: npt.NDArray[np.float32]
-    """[F] Hz; below `UNVOICED_HZ`, there is none."""
+    """[F] Hz; about 0 where there is none."""
     energy: npt.NDArray[np.float32]
-    """[F] natural logarithm of the root mean square."""
+    """[F] in the teacher's own measure."""
     samples: Samples
-    """[N], with a peak of 0.7 of full scale."""
+    """[N], as loud as the teacher speaks."""
 
     def __post_init__(self) -> None:
         heard = len(self.samples)
         spoken, drawn = int(self.durations.sum()) * DURATION_HOP, len(self.pitch) * PITCH_HOP
-        if spoken != heard or drawn != heard or len(self.phones) != len(self.durations):
+        lengths_agree = spoken == heard == drawn and len(self.pitch) == len(self.energy)
+        if not lengths_agree or len(self.phones) != len(self.durations):
             raise ValueError(
                 f"{self.voice}: {heard} samples, but durations of {spoken} and pitch of {drawn}"
             )
@@ -56,13 +55,6 @@ class AnnotatedSpeech:
 
 
 _ARRAYS = ("phones", "durations", "pitch", "energy", "samples")
-
-
-def measure_energy(sound: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """[F * PITCH_HOP] -> [F] natural logarithm of the root mean square."""
-    power = np.square(sound.reshape(-1, PITCH_HOP)).mean(axis=1)
-    energy: npt.NDArray[np.float32] = np.log(np.sqrt(power) + 1e-5).astype(np.float32)
-    return energy
 
 
 def write_shard(path: Path, spoken: Sequence[AnnotatedSpeech]) -> None:

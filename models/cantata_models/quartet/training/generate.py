@@ -1,11 +1,11 @@
-"""Teachers read the texts, shard by shard; shards that are there are kept."""
+"""The teacher reads the texts, shard by shard; shards that are there are kept."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,10 +14,14 @@ import numpy as np
 
 from cantata_layers.misaki.g2p import load_g2p
 from cantata_layers.misaki.phones import vocabulary
-from cantata_models.solo.training.natural.shards import AnnotatedSpeech, write_shard
-from cantata_models.solo.training.natural.teachers import ScriptLine, SpeechTeacher, TeachingVoice
-from cantata_models.solo.training.natural.texts import TextMaker
-from cantata_models.solo.training.natural.voices import HEART, list_stock_voices, mix_voices
+from cantata_models.quartet.training.shards import AnnotatedSpeech, write_shard
+from cantata_models.quartet.training.teachers import (
+    ScriptLine,
+    SpeechTeacher,
+    TeachingVoice,
+    list_stock_voices,
+)
+from cantata_models.quartet.training.texts import TextMaker
 
 logger = logging.getLogger(__name__)
 
@@ -42,44 +46,28 @@ class DataPart:
         return folder / f"{self.name}-{number:04d}.npz"
 
 
-def plan_heart(scale: float) -> DataPart:
-    """About six hours of hibari's voice."""
-    return DataPart("heart", (HEART,), shards=max(1, round(60 * scale)), texts=80)
-
-
-def plan_kokoro(packages: Path, scale: float) -> tuple[DataPart, ...]:
-    """About four hours of the stock voices, and four of mixtures.
+def plan_speech(packages: Path, scale: float) -> DataPart:
+    """About four hours at a scale of 1, an hour of each voice.
 
     Raises:
         PackageMissing: the styles are not there.
     """
-    shards = max(1, round(120 * scale))
-    return (
-        DataPart("stock", list_stock_voices(packages), shards, texts=24),
-        DataPart("mixed", mix_voices(packages), shards, texts=24),
-    )
+    return DataPart("stock", list_stock_voices(packages), max(1, round(140 * scale)), texts=24)
 
 
-def write_parts(
-    parts: Sequence[DataPart], teacher: Callable[[], SpeechTeacher], folder: Path
-) -> None:
-    """Writes what is missing, the parts' shards in turn, and logs each as a line of JSON.
+def write_speech(part: DataPart, teacher: Callable[[], SpeechTeacher], folder: Path) -> None:
+    """Writes the shards that are missing, and logs each as a line of JSON.
 
     Args:
-        parts: of one teacher.
+        part: which shards.
         teacher: opens it; not called if nothing is missing.
         folder: of the shards.
     """
-    missing = [
-        (number, place, part)
-        for place, part in enumerate(parts)
-        for number in range(part.shards)
-        if not part.find_path(folder, number).exists()
-    ]
+    missing = [n for n in range(part.shards) if not part.find_path(folder, n).exists()]
     if not missing:
         return
     opened = teacher()
-    for number, _, part in sorted(missing, key=lambda item: item[:2]):
+    for number in missing:
         began = time.process_time()
         spoken = list(read_texts(part, number, opened))
         write_shard(part.find_path(folder, number), spoken)
@@ -104,14 +92,13 @@ def read_texts(part: DataPart, number: int, teacher: SpeechTeacher) -> Iterator[
         voice = part.voices[(number * part.texts + index) % len(part.voices)]
         for phones, text in read_aloud(maker.draw(), voice.british):
             speed = round(float(rng.uniform(*SPEEDS)), 3)
-            seed = int(rng.integers(2**31))
-            yield teacher.read(voice, ScriptLine(text, phones, speed, seed))
+            yield teacher.read(voice, ScriptLine(text, phones, speed))
 
 
 def read_aloud(text: str, british: bool) -> Iterator[tuple[tuple[int, ...], str]]:
     """The phones of a text, with the text that they are of.
 
-    A paragraph stays one reading if the teachers can read so much at once, so that its sentences
+    A paragraph stays one reading if the teacher can read so much at once, so that its sentences
     have the melody of a paragraph; else its sentences are read one by one.
     """
     sentences = load_g2p(british).read(text)

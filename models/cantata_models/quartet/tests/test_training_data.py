@@ -9,31 +9,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cantata_models.solo.training.natural import prose
-from cantata_models.solo.training.natural.bank import FRAME, SpeechBank, draw_pitch, make_clip
-from cantata_models.solo.training.natural.generate import DataPart, read_aloud, write_parts
-from cantata_models.solo.training.natural.packages import (
+from cantata_models.quartet.training import prose
+from cantata_models.quartet.training.bank import SpeechBank
+from cantata_models.quartet.training.generate import DataPart, read_aloud, write_speech
+from cantata_models.quartet.training.packages import (
     PackageMissing,
     read_network,
     read_styles,
 )
-from cantata_models.solo.training.natural.shards import (
+from cantata_models.quartet.training.shards import (
     DURATION_HOP,
     PITCH_HOP,
     AnnotatedSpeech,
     read_shard,
     write_shard,
 )
-from cantata_models.solo.training.natural.teachers import (
-    HibariTeacher,
+from cantata_models.quartet.training.teachers import (
     ScriptLine,
     SpeechTeacher,
     TeachingVoice,
     annotate,
 )
-from cantata_models.solo.training.natural.texts import KINDS, TextMaker, list_held_out
-from cantata_models.solo.training.natural.voices import HEART
-from cantata_models.solo.training.text import bare
+from cantata_models.quartet.training.texts import KINDS, TextMaker, bare, list_held_out
+
+HUM = TeachingVoice("a_hum", np.zeros((1, 256), np.float32))
 
 
 class HummingTeacher:
@@ -54,7 +53,8 @@ class HummingTeacher:
         hiss = np.random.default_rng(0).standard_normal(count) * 0.01
         sound = (swell * (tones + hiss)).astype(np.float32)
         pitch = np.full(count // PITCH_HOP, self._hertz, np.float32)
-        return annotate(voice, reading, sound, durations, pitch)
+        energy = np.ones_like(pitch)
+        return annotate(voice, reading, sound / 8, durations, pitch, energy)
 
 
 def test_texts_are_of_every_kind_and_repeat_with_the_seed() -> None:
@@ -79,7 +79,7 @@ def test_patterns_name_phrases_that_there_are() -> None:
 def test_held_out_sentences_are_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bare("Can you hear me now?") in list_held_out()
     first = TextMaker(3).draw_sentence()
-    module = "cantata_models.solo.training.natural.texts"
+    module = "cantata_models.quartet.training.texts"
     monkeypatch.setattr(f"{module}.list_held_out", lambda: frozenset({bare(first)}))
     assert TextMaker(3).draw_sentence() != first
 
@@ -99,8 +99,8 @@ def test_a_paragraph_is_one_reading_if_it_is_short() -> None:
 def test_shards_keep_everything(tmp_path: Path) -> None:
     teacher = HummingTeacher()
     spoken = [
-        teacher.read(HEART, ScriptLine("One.", (0, 5, 6, 0), 1.0, 0)),
-        teacher.read(HEART, ScriptLine("Two, three.", (0, 7, 0), 1.1, 1)),
+        teacher.read(HUM, ScriptLine("One.", (0, 5, 6, 0), 1.0)),
+        teacher.read(HUM, ScriptLine("Two, three.", (0, 7, 0), 1.1)),
     ]
     write_shard(tmp_path / "a.npz", spoken)
     for ours, theirs in zip(spoken, read_shard(tmp_path / "a.npz"), strict=True):
@@ -108,17 +108,15 @@ def test_shards_keep_everything(tmp_path: Path) -> None:
         assert ours.speed == pytest.approx(theirs.speed)
         for name in ("phones", "durations", "pitch", "energy", "samples"):
             assert np.array_equal(getattr(ours, name), getattr(theirs, name))
-    power = np.square(spoken[0].samples / 32768.0).mean()
-    assert np.exp(2 * spoken[0].energy).mean() == pytest.approx(power, rel=0.01)
     one, sound = np.ones(1, np.float32), np.ones(900, np.float32)
     with pytest.raises(ValueError, match="durations of"):
-        annotate(HEART, ScriptLine("", (0,), 1.0, 0), sound, one, one)
+        annotate(HUM, ScriptLine("", (0,), 1.0), sound, one, one, one)
 
 
 def test_only_missing_shards_are_written(tmp_path: Path) -> None:
-    part = DataPart("hum", (HEART,), shards=2, texts=3)
+    part = DataPart("hum", (HUM,), shards=2, texts=3)
     write_shard(
-        part.find_path(tmp_path, 0), [HummingTeacher().read(HEART, ScriptLine("", (0,), 1.0, 0))]
+        part.find_path(tmp_path, 0), [HummingTeacher().read(HUM, ScriptLine("", (0,), 1.0))]
     )
     kept = part.find_path(tmp_path, 0).read_bytes()
     opened = HummingTeacher()
@@ -126,44 +124,37 @@ def test_only_missing_shards_are_written(tmp_path: Path) -> None:
     def open_teacher() -> SpeechTeacher:
         return opened
 
-    write_parts([part], open_teacher, tmp_path)
+    write_speech(part, open_teacher, tmp_path)
     assert part.find_path(tmp_path, 0).read_bytes() == kept
     assert len(opened.readings) >= 2
-    write_parts([part], lambda: pytest.fail("nothing is missing"), tmp_path)
+    write_speech(part, lambda: pytest.fail("nothing is missing"), tmp_path)
     other = tmp_path / "other"
     other.mkdir()
-    write_parts([part], HummingTeacher, other)
+    write_speech(part, HummingTeacher, other)
     again = [one.text for one in read_shard(part.find_path(other, 1))]
     assert again == [reading.text for reading in opened.readings]
 
 
-def test_pitch_is_drawn_through_what_has_none() -> None:
-    pitch = np.array([100, 100, 0, 0, 400, 400], np.float32)
-    log2_hz, voicing = draw_pitch(pitch, hops=7)  # 75 ms
-    assert voicing.tolist() == [1, 1, 0, 0, 0, 1, 1]
-    assert log2_hz[0] == pytest.approx(np.log2(100))
-    assert log2_hz[-1] == pytest.approx(np.log2(400))
-    assert (np.diff(log2_hz) >= 0).all()
-    assert log2_hz[3] == pytest.approx(np.log2(100) + 2 * (960 - 450) / 900)
-    flat, silent = draw_pitch(np.zeros(4, np.float32), hops=5)
-    assert not silent.any()
-    assert np.ptp(flat) == 0
-
-
-def test_a_rare_voice_is_drawn_more_often_than_its_share(tmp_path: Path) -> None:
-    teacher, reading = HummingTeacher(), ScriptLine("", tuple(range(40)), 1.0, 0)
-    voices = [TeachingVoice("often", False)] * 16 + [TeachingVoice("rare", False)]
-    write_shard(tmp_path / "a.npz", [teacher.read(voice, reading) for voice in voices])
-    bank = SpeechBank(tmp_path, frames=4)
+def test_crops_are_cut_where_their_phones_are(tmp_path: Path) -> None:
+    line = ScriptLine("", tuple(range(40)), 1.0)
+    voices = [HUM] * 3 + [TeachingVoice("b_hum", HUM.styles)]
+    write_shard(tmp_path / "a.npz", [HummingTeacher().read(voice, line) for voice in voices])
+    bank = SpeechBank(tmp_path, ("a_hum", "b_hum"), frames=10)
     bank.refresh()
-    assert bank.seconds["rare"] == pytest.approx(2.0, abs=0.1)
-    drawn = bank.draw(np.random.default_rng(0), 5)
-    assert drawn.samples.shape == (5, 4 * FRAME)
-    assert drawn.log2_hz.shape == drawn.voicing.shape == (5, 32)
-    weights = bank._weights
-    assert weights[-1] / weights[0] == pytest.approx(4)
-    with pytest.raises(FileNotFoundError, match="has no speech"):
-        SpeechBank(tmp_path / "empty", frames=4).refresh()
+    assert bank.minutes["a_hum"] == pytest.approx(3 * bank.minutes["b_hum"], abs=0.1)
+    crops = bank.draw(np.random.default_rng(0), 5)
+    assert crops.whole.voices.tolist() == [0, 1, 0, 1, 0]
+    assert crops.samples.shape == (5, 10 * PITCH_HOP)
+    assert crops.whole.mask.shape == (5, 1, 1, 40)
+    whole = HummingTeacher().read(HUM, line)
+    for places, samples in zip(crops.places.numpy(), crops.samples.numpy(), strict=True):
+        assert (np.diff(places) >= 0).all()
+        assert np.bincount(places).max() == 4  # 50 ms
+        first = places[0] * 4 + (4 - np.count_nonzero(places == places[0]))
+        heard = whole.samples[first * PITCH_HOP : (first + 10) * PITCH_HOP]
+        assert np.abs(samples - heard / 32767).max() < 1e-4
+    with pytest.raises(FileNotFoundError, match="lacks speech"):
+        SpeechBank(tmp_path / "empty", ("a_hum",), frames=4).refresh()
 
 
 def test_packages_that_are_not_there_are_named(tmp_path: Path) -> None:
@@ -174,18 +165,3 @@ def test_packages_that_are_not_there_are_named(tmp_path: Path) -> None:
     (tmp_path / "kokoro-js-1.2.1.tgz").write_bytes(b"other")
     with pytest.raises(PackageMissing, match="not the pinned version"):
         read_styles(tmp_path)
-
-
-def test_the_teacher_knows_its_durations_and_pitch() -> None:
-    pytest.importorskip("hibari")
-    [(phones, text)] = read_aloud("Is there another way to the airport?", british=False)
-    spoken = HibariTeacher().read(HEART, ScriptLine(text, phones, 1.0, 0))
-    assert len(spoken.durations) == len(phones)
-    assert 1.5 < spoken.seconds < 4
-    voiced = spoken.pitch[spoken.pitch > 40]
-    assert 140 < np.median(voiced) < 260
-    clip = make_clip(spoken)
-    assert clip.frames * FRAME >= len(spoken.samples)
-    loud = np.repeat(clip.voicing, 240) > 0
-    samples = clip.samples.astype(np.float64)
-    assert np.square(samples[loud]).mean() > 4 * np.square(samples[~loud]).mean()

@@ -1,0 +1,223 @@
+"""The network: from phones to durations and a melody, and from these to spectra.
+
+Its shape is hibari's (hibari-tts 0.2, Maureese Williams, Apache-2.0), with speakers added: a
+vector of the voice scales and shifts what each block normalises. It was trained on from hibari's
+weights.
+
+Letters: B rows, T phones, F frames of 12.5 ms, G frames of 25 ms, C channels, S speaker size.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from cantata_layers.harmonic_vocoder import BINS
+
+PHONES = 178
+"""Ids of misaki's alphabet as Kokoro counts them."""
+SPEAKER_SIZE = 32
+HEADS = 2
+PARTS = 5
+"""Of a spectrum: see `harmonic_vocoder.Spectra`."""
+FRAMES_PER_COUNT = 2
+"""Durations count frames of 25 ms."""
+PITCH_SCALE = 100.0
+ENERGY_SCALE = 5.0
+LOG_SCALE = 5.0
+DECODER_BLOCKS = 8
+KERNEL = 7
+CONTEXT = (DECODER_BLOCKS + 1) * (KERNEL // 2)
+"""Frames on each side that a frame of the spectrum depends on."""
+
+
+class SpeakerBlock(nn.Module):
+    """A ConvNeXt block, not causal, whose normalised values a speaker scales and shifts.
+
+    Args:
+        channels: C.
+        hidden: channels between the two linear layers.
+        kernel: odd.
+        dilation: of the convolution.
+    """
+
+    def __init__(self, channels: int, hidden: int, kernel: int, dilation: int = 1) -> None:
+        super().__init__()
+        reach = kernel // 2 * dilation
+        self.depthwise = nn.Conv1d(
+            channels, channels, kernel, padding=reach, groups=channels, dilation=dilation
+        )
+        self.norm = nn.LayerNorm(channels)
+        self.expand = nn.Linear(channels, hidden)
+        self.contract = nn.Linear(hidden, channels)
+        self.gamma = nn.Parameter(torch.ones(channels))
+        self.speaker = nn.Linear(SPEAKER_SIZE, 2 * channels)
+
+    def forward(self, x: torch.Tensor, speaker: torch.Tensor) -> torch.Tensor:
+        """[B, C, T] and [B, S] -> [B, C, T]."""
+        scale, shift = self.speaker(speaker)[:, None].chunk(2, dim=-1)
+        y = self.norm(self.depthwise(x).transpose(1, 2)) * (1 + scale) + shift
+        y = self.contract(functional.gelu(self.expand(y))) * self.gamma
+        moved: torch.Tensor = x + y.transpose(1, 2)
+        return moved
+
+
+class PhoneEncoder(nn.Module):
+    """Phones with their surroundings: two blocks, then one attention layer, several times.
+
+    Args:
+        channels: C.
+        rounds: of the attention layer.
+    """
+
+    def __init__(self, channels: int, rounds: int) -> None:
+        super().__init__()
+        self.rounds = rounds
+        self.embedding = nn.Embedding(PHONES, channels)
+        self.blocks = nn.ModuleList(SpeakerBlock(channels, 2 * channels, 5) for _ in range(2))
+        self.attention_norm, self.linear_norm, self.norm = (
+            nn.LayerNorm(channels) for _ in range(3)
+        )
+        self.heads_in = nn.Linear(channels, 3 * channels)
+        self.heads_out = nn.Linear(channels, channels)
+        self.expand = nn.Linear(channels, 2 * channels)
+        self.contract = nn.Linear(2 * channels, channels)
+
+    def forward(
+        self, phones: torch.Tensor, speaker: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Args: phones: [B, T] int64; speaker: [B, S]; mask: [B, 1, 1, T], False is padding.
+
+        Returns:
+            [B, T, C] float32.
+        """
+        x = self.embedding(phones).transpose(1, 2)
+        for block in self.blocks:
+            x = block(x, speaker)
+        x = x.transpose(1, 2)
+        rows, length, channels = x.shape
+        for _ in range(self.rounds):
+            heads = self.heads_in(self.attention_norm(x))
+            shape = (rows, length, 3, HEADS, channels // HEADS)
+            query, key, value = heads.view(shape).permute(2, 0, 3, 1, 4)
+            heard = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+            x = x + self.heads_out(heard.transpose(1, 2).reshape(rows, length, channels))
+            x = x + self.contract(functional.gelu(self.expand(self.linear_norm(x))))
+        encoded: torch.Tensor = self.norm(x)
+        return encoded
+
+
+class ProsodyPredictor(nn.Module):
+    """How long each phone lasts, and the pitch and the energy of each frame.
+
+    Args:
+        speakers: that it knows.
+    """
+
+    def __init__(self, speakers: int) -> None:
+        super().__init__()
+        channels = 192
+        self.speakers = nn.Embedding(speakers, SPEAKER_SIZE)
+        self.phones = PhoneEncoder(channels, rounds=6)
+        self.duration_in = nn.Conv1d(channels, channels, 3, padding=1)
+        self.duration_out = nn.Conv1d(channels, 1, 1)
+        self.duration_bias = nn.Linear(SPEAKER_SIZE, 1, bias=False)
+        self.contour_in = nn.Conv1d(channels, channels, 1)
+        self.blocks = nn.ModuleList(
+            SpeakerBlock(channels, 2 * channels, KERNEL, dilation)
+            for dilation in (1, 2, 4, 8, 1, 2)
+        )
+        self.contour_out = nn.Conv1d(channels, 2 * FRAMES_PER_COUNT, 1)
+        self.contour_bias = nn.Linear(SPEAKER_SIZE, 2 * FRAMES_PER_COUNT, bias=False)
+
+    def predict_durations(
+        self, phones: torch.Tensor, voices: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Args: phones: [B, T]; voices: [B] int64; mask: as `PhoneEncoder`'s.
+
+        Returns:
+            [B, T, C] the encoded phones, and [B, T] the logarithm of their frames of 25 ms and 1.
+        """
+        speaker = self.speakers(voices)
+        encoded = self.phones(phones, speaker, mask)
+        hidden = functional.gelu(self.duration_in(encoded.transpose(1, 2)))
+        return encoded, self.duration_out(hidden)[:, 0] + self.duration_bias(speaker)
+
+    def predict_contour(
+        self, encoded: torch.Tensor, voices: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """[B, G, C] encoded phones, each as often as it has frames -> [B, F] Hz, [B, F] energy.
+
+        The pitch is about 0 where there is no voice.
+        """
+        speaker = self.speakers(voices)
+        x = self.contour_in(encoded.transpose(1, 2))
+        for block in self.blocks:
+            x = block(x, speaker)
+        made = self.contour_out(x) + self.contour_bias(speaker)[..., None]
+        made = made.unflatten(1, (2, FRAMES_PER_COUNT)).transpose(2, 3).flatten(2)
+        return made[:, 0] * PITCH_SCALE, made[:, 1] * ENERGY_SCALE
+
+
+class SpectrumPredictor(nn.Module):
+    """Five parts of a spectrum for each frame.
+
+    Args:
+        speakers: that it knows.
+    """
+
+    def __init__(self, speakers: int) -> None:
+        super().__init__()
+        channels, text = 256, 128
+        self.speakers = nn.Embedding(speakers, SPEAKER_SIZE)
+        self.phones = PhoneEncoder(text, rounds=4)
+        self.frames_in = nn.Conv1d(text + 2, channels, KERNEL, padding=KERNEL // 2)
+        self.blocks = nn.ModuleList(
+            SpeakerBlock(channels, 3 * channels, KERNEL) for _ in range(DECODER_BLOCKS)
+        )
+        self.norm = nn.LayerNorm(channels)
+        self.out = nn.Linear(channels, PARTS * BINS)
+        self.speaker_out = nn.Linear(SPEAKER_SIZE, PARTS * BINS, bias=False)
+
+    def encode(
+        self, phones: torch.Tensor, voices: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """[B, T] phones -> [B, T, C]; the other arguments as `predict_durations`'."""
+        encoded: torch.Tensor = self.phones(phones, self.speakers(voices), mask)
+        return encoded
+
+    def predict(
+        self,
+        encoded: torch.Tensor,
+        pitch: torch.Tensor,
+        energy: torch.Tensor,
+        voices: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        """Args: encoded: [B, F, C], of each frame's phone; pitch: [B, F] Hz; energy: [B, F].
+
+        Returns:
+            Five of [B, F, BINS]: see `harmonic_vocoder.Spectra`.
+        """
+        speaker = self.speakers(voices)
+        melody = torch.log(1 + pitch.clamp(min=0)) / LOG_SCALE
+        x = torch.cat([encoded, melody[..., None], energy[..., None] / ENERGY_SCALE], dim=-1)
+        x = self.frames_in(x.transpose(1, 2))
+        for block in self.blocks:
+            x = block(x, speaker)
+        made = self.out(self.norm(x.transpose(1, 2))) + self.speaker_out(speaker)[:, None]
+        parts: tuple[torch.Tensor, ...] = made.split(BINS, dim=-1)
+        return parts
+
+
+class QuartetNetwork(nn.Module):
+    """Both predictors.
+
+    Args:
+        speakers: that they know.
+    """
+
+    def __init__(self, speakers: int) -> None:
+        super().__init__()
+        self.prosody = ProsodyPredictor(speakers)
+        self.spectrum = SpectrumPredictor(speakers)

@@ -1,0 +1,212 @@
+"""The stage: sound part by part, word times, speeds, voices, bad folders."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
+from cantata.contract.data.request import SpeechRequest
+from cantata.pipeline.plan import plan_services
+from cantata.pipeline.service import create_service
+from cantata_layers.harmonic_vocoder import HOP, stream_noise, synthesize
+from cantata_layers.misaki.speech import EnglishRequestBuilder, SentenceInput
+from cantata_models.quartet import voice as stage
+from cantata_models.quartet.checkpoint import CONFIG_FILE, WEIGHTS_FILE
+from cantata_models.quartet.network import CONTEXT
+from cantata_models.quartet.plugin import PLUGIN
+from cantata_models.quartet.request_builder import load_builder
+from cantata_models.quartet.voice import BLOCKS, QuartetVoices, load_voices, plan_sentence
+from e2e.judges.speech import align
+
+Floats = np.ndarray[tuple[int], np.dtype[np.float32]]
+
+CPU = torch.device("cpu")
+VOICES = ("clara", "ben", "ruby", "ewan")
+LEAST_SEMITONES = 2.0
+TEXT = "The children walked home along the river after school."
+
+
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    assert PLUGIN.embedded_checkpoint is not None
+    return PLUGIN.embedded_checkpoint
+
+
+@pytest.fixture(scope="module")
+def builder(weights: Path) -> EnglishRequestBuilder:
+    return load_builder(weights)
+
+
+@pytest.fixture(scope="module")
+def voices(weights: Path) -> QuartetVoices:
+    return load_voices(weights, CPU)
+
+
+def inputs_of(builder: EnglishRequestBuilder, request: SpeechRequest) -> SentenceInput:
+    (piece,) = builder.build("r", request)
+    found = piece.inputs["voice"]
+    assert isinstance(found, SentenceInput)
+    return found
+
+
+def speak(
+    voices: QuartetVoices, inputs: SentenceInput
+) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    return np.concatenate([part.samples[:, 0] for part in voices.synthesize(inputs)])
+
+
+def test_parts_are_the_whole_sentence(
+    builder: EnglishRequestBuilder, voices: QuartetVoices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a part needs of its neighbours is all there: in one part the sound is the same."""
+    inputs = inputs_of(builder, SpeechRequest(TEXT, "ruby"))
+    sentence = plan_sentence(voices.network, inputs.phones, 2, 1.0)
+    frames = len(sentence.pitch)
+    assert frames > sum(BLOCKS[:2])
+
+    def make(blocks: tuple[int, ...]) -> Floats:
+        silent = stream_noise(0)
+        quiet = lambda begin, end: silent(begin, end) * 0  # noqa: E731
+        return np.concatenate(list(synthesize(sentence, quiet, blocks)))
+
+    whole, parts = make((frames,)), make(BLOCKS)
+    assert len(whole) == frames * HOP
+    assert np.abs(whole - parts).max() < 1e-4 * np.abs(whole).max()
+    monkeypatch.setattr(stage, "CONTEXT", CONTEXT // 3)
+    assert np.abs(whole - make(BLOCKS)).max() > 1e-3 * np.abs(whole).max()
+
+
+def test_a_seed_repeats_and_changes_only_the_noise(
+    builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    first, again, other = (
+        speak(voices, inputs_of(builder, SpeechRequest(TEXT, "ben", seed=seed)))
+        for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again)
+    assert len(first) == pytest.approx(len(other), abs=HOP * 4)
+    assert not np.array_equal(first[:4000], other[:4000])
+
+
+@pytest.mark.parametrize("voice", ["clara", "ben"])
+def test_words_are_where_an_aligner_hears_them(
+    voice: str, builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    """The aligner knows American phones."""
+    inputs = inputs_of(builder, SpeechRequest(TEXT, voice, seed=1))
+    first, *rest = voices.synthesize(inputs)
+    assert not any(part.words for part in rest)
+    samples = np.concatenate([part.samples[:, 0] for part in (first, *rest)])
+    heard = align(TEXT, samples, voices.sample_rate)
+    assert len(heard) == len(first.words)
+    pairs = list(zip(heard, first.words, strict=True))
+    off = [abs(a.start_s - b.start_s) for a, b in pairs] + [
+        abs(a.end_s - b.end_s) for a, b in pairs
+    ]
+    assert np.median(off) < 0.04
+    assert np.mean(np.array(off) < 0.08) >= 0.92
+
+
+def test_voices_differ_in_pitch_and_accent(
+    builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    medians = []
+    for place, voice in enumerate(VOICES):
+        phones = inputs_of(builder, SpeechRequest("The bath is hot.", voice)).phones
+        pitch = plan_sentence(voices.network, phones, place, 1.0).pitch
+        medians.append(float(np.median(pitch[pitch > 40])))
+    clara, ben, ruby, ewan = medians
+    assert min(clara, ruby) > 1.15 * max(ben, ewan), medians
+    american, british = (
+        list(inputs_of(builder, SpeechRequest("The bath is hot.", voice)).phones)
+        for voice in ("clara", "ruby")
+    )
+    assert american != british
+
+
+@pytest.mark.parametrize("voice", VOICES)
+def test_the_melody_moves(
+    voice: str, builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    """A voice that reads without one moves by 1.3 to 2 semitones, solo's for example."""
+    texts = (
+        TEXT,
+        "Have you ever seen the harbour at night?",
+        "No, wait! I can explain, I promise.",
+    )
+    moves = []
+    for text in texts:
+        for piece in builder.build("r", SpeechRequest(text, voice)):
+            inputs = piece.inputs["voice"]
+            assert isinstance(inputs, SentenceInput)
+            place = VOICES.index(voice)
+            pitch = plan_sentence(voices.network, inputs.phones, place, 1.0).pitch
+            moves.append(12 * np.log2(pitch[pitch > 60]).std())
+    assert np.mean(moves) > LEAST_SEMITONES
+
+
+@pytest.mark.parametrize("speed", [0.5, 2.0])
+def test_speed_divides_the_length(
+    speed: float, builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    usual, other = (
+        len(speak(voices, inputs_of(builder, SpeechRequest(TEXT, "clara", pace))))
+        for pace in (1.0, speed)
+    )
+    assert other == pytest.approx(usual / speed, rel=0.12)
+
+
+def test_each_sentence_is_a_piece(builder: EnglishRequestBuilder) -> None:
+    text = "One. Two three."
+    pieces = builder.build("r", SpeechRequest(text, "clara"))
+    spans = [text[word.start : word.end] for piece in pieces for word in piece.words]
+    assert spans == ["One", "Two", "three"]
+    assert builder.build("r", SpeechRequest("...", "clara")) == ()
+    with pytest.raises(InvalidRequest, match="English"):
+        builder.build("r", SpeechRequest("猫が好き", "clara"))
+
+
+def test_every_openai_voice_is_one_of_the_four(builder: EnglishRequestBuilder) -> None:
+    assert [voice.id for voice in builder.voices] == list(VOICES)
+    aliases = [alias for voice in builder.voices for alias in voice.aliases]
+    assert len(aliases) == len(set(aliases)) == 13
+    genders = {alias: voice.gender for voice in builder.voices for alias in voice.aliases}
+    assert (genders["nova"], genders["onyx"]) == ("female", "male")
+
+
+def test_bad_folders(weights: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=CONFIG_FILE):
+        load_voices(tmp_path, CPU)
+    config = json.loads((weights / CONFIG_FILE).read_text())
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(config | {"voices": []}))
+    with pytest.raises(ConfigError, match="empty"):
+        load_voices(tmp_path, CPU)
+    shutil.copy(weights / CONFIG_FILE, tmp_path)
+    with pytest.raises(ConfigError, match=WEIGHTS_FILE):
+        load_voices(tmp_path, CPU)
+    tensors = load_file(weights / WEIGHTS_FILE)
+    save_file({k: v for k, v in tensors.items() if "gamma" not in k}, tmp_path / WEIGHTS_FILE)
+    with pytest.raises(ConfigError, match="gamma"):
+        load_voices(tmp_path, CPU)
+    with pytest.raises(ConfigError, match="CPU"):
+        load_voices(weights, torch.device("cuda"))
+
+
+def test_an_unknown_voice(builder: EnglishRequestBuilder, voices: QuartetVoices) -> None:
+    inputs = inputs_of(builder, SpeechRequest("Hello.", "clara"))
+    with pytest.raises(RequestFailed, match="emma"):
+        list(voices.synthesize(replace(inputs, voice="emma")))
+
+
+def test_its_sound_is_known_before_it_has_started(voices: QuartetVoices) -> None:
+    """The server lists it while it loads."""
+    model = create_service(*plan_services(["quartet"])).model("quartet")
+    assert (model.sample_rate, model.channels) == (voices.sample_rate, voices.channels)

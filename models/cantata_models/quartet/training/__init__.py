@@ -1,0 +1,1 @@
+"""Trains the voices: texts, a teacher that reads them, the networks, judges."""

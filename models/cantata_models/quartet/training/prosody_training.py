@@ -1,0 +1,223 @@
+"""Trains the prosody predictor: durations, pitch and energy of the teacher.
+
+The teacher has no chance in it: a text in a voice has one melody, so that an absolute error has
+nothing to average away.
+
+Letters: B rows, T phones, F frames of 12.5 ms, G frames of 25 ms.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+
+from cantata_models.quartet.network import (
+    ENERGY_SCALE,
+    PITCH_SCALE,
+    ProsodyPredictor,
+    QuartetNetwork,
+)
+from cantata_models.quartet.training.bank import SpeechBank, stack_phones
+from cantata_models.quartet.training.run_state import (
+    TimeBudget,
+    load_checkpoint,
+    log_figures,
+    save_checkpoint,
+    update_mean,
+)
+from cantata_models.quartet.training.shards import AnnotatedSpeech
+
+CLIP_NORM = 1.0
+SPEAKER_RATE = 3.0
+"""Of the rate, for what tells speakers apart: it begins with nothing."""
+LEAST_VOICED_HZ = 40.0
+LEAST_SPREAD = 0.01
+"""Octaves; a melody that moves less is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProsodyPlan:
+    """How the predictor is trained."""
+
+    rows: int = 16
+    rate: float = 3e-4
+    warm_steps: int = 50
+    movement_weight: float = 1.0
+    """Of the error of the pitch's movement from frame to frame."""
+    log_every: int = 25
+    judge_every: int = 200
+    refresh_every: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Contours:
+    """Pitch and energy of utterances, teacher's or predicted."""
+
+    pitch: torch.Tensor
+    """[B, F] Hz."""
+    energy: torch.Tensor
+    """[B, F]."""
+
+
+@dataclass(slots=True)
+class ProsodyTrainer:
+    """One training; it goes on from the checkpoint in its folder.
+
+    Raises:
+        FileNotFoundError: the bank has no speech.
+    """
+
+    path: Path
+    """The checkpoint."""
+    bank: SpeechBank
+    network: QuartetNetwork
+    """Its prosody predictor is trained, and holds the running mean after `run`."""
+    speakers: int
+    held_out: Sequence[tuple[int, AnnotatedSpeech]]
+    """Speakers and what they said: never trained on."""
+    plan: ProsodyPlan = field(default_factory=ProsodyPlan)
+    step: int = field(init=False, default=0)
+    cpu_seconds: float = field(init=False, default=0.0)
+    trained: ProsodyPredictor = field(init=False)
+    _optimizer: torch.optim.AdamW = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bank.refresh()
+        self.trained = ProsodyPredictor(self.speakers)
+        saved = load_checkpoint(self.path)
+        if saved is None:
+            self.trained.load_state_dict(self.network.prosody.state_dict())
+        else:
+            self.trained.load_state_dict(saved["trained"])
+            self.network.prosody.load_state_dict(saved["mean"])
+            self.step, self.cpu_seconds = saved["step"], saved["cpu_seconds"]
+        kinds = dict[bool, list[nn.Parameter]]({False: [], True: []})
+        for name, parameter in self.trained.named_parameters():
+            is_speaker = "speaker" in name or "bias.weight" in name
+            kinds[is_speaker].append(parameter)
+        groups = [{"params": kinds[one], "share": SPEAKER_RATE if one else 1.0} for one in kinds]
+        self._optimizer = torch.optim.AdamW(groups, lr=self.plan.rate, weight_decay=0.01)
+
+    def save(self) -> None:
+        """Writes the checkpoint. The optimiser begins anew after it."""
+        state = {
+            "trained": self.trained.state_dict(),
+            "mean": self.network.prosody.state_dict(),
+            "step": self.step,
+            "cpu_seconds": self.cpu_seconds,
+        }
+        save_checkpoint(self.path, state)
+
+    def run(self, budget: TimeBudget) -> None:
+        """Trains until the time is spent, and saves."""
+        taken = 0
+        while budget.left_s > 0:
+            warm = min(1.0, (taken + 1) / self.plan.warm_steps)
+            figures = self.take_step(warm * budget.find_scale())
+            taken += 1
+            if self.step % self.plan.refresh_every == 0:
+                self.bank.refresh()
+            if self.step % self.plan.log_every == 0:
+                self._log(figures)
+            if self.step % self.plan.judge_every == 0:
+                self._log(self.judge())
+                self.save()
+        self.save()
+        self._log(self.judge())
+
+    def take_step(self, scale: float = 1.0) -> dict[str, float]:
+        """One step on utterances that depend on the step alone; returns figures to log.
+
+        Args:
+            scale: of the rate.
+        """
+        began = time.process_time()
+        for group in self._optimizer.param_groups:
+            group["lr"] = self.plan.rate * group["share"] * scale
+        spoken, voices = self.bank.draw_whole(np.random.default_rng(self.step), self.plan.rows)
+        figures = measure_prosody(self.trained, spoken, voices)
+        loss = figures["duration"] + figures["pitch"] + figures["energy"]
+        loss = loss + self.plan.movement_weight * figures["movement"]
+        self._optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        nn.utils.clip_grad_norm_(self.trained.parameters(), CLIP_NORM)
+        self._optimizer.step()
+        self.step += 1
+        update_mean(self.network.prosody, self.trained, self.step)
+        self.cpu_seconds += time.process_time() - began
+        return {name: value.item() for name, value in figures.items()}
+
+    @torch.no_grad()
+    def judge(self) -> dict[str, Any]:
+        """Errors on held-out speech, of the mean weights, and how far the pitch spreads."""
+        voices, spoken = zip(*self.held_out, strict=True)
+        figures = measure_prosody(self.network.prosody, spoken, voices)
+        judged = {f"held_out_{name}": value.item() for name, value in figures.items()}
+        return judged | measure_spread(self.network.prosody, spoken, voices)
+
+    def _log(self, figures: dict[str, Any]) -> None:
+        place = {"step": self.step, "cpu_seconds": round(self.cpu_seconds)}
+        log_figures(self.path.with_suffix(".jsonl"), place | figures)
+
+
+def predict_contours(
+    predictor: ProsodyPredictor, spoken: Sequence[AnnotatedSpeech], voices: Sequence[int]
+) -> tuple[torch.Tensor, Contours]:
+    """[B, T] log durations, and the contours on the teacher's durations."""
+    batch = stack_phones(spoken, voices)
+    encoded, logs = predictor.predict_durations(batch.phones, batch.voices, batch.mask)
+    rows = [
+        row.repeat_interleave(counts, 0)
+        for row, counts in zip(encoded, batch.durations, strict=True)
+    ]
+    pitch, energy = predictor.predict_contour(pad_sequence(rows, batch_first=True), batch.voices)
+    return logs, Contours(pitch, energy)
+
+
+def measure_prosody(
+    predictor: ProsodyPredictor, spoken: Sequence[AnnotatedSpeech], voices: Sequence[int]
+) -> dict[str, torch.Tensor]:
+    """Mean absolute errors [] in the network's own units."""
+    logs, contours = predict_contours(predictor, spoken, voices)
+    batch = stack_phones(spoken, voices)
+    speeds = torch.tensor([one.speed for one in spoken])[:, None]
+    wanted = torch.log(batch.durations * speeds + 1)
+    duration = (logs - wanted).abs()[batch.durations > 0].mean()
+    known = pad_sequence(
+        [torch.ones(len(one.pitch), dtype=torch.bool) for one in spoken], batch_first=True
+    )
+    pitch, energy = (
+        pad_sequence([torch.from_numpy(values) for values in rows], batch_first=True)
+        for rows in ([one.pitch for one in spoken], [one.energy for one in spoken])
+    )
+    error = (contours.pitch - pitch) / PITCH_SCALE
+    inner = known[:, 1:]
+    return {
+        "duration": duration,
+        "pitch": error.abs()[known].mean(),
+        "movement": torch.diff(error).abs()[inner].mean(),
+        "energy": ((contours.energy - energy) / ENERGY_SCALE).abs()[known].mean(),
+    }
+
+
+def measure_spread(
+    predictor: ProsodyPredictor, spoken: Sequence[AnnotatedSpeech], voices: Sequence[int]
+) -> dict[str, float]:
+    """The standard deviation of the pitch within utterances, of the teacher's; by voice."""
+    _, contours = predict_contours(predictor, spoken, voices)
+    shares = dict[int, list[float]]()
+    for one, voice, pitch in zip(spoken, voices, contours.pitch, strict=True):
+        ours = pitch[: len(one.pitch)].numpy()
+        both = (ours > LEAST_VOICED_HZ) & (one.pitch > LEAST_VOICED_HZ)
+        spread = max(float(np.log2(one.pitch[both]).std()), LEAST_SPREAD)
+        share = np.log2(ours[both]).std() / spread
+        shares.setdefault(voice, []).append(float(share))
+    return {f"spread_{voice}": float(np.mean(found)) for voice, found in sorted(shares.items())}

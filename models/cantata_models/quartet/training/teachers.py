@@ -1,0 +1,137 @@
+"""The teacher: Kokoro-82M in 8 bits, with four of its English voices.
+
+It knows what others must measure: how long each phone lasts, where the pitch is, and the energy.
+These values lie inside the network and become outputs of it.
+
+Letters: T phones, F frames of 12.5 ms, N samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from cantata_layers.onnx_outputs import add_output, find_values
+from cantata_models.quartet.training.packages import read_network, read_styles
+from cantata_models.quartet.training.shards import AnnotatedSpeech
+
+STOCK = ("af_heart", "am_michael", "bf_emma", "bm_george")
+"""Whose speech the voices learn, in the order of `config.json`: two women and two men of two
+accents."""
+_INSIDE = (b"/Clip_output_0", b"/encoder/Reshape_output_0", b"/encoder/Reshape_1_output_0")
+"""End the names of the values inside the network: durations, pitch and energy."""
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class TeachingVoice:
+    """One voice of the teacher."""
+
+    name: str
+    styles: Floats
+    """[R, 256], as `packages.read_styles` has them."""
+
+    @property
+    def british(self) -> bool:
+        """A name's first letter is its accent."""
+        return self.name[0] == "b"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptLine:
+    """A text as the teacher gets it."""
+
+    text: str
+    phones: Sequence[int]
+    """[T], with the padding at both ends."""
+    speed: float
+
+
+class SpeechTeacher(Protocol):
+    """Reads sentences aloud."""
+
+    def read(self, voice: TeachingVoice, line: ScriptLine) -> AnnotatedSpeech:
+        """The sound with its annotations."""
+
+
+def list_stock_voices(packages: Path) -> tuple[TeachingVoice, ...]:
+    """Raises: PackageMissing: the styles are not there."""
+    styles = read_styles(packages)
+    return tuple(TeachingVoice(name, styles[name]) for name in STOCK)
+
+
+class KokoroTeacher:
+    """Kokoro-82M, one to four times as fast as it speaks. It has no chance in it.
+
+    Args:
+        packages: folder with the pinned packages.
+
+    Raises:
+        PackageMissing: they are not there.
+    """
+
+    def __init__(self, packages: Path) -> None:
+        self._session = _open_network(read_network(packages))
+
+    def read(self, voice: TeachingVoice, line: ScriptLine) -> AnnotatedSpeech:
+        """The sound with its annotations."""
+        row = voice.styles[min(len(line.phones) - 2, len(voice.styles)) - 1]
+        feed = {
+            "tokens": np.array([line.phones], np.int64),
+            "style": row[None],
+            "speed": np.array([line.speed], np.float32),
+        }
+        sound, *inside = (value.ravel() for value in self._session.run(None, feed))
+        return annotate(voice, line, sound, *inside)
+
+
+def annotate(
+    voice: TeachingVoice,
+    line: ScriptLine,
+    sound: Floats,
+    durations: Floats,
+    pitch: Floats,
+    energy: Floats,
+) -> AnnotatedSpeech:
+    """Brings a teacher's outputs into one form.
+
+    Args:
+        voice: who spoke.
+        line: what was read.
+        sound: [N].
+        durations: [T] frames of 25 ms.
+        pitch: [F] Hz.
+        energy: [F].
+
+    Raises:
+        ValueError: the lengths do not agree.
+    """
+    return AnnotatedSpeech(
+        voice=voice.name,
+        text=line.text,
+        speed=line.speed,
+        phones=np.asarray(line.phones, np.int16),
+        durations=np.round(durations).astype(np.int16),
+        pitch=pitch.astype(np.float32),
+        energy=energy.astype(np.float32),
+        samples=np.round(np.clip(sound, -1, 1) * 32767).astype(np.int16),
+    )
+
+
+def _open_network(model: bytes) -> onnxruntime.InferenceSession:
+    """A session on one thread that also returns the values of `_INSIDE`."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    # Threads that wait in a loop cost more than the network.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    for name in (next(find_values(model, ending)) for ending in _INSIDE):
+        model = add_output(model, name)
+    return onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])

@@ -1,0 +1,121 @@
+"""The voices' stage: a sentence is planned as a whole, then its sound is made part by part.
+
+Letters: T phones, F frames of 12.5 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Pcm
+from cantata.contract.data.errors import ConfigError, RequestFailed
+from cantata_layers.harmonic_vocoder import SAMPLE_RATE, Spectra, stream_noise, synthesize
+from cantata_layers.misaki.speech import SentenceInput, add_word_times
+from cantata_models.quartet.checkpoint import load_config, load_network
+from cantata_models.quartet.network import CONTEXT, FRAMES_PER_COUNT, QuartetNetwork
+
+COUNT_S = 0.025
+"""By which durations are counted."""
+AUDIBLE_ENERGY = -2.0
+"""In the network's measure, which is about -9.4 in silence and 6 in vowels."""
+BLOCKS = (32, 40, 80, 160)
+"""Frames of a sentence's parts. The first holds the silence before the first word and the beginning
+of the word. Later ones are longer: what a part needs on both sides is computed in each."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSentence:
+    """Implements `harmonic_vocoder.SpectraPredictor` for a sentence with durations and a melody."""
+
+    network: QuartetNetwork
+    voices: torch.Tensor
+    """[1] int64."""
+    encoded: torch.Tensor
+    """[1, F, C]."""
+    contour: tuple[torch.Tensor, torch.Tensor]
+    """[1, F] Hz and [1, F] energy."""
+    durations: Floats
+    """[T] frames of `COUNT_S`."""
+
+    @property
+    def pitch(self) -> Floats:
+        """[F] Hz."""
+        pitch: Floats = self.contour[0][0].numpy()
+        return pitch
+
+    @torch.inference_mode()
+    def predict(self, begin: int, end: int) -> Spectra:
+        """Frames [begin, end), as they are in the whole sentence."""
+        first = max(begin - CONTEXT, 0)
+        around = slice(first, min(end + CONTEXT, self.encoded.shape[1]))
+        pitch, energy = (values[:, around] for values in self.contour)
+        made = self.network.spectrum.predict(self.encoded[:, around], pitch, energy, self.voices)
+        inner = slice(begin - first, end - first)
+        harmonic, rotation, noise, free, phase = (part[0, inner].numpy().T for part in made)
+        return Spectra(harmonic, rotation, noise, free, phase, self.pitch[begin:end])
+
+
+@torch.inference_mode()
+def plan_sentence(
+    network: QuartetNetwork, phones: NDArray[np.int64], voice: int, speed: float
+) -> PlannedSentence:
+    """Decides how long each phone lasts, and the melody.
+
+    Args:
+        network: of the voices.
+        phones: [T].
+        voice: the speaker.
+        speed: divides the durations.
+    """
+    voices, row = torch.tensor([voice]), torch.from_numpy(phones)[None]
+    encoded, logs = network.prosody.predict_durations(row, voices)
+    durations = torch.round((torch.exp(logs[0]) - 1) / speed).clamp(min=1)
+    counts = durations.long()
+    pitch, energy = network.prosody.predict_contour(encoded.repeat_interleave(counts, 1), voices)
+    spoken = network.spectrum.encode(row, voices)
+    frames = spoken.repeat_interleave(counts * FRAMES_PER_COUNT, 1)
+    return PlannedSentence(network, voices, frames, (pitch, energy), durations.numpy())
+
+
+@dataclass(frozen=True, slots=True)
+class QuartetVoices:
+    """Implements `contract.model.feed_forward.Synthesizer`."""
+
+    network: QuartetNetwork
+    speakers: Mapping[str, int]
+    """By the voice's id."""
+    sample_rate: int = SAMPLE_RATE
+    channels: int = 1
+
+    def synthesize(self, inputs: SentenceInput) -> Iterator[Pcm]:
+        """A sentence part by part; the times of all words come with the first part."""
+        if inputs.voice not in self.speakers:
+            raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
+        speaker = self.speakers[inputs.voice]
+        sentence = plan_sentence(self.network, inputs.phones, speaker, inputs.speed)
+        parts = synthesize(sentence, stream_noise(inputs.seed), BLOCKS)
+        audible = sentence.contour[1][0].numpy() > AUDIBLE_ENERGY
+        frame_s = COUNT_S / FRAMES_PER_COUNT
+        counts = sentence.durations
+        return add_word_times(inputs, parts, counts, COUNT_S, SAMPLE_RATE, audible, frame_s)
+
+
+def load_voices(checkpoint: Path, device: torch.device) -> QuartetVoices:
+    """The stage's factory.
+
+    Raises:
+        ConfigError: the folder has no such voices, or the device is not the CPU.
+    """
+    if device.type != "cpu":
+        raise ConfigError(f"quartet runs on the CPU; its deployment says {device}")
+    voices = load_config(checkpoint).voices
+    speakers = {voice.id: place for place, voice in enumerate(voices)}
+    return QuartetVoices(load_network(checkpoint), speakers)

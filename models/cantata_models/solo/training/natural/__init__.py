@@ -1,1 +1,0 @@
-"""Trains the natural voice: texts, teachers that read them, codec, judgement."""
