@@ -218,7 +218,7 @@ train-solo: $(VENV)/.dev ## Train solo's voices from Debian's synthesisers (hour
 	$(BIN)/python -m cantata_models.solo.training all $(TRAIN)
 
 eval-voice: $(VENV)/.judges ## Compare the voices with their teachers and with hibari (PUBLISH=1 updates the model cards and docs).
-	$(BIN)/cantata bench voices quartet solo hibari $(if $(PUBLISH),--page models/cantata_models/solo/MODEL_CARD.md)
+	$(BIN)/cantata bench voices quartet solo hibari $(if $(PUBLISH),--page docs/models/quartet.md)
 	$(BIN)/python -m cantata_models.solo.training evaluate $(if $(PUBLISH),--publish)
 
 $(VENV)/.judges: $(VENV)/.dev requirements/judges.txt
