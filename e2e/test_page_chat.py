@@ -42,7 +42,9 @@ def png(colour: str, side: int = 8) -> bytes:
 
 def events(*deltas: dict[str, Any], end: str | None = "stop") -> str:
     """A streamed answer."""
-    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices: list[dict[str, Any]] = [
+        {"index": 0, "delta": delta, "finish_reason": None} for delta in deltas
+    ]
     if end is not None:
         choices.append({"index": 0, "delta": {}, "finish_reason": end})
     lines = [f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices]
@@ -67,7 +69,7 @@ class Thinker:
         route.fulfill(json={**listed, "data": [*listed["data"], MODEL]})
 
     def _answer(self, route: Route) -> None:
-        self.asked.append(route.request.post_data_json)
+        self.asked.append(json.loads(route.request.post_data or "{}"))
         answer = self._answers.pop(0)
         if isinstance(answer, str):
             route.fulfill(body=answer, content_type="text/event-stream")

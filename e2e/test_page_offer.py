@@ -451,7 +451,7 @@ def test_an_omni_model_answers_in_words_and_aloud(make_opener: Opener) -> None:
     page.get_by_label("Your message").fill("Hello.")
     with page.expect_request("**/v1/chat/completions") as asked:
         speech_page.press("Send")
-    assert asked.value.post_data_json["model"] == OMNI.name
+    assert json.loads(asked.value.post_data or "{}")["model"] == OMNI.name
     page.wait_for_function("window.cantata.chat.loud.seconds > 0", timeout=60_000)
     speech_page.press("Stop")
     answer = page.get_by_role("log", name="Conversation").get_by_role("listitem").nth(1)

@@ -11,7 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import httpx
 
 from cantata.distributed.address import Address

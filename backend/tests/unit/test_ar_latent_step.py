@@ -56,7 +56,7 @@ class CountingTalker(Talker):
 @pytest.fixture
 def talker() -> CountingTalker:
     talker = CountingTalker()
-    layout = get_layout(talker)  # type: ignore[arg-type]
+    layout = get_layout(talker)
     states = RequestStates(SLOTS, 16, layout, HIDDEN, torch.float32, torch.device("cpu"))
     talker.talker_step = TalkerStep(talker, states)  # type: ignore[arg-type]
     return talker

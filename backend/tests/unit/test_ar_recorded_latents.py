@@ -88,7 +88,7 @@ class RecordableSolver(SolvingTalker):
 
 
 def make_step(talker: SolvingTalker, steps: Callable[[int], int]) -> TalkerStep:
-    layout = get_layout(talker)  # type: ignore[arg-type]
+    layout = get_layout(talker)
     states = RequestStates(SLOTS, POSITIONS, layout, HIDDEN, torch.float32, torch.device("cpu"))
     step = TalkerStep(talker, states)  # type: ignore[arg-type]
     for index in range(SLOTS):

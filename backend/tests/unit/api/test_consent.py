@@ -71,8 +71,8 @@ async def test_a_person_answers_for_a_voice_by_name(tmp_path: Path) -> None:
     async with asking(tmp_path, "attest") as (http, _):
         asked = (await http.post(f"{VOICES}/consents")).json()
         assert (asked["mode"], asked["id"]) == ("attest", None)
-        for name in ({}, {"attested_by": " "}, {"attested_by": "7"}):
-            status, body = await send(http, **name)
+        for form in ({}, {"attested_by": " "}, {"attested_by": "7"}):
+            status, body = await send(http, None, **form)
             assert (status, body["error"]["code"]) == (400, "consent_required")
             assert body["error"]["param"] == "attested_by"
         status, made = await send(http, attested_by="  Grace   Hopper ")
@@ -104,7 +104,7 @@ async def test_recordings_in_requests_need_it_too(tmp_path: Path) -> None:
 async def test_a_speaker_consents_aloud(tmp_path: Path) -> None:
     async with asking(tmp_path, "spoken") as (http, ears):
         form = {"attested_by": "Ada Lovelace"}
-        status, body = await send(http, **form)
+        status, body = await send(http, None, **form)
         assert (status, body["error"]["param"]) == (400, "consent_id")
 
         async def statement() -> dict[str, Any]:

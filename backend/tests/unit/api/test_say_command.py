@@ -76,7 +76,7 @@ async def test_standard_input_and_output_without_a_word_about_them(server: Serve
     code, out, err = await run(*arguments, stdin="\ufefffrom a pipe".encode())
     assert (code, err) == (0, "")
     assert find_provenance(out).synthetic is True
-    with av.open(io.BytesIO(out)) as file:
+    with av.open(io.BytesIO(out), "r") as file:
         sound = np.concatenate([frame.to_ndarray().T for frame in file.decode(audio=0)])
     np.testing.assert_array_equal(sound, samples_of("from a pipe", server.service))
 

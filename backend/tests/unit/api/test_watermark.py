@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from fake_service import FakeService, expected_pcm
-from live_server import Server, eventually, running
+from fake_service import FakeService, eventually, expected_pcm
+from live_server import Server, running
 
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
