@@ -19,7 +19,7 @@ from cantata_models.moss_tts.codec.decoder import AudioDecoder
 from cantata_models.moss_tts.random_checkpoint.codec_configs import (
     TINY_LOCAL,
     TINY_NANO,
-    CodecShape,
+    MossCodecShape,
 )
 from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
 from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
@@ -100,7 +100,7 @@ def test_no_step_reads_a_value_on_the_host(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [TINY_LOCAL, TINY_NANO], ids=["local", "nano"])
-def test_moss_s_decoder_reads_no_value_on_the_host(shape: CodecShape, tmp_path: Path) -> None:
+def test_moss_s_decoder_reads_no_value_on_the_host(shape: MossCodecShape, tmp_path: Path) -> None:
     decoder = AudioDecoder(write_codec(tmp_path, shape, 0), shape.codebooks, META)
     state = decoder.init_state(4)
     slots = torch.zeros(2, dtype=torch.int64, device=META)

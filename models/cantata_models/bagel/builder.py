@@ -31,11 +31,11 @@ from cantata_models.bagel.context_parts import (
     with_thinking,
 )
 from cantata_models.bagel.inputs import (
+    BagelDecodeInput,
+    BagelReferenceInput,
     ContextPart,
-    DecodeInput,
     DrawInput,
     ReferenceGrids,
-    ReferenceInput,
     ThoughtInput,
     VisionInput,
 )
@@ -46,7 +46,7 @@ from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE,
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.guidance import Guidance, Renorm
 from cantata_models.bagel.sampling.times import noise_times
-from cantata_models.bagel.thought_text import ThoughtReader
+from cantata_models.bagel.thought_text import BagelThoughtReader
 
 STEPS, MAX_STEPS, WARM_STEPS = 49, 200, 2
 """The publisher's 50 points in time are 49 steps."""
@@ -61,7 +61,7 @@ MIN_SIDE = 64
 NOTE = "Draws from words, changes pictures, and with `think` plans a picture in words first."
 
 
-class PictureBuilder:
+class BagelPictureBuilder:
     """Implements `contract.model.picture.ThinkingBuilder`.
 
     Args:
@@ -109,8 +109,8 @@ class PictureBuilder:
             for side in (MIN_SIDE, max(half, MIN_SIDE))
         )
 
-    def reader(self) -> ThoughtReader:
-        return ThoughtReader(self._texts.tokenizer)
+    def reader(self) -> BagelThoughtReader:
+        return BagelThoughtReader(self._texts.tokenizer)
 
     def build(self, request_id: str, request: ImageRequest) -> PlannedImage:
         """Stage inputs for one picture.
@@ -132,10 +132,10 @@ class PictureBuilder:
         draw = self._draw_input(request, options, grid, parts)
         inputs: dict[str, StageInput] = {
             DENOISE: draw,
-            DECODE: DecodeInput((grid.height, grid.width)),
+            DECODE: BagelDecodeInput((grid.height, grid.width)),
         }
         if kept:
-            inputs[REFERENCES_STAGE] = ReferenceInput(tuple(encoded), request.seed)
+            inputs[REFERENCES_STAGE] = BagelReferenceInput(tuple(encoded), request.seed)
             inputs[SEE] = VisionInput(tuple(seen))
         return PlannedImage(
             PipelineRequest(request_id, inputs),

@@ -39,7 +39,7 @@ NEUTRAL: Mapping[str, object] = {
 """What the model has no more of than this."""
 
 
-class ChatBuilder:
+class BagelChatBuilder:
     """Implements `contract.model.conversation.ThinkingChatBuilder`.
 
     Args:

@@ -27,7 +27,7 @@ class VisionInput:
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceInput:
+class BagelReferenceInput:
     """Pictures that stand before the one that is drawn."""
 
     pictures: tuple[NDArray[np.uint8], ...]
@@ -82,7 +82,7 @@ class DrawInput:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodeInput:
+class BagelDecodeInput:
     """The picture's size."""
 
     grid: GridSize

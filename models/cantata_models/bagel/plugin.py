@@ -11,8 +11,8 @@ PLUGIN = ModelPlugin(
     model_types=("bagel",),
     pipeline=PIPELINE,
     deployment=Path(__file__).with_name("deploy.yaml"),
-    load_chat_builder=Factory("cantata_models.bagel.chat_builder:ChatBuilder"),
-    load_image_builder=Factory("cantata_models.bagel.builder:PictureBuilder"),
+    load_chat_builder=Factory("cantata_models.bagel.chat_builder:BagelChatBuilder"),
+    load_image_builder=Factory("cantata_models.bagel.builder:BagelPictureBuilder"),
     check_numerics=Factory("cantata_models.bagel.numerics:check_numerics"),
     write_random_checkpoint=Factory("cantata_models.bagel.random_checkpoint.write:write_tiny"),
 )

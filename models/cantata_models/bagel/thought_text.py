@@ -93,7 +93,7 @@ class ThoughtSplitter:
             self._parsed.append(Thought(text, 0))
 
 
-class ThoughtReader:
+class BagelThoughtReader:
     """Implements `contract.model.conversation.TextReader` for a text that is nothing but a thought:
     what stands behind the last mark is part of it, on a line of its own."""
 

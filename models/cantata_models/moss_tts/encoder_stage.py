@@ -22,13 +22,13 @@ from cantata_models.moss_tts.codec.recordings import levelled, to_stereo
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
 from cantata_models.moss_tts.config.shared import MossConfig
-from cantata_models.moss_tts.inputs import EncoderInput
+from cantata_models.moss_tts.inputs import MossEncoderInput
 
 Prepare = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """[N, 2] at the encoder's rate -> [N, 2]."""
 
 
-class RecordingEncoder:
+class MossRecordingEncoder:
     """Implements `contract.model.feed_forward.FeedForward` with a tokenizer's encoder.
 
     Args:
@@ -40,16 +40,18 @@ class RecordingEncoder:
         self._encoder = encoder
         self._prepare = prepare
 
-    def key(self, inputs: EncoderInput) -> bytes:
+    def key(self, inputs: MossEncoderInput) -> bytes:
         """Hash of the samples, their layout and their rate."""
         layout = f"{inputs.samples.shape[1]} at {inputs.sample_rate}".encode()
         return hashlib.sha256(layout + inputs.samples.tobytes()).digest()
 
-    def run(self, batch: Sequence[EncoderInput]) -> Sequence[Mapping[str, Payload] | CantataError]:
+    def run(
+        self, batch: Sequence[MossEncoderInput]
+    ) -> Sequence[Mapping[str, Payload] | CantataError]:
         """Encode recordings one after the other: their lengths differ."""
         return [self._encode(inputs) for inputs in batch]
 
-    def _encode(self, inputs: EncoderInput) -> Mapping[str, Payload] | CantataError:
+    def _encode(self, inputs: MossEncoderInput) -> Mapping[str, Payload] | CantataError:
         stereo = to_stereo(inputs.samples, inputs.sample_rate, self._encoder.sample_rate)
         try:
             frames = self._encoder.encode(torch.from_numpy(self._prepare(stereo)))
@@ -58,19 +60,19 @@ class RecordingEncoder:
         return {"frames": Codes(frames.cpu().numpy().astype(np.int32))}
 
 
-def load_local_encoder(checkpoint: Path, device: torch.device) -> RecordingEncoder:
+def load_local_encoder(checkpoint: Path, device: torch.device) -> MossRecordingEncoder:
     """Return the encoder of MOSS-TTS-Local's tokenizer in fp32.
 
     Raises:
         ConfigError: the tokenizer is missing, lacks weights, or is not of this checkpoint.
     """
-    return RecordingEncoder(_load(checkpoint, load_local_config(checkpoint), device), levelled)
+    return MossRecordingEncoder(_load(checkpoint, load_local_config(checkpoint), device), levelled)
 
 
-def load_nano_encoder(checkpoint: Path, device: torch.device) -> RecordingEncoder:
+def load_nano_encoder(checkpoint: Path, device: torch.device) -> MossRecordingEncoder:
     """Return that of MOSS-TTS-Nano's; as `load_local_encoder`."""
     encoder = _load(checkpoint, load_nano_config(checkpoint), device)
-    return RecordingEncoder(encoder, lambda samples: samples)
+    return MossRecordingEncoder(encoder, lambda samples: samples)
 
 
 def _load(checkpoint: Path, config: MossConfig, device: torch.device) -> AudioEncoder:

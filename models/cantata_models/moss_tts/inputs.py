@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.request import SamplingOptions
-from cantata_models.moss_tts.prompt import Prompt
+from cantata_models.moss_tts.prompt import MossPrompt
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderInput:
+class MossEncoderInput:
     """A recording to imitate or to continue, as it was sent."""
 
     samples: NDArray[np.float32]
@@ -22,10 +22,10 @@ class EncoderInput:
 
 
 @dataclass(frozen=True, slots=True)
-class TalkerInput:
+class MossTalkerInput:
     """What to say, and how."""
 
-    prompt: Prompt
+    prompt: MossPrompt
     """The frames for its gap, if it has one, come from the encoder."""
     continues: bool
     """The recording is continued: its frames prime the decoder."""

@@ -30,7 +30,7 @@ NOTHING = "None"
 """Stands for absent references and empty fields."""
 
 
-class TextTokenizer(Protocol):
+class MossTokenizer(Protocol):
     """What a prompt needs of a tokenizer. No piece gets tokens in front of it or behind it."""
 
     def template(self, text: str) -> tuple[int, ...]:
@@ -42,7 +42,7 @@ class TextTokenizer(Protocol):
         ...
 
 
-class Mode(StrEnum):
+class MossMode(StrEnum):
     """What recordings are for; the names are those of the published programs."""
 
     PLAIN = "plain"
@@ -87,7 +87,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class MossPrompt:
     """A prompt without its recordings' frames."""
 
     ids: tuple[int, ...]
@@ -123,7 +123,7 @@ class Prompt:
         return np.concatenate(parts)
 
 
-class PromptBuilder:
+class MossPromptBuilder:
     """Lays out prompts for one checkpoint.
 
     Args:
@@ -131,7 +131,7 @@ class PromptBuilder:
         tokenizer: of the checkpoint.
     """
 
-    def __init__(self, tokens: TokenIds, tokenizer: TextTokenizer) -> None:
+    def __init__(self, tokens: TokenIds, tokenizer: MossTokenizer) -> None:
         template = tokenizer.template
         self._tokens = tokens
         self._tokenizer = tokenizer
@@ -152,8 +152,8 @@ class PromptBuilder:
         )
 
     def build(
-        self, text: str, mode: Mode, *, described: Fields | None = None, references: int = 1
-    ) -> Prompt:
+        self, text: str, mode: MossMode, *, described: Fields | None = None, references: int = 1
+    ) -> MossPrompt:
         """Lay out one prompt.
 
         Args:
@@ -163,7 +163,7 @@ class PromptBuilder:
             references: number of recordings to imitate, for a clone.
         """
         ids, gaps = list(self._begin), list[Gap]()
-        if mode is Mode.CLONE:
+        if mode is MossMode.CLONE:
             for _ in range(references):
                 ids.append(self._tokens.audio_start)
                 gaps.append(Gap(len(ids), self._tokens.user_slot))
@@ -173,9 +173,9 @@ class PromptBuilder:
         ids += self._no_fields if described is None else self._described(described)
         ids += self._tokenizer.encode(text)
         ids += self._end
-        if mode is Mode.CONTINUATION:
+        if mode is MossMode.CONTINUATION:
             gaps.append(Gap(len(ids), self._tokens.assistant_slot))
-        return Prompt(tuple(ids), tuple(gaps))
+        return MossPrompt(tuple(ids), tuple(gaps))
 
     def _described(self, described: Fields) -> tuple[int, ...]:
         # The fields hold a caller's words, and are one piece with the template's.

@@ -22,25 +22,31 @@ from cantata_models.moss_tts.codec.locating import checked_tokenizer
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
 from cantata_models.moss_tts.config.shared import MossConfig
-from cantata_models.moss_tts.inputs import EncoderInput, TalkerInput
+from cantata_models.moss_tts.inputs import MossEncoderInput, MossTalkerInput
 from cantata_models.moss_tts.languages import LANGUAGES, language_name
 from cantata_models.moss_tts.pipeline import ENCODER, TALKER
-from cantata_models.moss_tts.prompt import Fields, Mode, PromptBuilder, TextTokenizer, joined
+from cantata_models.moss_tts.prompt import (
+    Fields,
+    MossMode,
+    MossPromptBuilder,
+    MossTokenizer,
+    joined,
+)
 from cantata_models.moss_tts.request_options import (
     LocalOptions,
+    MossOptions,
     NanoOptions,
-    SharedOptions,
     speaking_mode,
 )
 from cantata_models.moss_tts.sampling_options import get_sampling
-from cantata_models.moss_tts.splitting import Part, split_text
+from cantata_models.moss_tts.splitting import MossTextPart, split_text
 from cantata_models.moss_tts.text.local import LocalTokenizer
 from cantata_models.moss_tts.text.nano import NanoTokenizer
 
 VOICE = Voice("default", "Default", "The model's own choice of a speaker.", OPENAI_VOICES)
 WARM_UP_FRAMES = 12
 WARM_UP_RATE = 48_000
-Options = TypeVar("Options", bound=SharedOptions)
+Options = TypeVar("Options", bound=MossOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Asked(Generic[Options]):
 
     request: SpeechRequest
     options: Options
-    mode: Mode
+    mode: MossMode
 
 
 class MossRequestBuilder(Generic[Options]):
@@ -63,10 +69,10 @@ class MossRequestBuilder(Generic[Options]):
     options: type[Options]
     """The model's own request fields."""
 
-    def __init__(self, config: MossConfig, tokenizer: TextTokenizer) -> None:
+    def __init__(self, config: MossConfig, tokenizer: MossTokenizer) -> None:
         self._config = config
         self._tokenizer = tokenizer
-        self._prompts = PromptBuilder(config.tokens, tokenizer)
+        self._prompts = MossPromptBuilder(config.tokens, tokenizer)
 
     @property
     def voices(self) -> tuple[Voice, ...]:
@@ -98,20 +104,20 @@ class MossRequestBuilder(Generic[Options]):
         inputs: dict[str, StageInput] = {}
         if request.reference is not None:
             reference = request.reference
-            inputs[ENCODER] = EncoderInput(reference.samples, reference.sample_rate)
+            inputs[ENCODER] = MossEncoderInput(reference.samples, reference.sample_rate)
         sampling = get_sampling(request, asked.options, self._config.generation)
         return tuple(
             PipelineRequest(
                 f"{request_id}-{index}",
                 inputs
                 | {
-                    TALKER: TalkerInput(
+                    TALKER: MossTalkerInput(
                         prompt=self._prompts.build(
                             self._with_transcript(asked, part.text),
                             asked.mode,
                             described=self._described(asked),
                         ),
-                        continues=asked.mode is Mode.CONTINUATION,
+                        continues=asked.mode is MossMode.CONTINUATION,
                         max_frames=asked.options.max_new_tokens,
                         # With equal seeds, parts of equal text would be equal sound.
                         sampling=replace(sampling, seed=sampling.seed + index),
@@ -138,13 +144,13 @@ class MossRequestBuilder(Generic[Options]):
         return Asked(request, options, mode)
 
     def _with_transcript(self, asked: Asked[Options], text: str) -> str:
-        if asked.mode is not Mode.CONTINUATION:
+        if asked.mode is not MossMode.CONTINUATION:
             return text
         return joined(_transcript(asked.request), text)
 
-    def _parts(self, asked: Asked[Options]) -> Iterable[Part]:
+    def _parts(self, asked: Asked[Options]) -> Iterable[MossTextPart]:
         """Return what is spoken in one go each: here, everything."""
-        return (Part(asked.request.text.strip(), 0.0),)
+        return (MossTextPart(asked.request.text.strip(), 0.0),)
 
     def _described(self, asked: Asked[Options]) -> Fields | None:
         """Return what the prompt says about the speech: here, nothing."""
@@ -180,8 +186,8 @@ class NanoRequestBuilder(MossRequestBuilder[NanoOptions]):
 
     options = NanoOptions
 
-    def _parts(self, asked: Asked[NanoOptions]) -> Iterable[Part]:
-        if asked.mode is not Mode.CLONE:
+    def _parts(self, asked: Asked[NanoOptions]) -> Iterable[MossTextPart]:
+        if asked.mode is not MossMode.CLONE:
             return super()._parts(asked)
         most = asked.options.voice_clone_max_text_tokens
         return split_text(asked.request.text.strip(), self._count_tokens, most)

@@ -8,14 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata_layers.request_options import TopK, recording_mode
-from cantata_models.moss_tts.prompt import Mode
+from cantata_models.moss_tts.prompt import MossMode
 
 TopP = Annotated[float, Field(gt=0, le=1)]
 MAX_PART_TOKENS = 75
 """Text tokens of a part; a longer text is split if it imitates a speaker."""
 
 
-class SharedOptions(BaseModel):
+class MossOptions(BaseModel):
     """Request fields that both models have. None means the default."""
 
     model_config = ConfigDict(
@@ -43,7 +43,7 @@ class SharedOptions(BaseModel):
     """Maximum number of 80 ms frames."""
 
 
-class LocalOptions(SharedOptions):
+class LocalOptions(MossOptions):
     """Request fields of MOSS-TTS-Local."""
 
     not_in_continuations = ("tokens",)
@@ -60,14 +60,14 @@ class LocalOptions(SharedOptions):
     """The prompt's field "Ambient Sound", in words."""
 
 
-class NanoOptions(SharedOptions):
+class NanoOptions(MossOptions):
     """Request fields of MOSS-TTS-Nano."""
 
     voice_clone_max_text_tokens: Annotated[int, Field(ge=0)] = MAX_PART_TOKENS
     """Maximum tokens of a part of a text that imitates a speaker; 0 keeps every text whole."""
 
 
-def speaking_mode(options: SharedOptions, *, recording: bool, transcript: bool) -> Mode:
+def speaking_mode(options: MossOptions, *, recording: bool, transcript: bool) -> MossMode:
     """Return what a request's recording is for.
 
     Args:
@@ -79,14 +79,14 @@ def speaking_mode(options: SharedOptions, *, recording: bool, transcript: bool) 
         InvalidRequest: the mode needs a recording or a transcript, or excludes another option.
     """
     asked = recording_mode(options.mode, recording=recording, transcript=transcript)
-    mode = Mode(asked or Mode.PLAIN)
-    if mode is not Mode.CONTINUATION:
+    mode = MossMode(asked or MossMode.PLAIN)
+    if mode is not MossMode.CONTINUATION:
         return mode
     for name in options.not_in_continuations:
         if getattr(options, name) is not None:
             raise InvalidRequest(
                 f"{name} is not for a continuation; leave it out or set mode to "
-                f"{Mode.CLONE.value!r}",
+                f"{MossMode.CLONE.value!r}",
                 name,
             )
     return mode

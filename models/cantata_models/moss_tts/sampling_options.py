@@ -6,14 +6,14 @@ import secrets
 from typing import TypeVar
 
 from cantata.contract.data.request import SamplingOptions, SpeechRequest
-from cantata_models.moss_tts.config.shared import GenerationDefaults
-from cantata_models.moss_tts.request_options import SharedOptions
+from cantata_models.moss_tts.config.shared import MossDefaults
+from cantata_models.moss_tts.request_options import MossOptions
 
 T = TypeVar("T")
 
 
 def get_sampling(
-    request: SpeechRequest, options: SharedOptions, defaults: GenerationDefaults
+    request: SpeechRequest, options: MossOptions, defaults: MossDefaults
 ) -> SamplingOptions:
     """Return the settings of all three levels.
 

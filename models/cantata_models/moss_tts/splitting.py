@@ -26,7 +26,7 @@ CountTokens = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MossTextPart:
     """A piece of text that is spoken in one go."""
 
     text: str
@@ -34,7 +34,7 @@ class Part:
     """Seconds of silence between the part before and this one."""
 
 
-def split_text(text: str, count: CountTokens, max_tokens: int) -> tuple[Part, ...]:
+def split_text(text: str, count: CountTokens, max_tokens: int) -> tuple[MossTextPart, ...]:
     """Cut a text into parts.
 
     Args:
@@ -46,14 +46,14 @@ def split_text(text: str, count: CountTokens, max_tokens: int) -> tuple[Part, ..
         The parts in order. A text that fits into one part is left as it is; only the parts of a
         longer one have their spaces, first letter and end put right.
     """
-    whole = (Part(text, 0.0),)
+    whole = (MossTextPart(text, 0.0),)
     if max_tokens == 0:
         return whole
     texts = list(_merged(_pieces(_prepared(text), count, max_tokens), count, max_tokens))
     if len(texts) < 2:
         return whole
     silences = [0.0, *(_silence_after(part) for part in texts[:-1])]
-    return tuple(Part(part, silence) for part, silence in zip(texts, silences, strict=True))
+    return tuple(MossTextPart(part, silence) for part, silence in zip(texts, silences, strict=True))
 
 
 def _silence_after(text: str) -> float:

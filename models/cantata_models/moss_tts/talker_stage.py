@@ -27,11 +27,11 @@ from cantata_layers.frame_limit import frame_limit
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
 from cantata_models.moss_tts.config.shared import FRAME_PERIOD_S, MossConfig
-from cantata_models.moss_tts.inputs import TalkerInput
+from cantata_models.moss_tts.inputs import MossTalkerInput
 from cantata_models.moss_tts.networks.frame_network import BegunFrames
 from cantata_models.moss_tts.networks.gpt2_backbone import Gpt2Backbone
 from cantata_models.moss_tts.networks.qwen3_backbone import Qwen3Backbone
-from cantata_models.moss_tts.networks.talker_network import Backbone, TalkerNetwork
+from cantata_models.moss_tts.networks.talker_network import MossBackbone, TalkerNetwork
 
 
 class MossTalker(TalkerNetwork, Talker):
@@ -47,7 +47,9 @@ class MossTalker(TalkerNetwork, Talker):
     recordable = True
     decides_stop = True
 
-    def __init__(self, config: MossConfig, transformer: Backbone, vllm_config: VllmConfig) -> None:
+    def __init__(
+        self, config: MossConfig, transformer: MossBackbone, vllm_config: VllmConfig
+    ) -> None:
         super().__init__(config, transformer)
         model_config = vllm_config.model_config
         self.num_codebooks = config.num_codebooks
@@ -97,7 +99,7 @@ class MossTalker(TalkerNetwork, Talker):
         """[N, Q] -> [N, D]."""
         return self.frames.embed(frames)
 
-    def open(self, inputs: TalkerInput) -> EmbeddingSource:
+    def open(self, inputs: MossTalkerInput) -> EmbeddingSource:
         """Embed the prompt's rows, once its recording is encoded if it has one.
 
         Raises:
@@ -112,7 +114,7 @@ class MossTalker(TalkerNetwork, Talker):
         return DeferredRows((Codes,), begin)
 
     def _begin(
-        self, inputs: TalkerInput, recordings: Sequence[NDArray[np.int64]]
+        self, inputs: MossTalkerInput, recordings: Sequence[NDArray[np.int64]]
     ) -> EmbeddingSource:
         config = self._config
         layout = inputs.prompt.rows(recordings, config.num_codebooks, config.pad_code)

@@ -17,9 +17,9 @@ from cantata_layers.openai_voices import list_aliases
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_layers.token_reader import TokenReader
 from cantata_models.qwen25_omni.config import load_config
-from cantata_models.qwen25_omni.inputs import TalkerInput, Token2WavInput
+from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput, Token2WavInput
 from cantata_models.qwen25_omni.pipeline import ENCODER, SPEAKING, TALKER, THINKER, TOKEN2WAV
-from cantata_models.qwen25_omni.prompt import PromptBuilder
+from cantata_models.qwen25_omni.prompt import Qwen25OmniPromptBuilder
 from cantata_models.qwen25_omni.speakers import load_speakers
 from cantata_models.qwen25_omni.thinker_config import load_thinker_config, speaks
 
@@ -27,7 +27,7 @@ TEMPERATURE, TOP_K, TOP_P, REPETITION_PENALTY = 0.9, 40, 0.8, 1.05
 """Of the talker: defaults of the reference's `generate`, in no file of a checkpoint."""
 
 
-class OmniChatBuilder:
+class Qwen25OmniChatBuilder:
     """Implements `contract.model.conversation.ChatBuilder`.
 
     Args:
@@ -44,7 +44,7 @@ class OmniChatBuilder:
         config = load_thinker_config(checkpoint)
         self._sampling = config.sampling
         self._tokenizer = load_qwen_tokenizer(checkpoint)
-        self._prompts = PromptBuilder(checkpoint, config, self._tokenizer)
+        self._prompts = Qwen25OmniPromptBuilder(checkpoint, config, self._tokenizer)
         self.voices = _voices(checkpoint)
 
     @property
@@ -87,8 +87,10 @@ class OmniChatBuilder:
     def call_reader(self) -> None:
         """The published template has no tools."""
 
-    def _talker(self, prompt: Prompt, speaker: str, seed: int, *, greedy: bool) -> TalkerInput:
-        return TalkerInput(
+    def _talker(
+        self, prompt: Prompt, speaker: str, seed: int, *, greedy: bool
+    ) -> Qwen25OmniTalkerInput:
+        return Qwen25OmniTalkerInput(
             prompt_rows=len(prompt.tokens),
             speaker=speaker,
             max_frames=None,

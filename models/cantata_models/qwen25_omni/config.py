@@ -27,7 +27,7 @@ MAX_FRAMES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class CodecIds:
+class Qwen25OmniCodecIds:
     """Control codes, which share the codes' embedding."""
 
     pad: int
@@ -39,7 +39,7 @@ class CodecIds:
 
 
 @dataclass(frozen=True, slots=True)
-class TextIds:
+class Qwen25OmniTextIds:
     """Special text tokens; their embeddings are the thinker's."""
 
     pad: int
@@ -47,15 +47,15 @@ class TextIds:
 
 
 @dataclass(frozen=True, slots=True)
-class TalkerConfig:
+class Qwen25OmniTalkerConfig:
     stack: Qwen3Stack
     """Sizes of its Qwen2 layers; the fields are those of Qwen3's."""
     embedding_size: int
     """Width of the thinker's rows and of the codes' embedding, before the projection."""
     mrope_section: tuple[int, ...]
     """Rotary frequencies of the time, height and width axes, one section after the other."""
-    codec: CodecIds
-    text: TextIds
+    codec: Qwen25OmniCodecIds
+    text: Qwen25OmniTextIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Qwen25OmniConfig:
 
     text_vocab_size: int
     """Of the thinker."""
-    talker: TalkerConfig
+    talker: Qwen25OmniTalkerConfig
     dit: DitConfig
     vocoder: VocoderConfig
 
@@ -116,19 +116,19 @@ def load_config(folder: Path) -> Qwen25OmniConfig:
     return config
 
 
-def _talker(fields: JsonFields) -> TalkerConfig:
+def _talker(fields: JsonFields) -> Qwen25OmniTalkerConfig:
     codec, text = "tts_codec_{}_token_id", "tts_text_{}_token_id"
-    return TalkerConfig(
+    return Qwen25OmniTalkerConfig(
         stack=read_qwen3_stack(fields),
         embedding_size=fields.get("embedding_size", int),
         mrope_section=read_sections(fields),
-        codec=CodecIds(
+        codec=Qwen25OmniCodecIds(
             pad=fields.get(codec.format("pad"), int),
             start=fields.get(codec.format("start"), int),
             end=fields.get(codec.format("end"), int),
             mask=fields.get(codec.format("mask"), int),
         ),
-        text=TextIds(
+        text=Qwen25OmniTextIds(
             pad=fields.get(text.format("pad"), int),
             end=fields.get(text.format("end"), int),
         ),

@@ -27,7 +27,7 @@ from cantata_models.qwen25_omni.thinker_config import THINKER
 AUDIO, VISION = f"{THINKER}audio_tower.", f"{THINKER}visual."
 
 
-class MediaEncoder(ConversationEncoder):
+class Qwen25OmniMediaEncoder(ConversationEncoder):
     """Both encoders of a checkpoint.
 
     Args:
@@ -66,10 +66,10 @@ class MediaEncoder(ConversationEncoder):
         return rows
 
 
-def load_encoder(checkpoint: Path, device: torch.device) -> MediaEncoder:
+def load_encoder(checkpoint: Path, device: torch.device) -> Qwen25OmniMediaEncoder:
     """Return the checkpoint's encoders in fp32.
 
     Raises:
         ConfigError: weights are missing, or of another shape.
     """
-    return MediaEncoder(checkpoint, device)
+    return Qwen25OmniMediaEncoder(checkpoint, device)

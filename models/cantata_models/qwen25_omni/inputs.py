@@ -11,7 +11,7 @@ from cantata.contract.data.request import SamplingOptions
 
 
 @dataclass(frozen=True, slots=True)
-class TalkerInput:
+class Qwen25OmniTalkerInput:
     """How to speak an answer. What to say comes from the thinker, as rows."""
 
     prompt_rows: int

@@ -15,7 +15,7 @@ from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.omni.prompt import DialogueIds, Prompt, PromptLayout
 from cantata_models.qwen25_omni.rows import BEHIND_PROMPT
-from cantata_models.qwen25_omni.thinker_config import ThinkerConfig
+from cantata_models.qwen25_omni.thinker_config import Qwen25OmniThinkerConfig
 from cantata_models.qwen25_omni.turn_ids import turn_ids
 
 SYSTEM = Message(Role.SYSTEM, (Text("You are a helpful assistant."),))
@@ -25,7 +25,7 @@ SILENCE = 2
 these change nothing."""
 
 
-class PromptBuilder:
+class Qwen25OmniPromptBuilder:
     """Builds the prompts of one checkpoint.
 
     Args:
@@ -37,7 +37,9 @@ class PromptBuilder:
         ConfigError: a file is missing, or a value is wrong or not served.
     """
 
-    def __init__(self, checkpoint: Path, config: ThinkerConfig, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, checkpoint: Path, config: Qwen25OmniThinkerConfig, tokenizer: Tokenizer
+    ) -> None:
         ids = turn_ids(tokenizer, checkpoint)
         self._layout = PromptLayout(
             tokenizer,

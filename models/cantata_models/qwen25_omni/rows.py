@@ -19,7 +19,7 @@ from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata_models.qwen25_omni.inputs import TalkerInput
+from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput
 
 BEHIND_PROMPT = 2
 """Positions that are prefilled behind the thinker's prompt: the speaker, the answer's first row."""
@@ -39,7 +39,7 @@ class FixedRows:
     """Behind that, for ever."""
 
 
-class AnswerRows:
+class Qwen25OmniAnswerRows:
     """Implements `contract.model.row_source.EmbeddingSource`.
 
     Speech begins with the answer's first row and gains a row with each further token; the end
@@ -54,7 +54,7 @@ class AnswerRows:
 
     def __init__(
         self,
-        inputs: TalkerInput,
+        inputs: Qwen25OmniTalkerInput,
         fixed: FixedRows,
         project: Callable[[torch.Tensor], torch.Tensor],
         max_frames: int,

@@ -17,7 +17,7 @@ FILE = "spk_dict.pt"
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class Qwen25OmniSpeaker:
     """One voice."""
 
     bos_token: int
@@ -28,7 +28,7 @@ class Speaker:
     """[T, M] float32: log-mel spectrogram of its speech."""
 
 
-def load_speakers(folder: Path, config: Qwen25OmniConfig) -> Mapping[str, Speaker]:
+def load_speakers(folder: Path, config: Qwen25OmniConfig) -> Mapping[str, Qwen25OmniSpeaker]:
     """Read the speakers by their exact names, in the file's order.
 
     Raises:
@@ -48,7 +48,7 @@ def load_speakers(folder: Path, config: Qwen25OmniConfig) -> Mapping[str, Speake
     }
 
 
-def _speaker(values: Any, config: Qwen25OmniConfig, where: str) -> Speaker:
+def _speaker(values: Any, config: Qwen25OmniConfig, where: str) -> Qwen25OmniSpeaker:
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: must be a dictionary, not {type(values).__name__}")
     token = values.get("bos_token")
@@ -63,7 +63,7 @@ def _speaker(values: Any, config: Qwen25OmniConfig, where: str) -> Speaker:
         raise ConfigError(
             f"{where}: ref_mel must have more than {dit.speaker.reach} frames, not {mel.shape[1]}"
         )
-    return Speaker(token, vector[0], mel[0])
+    return Qwen25OmniSpeaker(token, vector[0], mel[0])
 
 
 def _tensor(

@@ -33,10 +33,10 @@ from cantata_models.qwen25_omni.config import (
     Qwen25OmniConfig,
     load_config,
 )
-from cantata_models.qwen25_omni.inputs import TalkerInput
+from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput
 from cantata_models.qwen25_omni.layers import make_layers, make_rotation, qwen2_config_fields
-from cantata_models.qwen25_omni.rows import BEHIND_PROMPT, AnswerRows, FixedRows
-from cantata_models.qwen25_omni.speakers import Speaker, load_speakers
+from cantata_models.qwen25_omni.rows import BEHIND_PROMPT, FixedRows, Qwen25OmniAnswerRows
+from cantata_models.qwen25_omni.speakers import Qwen25OmniSpeaker, load_speakers
 
 NAMES = WeightMap(
     {
@@ -68,7 +68,7 @@ class Qwen25OmniTalker(nn.Module, Talker):
         config = load_config(checkpoint)
         talker, codec = config.talker, config.talker.codec
         self._config = config
-        self._speakers: Mapping[str, Speaker] = load_speakers(checkpoint, config)
+        self._speakers: Mapping[str, Qwen25OmniSpeaker] = load_speakers(checkpoint, config)
         self._max_positions = model_config.max_model_len
         self.end_code: int | None = codec.end
         self.prompt_codes = (codec.mask, codec.pad, codec.start)
@@ -121,7 +121,7 @@ class Qwen25OmniTalker(nn.Module, Talker):
         scores: torch.Tensor = self.codec_head(hidden_states)
         return scores.masked_fill(self.suppressed, -torch.inf)
 
-    def open(self, inputs: TalkerInput | None) -> AnswerRows:
+    def open(self, inputs: Qwen25OmniTalkerInput | None) -> Qwen25OmniAnswerRows:
         """Prepare to speak an answer.
 
         Raises:
@@ -150,7 +150,7 @@ class Qwen25OmniTalker(nn.Module, Talker):
             MAX_FRAMES,
             param="messages",
         )
-        return AnswerRows(inputs, fixed, self._project, most)
+        return Qwen25OmniAnswerRows(inputs, fixed, self._project, most)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, 1] -> [N, D]."""

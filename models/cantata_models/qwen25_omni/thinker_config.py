@@ -27,7 +27,7 @@ WINDOW = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ThinkerConfig:
+class Qwen25OmniThinkerConfig:
     """What reads a conversation and writes its answer."""
 
     stack: Qwen3Stack
@@ -43,7 +43,7 @@ class ThinkerConfig:
     sampling: ThinkerSampling
 
 
-def load_thinker_config(folder: Path) -> ThinkerConfig:
+def load_thinker_config(folder: Path) -> Qwen25OmniThinkerConfig:
     """Read a checkpoint's config.json and generation_config.json.
 
     Raises:
@@ -57,7 +57,7 @@ def load_thinker_config(folder: Path) -> ThinkerConfig:
     text, vision = fields.section("text_config"), fields.items("vision_config")
     _check_window(fields.section("audio_config"))
     path = folder / "generation_config.json"
-    return ThinkerConfig(
+    return Qwen25OmniThinkerConfig(
         stack=read_qwen3_stack(text),
         mrope_section=read_sections(text),
         vision=read_vision_grid(

@@ -22,13 +22,13 @@ from cantata_layers.openai_voices import list_aliases
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_layers.token_reader import TokenReader
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
-from cantata_models.qwen3_omni.inputs import TalkerInput
+from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
 from cantata_models.qwen3_omni.pipeline import ENCODER, SPEAKERS, TALKER, THINKER
-from cantata_models.qwen3_omni.prompt import HeardPrompt, PromptBuilder
+from cantata_models.qwen3_omni.prompt import HeardPrompt, Qwen3OmniPromptBuilder
 from cantata_models.qwen3_omni.sampling_options import speech_sampling
 
 
-class OmniChatBuilder:
+class Qwen3OmniChatBuilder:
     """Implements `contract.model.conversation.ChatBuilder`.
 
     Args:
@@ -45,7 +45,7 @@ class OmniChatBuilder:
         self._config: OmniConfig = load_config(checkpoint)
         limits = load_preprocessor_config(checkpoint)
         preprocessor = Preprocessor(limits, self._config.thinker.vision, SoundRules(sound_rows))
-        self._prompts = PromptBuilder(checkpoint, self._config, preprocessor)
+        self._prompts = Qwen3OmniPromptBuilder(checkpoint, self._config, preprocessor)
         self._tokenizer = load_qwen_tokenizer(checkpoint)
         self._tools = ToolTemplate(checkpoint)
         self.voices = _voices(self._config.speech)
@@ -94,11 +94,13 @@ class OmniChatBuilder:
         """For one answer; None: the checkpoint's template has no tools."""
         return ToolCallReader() if self._tools.has_tools else None
 
-    def _talker(self, request: ChatRequest, received: HeardPrompt, seed: int) -> TalkerInput:
+    def _talker(
+        self, request: ChatRequest, received: HeardPrompt, seed: int
+    ) -> Qwen3OmniTalkerInput:
         speech, voice = self._config.speech, request.voice or ""
         if speech is None or voice not in speech.talker.speakers:
             raise InvalidRequest(f"this checkpoint has no voice {voice!r}", "audio.voice")
-        return TalkerInput(
+        return Qwen3OmniTalkerInput(
             user=received.tokens,
             media=received.media,
             sources=received.sources,

@@ -28,7 +28,7 @@ from cantata_models.qwen3_omni.config.checkpoint import THINKER, load_config
 AUDIO, VISION = f"{THINKER}audio_tower.", f"{THINKER}visual."
 
 
-class MediaEncoder(ConversationEncoder):
+class Qwen3OmniMediaEncoder(ConversationEncoder):
     """Both encoders of a checkpoint.
 
     Args:
@@ -74,10 +74,10 @@ class MediaEncoder(ConversationEncoder):
         return torch.cat([output.pooler_output, *output.deepstack_features], dim=1)
 
 
-def load_encoder(checkpoint: Path, device: torch.device) -> MediaEncoder:
+def load_encoder(checkpoint: Path, device: torch.device) -> Qwen3OmniMediaEncoder:
     """Return the checkpoint's encoders in fp32.
 
     Raises:
         ConfigError: weights are missing, or of another shape.
     """
-    return MediaEncoder(checkpoint, device)
+    return Qwen3OmniMediaEncoder(checkpoint, device)

@@ -14,14 +14,14 @@ from cantata.contract.data.request import SamplingOptions
 
 
 @dataclass(frozen=True, slots=True)
-class TalkerInput:
+class Qwen3OmniTalkerInput:
     """What the talker knows before the thinker answers."""
 
     user: NDArray[np.int32]
     """[P]: the tokens of the user's turns, in order."""
     media: NDArray[np.int32]
     """[M]: where in `user` sounds, pictures and videos are, ascending. Their rows come from the
-    thinker: its hidden states behind `TalkerConfig.accept_layer` layers."""
+    thinker: its hidden states behind `Qwen3OmniTalkerConfig.accept_layer` layers."""
     sources: NDArray[np.int32]
     """[M]: where these rows are in the thinker's prompt, ascending."""
     positions: NDArray[np.float32]

@@ -34,7 +34,7 @@ class HeardPrompt:
     """[3, P + `ANSWER_ROWS`]: with the beginning of the answer."""
 
 
-class PromptBuilder:
+class Qwen3OmniPromptBuilder:
     """Builds the prompts of one checkpoint.
 
     Args:

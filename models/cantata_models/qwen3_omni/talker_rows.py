@@ -23,9 +23,9 @@ from cantata.contract.data.chunks import Codes, Payload, Rows
 from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata_models.qwen3_omni.config.checkpoint import TextIds
-from cantata_models.qwen3_omni.config.talker import CodecIds
-from cantata_models.qwen3_omni.inputs import TalkerInput
+from cantata_models.qwen3_omni.config.checkpoint import Qwen3OmniTextIds
+from cantata_models.qwen3_omni.config.talker import Qwen3OmniCodecIds
+from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
 
 ANSWER_ROWS = 9
 """Rows of a prompt behind the user's turns."""
@@ -41,10 +41,10 @@ class RowTables:
     """[codes, D]: the embedding of code 0."""
     project_media: Callable[[torch.Tensor], torch.Tensor]
     """[M, E] hidden states -> [M, D]."""
-    text_ids: TextIds
-    codec_ids: CodecIds
+    text_ids: Qwen3OmniTextIds
+    codec_ids: Qwen3OmniCodecIds
 
-    def prompt(self, inputs: TalkerInput, media: torch.Tensor, first: int) -> torch.Tensor:
+    def prompt(self, inputs: Qwen3OmniTalkerInput, media: torch.Tensor, first: int) -> torch.Tensor:
         """[P + ANSWER_ROWS, D].
 
         Args:
@@ -71,7 +71,7 @@ class RowTables:
         return torch.tensor(ids, dtype=torch.int64, device=self.text.device)
 
 
-class AnswerRows:
+class Qwen3OmniAnswerRows:
     """Implements `EmbeddingSource` for an answer that the thinker is still giving.
 
     It takes the answer's tokens as `Codes` [T, 1] and, if the user's turns have media, the
@@ -84,7 +84,7 @@ class AnswerRows:
         max_frames: the request's limit.
     """
 
-    def __init__(self, inputs: TalkerInput, tables: RowTables, max_frames: int) -> None:
+    def __init__(self, inputs: Qwen3OmniTalkerInput, tables: RowTables, max_frames: int) -> None:
         self._inputs, self._tables, self._max_frames = inputs, tables, max_frames
         self._media: list[NDArray[np.float32]] = []
         self._seen = 0

@@ -33,9 +33,9 @@ from cantata_models.qwen3_omni.config.checkpoint import (
     load_speech_config,
 )
 from cantata_models.qwen3_omni.config.code2wav import FRAMES_PER_SECOND
-from cantata_models.qwen3_omni.config.talker import RESERVED_CODES, TalkerConfig
-from cantata_models.qwen3_omni.inputs import TalkerInput
-from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS, AnswerRows, RowTables
+from cantata_models.qwen3_omni.config.talker import RESERVED_CODES, Qwen3OmniTalkerConfig
+from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
+from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS, Qwen3OmniAnswerRows, RowTables
 
 NAMES = WeightMap(
     {
@@ -116,7 +116,7 @@ class OmniTalker(PredictedFrames, nn.Module):
         scores: torch.Tensor = self.codec_head(hidden_states)
         return scores.masked_fill(self.suppressed, -torch.inf)
 
-    def open(self, inputs: TalkerInput) -> EmbeddingSource:
+    def open(self, inputs: Qwen3OmniTalkerInput) -> EmbeddingSource:
         """Wait for the answer's first token, and for the rows of media in the user's turns.
 
         Raises:
@@ -137,7 +137,7 @@ class OmniTalker(PredictedFrames, nn.Module):
             self._sampling.max_frames - 1,
             param="messages",
         )
-        return AnswerRows(inputs, tables, most)
+        return Qwen3OmniAnswerRows(inputs, tables, most)
 
     def _fill_text_rows(self, checkpoint: Path) -> None:
         """Raises ConfigError: the thinker's embeddings are missing or of another shape."""
@@ -155,7 +155,7 @@ class OmniTalker(PredictedFrames, nn.Module):
                 start += len(block)
 
 
-def _suppressed_codes(config: TalkerConfig) -> torch.Tensor:
+def _suppressed_codes(config: Qwen3OmniTalkerConfig) -> torch.Tensor:
     """[V] bool: codes that are never chosen."""
     codes = torch.arange(config.backbone.layers.vocab_size)
     return (codes >= len(codes) - RESERVED_CODES) & (codes != config.codec.eos)

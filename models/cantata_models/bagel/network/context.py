@@ -21,7 +21,7 @@ KeysValues = tuple[torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BagelBlock:
     """Neighbouring tokens that were computed together."""
 
     layers: Sequence[KeysValues]
@@ -32,7 +32,7 @@ class Block:
         return len(self.layers[0][0])
 
     @classmethod
-    def join(cls, first: Block, second: Block) -> Block:
+    def join(cls, first: BagelBlock, second: BagelBlock) -> BagelBlock:
         """Of the tokens of both."""
         pairs = zip(first.layers, second.layers, strict=True)
         return cls([(torch.cat([k, k2]), torch.cat([v, v2])) for (k, v), (k2, v2) in pairs])
@@ -42,7 +42,7 @@ class Block:
 class Context:
     """All tokens up to here."""
 
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[BagelBlock, ...] = ()
     position: int = 0
     """Of the next token. All tokens of a picture have the same one."""
 
@@ -51,7 +51,7 @@ class Context:
         """In all blocks."""
         return sum(block.tokens for block in self.blocks)
 
-    def and_(self, block: Block, positions: int) -> Context:
+    def and_(self, block: BagelBlock, positions: int) -> Context:
         """This context with one more block, which takes up so many positions."""
         return Context((*self.blocks, block), self.position + positions)
 

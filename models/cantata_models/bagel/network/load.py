@@ -84,7 +84,7 @@ class Words(nn.Module):
         return (self.head @ row).float()
 
 
-class LanguageModel(nn.Module):
+class BagelLanguageModel(nn.Module):
     """The language model, and its words."""
 
     def __init__(self, config: LanguageConfig) -> None:
@@ -95,7 +95,7 @@ class LanguageModel(nn.Module):
 
 def load_language(
     checkpoint: Path, config: BagelConfig, device: torch.device, dtype: torch.dtype
-) -> LanguageModel:
+) -> BagelLanguageModel:
     """Load the language model.
 
     Args:
@@ -108,7 +108,7 @@ def load_language(
         ConfigError: weights are missing or of another shape.
     """
     with torch.device("meta"):
-        language = LanguageModel(config.language)
+        language = BagelLanguageModel(config.language)
     LANGUAGE.fill(language, _tensors(checkpoint, LANGUAGE, device, dtype).items(), checkpoint)
     return language
 

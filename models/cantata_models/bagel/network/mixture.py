@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from cantata_layers.qwen_image.transformer.packing import by_row
 from cantata_models.bagel.config import LanguageConfig
-from cantata_models.bagel.network.context import Block, Context, KeysValues
+from cantata_models.bagel.network.context import BagelBlock, Context, KeysValues
 from cantata_models.bagel.network.expert import Expert, Heads
 from cantata_models.bagel.network.rotation import Rotation
 
@@ -55,7 +55,7 @@ class ForwardOutput:
     """[M, D], normed, as the next."""
     drawn: torch.Tensor
     """[N, D]"""
-    block: Block
+    block: BagelBlock
     """Keys and values of its tokens."""
 
 
@@ -92,7 +92,9 @@ class Mixture(nn.Module):
                 stream.advance(index, torch.cat(output))
         plain, drawn = (stream.normed() for stream in streams)
         made_of = zip(plain, drawn, kept, strict=True)
-        return [ForwardOutput(words, latents, Block(layers)) for words, latents, layers in made_of]
+        return [
+            ForwardOutput(words, latents, BagelBlock(layers)) for words, latents, layers in made_of
+        ]
 
 
 class _Stream:

@@ -21,7 +21,7 @@ MARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class BagelShape:
     """Sizes."""
 
     width: int = 64
@@ -47,8 +47,8 @@ class Shape:
         return max(special_ids().values()) + 1
 
 
-TINY = Shape()
-REDUCED = Shape(
+TINY = BagelShape()
+REDUCED = BagelShape(
     width=512,
     inner=2560,
     layers=8,

@@ -11,10 +11,14 @@ from cantata_layers.random_rules import Rules, gain, norm, specify, values
 from cantata_layers.random_tensors import TensorSpec
 from cantata_models.bagel.config import PATCH, BagelConfig
 from cantata_models.bagel.network.latents import LatentTokens
-from cantata_models.bagel.network.load import LANGUAGE, LATENTS, VISION, LanguageModel
+from cantata_models.bagel.network.load import LANGUAGE, LATENTS, VISION, BagelLanguageModel
 from cantata_models.bagel.network.vision import Vision
 from cantata_models.bagel.vae.coder import DECODER, ENCODER
-from cantata_models.bagel.vae.encoder_decoder import DecoderNetwork, EncoderNetwork, VaeShape
+from cantata_models.bagel.vae.encoder_decoder import (
+    BagelDecoderNetwork,
+    BagelEncoderNetwork,
+    VaeShape,
+)
 
 RULES: Rules = {
     r"embed_tokens": values(1.0),
@@ -37,7 +41,7 @@ def model_tensors(config: BagelConfig, latents: int, latent_side: int) -> Iterat
     """
     width = config.language.width
     with torch.device("meta"):
-        language = LanguageModel(config.language)
+        language = BagelLanguageModel(config.language)
         tokens = LatentTokens(PATCH**2 * latents, width, latent_side**2)
         vision = Vision(config.vision, width, config.vision.side**2)
     shapes = LANGUAGE.shapes(language) | LATENTS.shapes(tokens) | VISION.shapes(vision)
@@ -47,5 +51,5 @@ def model_tensors(config: BagelConfig, latents: int, latent_side: int) -> Iterat
 def vae_tensors(shape: VaeShape) -> Iterator[TensorSpec]:
     """Yield those of the autoencoder."""
     with torch.device("meta"):
-        encoder, decoder = EncoderNetwork(shape), DecoderNetwork(shape)
+        encoder, decoder = BagelEncoderNetwork(shape), BagelDecoderNetwork(shape)
     yield from specify(ENCODER.shapes(encoder) | DECODER.shapes(decoder), RULES)

@@ -16,7 +16,7 @@ from cantata_models.bagel.random_checkpoint.shapes import (
     PATCH,
     TINY,
     WORDS,
-    Shape,
+    BagelShape,
     special_ids,
 )
 from cantata_models.bagel.random_checkpoint.tensors import model_tensors, vae_tensors
@@ -24,7 +24,7 @@ from cantata_models.bagel.vae.encoder_decoder import VaeShape
 
 
 def write_checkpoint(
-    folder: Path, seed: int, shape: Shape = TINY, dtype: torch.dtype = torch.float32
+    folder: Path, seed: int, shape: BagelShape = TINY, dtype: torch.dtype = torch.float32
 ) -> Path:
     """Write a checkpoint into `folder` and return it.
 
@@ -46,7 +46,7 @@ def write_checkpoint(
     return folder
 
 
-def _language(shape: Shape) -> dict[str, Any]:
+def _language(shape: BagelShape) -> dict[str, Any]:
     return {
         "architectures": ["Qwen2ForCausalLM"],
         "hidden_act": "silu",
@@ -66,7 +66,7 @@ def _language(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _vision(shape: Shape) -> dict[str, Any]:
+def _vision(shape: BagelShape) -> dict[str, Any]:
     return {
         "hidden_size": shape.vision_width,
         "image_size": shape.vision_side * PATCH,

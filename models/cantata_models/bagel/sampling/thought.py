@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from cantata_models.bagel.network.context import Block, Context
+from cantata_models.bagel.network.context import BagelBlock, Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Thought:
     """To be computed, or the one that nothing follows; the mark of begin at first."""
     tokens: tuple[int, ...] = ()
     """Without the marks."""
-    block: Block | None = None
+    block: BagelBlock | None = None
     """Of what was computed."""
     ended: bool = False
 
@@ -56,14 +56,14 @@ class Thought:
         start = self.thinker.start
         return start if self.block is None else start.and_(self.block, self.computed)
 
-    def grown(self, block: Block, scores: torch.Tensor) -> Thought:
+    def grown(self, block: BagelBlock, scores: torch.Tensor) -> Thought:
         """With the next token's keys and values, and the one that follows it.
 
         Args:
             block: of the next token.
             scores: [tokens] of those that may follow.
         """
-        output = block if self.block is None else Block.join(self.block, block)
+        output = block if self.block is None else BagelBlock.join(self.block, block)
         chosen = self._chosen(scores.cpu())
         # As the reference, which drops the token behind the last one that it may compute.
         ended = chosen == self.thinker.end or output.tokens == self.thinker.most

@@ -17,29 +17,29 @@ from cantata.contract.model.pipeline import LATENTS
 from cantata_layers.picture_key import picture_key
 from cantata_layers.qwen_image.grid import Grid
 from cantata_models.bagel.config import PIXELS_PER_TOKEN
-from cantata_models.bagel.inputs import DecodeInput, ReferenceInput
+from cantata_models.bagel.inputs import BagelDecodeInput, BagelReferenceInput
 from cantata_models.bagel.ports import IMAGE, REFERENCES
 from cantata_models.bagel.sampling.noise import draw_references, to_latents, to_tokens
-from cantata_models.bagel.vae.coder import PictureDecoder, PictureEncoder
+from cantata_models.bagel.vae.coder import BagelPictureDecoder, BagelPictureEncoder
 
 
-class ReferenceEncoder:
+class BagelReferenceEncoder:
     """Implements `contract.model.feed_forward.FeedForward`."""
 
-    def __init__(self, encoder: PictureEncoder) -> None:
+    def __init__(self, encoder: BagelPictureEncoder) -> None:
         self._encoder = encoder
 
-    def key(self, inputs: ReferenceInput) -> bytes:
+    def key(self, inputs: BagelReferenceInput) -> bytes:
         """Hash of the pixels and of the seed, which chooses among a picture's latents."""
         return picture_key(inputs.pictures, f"{inputs.seed}")
 
     def run(
-        self, batch: Sequence[ReferenceInput]
+        self, batch: Sequence[BagelReferenceInput]
     ) -> Sequence[Mapping[str, Payload] | CantataError]:
         """Encode pictures one after the other: their sizes differ."""
         return [{REFERENCES: self._encoded(inputs)} for inputs in batch]
 
-    def _encoded(self, inputs: ReferenceInput) -> Rows:
+    def _encoded(self, inputs: BagelReferenceInput) -> Rows:
         """[N, P] of all pictures."""
         unit = PIXELS_PER_TOKEN
         grids = [Grid(p.shape[0] // unit, p.shape[1] // unit) for p in inputs.pictures]
@@ -49,13 +49,13 @@ class ReferenceEncoder:
         return Rows(torch.cat(output).cpu().numpy())
 
 
-class LatentDecoder:
+class BagelLatentDecoder:
     """Implements `contract.model.feed_forward.FeedForward` and `FedFeedForward`."""
 
-    def __init__(self, decoder: PictureDecoder) -> None:
+    def __init__(self, decoder: BagelPictureDecoder) -> None:
         self._decoder = decoder
 
-    def awaits(self, inputs: DecodeInput) -> Collection[str]:
+    def awaits(self, inputs: BagelDecodeInput) -> Collection[str]:
         """The denoiser's tokens."""
         return (LATENTS,)
 
@@ -75,15 +75,15 @@ class LatentDecoder:
         return {IMAGE: Image(self._decoder.decode(latents))}
 
 
-def load_reference_encoder(checkpoint: Path, device: torch.device) -> ReferenceEncoder:
+def load_reference_encoder(checkpoint: Path, device: torch.device) -> BagelReferenceEncoder:
     """Return a checkpoint's encoder of references.
 
     Raises:
         ConfigError: weights are missing or of another shape.
     """
-    return ReferenceEncoder(PictureEncoder(checkpoint, device))
+    return BagelReferenceEncoder(BagelPictureEncoder(checkpoint, device))
 
 
-def load_latent_decoder(checkpoint: Path, device: torch.device) -> LatentDecoder:
+def load_latent_decoder(checkpoint: Path, device: torch.device) -> BagelLatentDecoder:
     """Return a checkpoint's decoder; raises as `load_reference_encoder`."""
-    return LatentDecoder(PictureDecoder(checkpoint, device))
+    return BagelLatentDecoder(BagelPictureDecoder(checkpoint, device))

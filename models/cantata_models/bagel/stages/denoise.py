@@ -35,11 +35,11 @@ from cantata_models.bagel.stages.arrived import make_rows
 from cantata_models.bagel.stages.options import served_dtype
 from cantata_models.bagel.stages.phases import Drawing, Phase, PicturePhase, Reading
 from cantata_models.bagel.stages.pieces import KeptPicture, Piece, SeenPicture, words
-from cantata_models.bagel.vae.coder import PictureEncoder
+from cantata_models.bagel.vae.coder import BagelPictureEncoder
 
 
 @dataclass(slots=True)
-class Job:
+class BagelJob:
     """An answer, or a picture."""
 
     phase: Phase
@@ -48,7 +48,7 @@ class Job:
 
 
 @dataclass(slots=True, kw_only=True)
-class Picture(Job):
+class Picture(BagelJob):
     """It draws."""
 
     inputs: DrawInput
@@ -80,14 +80,14 @@ class BagelDenoiser:
         return (SEEN, REFERENCES) if inputs.references else ()
 
     @torch.inference_mode()
-    def begin(self, inputs: DrawInput | AnswerInput, arrived: Mapping[str, Payload]) -> Job:
+    def begin(self, inputs: DrawInput | AnswerInput, arrived: Mapping[str, Payload]) -> BagelJob:
         """A job with everything before the answer or the picture still to be read.
 
         Raises:
             RequestFailed: what arrived is not what was announced.
         """
         if isinstance(inputs, AnswerInput):
-            return Job(begin_answer(inputs, arrived, self._texts))
+            return BagelJob(begin_answer(inputs, arrived, self._texts))
         return self._begin_picture(inputs, arrived)
 
     def _begin_picture(self, inputs: DrawInput, arrived: Mapping[str, Payload]) -> Picture:
@@ -99,25 +99,25 @@ class BagelDenoiser:
         phase = Reading(pieces, prompt_at, drawing, self._thinker(inputs), self._texts)
         return Picture(phase=phase, inputs=inputs)
 
-    def steps(self, job: Job) -> int:
+    def steps(self, job: BagelJob) -> int:
         """With those that read what stands before, and tokens of a text; fewer, once that has ended
         early."""
         return job.done + job.phase.steps_left
 
-    def previews(self, job: Job) -> int:
+    def previews(self, job: BagelJob) -> int:
         """That the caller wants to see."""
         return job.inputs.previews if isinstance(job, Picture) else 0
 
-    def size(self, job: Job) -> ForwardSize:
+    def size(self, job: BagelJob) -> ForwardSize:
         """Of all that the next step asks."""
         return job.phase.size()
 
-    def group(self, job: Job) -> None:
+    def group(self, job: BagelJob) -> None:
         """Any jobs share a forward."""
         return
 
     @torch.inference_mode()
-    def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
+    def advance(self, jobs: Sequence[BagelJob]) -> Sequence[CantataError | None]:
         """One step of each job, in one forward."""
         asked = [job.phase.spans(self._reader) for job in jobs]
         passed = iter(self._reader.run([span for spans in asked for span in spans]))
@@ -129,7 +129,7 @@ class BagelDenoiser:
             job.phase, job.done = phase, job.done + 1
         return [None] * len(jobs)
 
-    def written(self, job: Job) -> NDArray[np.int32]:
+    def written(self, job: BagelJob) -> NDArray[np.int32]:
         """[1] the token that was written last; [0]: none."""
         return np.array(job.phase.text_tokens, np.int32)
 
@@ -165,7 +165,7 @@ def load_denoiser(checkpoint: Path, options: DenoiserOptions) -> BagelDenoiser:
     texts, device = Texts(checkpoint), torch.device(options.device)
     reader = load_reader(checkpoint, device, dtype, texts.around_picture)
     # The encoder is loaded only for this: no picture passes here.
-    colours = fit_preview(PictureEncoder(checkpoint, device), PIXELS_PER_LATENT)
+    colours = fit_preview(BagelPictureEncoder(checkpoint, device), PIXELS_PER_LATENT)
     return BagelDenoiser(reader, texts, colours, reader.latents.out.out_features)
 
 

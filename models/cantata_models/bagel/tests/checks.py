@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata_models.bagel.tests.parity.conversations import Conversation
-from cantata_models.bagel.tests.parity.scenarios import GOLDENS, Scenario, kept_pixels
+from cantata_models.bagel.tests.parity.scenarios import GOLDENS, BagelScenario, kept_pixels
 
 LATENT = 1e-4
 """Between float32 programs that add in another order, at a standard deviation of 1."""
@@ -27,7 +27,7 @@ def goldens() -> Mapping[str, NDArray[Any]]:
         return dict(file)
 
 
-def check_scenario(studio: Any, scenario: Scenario) -> None:
+def check_scenario(studio: Any, scenario: BagelScenario) -> None:
     """Draw a scenario's picture, and compare everything."""
     drawn, theirs = studio.draw(scenario.request()), goldens()
     assert (drawn.thought is not None) == scenario.thinks

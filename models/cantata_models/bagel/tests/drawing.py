@@ -20,11 +20,11 @@ from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata.contract.model.feed_forward import Fed, FeedForward
 from cantata.contract.model.pipeline import LATENTS
-from cantata_models.bagel.builder import PictureBuilder
-from cantata_models.bagel.chat_builder import ChatBuilder
+from cantata_models.bagel.builder import BagelPictureBuilder
+from cantata_models.bagel.chat_builder import BagelChatBuilder
 from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
 from cantata_models.bagel.stages.autoencoder import load_latent_decoder, load_reference_encoder
-from cantata_models.bagel.stages.denoise import Job, Picture, load_denoiser
+from cantata_models.bagel.stages.denoise import BagelJob, Picture, load_denoiser
 from cantata_models.bagel.stages.phases import Remembering
 from cantata_models.bagel.stages.vision import load_eyes
 from cantata_models.bagel.tests.parity.scenarios import SIZES
@@ -48,8 +48,8 @@ class Studio:
     """A checkpoint's builders and stages."""
 
     def __init__(self, checkpoint: Path) -> None:
-        self.builder = PictureBuilder(checkpoint, SIZES)
-        self.answers = ChatBuilder(checkpoint, SIZES)
+        self.builder = BagelPictureBuilder(checkpoint, SIZES)
+        self.answers = BagelChatBuilder(checkpoint, SIZES)
         self.eyes = load_eyes(checkpoint, CPU)
         self.references = load_reference_encoder(checkpoint, CPU)
         self.denoiser = load_denoiser(checkpoint, DenoiserOptions("cpu", "float32"))
@@ -85,12 +85,12 @@ class Studio:
         assert isinstance(job, Picture)
         return job
 
-    def begin_answer(self, request: ChatRequest) -> Job:
+    def begin_answer(self, request: ChatRequest) -> BagelJob:
         """An answer's job."""
         inputs: Mapping[str, Any] = self.answers.build("a", request).request.inputs
         return self.denoiser.begin(inputs[DENOISE], self.encoded(inputs))
 
-    def finish(self, jobs: Sequence[Job]) -> list[NDArray[Any]]:
+    def finish(self, jobs: Sequence[BagelJob]) -> list[NDArray[Any]]:
         """Latents [N, P] of pictures, tokens [T] of answers, made in forwards that they share, as
         long as each has steps left."""
         written: list[list[NDArray[np.int32]]] = [[] for _ in jobs]

@@ -10,7 +10,7 @@ import pytest
 from cantata_models.bagel.random_checkpoint.write import write_checkpoint
 from cantata_models.bagel.tests.checks import check_scenario, goldens
 from cantata_models.bagel.tests.drawing import Studio
-from cantata_models.bagel.tests.parity.scenarios import SCENARIOS, SEED, Scenario
+from cantata_models.bagel.tests.parity.scenarios import SCENARIOS, SEED, BagelScenario
 from threads import threads
 
 
@@ -21,7 +21,9 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_a_picture_is_drawn_as_the_reference_draws_it(scenario: Scenario, studio: Studio) -> None:
+def test_a_picture_is_drawn_as_the_reference_draws_it(
+    scenario: BagelScenario, studio: Studio
+) -> None:
     check_scenario(studio, scenario)
 
 

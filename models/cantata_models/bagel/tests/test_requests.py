@@ -14,7 +14,7 @@ from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.model.denoiser import DenoiserOptions, Hooked
 from cantata_layers.qwen_image.text.pictures import Size
 from cantata_layers.random_files import write_json
-from cantata_models.bagel.builder import PictureBuilder
+from cantata_models.bagel.builder import BagelPictureBuilder
 from cantata_models.bagel.config import LANGUAGE
 from cantata_models.bagel.inputs import DrawInput
 from cantata_models.bagel.pictures import PUBLISHED
@@ -30,11 +30,11 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def builder(checkpoint: Path) -> PictureBuilder:
-    return PictureBuilder(checkpoint)
+def builder(checkpoint: Path) -> BagelPictureBuilder:
+    return BagelPictureBuilder(checkpoint)
 
 
-def asked(builder: PictureBuilder, **more: Any) -> DrawInput:
+def asked(builder: BagelPictureBuilder, **more: Any) -> DrawInput:
     request = ImageRequest("a", options=more.pop("options", {}), **more)
     made = builder.build("a", request).request.inputs[DENOISE]
     assert isinstance(made, DrawInput)
@@ -44,7 +44,7 @@ def asked(builder: PictureBuilder, **more: Any) -> DrawInput:
 PICTURE = np.zeros((300, 500, 3), np.uint8)
 
 
-def test_the_defaults_are_those_of_the_publishers_app(builder: PictureBuilder) -> None:
+def test_the_defaults_are_those_of_the_publishers_app(builder: BagelPictureBuilder) -> None:
     drawn, changed = asked(builder), asked(builder, references=(PICTURE,))
     assert drawn.guidance == Guidance(4.0, 1.5, (0.4, 1.0), Renorm.GLOBAL)
     assert changed.guidance == Guidance(4.0, 2.0, (0.0, 1.0), Renorm.TEXT_CHANNEL)
@@ -55,7 +55,7 @@ def test_the_defaults_are_those_of_the_publishers_app(builder: PictureBuilder) -
     assert drawn.thought is None
 
 
-def test_a_request_names_the_stages_that_take_part(builder: PictureBuilder) -> None:
+def test_a_request_names_the_stages_that_take_part(builder: BagelPictureBuilder) -> None:
     alone = builder.build("a", ImageRequest("a"))
     changed = builder.build("a", ImageRequest("a", (PICTURE,)))
     assert not {SEE, REFERENCES_STAGE} & alone.request.inputs.keys()
@@ -66,7 +66,7 @@ def test_a_request_names_the_stages_that_take_part(builder: PictureBuilder) -> N
     assert changed.size.tokens == 3 * (32 * 53 + 2)
 
 
-def test_a_thought_counts_as_steps(builder: PictureBuilder) -> None:
+def test_a_thought_counts_as_steps(builder: BagelPictureBuilder) -> None:
     options = {"think": True, "max_think_token_n": 20, "text_temperature": 0.3}
     planned = builder.build("a", ImageRequest("a", steps=5, options=options))
     assert planned.steps == 2 + 20 + 1 + 5
@@ -103,7 +103,7 @@ def test_pictures_are_resized_within_the_published_bounds(size: Size, expected: 
     ],
 )
 def test_what_is_not_served_is_refused_by_name(
-    builder: PictureBuilder, field: str, request_: ImageRequest
+    builder: BagelPictureBuilder, field: str, request_: ImageRequest
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:
         builder.build("a", request_)
@@ -111,7 +111,7 @@ def test_what_is_not_served_is_refused_by_name(
     assert field in str(caught.value)
 
 
-def test_an_interval_must_not_end_before_it_begins(builder: PictureBuilder) -> None:
+def test_an_interval_must_not_end_before_it_begins(builder: BagelPictureBuilder) -> None:
     with pytest.raises(InvalidRequest, match=r"cfg_interval: .* must not end"):
         builder.build("a", ImageRequest("a", options={"cfg_interval": [0.8, 0.4]}))
 

@@ -24,8 +24,8 @@ from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import PipelineService, create_service
-from cantata_models.bagel.builder import PictureBuilder
-from cantata_models.bagel.chat_builder import ChatBuilder
+from cantata_models.bagel.builder import BagelPictureBuilder
+from cantata_models.bagel.chat_builder import BagelChatBuilder
 from cantata_models.bagel.plugin import PLUGIN
 from cantata_models.bagel.random_checkpoint.write import write_checkpoint
 from cantata_models.bagel.tests.checks import goldens
@@ -47,7 +47,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def service(checkpoint: Path) -> AsyncIterator[PipelineService]:
     located = locate(str(checkpoint))
     # Small pictures: those of published sizes take a minute.
-    plugin = replace(PLUGIN, load_image_builder=lambda folder: PictureBuilder(folder, SIZES))
+    plugin = replace(PLUGIN, load_image_builder=lambda folder: BagelPictureBuilder(folder, SIZES))
     located = replace(located, plugin=plugin)
     deployment = load_deployment(PLUGIN.deployment, located.pipeline)
     service = create_service(ServicePlan(located, located.pipeline, deployment))
@@ -160,7 +160,7 @@ async def test_words_are_those_of_the_reference_when_served(
 ) -> None:
     conversation: Conversation = CONVERSATIONS[2]
     said, tokens, reason = await text(answering, conversation.request())
-    reader = ChatBuilder(checkpoint).reader()
+    reader = BagelChatBuilder(checkpoint).reader()
     expected = goldens()[f"{conversation.name}/tokens"]
     assert said == reader.read(expected) + reader.end()
     ended = len(expected) < conversation.most

@@ -11,7 +11,7 @@ from cantata.contract.data.chat import Thought
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.random_checkpoint.write import write_checkpoint
 from cantata_models.bagel.tests.parity.scenarios import SEED
-from cantata_models.bagel.thought_text import ThoughtReader, ThoughtSplitter
+from cantata_models.bagel.thought_text import BagelThoughtReader, ThoughtSplitter
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Texts:
 
 def read(texts: Texts, *pieces: str) -> tuple[str, list[str]]:
     """All of it, and what left with each piece."""
-    reader = ThoughtReader(texts.tokenizer)
+    reader = BagelThoughtReader(texts.tokenizer)
     left = [reader.read(np.array(texts.tokens(piece)[1:-1], np.int32)) for piece in pieces]
     return "".join(left) + reader.end(), left
 

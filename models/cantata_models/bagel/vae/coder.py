@@ -17,7 +17,11 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.qwen_image.dtypes import dtype_on
 from cantata_layers.weight_map import WeightMap
 from cantata_models.bagel.config import AUTOENCODER
-from cantata_models.bagel.vae.encoder_decoder import DecoderNetwork, EncoderNetwork, VaeShape
+from cantata_models.bagel.vae.encoder_decoder import (
+    BagelDecoderNetwork,
+    BagelEncoderNetwork,
+    VaeShape,
+)
 
 LEVELS = 255
 ENCODER, DECODER = WeightMap({"encoder.{}": "{}"}), WeightMap({"decoder.{}": "{}"})
@@ -25,7 +29,7 @@ SCALE, SHIFT = 0.3611, 0.1159
 """Of latents, as `load_ae` of the publisher has them."""
 
 
-class PictureEncoder:
+class BagelPictureEncoder:
     """Pictures to latents.
 
     Raises:
@@ -36,7 +40,7 @@ class PictureEncoder:
         tensors = _half(checkpoint, ENCODER, device)
         shape = _shape(tensors, "encoder", 0, checkpoint)
         with torch.device("meta"):
-            self._network = EncoderNetwork(shape)
+            self._network = BagelEncoderNetwork(shape)
         ENCODER.fill(self._network, tensors.items(), checkpoint)
         self._device = device
         self.channels = shape.latents
@@ -62,13 +66,13 @@ class PictureEncoder:
         return torch.as_tensor(SCALE * (mean - SHIFT))
 
 
-class PictureDecoder:
-    """Latents to pictures; arguments and errors as `PictureEncoder`."""
+class BagelPictureDecoder:
+    """Latents to pictures; arguments and errors as `BagelPictureEncoder`."""
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
         tensors = _half(checkpoint, DECODER, device)
         with torch.device("meta"):
-            self._network = DecoderNetwork(_shape(tensors, "decoder", 1, checkpoint))
+            self._network = BagelDecoderNetwork(_shape(tensors, "decoder", 1, checkpoint))
         DECODER.fill(self._network, tensors.items(), checkpoint)
         self._device = device
 

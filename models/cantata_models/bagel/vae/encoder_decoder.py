@@ -44,7 +44,7 @@ class Level(nn.Module):
         return x if self._after is None else torch.as_tensor(getattr(self, self._after)(x))
 
 
-class EncoderNetwork(nn.Module):
+class BagelEncoderNetwork(nn.Module):
     """[1, 3, H, W] of -1 to 1 -> [1, 2 Z, h, w]: means, then logarithms of variances."""
 
     def __init__(self, shape: VaeShape) -> None:
@@ -70,7 +70,7 @@ class EncoderNetwork(nn.Module):
         return torch.as_tensor(self.conv_out(functional.silu(self.norm_out(self.mid(x)))))
 
 
-class DecoderNetwork(nn.Module):
+class BagelDecoderNetwork(nn.Module):
     """[1, Z, h, w] -> [1, 3, H, W] of about -1 to 1."""
 
     def __init__(self, shape: VaeShape) -> None:

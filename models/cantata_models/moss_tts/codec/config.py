@@ -25,7 +25,7 @@ class PatchConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class TransformerConfig:
+class MossTransformerConfig:
     """A causal transformer at one rate, between two projections."""
 
     inputs: int
@@ -47,7 +47,7 @@ class TransformerConfig:
         return self.width // self.heads
 
 
-ModuleConfig: TypeAlias = PatchConfig | TransformerConfig
+ModuleConfig: TypeAlias = PatchConfig | MossTransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +156,14 @@ class _Signal:
             "valid: 'PatchedPretransform', 'Transformer'"
         )
 
-    def _transformer(self, fields: JsonFields, width: int, positions: int) -> TransformerConfig:
+    def _transformer(self, fields: JsonFields, width: int, positions: int) -> MossTransformerConfig:
         _expect(fields, "causal", True)
         for key, value in SERVED.items():
             _expect(fields, key, value)
         fields.get("layer_scale", float)
         _expect(fields, "input_dimension", width)
         seconds = fields.get("context_duration", float, self._duration)
-        config = TransformerConfig(
+        config = MossTransformerConfig(
             inputs=width,
             outputs=_positive(fields, "output_dimension"),
             width=_positive(fields, "d_model"),

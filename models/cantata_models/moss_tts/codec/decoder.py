@@ -17,7 +17,7 @@ from cantata_layers.weights import Weights
 from cantata_models.moss_tts.codec.config import CHANNELS, TokenizerConfig, load_tokenizer_config
 from cantata_models.moss_tts.codec.patches import split
 from cantata_models.moss_tts.codec.quantiser import QUANTISER, Dequantiser
-from cantata_models.moss_tts.codec.stack import Stack, StreamState, state_bytes
+from cantata_models.moss_tts.codec.stack import MossCodecStack, StreamState, state_bytes
 
 AT_A_TIME = 1
 """Frames. A chunk's frames attend one after the other, and so alike in every chunk."""
@@ -46,7 +46,7 @@ class AudioDecoder(StreamingDecoder):
         self._device = device
         self._dequantise = Dequantiser(Weights(folder, QUANTISER, device), config.quantiser)
         weights = Weights(folder, "decoder.", device)
-        self._stack = Stack(weights, config.decoder, split, AT_A_TIME, device)
+        self._stack = MossCodecStack(weights, config.decoder, split, AT_A_TIME, device)
 
     @property
     def slot_bytes(self) -> int:

@@ -15,7 +15,7 @@ from cantata_layers.weights import Weights
 from cantata_models.moss_tts.codec.config import CHANNELS, load_tokenizer_config
 from cantata_models.moss_tts.codec.patches import join
 from cantata_models.moss_tts.codec.quantiser import QUANTISER, Quantiser
-from cantata_models.moss_tts.codec.stack import Stack
+from cantata_models.moss_tts.codec.stack import MossCodecStack
 
 BLOCK = 8
 """Frames that the encoder takes at a time: bounds its memory, whatever the recording's length."""
@@ -40,7 +40,7 @@ class AudioEncoder:
         self._device = device
         self._quantise = Quantiser(Weights(folder, QUANTISER, device), config.quantiser)
         weights = Weights(folder, "encoder.", device)
-        self._stack = Stack(weights, config.encoder, join, BLOCK, device)
+        self._stack = MossCodecStack(weights, config.encoder, join, BLOCK, device)
 
     @torch.inference_mode()
     def encode(self, samples: torch.Tensor) -> torch.Tensor:

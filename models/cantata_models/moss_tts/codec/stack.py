@@ -13,7 +13,7 @@ import torch
 from cantata_layers.weights import Weights
 from cantata_models.moss_tts.codec.config import ModuleConfig, PatchConfig
 from cantata_models.moss_tts.codec.rings import places
-from cantata_models.moss_tts.codec.transformer import Rings, Transformer
+from cantata_models.moss_tts.codec.transformer import MossCodecTransformer, Rings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class StreamState:
     """What each transformer looks back on."""
 
 
-class Stack:
+class MossCodecStack:
     """The modules of the encoder or the decoder, streaming.
 
     Args:
@@ -49,14 +49,16 @@ class Stack:
         self._modules = [
             config
             if isinstance(config, PatchConfig)
-            else Transformer(weights, str(index), config, frames, device)
+            else MossCodecTransformer(weights, str(index), config, frames, device)
             for index, config in enumerate(configs)
         ]
 
     def init_state(self, slots: int) -> StreamState:
         """Return the state of `slots` streams that have not begun."""
         frames = torch.zeros(slots, dtype=torch.int64, device=self._device)
-        transformers = (module for module in self._modules if isinstance(module, Transformer))
+        transformers = (
+            module for module in self._modules if isinstance(module, MossCodecTransformer)
+        )
         return StreamState(frames, tuple(module.new_rings(slots) for module in transformers))
 
     def advance(

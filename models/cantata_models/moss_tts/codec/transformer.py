@@ -15,7 +15,7 @@ from torch.nn import functional
 from cantata_layers.linear import Linear
 from cantata_layers.rotation import Rotation
 from cantata_layers.weights import Weights
-from cantata_models.moss_tts.codec.config import TransformerConfig
+from cantata_models.moss_tts.codec.config import MossTransformerConfig
 from cantata_models.moss_tts.codec.rings import Arrival, Ring, places
 
 LAYER_NORM_EPS = 1e-5
@@ -24,7 +24,7 @@ Rings: TypeAlias = tuple[Ring, ...]
 """One for each layer."""
 
 
-class Transformer:
+class MossCodecTransformer:
     """[B, L, inputs] -> [B, L, outputs].
 
     Args:
@@ -39,7 +39,7 @@ class Transformer:
         self,
         weights: Weights,
         name: str,
-        config: TransformerConfig,
+        config: MossTransformerConfig,
         frames: int,
         device: torch.device,
     ) -> None:
@@ -83,7 +83,7 @@ class Transformer:
 class _Layer:
     """Attention and a perceptron, each scaled per channel and added to its input."""
 
-    def __init__(self, weights: Weights, name: str, config: TransformerConfig) -> None:
+    def __init__(self, weights: Weights, name: str, config: MossTransformerConfig) -> None:
         width, inner = config.width, config.inner_width
         self._heads, self._head_dim = config.heads, config.head_dim
         self._attention_norm = _LayerNorm(weights, f"{name}.norm1", width)
@@ -148,7 +148,7 @@ def _scaled(
     return Linear(weights.take(f"{layer}.{scale}.scale", outputs)[:, None] * weight)
 
 
-def _pairs_as_halves(joined: torch.Tensor, config: TransformerConfig) -> torch.Tensor:
+def _pairs_as_halves(joined: torch.Tensor, config: MossTransformerConfig) -> torch.Tensor:
     """Reorder the rows for queries and keys: [3 C, C] -> [3 C, C].
 
     The checkpoint's positions turn neighbouring channels of a head, `Rotation` turns its halves. A

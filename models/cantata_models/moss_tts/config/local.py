@@ -12,8 +12,8 @@ from cantata_layers.qwen3_config import Qwen3Stack, read_qwen3_stack
 from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.moss_tts.config.shared import (
     STOP_SAMPLING,
-    GenerationDefaults,
     MossConfig,
+    MossDefaults,
     check_consistent,
     read_codebook_size,
     read_gpt2_stack,
@@ -22,7 +22,7 @@ from cantata_models.moss_tts.config.shared import (
 )
 
 MODEL_TYPE = "moss_tts_local"
-GENERATION = GenerationDefaults(
+GENERATION = MossDefaults(
     stop=STOP_SAMPLING,
     audio=SamplingSettings(temperature=1.7, top_k=25, top_p=0.8),
     repetition_penalty=1.0,

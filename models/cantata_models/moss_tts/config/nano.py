@@ -11,9 +11,9 @@ from cantata_layers.json_fields import read_json
 from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.moss_tts.config.shared import (
     STOP_SAMPLING,
-    GenerationDefaults,
     Gpt2Stack,
     MossConfig,
+    MossDefaults,
     check_consistent,
     read_codebook_size,
     read_gpt2_stack,
@@ -23,7 +23,7 @@ from cantata_models.moss_tts.config.shared import (
 
 MODEL_TYPE = "moss_tts_nano"
 ARCHITECTURE = "global_local_transformer"
-GENERATION = GenerationDefaults(
+GENERATION = MossDefaults(
     stop=STOP_SAMPLING,
     audio=SamplingSettings(temperature=0.8, top_k=25, top_p=0.95),
     repetition_penalty=1.2,

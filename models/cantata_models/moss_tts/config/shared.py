@@ -63,7 +63,7 @@ class TokenIds:
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationDefaults:
+class MossDefaults:
     """A request's defaults."""
 
     stop: SamplingSettings
@@ -96,7 +96,7 @@ class MossConfig:
     """Code of a row without a frame; outside the codebooks."""
     local: Gpt2Stack
     """The local transformer, which completes one frame."""
-    generation: GenerationDefaults
+    generation: MossDefaults
 
     @property
     def end_code(self) -> int:

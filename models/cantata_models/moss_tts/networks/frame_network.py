@@ -18,7 +18,7 @@ from torch import nn
 
 from cantata.contract.model.row_products import RowLinear, RowProducts
 from cantata_models.moss_tts.config.shared import MossConfig
-from cantata_models.moss_tts.networks.local_transformer import FramePast, LocalTransformer
+from cantata_models.moss_tts.networks.local_transformer import FramePast, MossLocalTransformer
 
 ChooseCode = Callable[[torch.Tensor, int], torch.Tensor]
 """[R, V] scores and the codebook -> [R] int64 codes."""
@@ -47,7 +47,9 @@ class FrameNetwork(nn.Module):
         self._feeds_choice = config.stop_is_text
         self.audio_embeddings = nn.Parameter(torch.empty(books, config.codebook_size, size))
         self.local_text_lm_head = RowLinear(size, 2, bias=False)
-        self.local_transformer = LocalTransformer(config.local, books + int(config.stop_is_text))
+        self.local_transformer = MossLocalTransformer(
+            config.local, books + int(config.stop_is_text)
+        )
         self._heads = RowProducts()
 
     def embed(self, frames: torch.Tensor) -> torch.Tensor:

@@ -31,7 +31,7 @@ class FramePast:
     """Filled positions."""
 
 
-class LocalTransformer(nn.Module):
+class MossLocalTransformer(nn.Module):
     """The stack with its last norm.
 
     Args:
@@ -43,7 +43,7 @@ class LocalTransformer(nn.Module):
         super().__init__()
         self._config = config
         self._positions = positions
-        self.h = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.h = nn.ModuleList(MossLocalBlock(config) for _ in range(config.layers))
         self.ln_f = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.cos: torch.Tensor
         self.sin: torch.Tensor
@@ -67,15 +67,15 @@ class LocalTransformer(nn.Module):
         return torch.as_tensor(self.ln_f(rows))
 
 
-class Block(nn.Module):
+class MossLocalBlock(nn.Module):
     """Attention and feed-forward, each with a norm before it and a residual connection."""
 
     def __init__(self, config: Gpt2Stack) -> None:
         super().__init__()
         self.ln_1 = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
-        self.attn = Attention(config)
+        self.attn = MossLocalAttention(config)
         self.ln_2 = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
-        self.mlp = FeedForward(config)
+        self.mlp = MossLocalFeedForward(config)
 
     def forward(
         self,
@@ -89,7 +89,7 @@ class Block(nn.Module):
         return rows + torch.as_tensor(self.mlp(self.ln_2(rows)))
 
 
-class Attention(nn.Module):
+class MossLocalAttention(nn.Module):
     """Each position attends to itself and to those before it."""
 
     def __init__(self, config: Gpt2Stack) -> None:
@@ -118,7 +118,7 @@ class Attention(nn.Module):
         return torch.as_tensor(self.c_proj(mixed.transpose(1, 2).reshape(requests, new, size)))
 
 
-class FeedForward(nn.Module):
+class MossLocalFeedForward(nn.Module):
     """Two products with a nonlinearity between them."""
 
     def __init__(self, config: Gpt2Stack) -> None:

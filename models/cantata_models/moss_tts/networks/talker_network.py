@@ -35,7 +35,7 @@ UNUSED = "local_transformer.wte."
 """A table that the local transformer does not have, although a checkpoint may hold it."""
 
 
-class Backbone(Protocol):
+class MossBackbone(Protocol):
     """The part in which both models differ; a torch module."""
 
     @property
@@ -56,9 +56,9 @@ class TalkerNetwork(nn.Module):
         transformer: the backbone.
     """
 
-    transformer: Backbone
+    transformer: MossBackbone
 
-    def __init__(self, config: MossConfig, transformer: Backbone) -> None:
+    def __init__(self, config: MossConfig, transformer: MossBackbone) -> None:
         super().__init__()
         self._config = config
         self.transformer = transformer

@@ -15,7 +15,7 @@ PATCH, TRANSFORMER = "PatchedPretransform", "Transformer"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class MossCodecStage:
     """One transformer of the encoder, and its mirror image in the decoder."""
 
     width: int
@@ -26,12 +26,12 @@ class Stage:
     """Channels towards the frames."""
 
 
-Modules: TypeAlias = tuple[int | Stage, ...]
+Modules: TypeAlias = tuple[int | MossCodecStage, ...]
 """Patch sizes and transformers, from the signal to frames."""
 
 
 @dataclass(frozen=True, slots=True)
-class CodecShape:
+class MossCodecShape:
     """The values that differ between tokenizers."""
 
     modules: Modules
@@ -48,14 +48,14 @@ class CodecShape:
         return width
 
 
-TINY_LOCAL = CodecShape(
+TINY_LOCAL = MossCodecShape(
     modules=(
-        *(240, Stage(32, 2, 2, 0.0925, 24)),
-        *(2, Stage(32, 2, 1, 0.125, 24)),
-        *(2, Stage(32, 2, 1, 0.18, 24)),
-        *(2, Stage(32, 2, 1, 0.26, 24)),
-        *(2, Stage(32, 2, 1, 0.36, 40)),
-        *(2, Stage(64, 4, 2, 0.56, 48)),
+        *(240, MossCodecStage(32, 2, 2, 0.0925, 24)),
+        *(2, MossCodecStage(32, 2, 1, 0.125, 24)),
+        *(2, MossCodecStage(32, 2, 1, 0.18, 24)),
+        *(2, MossCodecStage(32, 2, 1, 0.26, 24)),
+        *(2, MossCodecStage(32, 2, 1, 0.36, 40)),
+        *(2, MossCodecStage(64, 4, 2, 0.56, 48)),
     ),
     residual=32,
     codebooks=6,
@@ -63,12 +63,12 @@ TINY_LOCAL = CodecShape(
     shards=3,
 )
 """Like `LOCAL`. Windows of 37, 25, 18, 13, 9 and 7 positions: of two to seven frames."""
-TINY_NANO = CodecShape(
+TINY_NANO = MossCodecShape(
     modules=(
-        *(240, Stage(32, 2, 2, 0.11, 24)),
-        *(2, Stage(32, 2, 1, 0.2, 24)),
-        *(2, Stage(32, 2, 1, 0.35, 24)),
-        *(2, Stage(32, 2, 2, 0.5, 12)),
+        *(240, MossCodecStage(32, 2, 2, 0.11, 24)),
+        *(2, MossCodecStage(32, 2, 1, 0.2, 24)),
+        *(2, MossCodecStage(32, 2, 1, 0.35, 24)),
+        *(2, MossCodecStage(32, 2, 2, 0.5, 12)),
         4,
     ),
     residual=32,
@@ -77,14 +77,14 @@ TINY_NANO = CodecShape(
     shards=1,
 )
 """Like `NANO`. Windows of 44, 40, 35 and 25 positions: of two to seven frames."""
-LOCAL = CodecShape(
+LOCAL = MossCodecShape(
     modules=(
-        *(240, Stage(768, 12, 12, 1.0, 384)),
-        *(2, Stage(768, 12, 12, 2.0, 384)),
-        *(2, Stage(768, 12, 12, 4.0, 384)),
-        *(2, Stage(768, 12, 12, 8.0, 384)),
-        *(2, Stage(768, 12, 12, 10.0, 640)),
-        *(2, Stage(1280, 20, 32, 10.0, 768)),
+        *(240, MossCodecStage(768, 12, 12, 1.0, 384)),
+        *(2, MossCodecStage(768, 12, 12, 2.0, 384)),
+        *(2, MossCodecStage(768, 12, 12, 4.0, 384)),
+        *(2, MossCodecStage(768, 12, 12, 8.0, 384)),
+        *(2, MossCodecStage(768, 12, 12, 10.0, 640)),
+        *(2, MossCodecStage(1280, 20, 32, 10.0, 768)),
     ),
     residual=512,
     codebooks=32,
@@ -92,12 +92,12 @@ LOCAL = CodecShape(
     shards=3,
 )
 """MOSS-Audio-Tokenizer-v2, of which MOSS-TTS-Local v1.5 uses 12 codebooks."""
-NANO = CodecShape(
+NANO = MossCodecShape(
     modules=(
-        *(240, Stage(256, 4, 4, 4.0, 384)),
-        *(2, Stage(256, 4, 2, 6.0, 384)),
-        *(2, Stage(256, 4, 2, 8.0, 384)),
-        *(2, Stage(256, 4, 4, 10.0, 192)),
+        *(240, MossCodecStage(256, 4, 4, 4.0, 384)),
+        *(2, MossCodecStage(256, 4, 2, 6.0, 384)),
+        *(2, MossCodecStage(256, 4, 2, 8.0, 384)),
+        *(2, MossCodecStage(256, 4, 4, 10.0, 192)),
         4,
     ),
     residual=512,
@@ -109,14 +109,16 @@ NANO = CodecShape(
 REDUCED_NANO = replace(
     NANO,
     modules=tuple(
-        replace(module, width=64, heads=1, layers=1) if isinstance(module, Stage) else module
+        replace(module, width=64, heads=1, layers=1)
+        if isinstance(module, MossCodecStage)
+        else module
         for module in NANO.modules
     ),
 )
 """All codebooks and windows, for several streams at a time on a few CPU cores."""
 
 
-def codec_config(shape: CodecShape) -> dict[str, Any]:
+def codec_config(shape: MossCodecShape) -> dict[str, Any]:
     """Return a tokenizer's config.json."""
     encoder = [_module(*step) for step in _walk(shape.modules)]
     decoder = [_mirrored(module) for module in reversed(encoder)]
@@ -157,7 +159,7 @@ def codec_config(shape: CodecShape) -> dict[str, Any]:
     }
 
 
-def _walk(modules: Modules) -> Iterator[tuple[int | Stage, int, int]]:
+def _walk(modules: Modules) -> Iterator[tuple[int | MossCodecStage, int, int]]:
     """Yield each module with its channels towards the signal and towards the frames."""
     width = 1
     for module in modules:
@@ -166,7 +168,7 @@ def _walk(modules: Modules) -> Iterator[tuple[int | Stage, int, int]]:
         yield module, before, width
 
 
-def _module(module: int | Stage, inputs: int, outputs: int) -> dict[str, Any]:
+def _module(module: int | MossCodecStage, inputs: int, outputs: int) -> dict[str, Any]:
     if isinstance(module, int):
         return {"module_type": PATCH, "patch_size": module}
     return {

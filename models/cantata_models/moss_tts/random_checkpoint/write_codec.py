@@ -11,11 +11,11 @@ import torch
 
 from cantata_layers.checkpoint import INDEX_FILE
 from cantata_layers.random_tensors import write_tensors
-from cantata_models.moss_tts.random_checkpoint.codec_configs import CodecShape, codec_config
+from cantata_models.moss_tts.random_checkpoint.codec_configs import MossCodecShape, codec_config
 from cantata_models.moss_tts.random_checkpoint.codec_layout import codec_tensors
 
 
-def write_codec(folder: Path, shape: CodecShape, seed: int) -> Path:
+def write_codec(folder: Path, shape: MossCodecShape, seed: int) -> Path:
     """Write a tokenizer of this shape into `folder` and return it: as published, in float32."""
     folder.mkdir(parents=True, exist_ok=True)
     write_config(folder, shape)
@@ -33,7 +33,7 @@ def write_codec(folder: Path, shape: CodecShape, seed: int) -> Path:
     return folder
 
 
-def write_config(folder: Path, shape: CodecShape) -> None:
+def write_config(folder: Path, shape: MossCodecShape) -> None:
     """Write only the tokenizer's config.json."""
     _write_json(folder / "config.json", codec_config(shape))
 

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from cantata_models.moss_tts.tests.stage_driver import Checkpoints
-from cantata_models.moss_tts.tests.talker_driver import Talkers
+from cantata_models.moss_tts.tests.stage_driver import MossCheckpoints
+from cantata_models.moss_tts.tests.talker_driver import MossTalkers
 
 
 @pytest.fixture(scope="package")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MossCheckpoints]:
     """The stages by checkpoint."""
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("moss_tts_stages"))
+    checkpoints = MossCheckpoints(tmp_path_factory.mktemp("moss_tts_stages"))
     yield checkpoints
     checkpoints.close()
 
 
 @pytest.fixture(scope="package")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Talkers:
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> MossTalkers:
     """The talkers' networks without an engine."""
-    return Talkers(tmp_path_factory.mktemp("moss_tts_talkers"))
+    return MossTalkers(tmp_path_factory.mktemp("moss_tts_talkers"))

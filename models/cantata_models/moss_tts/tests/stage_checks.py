@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Codes
 from cantata_models.moss_tts.codec.decoder import AudioDecoder
 from cantata_models.moss_tts.codec.locating import tokenizer_folder
-from cantata_models.moss_tts.inputs import EncoderInput
+from cantata_models.moss_tts.inputs import MossEncoderInput
 from cantata_models.moss_tts.pipeline import ENCODER
-from cantata_models.moss_tts.prompt import Mode
+from cantata_models.moss_tts.prompt import MossMode
 from cantata_models.moss_tts.tests import codec_checks
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
-from cantata_models.moss_tts.tests.parity.scenarios import GOLDENS, Model, Scenario
+from cantata_models.moss_tts.tests.parity.scenarios import GOLDENS, Model, MossScenario
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import SECONDS, Case
 from cantata_models.moss_tts.tests.stage_driver import (
-    Checkpoints,
+    MossCheckpoints,
     build_request,
     heard,
     make_frames,
@@ -30,11 +30,11 @@ GAIN = np.float32(10 ** (3 / 20))
 """The most by which Local changes a recording's level."""
 
 
-def check_speech(checkpoints: Checkpoints, scenario: Scenario) -> None:
+def check_speech(checkpoints: MossCheckpoints, scenario: MossScenario) -> None:
     """Fail if a part's frames differ from its golden, or its sound from the golden's."""
     loaded = checkpoints.get(scenario.model, scenario.seed)
     frames = make_frames(loaded, scenario)
-    primed = frames if scenario.mode is Mode.CONTINUATION else []
+    primed = frames if scenario.mode is MossMode.CONTINUATION else []
     parts = loaded.parts(build_request(scenario))
     for inputs, golden in zip(parts, _golden_codes(scenario), strict=True):
         made = loaded.talk({"request": inputs}, *frames)
@@ -47,13 +47,13 @@ def check_speech(checkpoints: Checkpoints, scenario: Scenario) -> None:
             np.testing.assert_array_equal(sound, whole[-len(sound) :])
 
 
-def check_encoder(checkpoints: Checkpoints, case: Case) -> None:
+def check_encoder(checkpoints: MossCheckpoints, case: Case) -> None:
     """Fail if the encoder stage makes other frames than the golden's of its recording."""
     loaded = checkpoints.get(Model(case.name), case.checkpoint_seed)
     recording = stereo_recording(SECONDS, case.recording_seed)
     # Local makes it that much louder.
     sent = recording / GAIN if case.name == "local" else recording
-    (chunk,) = loaded.encoded("request", {ENCODER: EncoderInput(sent, SAMPLE_RATE)})
+    (chunk,) = loaded.encoded("request", {ENCODER: MossEncoderInput(sent, SAMPLE_RATE)})
     assert isinstance(chunk.payload, Codes)
     codes = chunk.payload.values[:, : case.used]
     np.testing.assert_array_equal(codes, codec_checks.golden(case, "encoded"))
@@ -75,7 +75,7 @@ def _decoded(checkpoint: Path, codes: NDArray[np.int64]) -> NDArray[np.float32]:
     return sound
 
 
-def _golden_codes(scenario: Scenario) -> list[NDArray[np.int64]]:
+def _golden_codes(scenario: MossScenario) -> list[NDArray[np.int64]]:
     """Return the [T, Q] frames of each part."""
     with np.load(GOLDENS / "talker.npz") as goldens:
         names = [f"{scenario.name}/{part}/codes" for part in range(10)]

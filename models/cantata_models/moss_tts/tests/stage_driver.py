@@ -28,11 +28,11 @@ from cantata.stages import codec, feed_forward
 from cantata.stages.ar import build_stage
 from cantata_models.moss_tts.pipeline import CODEC, ENCODER, TALKER
 from cantata_models.moss_tts.plugin import LOCAL, NANO
-from cantata_models.moss_tts.prompt import Fields, Mode
+from cantata_models.moss_tts.prompt import Fields, MossMode
 from cantata_models.moss_tts.random_checkpoint.write import write_tiny_local, write_tiny_nano
 from cantata_models.moss_tts.request_builder import MossRequestBuilder
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
-from cantata_models.moss_tts.tests.parity.scenarios import Model, Scenario, recorded
+from cantata_models.moss_tts.tests.parity.scenarios import Model, MossScenario, recorded
 
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=512)
 PLUGINS = {Model.LOCAL: LOCAL, Model.NANO: NANO}
@@ -44,7 +44,7 @@ Frames = Sequence[NDArray[np.int64]]
 
 
 @dataclass(slots=True)
-class Observed:
+class MossObserved:
     """The scores of one request, by frame."""
 
     stops: list[NDArray[np.float32]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedStages:
+class MossStages:
     """A checkpoint's stages."""
 
     builder: MossRequestBuilder[Any]
@@ -119,21 +119,21 @@ class LoadedStages:
         return np.concatenate(sound)
 
 
-class Checkpoints:
+class MossCheckpoints:
     """Stages by model and seed, built on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._loaded: dict[tuple[Model, int], LoadedStages] = {}
+        self._loaded: dict[tuple[Model, int], MossStages] = {}
 
     def folder(self, model: Model, seed: int) -> Path:
         return self._folder / f"{model.value}-{seed}"
 
-    def get(self, model: Model, seed: int) -> LoadedStages:
+    def get(self, model: Model, seed: int) -> MossStages:
         if (model, seed) not in self._loaded:
             folder, plugin = WRITERS[model](self.folder(model, seed), seed), PLUGINS[model]
             spec = plugin.pipeline.stage
-            self._loaded[model, seed] = LoadedStages(
+            self._loaded[model, seed] = MossStages(
                 builder=plugin.speech_builder(folder),  # type: ignore[arg-type]
                 encoder=feed_forward.build_stage(
                     spec(ENCODER), folder, FeedForwardDeployment(kept_mib=0)
@@ -153,7 +153,7 @@ class Checkpoints:
                     stage.close()
 
 
-def build_request(scenario: Scenario) -> SpeechRequest:
+def build_request(scenario: MossScenario) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
     said = scenario.described or Fields()
     options: dict[str, Any] = {
@@ -166,7 +166,7 @@ def build_request(scenario: Scenario) -> SpeechRequest:
     else:
         options["voice_clone_max_text_tokens"] = scenario.part_tokens
     reference = None
-    if scenario.mode is not Mode.PLAIN:
+    if scenario.mode is not MossMode.PLAIN:
         reference = ReferenceAudio(
             stereo_recording(1.0, 1), SAMPLE_RATE, scenario.transcript or None
         )
@@ -180,7 +180,7 @@ def build_request(scenario: Scenario) -> SpeechRequest:
     )
 
 
-def make_frames(loaded: LoadedStages, scenario: Scenario) -> Frames:
+def make_frames(loaded: MossStages, scenario: MossScenario) -> Frames:
     """Return the frames that stand for a scenario's recording."""
     config = loaded.network._config
     return recorded(scenario, config.num_codebooks, config.codebook_size)
@@ -195,9 +195,9 @@ def heard(chunks: Sequence[Chunk[Payload]], name: str) -> CodeArray:
 
 
 @contextmanager
-def watched(talker: Any) -> Iterator[Observed]:
+def watched(talker: Any) -> Iterator[MossObserved]:
     """Collect the scores of the only request."""
-    seen = Observed()
+    seen = MossObserved()
     compute, choose = talker.compute_logits, FrameDraws.choose
 
     def watched_compute(hidden: torch.Tensor) -> torch.Tensor:

@@ -20,7 +20,7 @@ from cantata_models.moss_tts.config.nano import NanoConfig, load_nano_config
 from cantata_models.moss_tts.config.shared import MossConfig
 from cantata_models.moss_tts.networks.frame_network import BegunFrames
 from cantata_models.moss_tts.networks.talker_network import TalkerNetwork
-from cantata_models.moss_tts.prompt import PromptBuilder, TextTokenizer, joined
+from cantata_models.moss_tts.prompt import MossPromptBuilder, MossTokenizer, joined
 from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL, TINY_NANO
 from cantata_models.moss_tts.random_checkpoint.write_talker import write_local, write_nano
 from cantata_models.moss_tts.splitting import split_text
@@ -28,7 +28,7 @@ from cantata_models.moss_tts.tests.parity.scenarios import (
     GOLDENS,
     MIN_GAP,
     Model,
-    Scenario,
+    MossScenario,
     recorded,
 )
 from cantata_models.moss_tts.tests.sampling import penalized
@@ -42,17 +42,17 @@ Frames = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedTalker:
+class LoadedMossTalker:
     """A tiny checkpoint and what is made of it."""
 
     config: MossConfig
-    tokenizer: TextTokenizer
-    prompts: PromptBuilder
+    tokenizer: MossTokenizer
+    prompts: MossPromptBuilder
     network: TalkerNetwork
 
 
 @dataclass(slots=True)
-class Spoken:
+class MossSpoken:
     """One part of an utterance."""
 
     codes: list[Frames] = field(default_factory=list)
@@ -63,14 +63,14 @@ class Spoken:
     """The chosen code's score, by frame and codebook."""
 
 
-class Talkers:
+class MossTalkers:
     """Talkers by model and seed, loaded on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._loaded: dict[tuple[Model, int], LoadedTalker] = {}
+        self._loaded: dict[tuple[Model, int], LoadedMossTalker] = {}
 
-    def get(self, scenario: Scenario) -> LoadedTalker:
+    def get(self, scenario: MossScenario) -> LoadedMossTalker:
         """Return the talker that speaks a scenario."""
         key = scenario.model, scenario.seed
         if key not in self._loaded:
@@ -83,19 +83,19 @@ class Talkers:
         return self._loaded[key]
 
 
-def load_local(checkpoint: Path) -> LoadedTalker:
+def load_local(checkpoint: Path) -> LoadedMossTalker:
     """Load a checkpoint of MOSS-TTS-Local."""
     return _loaded(checkpoint, load_local_config(checkpoint), LocalTokenizer(checkpoint))
 
 
-def load_nano(checkpoint: Path) -> LoadedTalker:
+def load_nano(checkpoint: Path) -> LoadedMossTalker:
     """Load a checkpoint of MOSS-TTS-Nano."""
     return _loaded(checkpoint, load_nano_config(checkpoint), NanoTokenizer(checkpoint))
 
 
 def _loaded(
-    folder: Path, config: LocalConfig | NanoConfig, tokenizer: TextTokenizer
-) -> LoadedTalker:
+    folder: Path, config: LocalConfig | NanoConfig, tokenizer: MossTokenizer
+) -> LoadedMossTalker:
     prepare_environment()
     # They import vLLM, which reads the environment.
     from cantata_models.moss_tts.networks.gpt2_backbone import Gpt2Backbone
@@ -115,10 +115,10 @@ def _loaded(
     network = TalkerNetwork(config, backbone).requires_grad_(False)
     network.load_checkpoint(folder)
     lay_out_weights(backbone)
-    return LoadedTalker(config, tokenizer, PromptBuilder(config.tokens, tokenizer), network)
+    return LoadedMossTalker(config, tokenizer, MossPromptBuilder(config.tokens, tokenizer), network)
 
 
-def build_prompts(talker: LoadedTalker, scenario: Scenario) -> Iterator[Frames]:
+def build_prompts(talker: LoadedMossTalker, scenario: MossScenario) -> Iterator[Frames]:
     """Yield the [L, 1 + Q] prompt of each part."""
     config = talker.config
     recordings = recorded(scenario, config.num_codebooks, config.codebook_size)
@@ -134,11 +134,11 @@ def build_prompts(talker: LoadedTalker, scenario: Scenario) -> Iterator[Frames]:
 
 
 @torch.inference_mode()
-def speak(talker: LoadedTalker, scenario: Scenario, prompt: Frames) -> Spoken:
+def speak(talker: LoadedMossTalker, scenario: MossScenario, prompt: Frames) -> MossSpoken:
     """Speak one part greedily."""
     from cantata_models.moss_tts.tests.plain_layers import forget_requests
 
-    network, spoken = talker.network, Spoken()
+    network, spoken = talker.network, MossSpoken()
     slot = torch.tensor([[talker.config.tokens.assistant_slot]])
     forget_requests(network)
     rows, length = network.embed_prompt(torch.from_numpy(prompt)), 0
@@ -155,7 +155,7 @@ def speak(talker: LoadedTalker, scenario: Scenario, prompt: Frames) -> Spoken:
 
 
 def _frame(
-    talker: LoadedTalker, begun: BegunFrames, spoken: Spoken, penalty: float
+    talker: LoadedMossTalker, begun: BegunFrames, spoken: MossSpoken, penalty: float
 ) -> torch.Tensor:
     """Choose and keep a frame, [1, Q]."""
     history = np.array(spoken.codes, np.int64).reshape(-1, talker.config.num_codebooks)
@@ -174,7 +174,7 @@ def _frame(
     return frame
 
 
-def check(talker: LoadedTalker, scenario: Scenario) -> None:
+def check(talker: LoadedMossTalker, scenario: MossScenario) -> None:
     """Fail if a scenario differs from its golden: its prompts, its frames, or its scores."""
     name = scenario.name
     with np.load(GOLDENS / "talker.npz") as loaded:

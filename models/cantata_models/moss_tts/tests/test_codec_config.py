@@ -11,8 +11,8 @@ import pytest
 
 from cantata.contract.data.errors import ConfigError
 from cantata_models.moss_tts.codec.config import (
+    MossTransformerConfig,
     PatchConfig,
-    TransformerConfig,
     load_tokenizer_config,
 )
 from cantata_models.moss_tts.codec.locating import tokenizer_folder
@@ -20,7 +20,7 @@ from cantata_models.moss_tts.random_checkpoint.codec_configs import (
     LOCAL,
     NANO,
     TINY_NANO,
-    CodecShape,
+    MossCodecShape,
     codec_config,
 )
 from cantata_models.moss_tts.random_checkpoint.codec_layout import codec_tensors
@@ -40,7 +40,7 @@ from cantata_models.moss_tts.random_checkpoint.write_codec import write_config
     ids=["local", "nano"],
 )
 def test_the_published_tokenizers(
-    shape: CodecShape, used: int, decoder: str, tmp_path: Path
+    shape: MossCodecShape, used: int, decoder: str, tmp_path: Path
 ) -> None:
     write_config(tmp_path, shape)
     config = load_tokenizer_config(tmp_path, used)
@@ -53,10 +53,10 @@ def test_the_published_tokenizers(
         for module in config.decoder
     ]
     assert " ".join(words) == decoder
-    stages = [module for module in config.decoder if isinstance(module, TransformerConfig)]
+    stages = [module for module in config.decoder if isinstance(module, MossTransformerConfig)]
     assert {stage.head_dim for stage in stages} == {64}
     mirrored = [(stage.outputs, stage.inputs, stage.window) for stage in reversed(stages)]
-    encoder = [module for module in config.encoder if isinstance(module, TransformerConfig)]
+    encoder = [module for module in config.encoder if isinstance(module, MossTransformerConfig)]
     assert [(stage.inputs, stage.outputs, stage.window) for stage in encoder] == mirrored
 
 
@@ -66,7 +66,7 @@ def test_the_published_tokenizers(
     ids=["local", "nano"],
 )
 def test_random_tokenizers_are_as_large_as_published(
-    shape: CodecShape, tensors: int, millions: int
+    shape: MossCodecShape, tensors: int, millions: int
 ) -> None:
     specs = list(codec_tensors(codec_config(shape)))
     assert len({spec.name for spec in specs}) == len(specs) == tensors

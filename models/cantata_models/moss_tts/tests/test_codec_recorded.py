@@ -11,7 +11,7 @@ from cantata_models.moss_tts.codec.decoder import AudioDecoder
 from cantata_models.moss_tts.random_checkpoint.codec_configs import (
     TINY_LOCAL,
     TINY_NANO,
-    CodecShape,
+    MossCodecShape,
 )
 from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
 from recorded_codec import check_same
@@ -19,7 +19,7 @@ from threads import threads
 
 
 @pytest.mark.parametrize("shape", [TINY_LOCAL, TINY_NANO], ids=["local", "nano"])
-def test_streams_sound_the_same_from_recorded_steps(shape: CodecShape, tmp_path: Path) -> None:
+def test_streams_sound_the_same_from_recorded_steps(shape: MossCodecShape, tmp_path: Path) -> None:
     write_codec(tmp_path, shape, 0)
     with threads(1):
         check_same(lambda: AudioDecoder(tmp_path, shape.codebooks, torch.device("cpu")))

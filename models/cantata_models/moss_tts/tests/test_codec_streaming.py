@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from cantata_models.moss_tts.codec.config import TransformerConfig, load_tokenizer_config
+from cantata_models.moss_tts.codec.config import MossTransformerConfig, load_tokenizer_config
 from cantata_models.moss_tts.codec.decoder import AudioDecoder, slot_bytes
 from cantata_models.moss_tts.codec.rings import Arrival, row_by_row, together
 from cantata_models.moss_tts.codec.stack import StreamState
-from cantata_models.moss_tts.random_checkpoint.codec_configs import LOCAL, NANO, CodecShape
+from cantata_models.moss_tts.random_checkpoint.codec_configs import LOCAL, NANO, MossCodecShape
 from cantata_models.moss_tts.random_checkpoint.write_codec import write_config
 from cantata_models.moss_tts.tests import codec_checks
 from cantata_models.moss_tts.tests.codec_checks import cut, decode
@@ -48,7 +48,7 @@ def random_codes(decoder: AudioDecoder, batch: int, frames: int = FRAMES) -> tor
 def test_streams_outlast_every_window(case: Case, checkpoints: Path) -> None:
     config = load_tokenizer_config(checkpoints / case.name, case.used)
     for module in config.decoder:
-        if isinstance(module, TransformerConfig):
+        if isinstance(module, MossTransformerConfig):
             assert 3 * module.window < FRAMES * module.frame_positions
 
 
@@ -138,7 +138,7 @@ def test_a_slot_takes_what_is_said(case: Case, checkpoints: Path) -> None:
     ("shape", "used", "megabytes"), [(LOCAL, 12, 182), (NANO, 16, 26)], ids=["local", "nano"]
 )
 def test_a_slot_of_the_published_size(
-    shape: CodecShape, used: int, megabytes: int, tmp_path: Path
+    shape: MossCodecShape, used: int, megabytes: int, tmp_path: Path
 ) -> None:
     write_config(tmp_path, shape)
     config = load_tokenizer_config(tmp_path, used)

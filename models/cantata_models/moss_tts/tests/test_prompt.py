@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from cantata_models.moss_tts.config.shared import TokenIds
-from cantata_models.moss_tts.prompt import Fields, Gap, Mode, Prompt, PromptBuilder, joined
+from cantata_models.moss_tts.prompt import (
+    Fields,
+    Gap,
+    MossMode,
+    MossPrompt,
+    MossPromptBuilder,
+    joined,
+)
 
 TOKENS = TokenIds(im_start=1, im_end=2, audio_start=3, audio_end=4, user_slot=5, assistant_slot=6)
 PAD = 64
@@ -34,8 +41,8 @@ def tokenizer() -> PieceTokenizer:
 
 
 @pytest.fixture
-def prompts(tokenizer: PieceTokenizer) -> PromptBuilder:
-    return PromptBuilder(TOKENS, tokenizer)
+def prompts(tokenizer: PieceTokenizer) -> MossPromptBuilder:
+    return MossPromptBuilder(TOKENS, tokenizer)
 
 
 NO_FIELDS = (
@@ -46,7 +53,7 @@ BEGIN = ["<1>", "user\n", "<user_inst>\n- Reference(s):\n"]
 END = ["\n</user_inst>", "<2>", "\n", "<1>", "assistant\n", "<3>"]
 
 
-def shown(prompt: Prompt, tokenizer: PieceTokenizer) -> list[str]:
+def shown(prompt: MossPrompt, tokenizer: PieceTokenizer) -> list[str]:
     """Pieces of text, <special tokens> and {gaps}."""
     spelled = [
         tokenizer.pieces[index - FIRST_WORD] if index >= FIRST_WORD else f"<{index}>"
@@ -57,34 +64,34 @@ def shown(prompt: Prompt, tokenizer: PieceTokenizer) -> list[str]:
     return spelled
 
 
-def test_a_text_alone(prompts: PromptBuilder, tokenizer: PieceTokenizer) -> None:
-    prompt = prompts.build("Hi.", Mode.PLAIN)
+def test_a_text_alone(prompts: MossPromptBuilder, tokenizer: PieceTokenizer) -> None:
+    prompt = prompts.build("Hi.", MossMode.PLAIN)
     assert shown(prompt, tokenizer) == [*BEGIN, "None", NO_FIELDS, "Hi.", *END]
 
 
-def test_a_clone(prompts: PromptBuilder, tokenizer: PieceTokenizer) -> None:
-    prompt = prompts.build("Hi.", Mode.CLONE)
+def test_a_clone(prompts: MossPromptBuilder, tokenizer: PieceTokenizer) -> None:
+    prompt = prompts.build("Hi.", MossMode.CLONE)
     assert shown(prompt, tokenizer) == [*BEGIN, "<3>", "{5}", "<4>", NO_FIELDS, "Hi.", *END]
 
 
-def test_a_clone_of_two_recordings(prompts: PromptBuilder, tokenizer: PieceTokenizer) -> None:
-    prompt = prompts.build("Hi.", Mode.CLONE, references=2)
+def test_a_clone_of_two_recordings(prompts: MossPromptBuilder, tokenizer: PieceTokenizer) -> None:
+    prompt = prompts.build("Hi.", MossMode.CLONE, references=2)
     references = ["<3>", "{5}", "<4>", "<3>", "{5}", "<4>"]
     assert shown(prompt, tokenizer) == [*BEGIN, *references, NO_FIELDS, "Hi.", *END]
 
 
-def test_a_continuation(prompts: PromptBuilder, tokenizer: PieceTokenizer) -> None:
-    prompt = prompts.build("Said. More.", Mode.CONTINUATION)
+def test_a_continuation(prompts: MossPromptBuilder, tokenizer: PieceTokenizer) -> None:
+    prompt = prompts.build("Said. More.", MossMode.CONTINUATION)
     assert shown(prompt, tokenizer) == [*BEGIN, "None", NO_FIELDS, "Said. More.", *END, "{6}"]
 
 
 def test_fields_are_one_piece_and_stripped(
-    prompts: PromptBuilder, tokenizer: PieceTokenizer
+    prompts: MossPromptBuilder, tokenizer: PieceTokenizer
 ) -> None:
     described = Fields(
         instruction="  Slowly.\n", tokens=25, quality=" ", sound_event="bell", language="Chinese"
     )
-    prompt = prompts.build("Hi.", Mode.PLAIN, described=described)
+    prompt = prompts.build("Hi.", MossMode.PLAIN, described=described)
     said = (
         "\n- Instruction:\nSlowly.\n- Tokens:\n25\n- Quality:\nNone\n- Sound Event:\nbell"
         "\n- Ambient Sound:\nNone\n- Language:\nChinese\n- Text:\n"
@@ -93,7 +100,7 @@ def test_fields_are_one_piece_and_stripped(
 
 
 def test_rows_hold_the_frames_of_the_recordings() -> None:
-    prompt = Prompt((7, 8, 9), (Gap(1, 5), Gap(2, 6)))
+    prompt = MossPrompt((7, 8, 9), (Gap(1, 5), Gap(2, 6)))
     frames = [np.array([[10, 11], [12, 13]]), np.array([[14, 15]])]
     assert prompt.rows(frames, 2, PAD).tolist() == [
         *[[7, PAD, PAD], [5, 10, 11], [5, 12, 13]],
@@ -106,7 +113,7 @@ def test_rows_hold_the_frames_of_the_recordings() -> None:
 @pytest.mark.parametrize("recordings", [[], [np.zeros((2, 3), np.int64)], [np.zeros(2, np.int64)]])
 def test_recordings_that_do_not_fit(recordings: list[np.ndarray]) -> None:
     with pytest.raises(ValueError, match=r"frames must be|zip"):
-        Prompt((7,), (Gap(1, 5),)).rows(recordings, 2, PAD)
+        MossPrompt((7,), (Gap(1, 5),)).rows(recordings, 2, PAD)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata_layers.random_files import write_json
 from cantata_layers.random_qwen_tokenizer import write_qwen_tokenizer
 from cantata_models.moss_tts.codec.locating import INSIDE
-from cantata_models.moss_tts.inputs import EncoderInput, TalkerInput
+from cantata_models.moss_tts.inputs import MossEncoderInput, MossTalkerInput
 from cantata_models.moss_tts.pipeline import ENCODER, TALKER
 from cantata_models.moss_tts.random_checkpoint import codec_configs
 from cantata_models.moss_tts.random_checkpoint.sentencepiece_model import write_sentencepiece
@@ -36,7 +36,7 @@ SENTENCES = "The rain is over, and the street smells of wet stone. Nobody asked 
 LONG = f"{SENTENCES * 3} Then all was dry."
 
 
-def _write_codec_config(folder: Path, shape: codec_configs.CodecShape) -> None:
+def _write_codec_config(folder: Path, shape: codec_configs.MossCodecShape) -> None:
     (folder / INSIDE).mkdir()
     write_config(folder / INSIDE, shape)
 
@@ -76,10 +76,10 @@ def ask(
     return SpeechRequest(text, "default", reference=reference, **fields)
 
 
-def talker(builder: Builder, request: SpeechRequest) -> TalkerInput:
+def talker(builder: Builder, request: SpeechRequest) -> MossTalkerInput:
     (built,) = builder.build("r", request)
     found = built.inputs[TALKER]
-    assert isinstance(found, TalkerInput)
+    assert isinstance(found, MossTalkerInput)
     return found
 
 
@@ -107,7 +107,7 @@ def test_a_recording_alone_is_imitated_and_one_with_words_continued(builder: Bui
     assert plain.inputs.keys() == {TALKER}
     for built in (clone, continuation):
         encoder = built.inputs[ENCODER]
-        assert isinstance(encoder, EncoderInput)
+        assert isinstance(encoder, MossEncoderInput)
         assert (encoder.samples.shape, encoder.sample_rate) == ((24_000, 1), 24_000)
     inputs: list[Any] = [built.inputs[TALKER] for built in (plain, clone, continuation)]
     assert [one.continues for one in inputs] == [False, False, True]

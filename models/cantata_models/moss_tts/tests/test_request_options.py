@@ -9,11 +9,11 @@ import pytest
 from cantata.contract.data.errors import InvalidRequest
 from cantata_layers.request_options import parse_fields
 from cantata_models.moss_tts.languages import LANGUAGES, language_name
-from cantata_models.moss_tts.prompt import Mode
+from cantata_models.moss_tts.prompt import MossMode
 from cantata_models.moss_tts.request_options import (
     LocalOptions,
+    MossOptions,
     NanoOptions,
-    SharedOptions,
     speaking_mode,
 )
 
@@ -22,7 +22,7 @@ def test_everything_has_a_default() -> None:
     for kind in (LocalOptions, NanoOptions):
         options = parse_fields({}, kind)
         assert options.max_new_tokens is None
-        assert speaking_mode(options, recording=False, transcript=False) is Mode.PLAIN
+        assert speaking_mode(options, recording=False, transcript=False) is MossMode.PLAIN
     assert parse_fields({}, NanoOptions).voice_clone_max_text_tokens == 75
 
 
@@ -41,7 +41,7 @@ def test_everything_has_a_default() -> None:
     ],
 )
 def test_wrong_values_are_named(
-    kind: type[SharedOptions], values: dict[str, Any], message: str
+    kind: type[MossOptions], values: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=message) as caught:
         parse_fields(values, kind)
@@ -51,14 +51,14 @@ def test_wrong_values_are_named(
 @pytest.mark.parametrize(
     ("mode", "transcript", "wanted"),
     [
-        (None, False, Mode.CLONE),
-        (None, True, Mode.CONTINUATION),
-        ("voice_clone", False, Mode.CLONE),
-        ("voice_clone", True, Mode.CLONE),
-        ("continuation", True, Mode.CONTINUATION),
+        (None, False, MossMode.CLONE),
+        (None, True, MossMode.CONTINUATION),
+        ("voice_clone", False, MossMode.CLONE),
+        ("voice_clone", True, MossMode.CLONE),
+        ("continuation", True, MossMode.CONTINUATION),
     ],
 )
-def test_what_a_recording_is_for(mode: str | None, transcript: bool, wanted: Mode) -> None:
+def test_what_a_recording_is_for(mode: str | None, transcript: bool, wanted: MossMode) -> None:
     options = parse_fields({} if mode is None else {"mode": mode}, NanoOptions)
     assert speaking_mode(options, recording=True, transcript=transcript) is wanted
 
@@ -82,7 +82,7 @@ def test_what_a_mode_needs(
 
 def test_a_clone_may_have_a_length() -> None:
     options = parse_fields({"tokens": 40}, LocalOptions)
-    assert speaking_mode(options, recording=True, transcript=False) is Mode.CLONE
+    assert speaking_mode(options, recording=True, transcript=False) is MossMode.CLONE
 
 
 def test_languages_by_name_and_tag() -> None:

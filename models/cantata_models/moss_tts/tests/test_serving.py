@@ -23,7 +23,7 @@ from cantata_bench.server import stage_gauges
 from cantata_models.moss_tts.pipeline import ENCODER
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import Model
-from cantata_models.moss_tts.tests.stage_driver import WRITERS, Checkpoints, LoadedStages
+from cantata_models.moss_tts.tests.stage_driver import WRITERS, MossCheckpoints, MossStages
 from served import served
 
 pytestmark = [
@@ -107,7 +107,7 @@ def data_url(sound: bytes) -> str:
 
 
 def made_by(
-    loaded: LoadedStages,
+    loaded: MossStages,
     text: str,
     *,
     transcript: str | None = None,
@@ -147,7 +147,7 @@ def made_by(
     ids=["plain", "clone", "mono", "continuation", "clone_with_words"],
 )
 def test_what_is_heard_is_what_the_stages_make(
-    url: str, model: Model, checkpoints: Checkpoints, fields: dict[str, Any]
+    url: str, model: Model, checkpoints: MossCheckpoints, fields: dict[str, Any]
 ) -> None:
     sent = {key: value for key, value in fields.items() if key == "mode"}
     if "recording" in fields:
@@ -174,7 +174,7 @@ def test_what_is_heard_is_what_the_stages_make(
     ids=lambda fields: next(iter(fields)),
 )
 def test_local_follows_descriptions(
-    local: str, checkpoints: Checkpoints, fields: dict[str, Any]
+    local: str, checkpoints: MossCheckpoints, fields: dict[str, Any]
 ) -> None:
     loaded = checkpoints.get(Model.LOCAL, CHECKPOINT_SEED)
     sound = heard(local, **SPOKEN, **fields)
@@ -183,7 +183,7 @@ def test_local_follows_descriptions(
 
 
 def test_local_reads_pauses_itself_and_nano_gets_silence(
-    local: str, nano: str, checkpoints: Checkpoints
+    local: str, nano: str, checkpoints: MossCheckpoints
 ) -> None:
     text, seed = "[pause 200ms] One moment [pause 300ms] there it is.", SPOKEN["seed"]
     loaded = checkpoints.get(Model.LOCAL, CHECKPOINT_SEED)
@@ -195,7 +195,9 @@ def test_local_reads_pauses_itself_and_nano_gets_silence(
     assert heard(nano, input=text, seed=seed) == silences[0] + first + silences[1] + last
 
 
-def test_nano_imitates_in_parts_with_silence_between(nano: str, checkpoints: Checkpoints) -> None:
+def test_nano_imitates_in_parts_with_silence_between(
+    nano: str, checkpoints: MossCheckpoints
+) -> None:
     loaded = checkpoints.get(Model.NANO, CHECKPOINT_SEED)
     options: dict[str, Any] = {"voice_clone_max_text_tokens": 60}
     recording = stereo_recording(1.3, 2)

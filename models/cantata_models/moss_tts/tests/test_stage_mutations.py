@@ -12,13 +12,13 @@ import pytest
 
 from cantata_models.moss_tts import request_builder, splitting
 from cantata_models.moss_tts.config.shared import MossConfig
-from cantata_models.moss_tts.inputs import TalkerInput
-from cantata_models.moss_tts.prompt import Prompt
+from cantata_models.moss_tts.inputs import MossTalkerInput
+from cantata_models.moss_tts.prompt import MossPrompt
 from cantata_models.moss_tts.sampling_options import get_sampling
 from cantata_models.moss_tts.tests.parity.scenarios import Model, scenario_named
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
 from cantata_models.moss_tts.tests.stage_checks import GAIN, check_encoder, check_speech
-from cantata_models.moss_tts.tests.stage_driver import Checkpoints, LoadedStages
+from cantata_models.moss_tts.tests.stage_driver import MossCheckpoints, MossStages
 from faults import Faults, Inject
 
 pytestmark = [
@@ -27,11 +27,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
-fault = Faults[LoadedStages]()
+fault = Faults[MossStages]()
 
 
 @fault("continuation", "nano_clone_in_parts")
-def it_never_stops(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def it_never_stops(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
     talker = type(loaded.network)
     scores = talker.stop_scores
     go_on = lambda self: scores(self).sort(descending=True).values  # noqa: E731
@@ -39,7 +39,7 @@ def it_never_stops(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
 
 
 @fault("continuation", "nano_clone_in_parts")
-def stop_and_go_on_are_swapped(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def stop_and_go_on_are_swapped(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
     talker = type(loaded.network)
     scores = talker.stop_scores
     patch.setattr(talker, "stop_scores", lambda self: scores(self).flip(1))
@@ -47,7 +47,7 @@ def stop_and_go_on_are_swapped(loaded: LoadedStages, patch: pytest.MonkeyPatch) 
 
 @fault("continuation", "nano_clone")
 def frames_are_fed_back_in_the_slot_of_the_caller(
-    loaded: LoadedStages, patch: pytest.MonkeyPatch
+    loaded: MossStages, patch: pytest.MonkeyPatch
 ) -> None:
     config: MossConfig = loaded.network._config
     tokens = replace(config.tokens, assistant_slot=config.tokens.user_slot)
@@ -55,29 +55,33 @@ def frames_are_fed_back_in_the_slot_of_the_caller(
 
 
 @fault("continuation", "nano_clone")
-def frames_are_not_fed_back(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def frames_are_not_fed_back(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
     talker = type(loaded.network)
     embed = talker.embed_frames
     patch.setattr(talker, "embed_frames", lambda self, frames: embed(self, frames) * 0)
 
 
 @fault("continuation", "nano_continuation")
-def the_decoder_is_not_primed(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def the_decoder_is_not_primed(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        request_builder, "TalkerInput", lambda **given: TalkerInput(**{**given, "continues": False})
+        request_builder,
+        "MossTalkerInput",
+        lambda **given: MossTalkerInput(**{**given, "continues": False}),
     )
 
 
 @fault("clone", "nano_clone")
-def a_recording_is_left_out_of_the_prompt(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
-    rows = Prompt.rows
+def a_recording_is_left_out_of_the_prompt(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
+    rows = MossPrompt.rows
     patch.setattr(
-        Prompt, "rows", lambda prompt, frames, *sizes: rows(prompt, [f[:0] for f in frames], *sizes)
+        MossPrompt,
+        "rows",
+        lambda prompt, frames, *sizes: rows(prompt, [f[:0] for f in frames], *sizes),
     )
 
 
 @fault("nano_clone", "penalty")
-def only_the_first_codebook_is_penalized(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def only_the_first_codebook_is_penalized(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
 
     def weaker(*given: Any) -> Any:
         return replace(get_sampling(*given), residual_repetition_penalty=None)
@@ -86,19 +90,19 @@ def only_the_first_codebook_is_penalized(loaded: LoadedStages, patch: pytest.Mon
 
 
 @fault("continuation", "nano_continuation")
-def the_transcript_is_left_out(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def the_transcript_is_left_out(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(request_builder, "joined", lambda transcript, text: text)
 
 
 @fault("instruction", "language", "duration_alone")
-def nothing_is_said_about_the_speech(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+def nothing_is_said_about_the_speech(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
     nothing = lambda builder, asked: None  # noqa: E731
     patch.setattr(request_builder.LocalRequestBuilder, "_described", nothing)
 
 
 @fault("nano_clone_in_parts")
-def a_clone_is_not_split(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
-    whole = lambda text, *limits: (splitting.Part(text, 0.0),)  # noqa: E731
+def a_clone_is_not_split(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
+    whole = lambda text, *limits: (splitting.MossTextPart(text, 0.0),)  # noqa: E731
     patch.setattr(request_builder, "split_text", whole)
 
 
@@ -108,8 +112,8 @@ def a_clone_is_not_split(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> Non
 )
 def test_a_fault_fails_the_goldens(
     name: str,
-    inject: Inject[LoadedStages],
-    checkpoints: Checkpoints,
+    inject: Inject[MossStages],
+    checkpoints: MossCheckpoints,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario = scenario_named(name)
@@ -120,7 +124,7 @@ def test_a_fault_fails_the_goldens(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_another_level_fails_the_recordings_goldens(
-    case: Case, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+    case: Case, checkpoints: MossCheckpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Local's recordings left as they are, or Nano's made louder."""
     encoder = checkpoints.get(Model(case.name), case.checkpoint_seed).encoder

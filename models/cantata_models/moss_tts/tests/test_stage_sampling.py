@@ -16,10 +16,10 @@ from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_
 from cantata_models.moss_tts.tests.parity.scenarios import Model
 from cantata_models.moss_tts.tests.sampling import penalized, probabilities
 from cantata_models.moss_tts.tests.stage_driver import (
-    Checkpoints,
     CodeArray,
     Inputs,
-    LoadedStages,
+    MossCheckpoints,
+    MossStages,
     heard,
     watched,
 )
@@ -44,7 +44,7 @@ def asked(**options: Any) -> SpeechRequest:
     return replace(ASKED, options={"max_new_tokens": MAX_FRAMES, **options})
 
 
-def speak(loaded: LoadedStages, request: SpeechRequest) -> CodeArray:
+def speak(loaded: MossStages, request: SpeechRequest) -> CodeArray:
     (inputs,) = loaded.parts(request)
     return heard(loaded.talk({"request": inputs}), "request")
 
@@ -71,7 +71,7 @@ def choices(scores: NDArray[np.float32], settings: SamplingSettings, uniform: fl
     ],
 )
 def test_every_choice_follows_the_rules(
-    checkpoints: Checkpoints,
+    checkpoints: MossCheckpoints,
     model: Model,
     audio: SamplingSettings,
     penalty: float,
@@ -105,7 +105,7 @@ def test_every_choice_follows_the_rules(
 
 @by_model
 def test_what_a_request_leaves_open_is_the_published_program_s(
-    checkpoints: Checkpoints, model: Model
+    checkpoints: MossCheckpoints, model: Model
 ) -> None:
     loaded = checkpoints.get(model, CHECKPOINT_SEED)
     temperature, top_p, penalty = (1.7, 0.8, 1.0) if model is Model.LOCAL else (0.8, 0.95, 1.2)
@@ -116,7 +116,7 @@ def test_what_a_request_leaves_open_is_the_published_program_s(
 
 
 @by_model
-def test_seeds_hold_and_matter(checkpoints: Checkpoints, model: Model) -> None:
+def test_seeds_hold_and_matter(checkpoints: MossCheckpoints, model: Model) -> None:
     loaded = checkpoints.get(model, CHECKPOINT_SEED)
     seeds = (1, 2, 1)
     first, other, again = [speak(loaded, replace(asked(), seed=seed)) for seed in seeds]
@@ -125,7 +125,9 @@ def test_seeds_hold_and_matter(checkpoints: Checkpoints, model: Model) -> None:
 
 
 @by_model
-def test_temperature_zero_is_greedy_at_every_level(checkpoints: Checkpoints, model: Model) -> None:
+def test_temperature_zero_is_greedy_at_every_level(
+    checkpoints: MossCheckpoints, model: Model
+) -> None:
     loaded = checkpoints.get(model, CHECKPOINT_SEED)
     greedy = [speak(loaded, replace(asked(), temperature=0.0, seed=seed)) for seed in range(2)]
     assert len({codes.tobytes() for codes in greedy}) == 1
@@ -137,7 +139,7 @@ def test_temperature_zero_is_greedy_at_every_level(checkpoints: Checkpoints, mod
 
 
 @by_model
-def test_requests_in_company_speak_as_alone(checkpoints: Checkpoints, model: Model) -> None:
+def test_requests_in_company_speak_as_alone(checkpoints: MossCheckpoints, model: Model) -> None:
     loaded = checkpoints.get(model, CHECKPOINT_SEED)
     reference = ReferenceAudio(stereo_recording(0.9, 1), SAMPLE_RATE)
     requests: dict[str, Inputs] = {}
@@ -160,7 +162,7 @@ def test_requests_in_company_speak_as_alone(checkpoints: Checkpoints, model: Mod
 
 @by_model
 def test_frames_are_the_same_from_recorded_completion(
-    checkpoints: Checkpoints, model: Model
+    checkpoints: MossCheckpoints, model: Model
 ) -> None:
     """Greedy and drawn, with a penalty and without, in fewer rows as requests end."""
     loaded = checkpoints.get(model, CHECKPOINT_SEED)

@@ -21,11 +21,11 @@ from cantata_models.moss_tts import splitting
 from cantata_models.moss_tts.config.shared import Activation
 from cantata_models.moss_tts.networks import local_transformer
 from cantata_models.moss_tts.networks.frame_network import FrameNetwork
-from cantata_models.moss_tts.prompt import Fields, Gap, Prompt
+from cantata_models.moss_tts.prompt import Fields, Gap, MossPrompt
 from cantata_models.moss_tts.tests import talker_driver
 from cantata_models.moss_tts.tests.parity.scenarios import scenario_named
 from cantata_models.moss_tts.tests.sampling import penalized
-from cantata_models.moss_tts.tests.talker_driver import LoadedTalker, Talkers, check
+from cantata_models.moss_tts.tests.talker_driver import LoadedMossTalker, MossTalkers, check
 from faults import Faults, Inject
 
 pytestmark = [
@@ -34,14 +34,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
-fault = Faults[LoadedTalker]()
+fault = Faults[LoadedMossTalker]()
 
 
 # The local transformer and the frames.
 
 
 @fault("plain", "nano_plain")
-def positions_turn_halves_in_a_frame(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def positions_turn_halves_in_a_frame(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     def by_halves(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
         low, high = x.chunk(2, dim=-1)
         cos, sin = cos[..., ::2], sin[..., ::2]
@@ -51,7 +51,7 @@ def positions_turn_halves_in_a_frame(talker: LoadedTalker, patch: pytest.MonkeyP
 
 
 @fault("plain", "nano_plain")
-def another_theta_in_a_frame(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def another_theta_in_a_frame(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     transformer = talker.network.frames.local_transformer
     head_dim = transformer.cos.shape[1]
     cos, sin = local_transformer.rotary_angles(len(transformer.cos), head_dim, 5000.0)
@@ -60,23 +60,23 @@ def another_theta_in_a_frame(talker: LoadedTalker, patch: pytest.MonkeyPatch) ->
 
 
 @fault("plain", "nano_plain")
-def no_positions_in_a_frame(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_positions_in_a_frame(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(local_transformer, "turned", lambda x, cos, sin: x)
 
 
 @fault("plain", "nano_plain")
-def no_last_norm_in_a_frame(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_last_norm_in_a_frame(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(talker.network.frames.local_transformer.ln_f, "forward", lambda x: x)
 
 
 @fault("plain", "nano_plain")
-def another_nonlinearity_in_a_frame(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def another_nonlinearity_in_a_frame(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     for block in talker.network.frames.local_transformer.h:
         patch.setattr(block.mlp, "_activate", functional.gelu)
 
 
 @fault("plain", "nano_plain")
-def a_code_sees_only_itself(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def a_code_sees_only_itself(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     attend = functional.scaled_dot_product_attention  # of all modules
 
     def own(query: Any, keys: Any, values: Any, *mask: Any, **named: Any) -> torch.Tensor:
@@ -88,7 +88,7 @@ def a_code_sees_only_itself(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> 
 
 
 @fault("plain", "nano_plain")
-def heads_of_the_next_codebook(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def heads_of_the_next_codebook(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     scores, books = FrameNetwork._scores, talker.config.num_codebooks
     patch.setattr(
         FrameNetwork, "_scores", lambda self, x, book: scores(self, x, (book + 1) % books)
@@ -96,25 +96,25 @@ def heads_of_the_next_codebook(talker: LoadedTalker, patch: pytest.MonkeyPatch) 
 
 
 @fault("plain", "nano_plain")
-def stop_and_go_on_swapped(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def stop_and_go_on_swapped(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     weight = talker.network.frames.local_text_lm_head.weight
     patch.setattr(weight, "data", weight.data.flip(0))
 
 
 @fault("nano_plain")
-def the_choice_to_go_on_is_no_position(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def the_choice_to_go_on_is_no_position(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(talker.network.frames, "_feeds_choice", False)
 
 
 @fault("nano_plain")
-def the_choice_to_stop_is_the_position(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def the_choice_to_stop_is_the_position(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     from cantata_models.moss_tts.networks import frame_network
 
     patch.setattr(frame_network, "GO_ON", 1)
 
 
 @fault("plain", "nano_plain")
-def last_codebook_not_fed_back(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def last_codebook_not_fed_back(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     embed, tables = talker.network.frames.embed, talker.network.frames.audio_embeddings
     patch.setattr(
         talker.network.frames, "embed", lambda frames: embed(frames) - tables[-1][frames[:, -1]]
@@ -124,24 +124,24 @@ def last_codebook_not_fed_back(talker: LoadedTalker, patch: pytest.MonkeyPatch) 
 # The backbones.
 
 
-def _backbone(talker: LoadedTalker) -> Any:
+def _backbone(talker: LoadedMossTalker) -> Any:
     return talker.network.transformer
 
 
 @fault("nano_plain")
-def positions_turn_halves(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def positions_turn_halves(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     for layer in _backbone(talker).h:
         patch.setattr(layer.attn.rotary_emb, "is_neox_style", True)
 
 
 @fault("plain")
-def positions_turn_pairs(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def positions_turn_pairs(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     for layer in _backbone(talker).layers:
         patch.setattr(layer.self_attn.rotary_emb, "is_neox_style", False)
 
 
 @fault("plain", "nano_plain")
-def positions_off_by_half(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def positions_off_by_half(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     forward = _backbone(talker).forward
     patch.setattr(
         _backbone(talker), "forward", lambda positions, rows: forward(positions // 2, rows)
@@ -149,29 +149,29 @@ def positions_off_by_half(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> No
 
 
 @fault("nano_plain")
-def another_nonlinearity(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def another_nonlinearity(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     for layer in _backbone(talker).h:
         patch.setitem(layer.mlp._modules, "act", nn.GELU())
 
 
 @fault("nano_plain")
-def no_last_norm_in_nano(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_last_norm_in_nano(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_backbone(talker).ln_f, "forward", lambda x: x)
 
 
 @fault("plain")
-def no_last_norm_in_local(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_last_norm_in_local(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_backbone(talker).norm, "forward", lambda x, residual: (x + residual, residual))
 
 
 @fault("nano_plain")
-def a_norm_without_its_bias(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def a_norm_without_its_bias(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     bias = _backbone(talker).h[1].ln_2.bias
     patch.setattr(bias, "data", torch.zeros_like(bias.data))
 
 
 @fault("clone")
-def pad_codes_embedded(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def pad_codes_embedded(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     embed = talker.network.embed_prompt
 
     def with_pad(rows: torch.Tensor) -> torch.Tensor:
@@ -185,46 +185,46 @@ def pad_codes_embedded(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
 
 
 def _change_prompts(
-    talker: LoadedTalker, patch: pytest.MonkeyPatch, change: Callable[[Prompt], Prompt]
+    talker: LoadedMossTalker, patch: pytest.MonkeyPatch, change: Callable[[MossPrompt], MossPrompt]
 ) -> None:
     build = talker.prompts.build
     patch.setattr(talker.prompts, "build", lambda *given, **named: change(build(*given, **named)))
 
 
 @fault("clone", "continuation", "nano_clone", "nano_continuation")
-def swapped_slots(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def swapped_slots(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     tokens = talker.config.tokens
     other = {
         tokens.user_slot: tokens.assistant_slot,
         tokens.assistant_slot: tokens.user_slot,
     }
 
-    def swap(prompt: Prompt) -> Prompt:
+    def swap(prompt: MossPrompt) -> MossPrompt:
         return replace(prompt, gaps=tuple(Gap(g.position, other[g.slot]) for g in prompt.gaps))
 
     _change_prompts(talker, patch, swap)
 
 
 @fault("clone", "clone_of_two", "nano_clone")
-def frames_in_front_of_their_start(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    def earlier(prompt: Prompt) -> Prompt:
+def frames_in_front_of_their_start(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
+    def earlier(prompt: MossPrompt) -> MossPrompt:
         return replace(prompt, gaps=tuple(Gap(g.position - 1, g.slot) for g in prompt.gaps))
 
     _change_prompts(talker, patch, earlier)
 
 
 @fault("plain", "nano_plain")
-def the_sound_does_not_start(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def the_sound_does_not_start(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     _change_prompts(talker, patch, lambda prompt: replace(prompt, ids=prompt.ids[:-1]))
 
 
 @fault("plain", "continuation", "nano_continuation")
-def no_word_for_absent_references(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_word_for_absent_references(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(talker.prompts, "_nothing", ())
 
 
 @fault("instruction")
-def fields_not_stripped(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def fields_not_stripped(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     rendered = Fields.rendered
 
     def raw(fields: Fields) -> str:
@@ -235,7 +235,7 @@ def fields_not_stripped(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None
 
 
 @fault("all_fields", "duration", "language", "plain_chinese")
-def fields_left_out(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def fields_left_out(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     build = talker.prompts.build
     patch.setattr(
         talker.prompts,
@@ -245,25 +245,25 @@ def fields_left_out(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
 
 
 @fault("continuation", "nano_continuation")
-def words_run_together(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def words_run_together(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(talker_driver, "joined", lambda transcript, text: transcript + text)
 
 
 @fault("continuation_chinese", "nano_continuation_chinese")
-def a_space_between_characters(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def a_space_between_characters(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(prompt_module, "_is_unspaced", lambda character: False)
 
 
 @fault("clone_of_two")
-def recordings_swapped(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    rows = Prompt.rows
+def recordings_swapped(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
+    rows = MossPrompt.rows
     patch.setattr(
-        Prompt, "rows", lambda prompt, recordings, *rest: rows(prompt, recordings[::-1], *rest)
+        MossPrompt, "rows", lambda prompt, recordings, *rest: rows(prompt, recordings[::-1], *rest)
     )
 
 
 @fault("nano_clone_in_parts")
-def parts_one_token_too_long(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def parts_one_token_too_long(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     split = splitting.split_text
     patch.setattr(
         talker_driver, "split_text", lambda text, count, most: split(text, count, most + 20)
@@ -271,11 +271,11 @@ def parts_one_token_too_long(talker: LoadedTalker, patch: pytest.MonkeyPatch) ->
 
 
 @fault("nano_clone")
-def a_single_part_put_right(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def a_single_part_put_right(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         talker_driver,
         "split_text",
-        lambda text, count, most: (splitting.Part(splitting._prepared(text), 0.0),),
+        lambda text, count, most: (splitting.MossTextPart(splitting._prepared(text), 0.0),),
     )
 
 
@@ -283,12 +283,12 @@ def a_single_part_put_right(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> 
 
 
 @fault("penalty", "nano_plain")
-def no_penalty(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def no_penalty(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(talker_driver, "penalized", lambda scores, history, penalty: scores)
 
 
 @fault("penalty", "nano_plain_english")
-def a_penalty_for_each_repetition(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+def a_penalty_for_each_repetition(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     once = penalized
 
     def often(scores: Any, history: Any, penalty: float) -> Any:
@@ -304,7 +304,10 @@ def a_penalty_for_each_repetition(talker: LoadedTalker, patch: pytest.MonkeyPatc
     ("scenario", "inject"), fault.cases, ids=[f"{f.__name__} in {s}" for s, f in fault.cases]
 )
 def test_each_fault_is_seen(
-    talkers: Talkers, scenario: str, inject: Inject[LoadedTalker], monkeypatch: pytest.MonkeyPatch
+    talkers: MossTalkers,
+    scenario: str,
+    inject: Inject[LoadedMossTalker],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     talker = talkers.get(scenario_named(scenario))
     inject(talker, monkeypatch)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cantata_models.moss_tts.tests.parity.scenarios import SCENARIOS, Scenario
-from cantata_models.moss_tts.tests.talker_driver import Talkers, check
+from cantata_models.moss_tts.tests.parity.scenarios import SCENARIOS, MossScenario
+from cantata_models.moss_tts.tests.talker_driver import MossTalkers, check
 
 pytestmark = [
     pytest.mark.integration,
@@ -16,6 +16,6 @@ pytestmark = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_prompt_frame_and_score_is_the_published_code_s(
-    talkers: Talkers, scenario: Scenario
+    talkers: MossTalkers, scenario: MossScenario
 ) -> None:
     check(talkers.get(scenario), scenario)

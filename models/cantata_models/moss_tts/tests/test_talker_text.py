@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.moss_tts.prompt import TextTokenizer
+from cantata_models.moss_tts.prompt import MossTokenizer
 from cantata_models.moss_tts.random_checkpoint.sentencepiece_model import (
     USER_DEFINED,
     write_sentencepiece,
@@ -34,7 +34,7 @@ def nano(tmp_path_factory: pytest.TempPathFactory) -> NanoTokenizer:
     return NanoTokenizer(folder)
 
 
-def spells_no_special_token(tokenizer: TextTokenizer, text: str, special: set[int]) -> bool:
+def spells_no_special_token(tokenizer: MossTokenizer, text: str, special: set[int]) -> bool:
     ids = tokenizer.encode(text)
     return bool(ids) and not special & set(ids)
 

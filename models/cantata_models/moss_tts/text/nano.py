@@ -27,7 +27,7 @@ class NanoTokenizer:
         self._plain = SentencePieceProcessor(model_proto=model.SerializeToString())
 
     def template(self, text: str) -> tuple[int, ...]:
-        """As `TextTokenizer.template`; the template's own tags are single tokens."""
+        """As `MossTokenizer.template`; the template's own tags are single tokens."""
         return tuple(self._template.encode(text))
 
     def encode(self, text: str) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ PUBLISHED_IDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Qwen25OmniShape:
     """The values that differ between sizes."""
 
     token_ids: tuple[int, ...]
@@ -51,7 +51,7 @@ def _stack(hidden: int, layers: int, heads: int, kv_heads: int, ffn: int) -> dic
     }
 
 
-TINY = Shape(
+TINY = Qwen25OmniShape(
     token_ids=tuple(range(ORDINARY_TOKENS, ORDINARY_TOKENS + len(TEXT_TOKENS))),
     text_vocab=320,
     text=_stack(128, 2, 4, 2, 128),
@@ -101,7 +101,7 @@ TINY = Shape(
 )
 """As narrow as vLLM's layers and the format allow. As published, the talker's heads together are
 wider than its rows, and layers near the first, the middle and the last see other blocks."""
-PUBLISHED = Shape(
+PUBLISHED = Qwen25OmniShape(
     token_ids=PUBLISHED_IDS,
     text_vocab=152_064,
     text=_stack(3584, 28, 28, 4, 18_944),
@@ -121,12 +121,12 @@ PUBLISHED = Shape(
 """Qwen2.5-Omni-7B."""
 
 
-def token_ids(shape: Shape) -> dict[str, int]:
+def token_ids(shape: Qwen25OmniShape) -> dict[str, int]:
     """The special tokens' ids."""
     return dict(zip(TEXT_TOKENS, shape.token_ids, strict=True))
 
 
-def _rotary(shape: Shape) -> dict[str, Any]:
+def _rotary(shape: Qwen25OmniShape) -> dict[str, Any]:
     return {
         "rope_theta": 1_000_000.0,
         "rope_scaling": {
@@ -137,7 +137,7 @@ def _rotary(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _media(shape: Shape) -> dict[str, int]:
+def _media(shape: Qwen25OmniShape) -> dict[str, int]:
     ids = token_ids(shape)
     return {
         "audio_token_index": ids["<|AUDIO|>"],
@@ -152,7 +152,7 @@ def _media(shape: Shape) -> dict[str, int]:
     }
 
 
-def _thinker(shape: Shape) -> dict[str, Any]:
+def _thinker(shape: Qwen25OmniShape) -> dict[str, Any]:
     text = {
         "model_type": "qwen2_5_omni_text",
         "vocab_size": shape.text_vocab,
@@ -172,7 +172,7 @@ def _thinker(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _talker(shape: Shape) -> dict[str, Any]:
+def _talker(shape: Qwen25OmniShape) -> dict[str, Any]:
     ids = token_ids(shape)
     pad, start, end, mask = shape.control_codes
     return {
@@ -194,7 +194,7 @@ def _talker(shape: Shape) -> dict[str, Any]:
     }
 
 
-def model_config(shape: Shape) -> dict[str, Any]:
+def model_config(shape: Qwen25OmniShape) -> dict[str, Any]:
     """config.json."""
     return {
         "architectures": ["Qwen2_5OmniModel"],
@@ -211,7 +211,7 @@ def model_config(shape: Shape) -> dict[str, Any]:
     }
 
 
-def generation_config(shape: Shape) -> dict[str, Any]:
+def generation_config(shape: Qwen25OmniShape) -> dict[str, Any]:
     """generation_config.json, with which an answer ends."""
     ids = token_ids(shape)
     return {"eos_token_id": ids["<|im_end|>"], "pad_token_id": ids["<|endoftext|>"]}

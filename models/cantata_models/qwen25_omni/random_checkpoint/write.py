@@ -16,7 +16,7 @@ from cantata_models.qwen25_omni.random_checkpoint.configs import (
     CHAT_TEMPLATE,
     PREPROCESSOR_CONFIG,
     TINY,
-    Shape,
+    Qwen25OmniShape,
     generation_config,
     model_config,
     token_ids,
@@ -31,7 +31,7 @@ VECTOR_SIZE, MELS = 192, 80
 
 def write_checkpoint(
     folder: Path,
-    shape: Shape,
+    shape: Qwen25OmniShape,
     seed: int,
     dtype: torch.dtype = torch.float32,
     *,

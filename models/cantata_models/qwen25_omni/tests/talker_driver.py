@@ -20,10 +20,10 @@ from cantata.contract.data.request import SamplingOptions
 from cantata.contract.model.pipeline import ROWS, StageKind, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.stages.ar import build_stage
-from cantata_models.qwen25_omni.inputs import TalkerInput
+from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
 from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen25_omni.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.qwen25_omni.tests.parity.scenarios import SCENARIOS, Qwen25OmniScenario
 from cantata_models.qwen25_omni.tests.parity.write_goldens import GOLDENS, MIN_GAP
 
 TALKER = StageSpec(
@@ -42,11 +42,11 @@ CodeArray = NDArray[np.int32]
 class Answer:
     """How to speak, and the thinker's rows."""
 
-    inputs: TalkerInput
+    inputs: Qwen25OmniTalkerInput
     rows: NDArray[np.float32]
 
 
-class Talkers:
+class Qwen25OmniTalkers:
     """Stages by the checkpoint's seed, built on first use."""
 
     def __init__(self, folder: Path) -> None:
@@ -76,11 +76,11 @@ def goldens() -> Mapping[str, NDArray[Any]]:
     return loaded
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> Qwen25OmniScenario:
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 
-def collect_answer(scenario: Scenario, **sampling: float) -> Answer:
+def collect_answer(scenario: Qwen25OmniScenario, **sampling: float) -> Answer:
     """What the talker is given for a scenario."""
     golden = goldens()
     options = SamplingOptions(
@@ -88,7 +88,7 @@ def collect_answer(scenario: Scenario, **sampling: float) -> Answer:
     )
     prompt_rows = int(golden[f"{scenario.name}/prompt_rows"])
     positions = golden[f"{scenario.name}/positions"] if scenario.has_picture else None
-    inputs = TalkerInput(
+    inputs = Qwen25OmniTalkerInput(
         prompt_rows, scenario.speaker, scenario.max_frames, positions, sampling=options
     )
     return Answer(inputs, golden[f"{scenario.name}/rows"])
@@ -131,7 +131,7 @@ def speak(
     return {name: np.concatenate(parts) for name, parts in codes.items()}
 
 
-def differences(stage: Stage, scenario: Scenario, *, late: bool = False) -> list[str]:
+def differences(stage: Stage, scenario: Qwen25OmniScenario, *, late: bool = False) -> list[str]:
     """Describe how a spoken scenario differs from its golden; empty if it does not."""
     golden = goldens()
     with _watched(stage) as scores:

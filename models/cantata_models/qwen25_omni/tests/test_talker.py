@@ -18,15 +18,15 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.model.pipeline import CODES, ROWS
-from cantata_models.qwen25_omni.inputs import TalkerInput
+from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
 from cantata_models.qwen25_omni.tests.parity.scenarios import (
     CHECKPOINT_SEED,
     SCENARIOS,
-    Scenario,
+    Qwen25OmniScenario,
 )
 from cantata_models.qwen25_omni.tests.talker_driver import (
-    Talkers,
+    Qwen25OmniTalkers,
     collect_answer,
     differences,
     goldens,
@@ -42,8 +42,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
-    talkers = Talkers(tmp_path_factory.mktemp("qwen25_omni"))
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen25OmniTalkers]:
+    talkers = Qwen25OmniTalkers(tmp_path_factory.mktemp("qwen25_omni"))
     yield talkers
     talkers.close()
 
@@ -51,7 +51,7 @@ def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "row by row"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_code_and_score_is_the_reference_s(
-    talkers: Talkers, scenario: Scenario, late: bool
+    talkers: Qwen25OmniTalkers, scenario: Qwen25OmniScenario, late: bool
 ) -> None:
     assert differences(talkers.get(scenario.seed), scenario, late=late) == []
 
@@ -61,7 +61,9 @@ def test_both_codes_that_end_speech_occur() -> None:
     assert endings == {"length", "pad", "end"}
 
 
-def test_of_the_control_codes_only_those_that_end_speech_can_be_chosen(talkers: Talkers) -> None:
+def test_of_the_control_codes_only_those_that_end_speech_can_be_chosen(
+    talkers: Qwen25OmniTalkers,
+) -> None:
     stage: Any = talkers.get(CHECKPOINT_SEED)
     scores = stage._talker.compute_logits(torch.ones(1, 64))[0]
     pad, start, end, mask = TINY.control_codes
@@ -69,7 +71,7 @@ def test_of_the_control_codes_only_those_that_end_speech_can_be_chosen(talkers: 
     assert scores[[pad, end]].isfinite().all()
 
 
-def test_answers_in_company_are_spoken_as_alone(talkers: Talkers) -> None:
+def test_answers_in_company_are_spoken_as_alone(talkers: Qwen25OmniTalkers) -> None:
     stage = talkers.get(CHECKPOINT_SEED)
     answers = {}
     for number, scenario in enumerate(s for s in SCENARIOS if s.seed == CHECKPOINT_SEED):
@@ -89,9 +91,9 @@ def rows(count: int) -> Rows:
     return Rows(np.ones((count, 128), np.float32))
 
 
-def test_what_cannot_be_spoken_fails_alone(talkers: Talkers) -> None:
+def test_what_cannot_be_spoken_fails_alone(talkers: Qwen25OmniTalkers) -> None:
     stage = talkers.get(CHECKPOINT_SEED)
-    stage.add("bad", TalkerInput(4, "Chelsie", 8), batch=False)
+    stage.add("bad", Qwen25OmniTalkerInput(4, "Chelsie", 8), batch=False)
     stage.receive([Chunk("bad", CODES, 0, Codes(np.ones((4, 1), np.int32)), False)])
     ((request_id, found),) = stage.step().failures
     assert request_id == "bad"
@@ -101,9 +103,9 @@ def test_what_cannot_be_spoken_fails_alone(talkers: Talkers) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 4])
-def test_an_empty_answer_is_not_spoken(talkers: Talkers, count: int) -> None:
+def test_an_empty_answer_is_not_spoken(talkers: Qwen25OmniTalkers, count: int) -> None:
     stage = talkers.get(CHECKPOINT_SEED)
-    stage.add("silent", TalkerInput(4, "Chelsie", 8), batch=False)
+    stage.add("silent", Qwen25OmniTalkerInput(4, "Chelsie", 8), batch=False)
     stage.receive([Chunk("silent", ROWS, 0, rows(count), True)])
     (chunk,) = stage.step().chunks
     assert isinstance(chunk.payload, Codes)
@@ -113,18 +115,25 @@ def test_an_empty_answer_is_not_spoken(talkers: Talkers, count: int) -> None:
 @pytest.mark.parametrize(
     ("inputs", "error", "said"),
     [
-        (TalkerInput(4, "ethan"), InvalidRequest, "no speaker 'ethan'; valid: Chelsie, Ethan"),
+        (
+            Qwen25OmniTalkerInput(4, "ethan"),
+            InvalidRequest,
+            "no speaker 'ethan'; valid: Chelsie, Ethan",
+        ),
         (None, RequestFailed, "has not been told how to speak"),
     ],
 )
 def test_who_is_not_known_is_refused(
-    talkers: Talkers, inputs: TalkerInput | None, error: type[CantataError], said: str
+    talkers: Qwen25OmniTalkers,
+    inputs: Qwen25OmniTalkerInput | None,
+    error: type[CantataError],
+    said: str,
 ) -> None:
     with pytest.raises(error, match=said):
         talkers.get(CHECKPOINT_SEED).add("a", inputs, batch=False)
 
 
-def test_a_prompt_without_room_for_sound_is_refused(talkers: Talkers) -> None:
+def test_a_prompt_without_room_for_sound_is_refused(talkers: Qwen25OmniTalkers) -> None:
     stage = talkers.get(CHECKPOINT_SEED)
     with pytest.raises(InvalidRequest, match=r"256 positions; of the 256 .* is left for sound"):
-        stage.add("long", TalkerInput(254, "Chelsie"), batch=False)
+        stage.add("long", Qwen25OmniTalkerInput(254, "Chelsie"), batch=False)

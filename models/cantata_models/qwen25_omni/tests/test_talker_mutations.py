@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from cantata_models.qwen25_omni.tests.talker_driver import Talkers, differences, scenario_named
+from cantata_models.qwen25_omni.tests.talker_driver import (
+    Qwen25OmniTalkers,
+    differences,
+    scenario_named,
+)
 
 pytestmark = [
     pytest.mark.integration,
@@ -37,8 +41,8 @@ def fault(scenario: str) -> Callable[[Fault], Fault]:
 
 
 @pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
-    talkers = Talkers(tmp_path_factory.mktemp("qwen25_omni"))
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen25OmniTalkers]:
+    talkers = Qwen25OmniTalkers(tmp_path_factory.mktemp("qwen25_omni"))
     yield talkers
     talkers.close()
 
@@ -171,7 +175,9 @@ def prompt_not_penalized(talker: Any, patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.thorough(every=6)
 @pytest.mark.parametrize("name", FAULTS)
-def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_fault_is_seen(
+    talkers: Qwen25OmniTalkers, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scenario_name, make = FAULTS[name]
     scenario = scenario_named(scenario_name)
     stage: Any = talkers.get(scenario.seed)

@@ -17,8 +17,8 @@ from cantata_layers.axial_rotation import AxialRotation, interleaved_axes
 from cantata_layers.omni.features import VisionFeatures
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.tests.thinker_driver import Thought
-from cantata_models.qwen25_omni.encoder_stage import MediaEncoder
-from cantata_models.qwen25_omni.prompt import PromptBuilder
+from cantata_models.qwen25_omni.encoder_stage import Qwen25OmniMediaEncoder
+from cantata_models.qwen25_omni.prompt import Qwen25OmniPromptBuilder
 from cantata_models.qwen25_omni.tests.parity.conversations import (
     CONVERSATIONS,
     Conversation,
@@ -209,12 +209,12 @@ def every_block_of_the_encoder_sees_all(made: LoadedThinker, patch: pytest.Monke
 
 @fault("two_pictures", "two_sounds")
 def media_in_another_order(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    run = MediaEncoder.run
+    run = Qwen25OmniMediaEncoder.run
 
-    def swapped(self: MediaEncoder, batch: Any) -> Any:
+    def swapped(self: Qwen25OmniMediaEncoder, batch: Any) -> Any:
         return run(self, [replace(inputs, media=inputs.media[::-1]) for inputs in batch])
 
-    patch.setattr(MediaEncoder, "run", swapped)
+    patch.setattr(Qwen25OmniMediaEncoder, "run", swapped)
 
 
 @fault("sound")
@@ -237,7 +237,9 @@ def lines_and_columns_exchanged(made: LoadedThinker, patch: pytest.MonkeyPatch) 
 
 @fault("text")
 def no_system_prompt(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PromptBuilder, "build", lambda self, messages: self._layout.build(messages))
+    patch.setattr(
+        Qwen25OmniPromptBuilder, "build", lambda self, messages: self._layout.build(messages)
+    )
 
 
 @fault("text_only_video")

@@ -16,7 +16,7 @@ from cantata.contract.data.chat import ChatRequest
 from cantata.contract.data.request import StageInput
 from cantata.stages.ar import build_stage
 from cantata_layers.omni.tests.thinker_driver import ThinkerDriver, Thought, asked
-from cantata_models.qwen25_omni.chat_builder import OmniChatBuilder
+from cantata_models.qwen25_omni.chat_builder import Qwen25OmniChatBuilder
 from cantata_models.qwen25_omni.encoder_stage import load_encoder
 from cantata_models.qwen25_omni.pipeline import PIPELINE, THINKER
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
@@ -49,7 +49,7 @@ class LoadedThinker(ThinkerDriver):
 
     def __init__(self, folder: Path, deployment: ArDeployment = WHOLE) -> None:
         self.folder = write_checkpoint(folder, TINY, SEED, end_gain=END_GAIN)
-        self.builder = OmniChatBuilder(self.folder)
+        self.builder = Qwen25OmniChatBuilder(self.folder)
         super().__init__(
             load_encoder(self.folder, torch.device("cpu")),
             build_stage(PIPELINE.stage(THINKER), self.folder, deployment),

@@ -33,7 +33,7 @@ VOCODER_CONTEXT = 20
 
 
 @dataclass(slots=True)
-class Stream:
+class WindowStream:
     """What one request's next window needs."""
 
     speaker: SpeakerInput | None = None
@@ -68,16 +68,18 @@ class WindowDecoder(BlockDecoder):
         self.block_frames = NEW_BLOCKS * config.dit.block_codes
         self.ahead_frames = AHEAD_BLOCKS * config.dit.block_codes
 
-    def init_state(self, slots: int) -> list[Stream]:
+    def init_state(self, slots: int) -> list[WindowStream]:
         """Return an empty stream for each slot."""
-        return [Stream() for _ in range(slots)]
+        return [WindowStream() for _ in range(slots)]
 
-    def reset(self, state: list[Stream], slots: torch.Tensor) -> None:
+    def reset(self, state: list[WindowStream], slots: torch.Tensor) -> None:
         """Empty these slots ([B] int64)."""
         for slot in slots.tolist():
-            state[slot] = Stream()
+            state[slot] = WindowStream()
 
-    def condition(self, state: list[Stream], slot: int, inputs: Token2WavInput | None) -> None:
+    def condition(
+        self, state: list[WindowStream], slot: int, inputs: Token2WavInput | None
+    ) -> None:
         """Choose a slot's speaker and seed.
 
         Raises:
@@ -91,7 +93,7 @@ class WindowDecoder(BlockDecoder):
     @torch.inference_mode()
     def decode_blocks(
         self,
-        state: list[Stream],
+        state: list[WindowStream],
         slots: torch.Tensor,
         codes: Sequence[torch.Tensor],
         last: Sequence[bool],
@@ -100,7 +102,7 @@ class WindowDecoder(BlockDecoder):
         rows = zip(slots.tolist(), codes, last, strict=True)
         return [self._decode(state[slot], row[:, 0], ends)[:, None] for slot, row, ends in rows]
 
-    def _decode(self, stream: Stream, codes: torch.Tensor, last: bool) -> torch.Tensor:
+    def _decode(self, stream: WindowStream, codes: torch.Tensor, last: bool) -> torch.Tensor:
         """[N] codes, the last of them ahead -> the samples that are heard now."""
         new = codes[: self.block_frames]
         mel = self._new_mel(stream, codes)[: len(new) * self._dit.repeats]
@@ -109,7 +111,7 @@ class WindowDecoder(BlockDecoder):
         stream.blocks += -(-len(new) // block_codes)
         return self._new_sound(stream, mel, last)
 
-    def _new_mel(self, stream: Stream, codes: torch.Tensor) -> torch.Tensor:
+    def _new_mel(self, stream: WindowStream, codes: torch.Tensor) -> torch.Tensor:
         """The spectrogram of these codes, made in one window with those before them: [L, M]."""
         assert stream.speaker is not None, "a slot is conditioned before it is decoded"
         dit, past = self._dit, len(stream.past)
@@ -119,7 +121,7 @@ class WindowDecoder(BlockDecoder):
         noise = block_noise(stream.seed, first_block, frames, dit.block_size, dit.mels)
         return self._networks.mel(window, stream.speaker, noise)[past * dit.repeats :]
 
-    def _new_sound(self, stream: Stream, mel: torch.Tensor, last: bool) -> torch.Tensor:
+    def _new_sound(self, stream: WindowStream, mel: torch.Tensor, last: bool) -> torch.Tensor:
         """[L, M] new mel frames -> samples, less those that wait for frames to come."""
         received = 0 if stream.mel is None else VOCODER_CONTEXT * self._hop
         seen = mel if stream.mel is None else torch.cat([stream.mel, mel])

@@ -20,7 +20,7 @@ from cantata_layers.ecapa import Ecapa
 from cantata_layers.linear import Linear
 from cantata_layers.rotation import Rotation
 from cantata_layers.weights import Weights
-from cantata_models.qwen25_omni.speakers import Speaker
+from cantata_models.qwen25_omni.speakers import Qwen25OmniSpeaker
 from cantata_models.qwen25_omni.token2wav.config import DitConfig
 from cantata_models.qwen25_omni.token2wav.solver import evaluation_times, integrate
 
@@ -128,7 +128,7 @@ class Dit:
         even = torch.arange(0, config.head_dim, 2, dtype=torch.float32, device=device)
         self._inverse_frequencies = 1.0 / config.rope_theta ** (even / config.head_dim)
 
-    def speaker_input(self, speaker: Speaker) -> SpeakerInput:
+    def speaker_input(self, speaker: Qwen25OmniSpeaker) -> SpeakerInput:
         """Compute a speaker's part of the input; [T, M] and a vector -> [2, C]."""
         mel = speaker.mel.to(self._device).t()
         received = self._hear(torch.stack([mel, torch.zeros_like(mel)]))

@@ -84,7 +84,7 @@ class Convolution:
         )[0]
 
 
-class ResidualBlock:
+class VocoderResidualBlock:
     """Pairs of activation and convolution, a dilated and a plain one, each pair with a residual."""
 
     def __init__(
@@ -111,7 +111,7 @@ class ResidualBlock:
         return x
 
 
-class Stage:
+class VocoderStage:
     """Raises the rate, halves the channels, and averages residual blocks of several kernels."""
 
     def __init__(self, weights: Weights, number: int, config: VocoderConfig) -> None:
@@ -124,7 +124,7 @@ class Stage:
         kinds = list(zip(config.block_kernels, config.block_dilations, strict=True))
         first = number * len(kinds)
         self._blocks = [
-            ResidualBlock(weights, f"resblocks.{index}", outputs, *kind)
+            VocoderResidualBlock(weights, f"resblocks.{index}", outputs, *kind)
             for index, kind in enumerate(kinds, start=first)
         ]
 
@@ -145,7 +145,9 @@ class Vocoder:
     def __init__(self, weights: Weights, config: VocoderConfig) -> None:
         last = config.channels >> len(config.rates)
         self._into = Convolution(weights, "conv_pre", config.mels, config.channels, 7)
-        self._stages = [Stage(weights, number, config) for number in range(len(config.rates))]
+        self._stages = [
+            VocoderStage(weights, number, config) for number in range(len(config.rates))
+        ]
         self._snake = SmoothSnake(weights, "activation_post", last)
         self._wave = Convolution(weights, "conv_post", last, 1, 7, bias=False)
 

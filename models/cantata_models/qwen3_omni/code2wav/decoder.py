@@ -31,7 +31,7 @@ from cantata_models.qwen3_omni.config.checkpoint import CODE2WAV, load_speech_co
 from cantata_models.qwen3_omni.config.code2wav import SAMPLE_RATE
 
 
-class WaveStage:
+class Qwen3OmniWaveStage:
     """Raises the rate, halves the width, then applies residual units with three dilations."""
 
     def __init__(self, weights: Weights, name: str, size: int, rate: int) -> None:
@@ -83,7 +83,7 @@ class Code2Wav(CausalDecoder):
         ]
         self._widen = CausalConv(weights, "decoder.0.conv", hidden, size, 7)
         self._stages = [
-            WaveStage(weights, f"decoder.{i}", size >> (i - 1), rate)
+            Qwen3OmniWaveStage(weights, f"decoder.{i}", size >> (i - 1), rate)
             for i, rate in enumerate(config.upsample_rates, start=1)
         ]
         last, narrow = len(self._stages) + 1, size >> len(self._stages)

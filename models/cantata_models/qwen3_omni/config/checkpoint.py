@@ -11,12 +11,12 @@ from cantata_layers.json_fields import JsonFields, read_json
 from cantata_layers.omni.thinker_fields import ThinkerSampling, read_thinker_sampling
 from cantata_models.qwen3_omni.config.code2wav import Code2WavConfig, read_code2wav
 from cantata_models.qwen3_omni.config.talker import (
-    TalkerConfig,
+    Qwen3OmniTalkerConfig,
     TalkerSampling,
     read_talker,
     read_talker_sampling,
 )
-from cantata_models.qwen3_omni.config.thinker import ThinkerConfig, read_thinker
+from cantata_models.qwen3_omni.config.thinker import Qwen3OmniThinkerConfig, read_thinker
 
 MODEL_TYPE = "qwen3_omni_moe"
 THINKER, TALKER, CODE2WAV = "thinker.", "talker.", "code2wav."
@@ -25,7 +25,7 @@ EMBEDDINGS = f"{THINKER}model.embed_tokens.weight"
 
 
 @dataclass(frozen=True, slots=True)
-class TextIds:
+class Qwen3OmniTextIds:
     """Special tokens of the dialogue and of speech."""
 
     im_start: int
@@ -48,15 +48,15 @@ class TextIds:
 class SpeechConfig:
     """The parts that speak."""
 
-    talker: TalkerConfig
+    talker: Qwen3OmniTalkerConfig
     sampling: TalkerSampling
     code2wav: Code2WavConfig
 
 
 @dataclass(frozen=True, slots=True)
 class OmniConfig:
-    thinker: ThinkerConfig
-    text: TextIds
+    thinker: Qwen3OmniThinkerConfig
+    text: Qwen3OmniTextIds
     sampling: ThinkerSampling
     speech: SpeechConfig | None
     """None: the checkpoint only writes."""
@@ -77,7 +77,7 @@ def load_config(folder: Path) -> OmniConfig:
     thinker = read_thinker(root.section("thinker_config"))
     return OmniConfig(
         thinker=thinker,
-        text=TextIds(
+        text=Qwen3OmniTextIds(
             im_start=root.get("im_start_token_id", int),
             im_end=root.get("im_end_token_id", int),
             system=root.get("system_token_id", int),
@@ -105,7 +105,7 @@ def load_speech_config(folder: Path) -> tuple[OmniConfig, SpeechConfig]:
 
 
 def _speech(
-    root: JsonFields, generation: JsonFields, thinker: ThinkerConfig
+    root: JsonFields, generation: JsonFields, thinker: Qwen3OmniThinkerConfig
 ) -> SpeechConfig | None:
     if not root.get("enable_audio_output", bool, True):
         return None
@@ -118,7 +118,7 @@ def _speech(
     return speech
 
 
-def _check_consistent(speech: SpeechConfig, thinker: ThinkerConfig, where: str) -> None:
+def _check_consistent(speech: SpeechConfig, thinker: Qwen3OmniThinkerConfig, where: str) -> None:
     talker, decoder = speech.talker, speech.code2wav
     if talker.thinker_hidden_size != thinker.backbone.layers.hidden_size:
         raise ConfigError(

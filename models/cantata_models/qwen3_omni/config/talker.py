@@ -17,7 +17,7 @@ MAX_FRAMES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class CodecIds:
+class Qwen3OmniCodecIds:
     """Control codes, which share the embedding of code 0."""
 
     pad: int
@@ -29,7 +29,7 @@ class CodecIds:
 
 
 @dataclass(frozen=True, slots=True)
-class TalkerConfig:
+class Qwen3OmniTalkerConfig:
     """The talker and its code predictor."""
 
     backbone: Qwen3MoeStack
@@ -39,7 +39,7 @@ class TalkerConfig:
     """Width of a token's embedding and of a media row."""
     accept_layer: int
     """Layers of the thinker behind which a media row is taken."""
-    codec: CodecIds
+    codec: Qwen3OmniCodecIds
     speakers: Mapping[str, int]
     """Name in lower case -> its code; the first is the default."""
 
@@ -62,19 +62,19 @@ class TalkerSampling:
     max_frames: int
 
 
-def read_talker(fields: JsonFields) -> TalkerConfig:
+def read_talker(fields: JsonFields) -> Qwen3OmniTalkerConfig:
     """Read `talker_config`.
 
     Raises:
         ConfigError: a value is missing or of the wrong type, or values contradict each other.
     """
-    config = TalkerConfig(
+    config = Qwen3OmniTalkerConfig(
         backbone=read_qwen3_moe_stack(fields.section("text_config")),
         predictor=read_qwen3_stack(fields.section("code_predictor_config")),
         num_codebooks=fields.get("num_code_groups", int),
         thinker_hidden_size=fields.get("thinker_hidden_size", int),
         accept_layer=fields.get("accept_hidden_layer", int),
-        codec=CodecIds(
+        codec=Qwen3OmniCodecIds(
             pad=fields.get("codec_pad_id", int),
             bos=fields.get("codec_bos_id", int),
             eos=fields.get("codec_eos_token_id", int),
@@ -114,7 +114,7 @@ def _speakers(fields: JsonFields) -> Mapping[str, int]:
     return {name.lower(): section.get(name, int) for name in fields.items("speaker_id")}
 
 
-def _check(config: TalkerConfig, fields: JsonFields) -> None:
+def _check(config: Qwen3OmniTalkerConfig, fields: JsonFields) -> None:
     layers, predictor = config.backbone.layers, config.predictor
     spoken = layers.vocab_size - RESERVED_CODES
     if spoken < predictor.vocab_size:

@@ -16,7 +16,7 @@ from cantata_layers.qwen3_moe_config import Qwen3MoeStack, read_qwen3_moe_stack
 
 
 @dataclass(frozen=True, slots=True)
-class ThinkerConfig:
+class Qwen3OmniThinkerConfig:
     """The thinker. Its encoders are transformers' own, which read the rest of theirs."""
 
     backbone: Qwen3MoeStack
@@ -29,7 +29,7 @@ class ThinkerConfig:
     """Steps on the time axis of a video's rotary positions."""
 
 
-def read_thinker(fields: JsonFields) -> ThinkerConfig:
+def read_thinker(fields: JsonFields) -> Qwen3OmniThinkerConfig:
     """Read `thinker_config`.
 
     Raises:
@@ -37,7 +37,7 @@ def read_thinker(fields: JsonFields) -> ThinkerConfig:
     """
     audio, vision = fields.section("audio_config"), fields.section("vision_config")
     _check_window(audio)
-    return ThinkerConfig(
+    return Qwen3OmniThinkerConfig(
         backbone=read_qwen3_moe_stack(fields.section("text_config")),
         deepstack_levels=len(vision.integers("deepstack_visual_indexes")),
         mel_bins=audio.get("num_mel_bins", int),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cantata_models.qwen3_omni.random_checkpoint.shapes import Shape, StackShape
+from cantata_models.qwen3_omni.random_checkpoint.shapes import Qwen3OmniShape, Qwen3OmniStackShape
 from cantata_models.qwen3_omni.random_checkpoint.tokens import (
     role_ids,
     special_ids,
@@ -19,7 +19,7 @@ FIRST_SPEAKER = 253
 """Published, as the ids above, less the number of codes: 2048."""
 
 
-def _stack(shape: StackShape) -> dict[str, Any]:
+def _stack(shape: Qwen3OmniStackShape) -> dict[str, Any]:
     return {
         "attention_bias": False,
         "head_dim": shape.head_dim,
@@ -35,7 +35,7 @@ def _stack(shape: StackShape) -> dict[str, Any]:
     }
 
 
-def _experts(shape: StackShape) -> dict[str, Any]:
+def _experts(shape: Qwen3OmniStackShape) -> dict[str, Any]:
     return {
         "decoder_sparse_step": 1,
         "mlp_only_layers": [],
@@ -64,7 +64,7 @@ def _media_ids() -> dict[str, int]:
     }
 
 
-def _thinker(shape: Shape) -> dict[str, Any]:
+def _thinker(shape: Qwen3OmniShape) -> dict[str, Any]:
     ids, text = special_ids(), shape.thinker
     return {
         **_media_ids(),
@@ -110,7 +110,7 @@ def _thinker(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _talker(shape: Shape) -> dict[str, Any]:
+def _talker(shape: Qwen3OmniShape) -> dict[str, Any]:
     base, predictor = shape.codes, shape.predictor
     codec = {name: base + offset for name, offset in CODEC_OFFSETS.items()}
     return {
@@ -144,7 +144,7 @@ def _talker(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _code2wav(shape: Shape) -> dict[str, Any]:
+def _code2wav(shape: Qwen3OmniShape) -> dict[str, Any]:
     decoder = shape.decoder
     return {
         "attention_bias": False,
@@ -168,7 +168,7 @@ def _code2wav(shape: Shape) -> dict[str, Any]:
     }
 
 
-def model_config(shape: Shape, speaks: bool = True) -> dict[str, Any]:
+def model_config(shape: Qwen3OmniShape, speaks: bool = True) -> dict[str, Any]:
     """config.json, of Instruct or of a checkpoint that only writes."""
     ids, roles = special_ids(), role_ids()
     config: dict[str, Any] = {

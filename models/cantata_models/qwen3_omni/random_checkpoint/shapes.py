@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class StackShape:
+class Qwen3OmniStackShape:
     """A stack of layers."""
 
     hidden: int
@@ -32,10 +32,10 @@ class EncoderShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Qwen3OmniShape:
     """A checkpoint."""
 
-    thinker: StackShape
+    thinker: Qwen3OmniStackShape
     audio: EncoderShape
     audio_channels: int
     """Of the convolutions in front."""
@@ -45,45 +45,45 @@ class Shape:
     deepstack: tuple[int, ...]
     """Layers of the vision encoder whose output the thinker's first layers take."""
     accept_layer: int
-    talker: StackShape
+    talker: Qwen3OmniStackShape
     shared_expert: int
     projection: int
-    predictor: StackShape
+    predictor: Qwen3OmniStackShape
     codes: int
     decoder: EncoderShape
     decoder_width: int
 
 
 SMALL_ROPE = (6, 5, 5)
-TINY = Shape(
-    thinker=StackShape(64, 4, 4, 2, 32, 32, 4, 2, SMALL_ROPE),
+TINY = Qwen3OmniShape(
+    thinker=Qwen3OmniStackShape(64, 4, 4, 2, 32, 32, 4, 2, SMALL_ROPE),
     audio=EncoderShape(32, 2, 2, 64),
     audio_channels=16,
     vision=EncoderShape(32, 3, 2, 64),
     position_grid=8,
     deepstack=(0, 1),
     accept_layer=3,
-    talker=StackShape(64, 2, 4, 2, 32, 32, 4, 2, SMALL_ROPE),
+    talker=Qwen3OmniStackShape(64, 2, 4, 2, 32, 32, 4, 2, SMALL_ROPE),
     shared_expert=64,
     projection=96,
-    predictor=StackShape(64, 2, 4, 2, 32, 96),
+    predictor=Qwen3OmniStackShape(64, 2, 4, 2, 32, 96),
     codes=64,
     decoder=EncoderShape(48, 2, 4, 96),
     decoder_width=64,
 )
 """For parity: seconds to make and to run."""
-REDUCED = Shape(
-    thinker=StackShape(512, 8, 8, 2, 64, 256, 16, 4, (12, 10, 10)),
+REDUCED = Qwen3OmniShape(
+    thinker=Qwen3OmniStackShape(512, 8, 8, 2, 64, 256, 16, 4, (12, 10, 10)),
     audio=EncoderShape(256, 4, 4, 1024),
     audio_channels=96,
     vision=EncoderShape(256, 6, 4, 1024),
     position_grid=48,
     deepstack=(1, 2, 4),
     accept_layer=4,
-    talker=StackShape(256, 6, 4, 2, 64, 128, 16, 4, (12, 10, 10)),
+    talker=Qwen3OmniStackShape(256, 6, 4, 2, 64, 128, 16, 4, (12, 10, 10)),
     shared_expert=256,
     projection=512,
-    predictor=StackShape(256, 3, 4, 2, 64, 768),
+    predictor=Qwen3OmniStackShape(256, 3, 4, 2, 64, 768),
     codes=2048,
     decoder=EncoderShape(256, 4, 4, 768),
     decoder_width=384,

@@ -18,7 +18,7 @@ from cantata_models.qwen3_omni.random_checkpoint.configs import (
     PREPROCESSOR_CONFIG,
     model_config,
 )
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY, Shape
+from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY, Qwen3OmniShape
 from cantata_models.qwen3_omni.random_checkpoint.tensors import checkpoint_tensors
 from cantata_models.qwen3_omni.random_checkpoint.tokens import write_tokenizer
 
@@ -31,7 +31,7 @@ Endings = Mapping[str, tuple[int, float]]
 
 def write_checkpoint(
     folder: Path,
-    shape: Shape,
+    shape: Qwen3OmniShape,
     seed: int,
     dtype: torch.dtype = torch.float32,
     *,

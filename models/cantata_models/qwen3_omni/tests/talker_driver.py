@@ -25,12 +25,12 @@ from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.omni.sound_rows import sound_rows
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
 from cantata_models.qwen3_omni.config.talker import RESERVED_CODES
-from cantata_models.qwen3_omni.inputs import TalkerInput
-from cantata_models.qwen3_omni.prompt import PromptBuilder
+from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
+from cantata_models.qwen3_omni.prompt import Qwen3OmniPromptBuilder
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen3_omni.sampling_options import speech_sampling
-from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, MIN_GAP, Scenario
+from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, MIN_GAP, Qwen3OmniScenario
 
 SPEC = StageSpec("talker", StageKind.AR, "cantata_models.qwen3_omni.talker_stage:OmniTalker")
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=384)
@@ -42,10 +42,10 @@ CodeArray = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class Qwen3OmniSpoken:
     """What the talker stage is given for a scenario."""
 
-    inputs: TalkerInput
+    inputs: Qwen3OmniTalkerInput
     rows: NDArray[np.float32]
     """[P, E]: the thinker's, as far as the reference's are known: of media. Empty without any."""
     answer: NDArray[np.int32]
@@ -63,7 +63,7 @@ class Checkpoint:
             self.config.thinker.vision,
             SoundRules(sound_rows),
         )
-        self.prompts = PromptBuilder(self.folder, self.config, preprocessor)
+        self.prompts = Qwen3OmniPromptBuilder(self.folder, self.config, preprocessor)
 
     @cached_property
     def stage(self) -> Stage:
@@ -81,7 +81,7 @@ class Checkpoint:
         assert self.config.speech is not None
         return self.config.speech
 
-    def spoken(self, scenario: Scenario) -> Spoken:
+    def spoken(self, scenario: Qwen3OmniScenario) -> Qwen3OmniSpoken:
         """The stage's input, with what the reference's thinker said and saw."""
         assert scenario.speaker is not None
         prompt = self.prompts.build(scenario.messages)
@@ -90,7 +90,7 @@ class Checkpoint:
         if answer[-1] != self.config.text.im_end:
             # The reference loses the last token of an answer that was cut.
             answer = answer[:-1]
-        inputs = TalkerInput(
+        inputs = Qwen3OmniTalkerInput(
             user=heard.tokens,
             media=heard.media,
             sources=heard.sources,
@@ -103,9 +103,11 @@ class Checkpoint:
         media = golden(scenario, "media_rows")
         rows = np.zeros((len(prompt.tokens), media.shape[1]), np.float32)
         rows[heard.sources] = media
-        return Spoken(inputs, rows if len(media) else media, answer)
+        return Qwen3OmniSpoken(inputs, rows if len(media) else media, answer)
 
-    def speak(self, requests: Mapping[str, Spoken], *, at_once: int = 1000) -> dict[str, CodeArray]:
+    def speak(
+        self, requests: Mapping[str, Qwen3OmniSpoken], *, at_once: int = 1000
+    ) -> dict[str, CodeArray]:
         """Run requests together until all end; returns [T, Q] codes by request id.
 
         Args:
@@ -146,7 +148,7 @@ class Checkpoint:
                 codes[chunk.request_id].append(chunk.payload.values)
 
 
-class Checkpoints:
+class Qwen3OmniCheckpoints:
     """Tiny checkpoints by seed, made on first use."""
 
     def __init__(self, folder: Path) -> None:
@@ -169,14 +171,14 @@ class Checkpoints:
                     checkpoint.stage.close()
 
 
-def golden(scenario: Scenario, name: str) -> NDArray[Any]:
+def golden(scenario: Qwen3OmniScenario, name: str) -> NDArray[Any]:
     """An array of a scenario's golden."""
     with np.load(GOLDENS / "omni.npz") as arrays:
         found: NDArray[Any] = arrays[f"{scenario.name}/{name}"]
         return found
 
 
-def check(checkpoint: Checkpoint, scenario: Scenario) -> None:
+def check(checkpoint: Checkpoint, scenario: Qwen3OmniScenario) -> None:
     """Fail if the speech of a scenario, or a score on the way, is not the reference's."""
     with _watched(checkpoint.talker) as scores:
         codes = checkpoint.speak({"request": checkpoint.spoken(scenario)})["request"]
@@ -192,7 +194,7 @@ def check(checkpoint: Checkpoint, scenario: Scenario) -> None:
     assert np.abs(apart).max() <= SCORES_WORST
 
 
-def shortened(spoken: Spoken, frames: int) -> Spoken:
+def shortened(spoken: Qwen3OmniSpoken, frames: int) -> Qwen3OmniSpoken:
     """The same with at most so many frames."""
     return replace(spoken, inputs=replace(spoken.inputs, max_frames=frames))
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.stages.ar.request_state import RequestStates
 from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
-from cantata_models.qwen3_omni.prompt import HeardPrompt, PromptBuilder
-from cantata_models.qwen3_omni.talker_rows import AnswerRows, RowTables
+from cantata_models.qwen3_omni.prompt import HeardPrompt, Qwen3OmniPromptBuilder
+from cantata_models.qwen3_omni.talker_rows import Qwen3OmniAnswerRows, RowTables
 from cantata_models.qwen3_omni.tests.parity.scenarios import scenario_named
-from cantata_models.qwen3_omni.tests.talker_driver import Checkpoint, Checkpoints, check
+from cantata_models.qwen3_omni.tests.talker_driver import Checkpoint, Qwen3OmniCheckpoints, check
 from faults import Faults, Inject
 
 pytestmark = [
@@ -34,8 +34,8 @@ fault = Faults[Checkpoint]()
 
 
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("qwen3_omni"))
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen3OmniCheckpoints]:
+    checkpoints = Qwen3OmniCheckpoints(tmp_path_factory.mktemp("qwen3_omni"))
     yield checkpoints
     checkpoints.close()
 
@@ -76,13 +76,13 @@ def sections_of_positions_in_blocks(made: Checkpoint, patch: pytest.MonkeyPatch)
 def _change_positions(
     patch: pytest.MonkeyPatch, change: Callable[[HeardPrompt], NDArray[np.float32]]
 ) -> None:
-    heard = PromptBuilder.select_user_turns
+    heard = Qwen3OmniPromptBuilder.select_user_turns
 
-    def changed(self: PromptBuilder, prompt: Any) -> HeardPrompt:
+    def changed(self: Qwen3OmniPromptBuilder, prompt: Any) -> HeardPrompt:
         made = heard(self, prompt)
         return replace(made, positions=change(made))
 
-    patch.setattr(PromptBuilder, "select_user_turns", changed)
+    patch.setattr(Qwen3OmniPromptBuilder, "select_user_turns", changed)
 
 
 @fault("two_pictures", "mixed")
@@ -202,13 +202,13 @@ def thinking_begins_and_ends_the_other_way_round(
 
 @fault("cut", "sound")
 def tokens_are_heard_one_frame_late(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
-    take = AnswerRows._take_tokens
+    take = Qwen3OmniAnswerRows._take_tokens
 
-    def late(self: AnswerRows, tokens: Any, *, final: bool) -> None:
+    def late(self: Qwen3OmniAnswerRows, tokens: Any, *, final: bool) -> None:
         take(self, tokens, final=final)
         self._answer.insert(1, made.config.text.tts_pad)
 
-    patch.setattr(AnswerRows, "_take_tokens", late)
+    patch.setattr(Qwen3OmniAnswerRows, "_take_tokens", late)
 
 
 @pytest.mark.thorough(every=6)
@@ -218,7 +218,7 @@ def tokens_are_heard_one_frame_late(made: Checkpoint, patch: pytest.MonkeyPatch)
 def test_a_fault_is_seen(
     name: str,
     inject: Inject[Checkpoint],
-    checkpoints: Checkpoints,
+    checkpoints: Qwen3OmniCheckpoints,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario = scenario_named(name)

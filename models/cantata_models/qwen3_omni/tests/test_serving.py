@@ -25,7 +25,7 @@ from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Qwen3OmniScenario
 from cantata_models.qwen3_omni.tests.parity.write_goldens import PCM_STRIDE
 from cantata_models.qwen3_omni.tests.talker_driver import golden
 from cantata_models.qwen3_omni.tests.thinker_driver import build_request
@@ -89,7 +89,7 @@ def model(served: Served) -> PipelineChatModel:
 
 
 async def answered(
-    model: PipelineChatModel, scenario: Scenario
+    model: PipelineChatModel, scenario: Qwen3OmniScenario
 ) -> tuple[int, FinishReason, NDArray[np.float32]]:
     """Tokens of text, why it ended, and the samples of the reference's frames."""
     most = 0 if scenario.speaker is None else int(golden(scenario, "samples"))
@@ -111,7 +111,9 @@ async def answered(
 
 
 @pytest.mark.parametrize("scenario", WHOLE, ids=lambda scenario: scenario.name)
-async def test_an_answer_is_the_reference_s(model: PipelineChatModel, scenario: Scenario) -> None:
+async def test_an_answer_is_the_reference_s(
+    model: PipelineChatModel, scenario: Qwen3OmniScenario
+) -> None:
     tokens, reason, samples = await answered(model, scenario)
     assert reason is FinishReason.STOP
     assert tokens == len(golden(scenario, "answer")) - 1

@@ -74,7 +74,7 @@ def _prompts(checkpoint: Path) -> Any:
     rules = preprocess.SoundRules(importlib.import_module(SOUND_ROWS).sound_rows)
     fields = load_preprocessor_config(checkpoint)
     preprocessor = preprocess.Preprocessor(fields, config.thinker.vision, rules)
-    return importlib.import_module(PROMPT).PromptBuilder(checkpoint, config, preprocessor)
+    return importlib.import_module(PROMPT).Qwen3OmniPromptBuilder(checkpoint, config, preprocessor)
 
 
 MUTANTS = (

@@ -9,9 +9,18 @@ import pytest
 import torch
 
 from cantata.contract.data.chunks import Codes, Rows
-from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Scenario, scenario_named
+from cantata_models.qwen3_omni.tests.parity.scenarios import (
+    SCENARIOS,
+    Qwen3OmniScenario,
+    scenario_named,
+)
 from cantata_models.qwen3_omni.tests.parity.write_goldens import ROW_STRIDE, rms
-from cantata_models.qwen3_omni.tests.talker_driver import Checkpoints, check, golden, shortened
+from cantata_models.qwen3_omni.tests.talker_driver import (
+    Qwen3OmniCheckpoints,
+    check,
+    golden,
+    shortened,
+)
 from recorded_frames import recorded_frames
 
 pytestmark = [
@@ -25,21 +34,23 @@ by_name = pytest.mark.parametrize("scenario", SPOKEN, ids=lambda scenario: scena
 
 
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("qwen3_omni"))
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen3OmniCheckpoints]:
+    checkpoints = Qwen3OmniCheckpoints(tmp_path_factory.mktemp("qwen3_omni"))
     yield checkpoints
     checkpoints.close()
 
 
 @by_name
 def test_every_frame_and_score_is_the_reference_s(
-    checkpoints: Checkpoints, scenario: Scenario
+    checkpoints: Qwen3OmniCheckpoints, scenario: Qwen3OmniScenario
 ) -> None:
     check(checkpoints.get(scenario.seed), scenario)
 
 
 @by_name
-def test_every_input_row_is_the_reference_s(checkpoints: Checkpoints, scenario: Scenario) -> None:
+def test_every_input_row_is_the_reference_s(
+    checkpoints: Qwen3OmniCheckpoints, scenario: Qwen3OmniScenario
+) -> None:
     checkpoint = checkpoints.get(scenario.seed)
     spoken, talker = checkpoint.spoken(scenario), checkpoint.talker
     with torch.inference_mode():
@@ -54,7 +65,9 @@ def test_every_input_row_is_the_reference_s(checkpoints: Checkpoints, scenario: 
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
-def test_an_answer_may_arrive_token_by_token(checkpoints: Checkpoints, at_once: int) -> None:
+def test_an_answer_may_arrive_token_by_token(
+    checkpoints: Qwen3OmniCheckpoints, at_once: int
+) -> None:
     checkpoint = checkpoints.get(1)
     spoken = checkpoint.spoken(scenario_named("sound"))
     codes = checkpoint.speak({"request": spoken}, at_once=at_once)["request"]
@@ -62,7 +75,7 @@ def test_an_answer_may_arrive_token_by_token(checkpoints: Checkpoints, at_once: 
 
 
 def test_a_request_says_the_same_in_company_and_from_recorded_completion(
-    checkpoints: Checkpoints,
+    checkpoints: Qwen3OmniCheckpoints,
 ) -> None:
     checkpoint = checkpoints.get(1)
     mine = [scenario for scenario in SPOKEN if scenario.seed == 1][:8]

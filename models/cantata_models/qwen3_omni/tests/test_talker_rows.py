@@ -11,20 +11,20 @@ import torch
 from cantata.contract.data.chunks import Codes, Pcm, Rows
 from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import SamplingOptions
-from cantata_models.qwen3_omni.config.checkpoint import TextIds
-from cantata_models.qwen3_omni.config.talker import CodecIds
-from cantata_models.qwen3_omni.inputs import TalkerInput
-from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS, AnswerRows, RowTables
+from cantata_models.qwen3_omni.config.checkpoint import Qwen3OmniTextIds
+from cantata_models.qwen3_omni.config.talker import Qwen3OmniCodecIds
+from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
+from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS, Qwen3OmniAnswerRows, RowTables
 
 WIDTH, END = 4, 1
 TABLES = RowTables(
     text=torch.arange(20.0)[:, None].expand(-1, WIDTH),
     codec=torch.zeros(8, WIDTH),
     project_media=lambda rows: rows[:, :WIDTH] * 100,
-    text_ids=TextIds(0, END, 2, 3, 4, tts_pad=17, tts_bos=18, tts_eos=19),
-    codec_ids=CodecIds(0, 1, 2, 3, 4, 5),
+    text_ids=Qwen3OmniTextIds(0, END, 2, 3, 4, tts_pad=17, tts_bos=18, tts_eos=19),
+    codec_ids=Qwen3OmniCodecIds(0, 1, 2, 3, 4, 5),
 )
-INPUTS = TalkerInput(
+INPUTS = Qwen3OmniTalkerInput(
     user=np.array([3, 5, 6, 7], np.int32),
     media=np.zeros(0, np.int32),
     sources=np.zeros(0, np.int32),
@@ -47,8 +47,8 @@ def list_ids(rows: torch.Tensor | None) -> list[float]:
     return [] if rows is None else rows[:, 0].tolist()
 
 
-def build_source(inputs: TalkerInput = INPUTS) -> AnswerRows:
-    return AnswerRows(inputs, TABLES, 5)
+def build_source(inputs: Qwen3OmniTalkerInput = INPUTS) -> Qwen3OmniAnswerRows:
+    return Qwen3OmniAnswerRows(inputs, TABLES, 5)
 
 
 @pytest.mark.parametrize(

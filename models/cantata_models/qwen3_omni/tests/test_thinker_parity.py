@@ -16,11 +16,15 @@ from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
 from cantata_layers.omni import positions, prompt
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.tests.thinker_driver import Thought
-from cantata_models.qwen3_omni.encoder_stage import MediaEncoder
-from cantata_models.qwen3_omni.inputs import TalkerInput
+from cantata_models.qwen3_omni.encoder_stage import Qwen3OmniMediaEncoder
+from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
 from cantata_models.qwen3_omni.pipeline import TALKER
-from cantata_models.qwen3_omni.prompt import PromptBuilder
-from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Scenario, scenario_named
+from cantata_models.qwen3_omni.prompt import Qwen3OmniPromptBuilder
+from cantata_models.qwen3_omni.tests.parity.scenarios import (
+    SCENARIOS,
+    Qwen3OmniScenario,
+    scenario_named,
+)
 from cantata_models.qwen3_omni.tests.parity.write_goldens import rms
 from cantata_models.qwen3_omni.tests.talker_driver import golden
 from cantata_models.qwen3_omni.tests.thinker_driver import WHOLE, LoadedThinker
@@ -80,7 +84,7 @@ def alone(loaded: Loaded) -> dict[str, Thought]:
     return {name: first.think({name: asked})[name] for name, asked in OF_FIRST.items()}
 
 
-def check(thinker: LoadedThinker, scenario: Scenario) -> None:
+def check(thinker: LoadedThinker, scenario: Qwen3OmniScenario) -> None:
     """Fail if the answer, its scores, or the rows of media are not the reference's."""
     scores: list[torch.Tensor] = []
     compute = thinker.thinker.compute_logits
@@ -104,16 +108,16 @@ def check(thinker: LoadedThinker, scenario: Scenario) -> None:
     check_rows(thinker, scenario, thought)
 
 
-def check_rounding(ours: NDArray[np.float32], scenario: Scenario, name: str) -> None:
+def check_rounding(ours: NDArray[np.float32], scenario: Qwen3OmniScenario, name: str) -> None:
     """Fail if these values are farther from the reference's than rounding explains."""
     apart = rms(ours.astype(np.float64) - golden(scenario, name))
     assert apart <= ROUNDINGS * golden(scenario, f"{name}_rounding"), name
 
 
-def check_rows(thinker: LoadedThinker, scenario: Scenario, thought: Thought) -> None:
+def check_rows(thinker: LoadedThinker, scenario: Qwen3OmniScenario, thought: Thought) -> None:
     """Those of media in the user's turns; without any, or unspoken, no row leaves."""
     spoken = thinker.inputs(scenario).get(TALKER)
-    sources = spoken.sources if isinstance(spoken, TalkerInput) else ()
+    sources = spoken.sources if isinstance(spoken, Qwen3OmniTalkerInput) else ()
     if len(sources):
         check_rounding(thought.all_rows[sources], scenario, "media_rows")
     else:
@@ -122,7 +126,7 @@ def check_rows(thinker: LoadedThinker, scenario: Scenario, thought: Thought) -> 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_the_answer_is_the_reference_s(
-    thinkers: dict[int, LoadedThinker], scenario: Scenario
+    thinkers: dict[int, LoadedThinker], scenario: Qwen3OmniScenario
 ) -> None:
     check(thinkers[scenario.seed], scenario)
 
@@ -154,27 +158,27 @@ def sections_of_positions_in_blocks(made: LoadedThinker, patch: pytest.MonkeyPat
 
 @fault("picture", "video")
 def later_layers_add_nothing(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    seen = MediaEncoder._seen
+    seen = Qwen3OmniMediaEncoder._seen
     width = made.thinker.export_width
 
-    def shallow(self: MediaEncoder, media: Any) -> torch.Tensor:
+    def shallow(self: Qwen3OmniMediaEncoder, media: Any) -> torch.Tensor:
         rows = seen(self, media).clone()
         rows[:, width:] = 0
         return rows
 
-    patch.setattr(MediaEncoder, "_seen", shallow)
+    patch.setattr(Qwen3OmniMediaEncoder, "_seen", shallow)
 
 
 @fault("picture")
 def levels_in_another_order(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    seen = MediaEncoder._seen
+    seen = Qwen3OmniMediaEncoder._seen
     width = made.thinker.export_width
 
-    def swapped(self: MediaEncoder, media: Any) -> torch.Tensor:
+    def swapped(self: Qwen3OmniMediaEncoder, media: Any) -> torch.Tensor:
         own, first, second = torch.split(seen(self, media), width, dim=1)
         return torch.cat([own, second, first], dim=1)
 
-    patch.setattr(MediaEncoder, "_seen", swapped)
+    patch.setattr(Qwen3OmniMediaEncoder, "_seen", swapped)
 
 
 @fault("sound", "picture")
@@ -192,15 +196,15 @@ def sounds_prepared_one_by_one(made: LoadedThinker, patch: pytest.MonkeyPatch) -
 
 @fault("two_pictures")
 def media_in_another_order(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    build = PromptBuilder.build
+    build = Qwen3OmniPromptBuilder.build
 
-    def reversed_media(self: PromptBuilder, messages: Any) -> Any:
+    def reversed_media(self: Qwen3OmniPromptBuilder, messages: Any) -> Any:
         prompt = build(self, messages)
         media = [placement.media for placement in prompt.placements][::-1]
         swapped = [replace(p, media=m) for p, m in zip(prompt.placements, media, strict=True)]
         return replace(prompt, placements=tuple(swapped))
 
-    patch.setattr(PromptBuilder, "build", reversed_media)
+    patch.setattr(Qwen3OmniPromptBuilder, "build", reversed_media)
 
 
 @fault("film")
@@ -213,8 +217,8 @@ def sound_behind_the_pictures(made: LoadedThinker, patch: pytest.MonkeyPatch) ->
 
 @fault("system")
 def no_system_prompt(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    build = PromptBuilder.build
-    patch.setattr(PromptBuilder, "build", lambda self, messages: build(self, messages[1:]))
+    build = Qwen3OmniPromptBuilder.build
+    patch.setattr(Qwen3OmniPromptBuilder, "build", lambda self, messages: build(self, messages[1:]))
 
 
 @fault("text")

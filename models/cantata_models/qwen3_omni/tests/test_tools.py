@@ -13,7 +13,7 @@ from transformers import Qwen2Tokenizer
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart, ToolCall
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import read_json
-from cantata_models.qwen3_omni.chat_builder import OmniChatBuilder
+from cantata_models.qwen3_omni.chat_builder import Qwen3OmniChatBuilder
 from cantata_models.qwen3_omni.pipeline import THINKER
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
@@ -55,11 +55,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def builder(folder: Path) -> OmniChatBuilder:
-    return OmniChatBuilder(folder)
+def builder(folder: Path) -> Qwen3OmniChatBuilder:
+    return Qwen3OmniChatBuilder(folder)
 
 
-def count_tokens(builder: OmniChatBuilder, request: ChatRequest) -> list[int]:
+def count_tokens(builder: Qwen3OmniChatBuilder, request: ChatRequest) -> list[int]:
     found: np.ndarray = builder.build("r", request).request.inputs[THINKER].tokens  # type: ignore[attr-defined]
     return [int(token) for token in found]
 
@@ -92,20 +92,22 @@ def theirs(folder: Path, messages: tuple[Message, ...], tools: bool) -> list[int
 @pytest.mark.parametrize("tools", [True, False])
 @pytest.mark.parametrize("name", [name for name in DIALOGUES if name != "marks_in_words"])
 def test_tokens_are_the_template_s(
-    folder: Path, builder: OmniChatBuilder, name: str, tools: bool
+    folder: Path, builder: Qwen3OmniChatBuilder, name: str, tools: bool
 ) -> None:
     described = tuple(json.dumps(tool, ensure_ascii=False) for tool in TOOLS if tools)
     request = ChatRequest(DIALOGUES[name], tools=described)
     assert count_tokens(builder, request) == theirs(folder, DIALOGUES[name], tools)
 
 
-def test_words_of_tools_are_tokens_and_control_tokens_are_not(builder: OmniChatBuilder) -> None:
+def test_words_of_tools_are_tokens_and_control_tokens_are_not(
+    builder: Qwen3OmniChatBuilder,
+) -> None:
     tokens = count_tokens(builder, ChatRequest(DIALOGUES["marks_in_words"]))
     call, end = map(builder._tokenizer.token_to_id, ("<tool_call>", "<|im_end|>"))
     assert [token for token in tokens if token in (call, end)] == [call, end]
 
 
-def test_a_call_that_the_model_writes_is_read(builder: OmniChatBuilder) -> None:
+def test_a_call_that_the_model_writes_is_read(builder: Qwen3OmniChatBuilder) -> None:
     tokenizer = builder._tokenizer
     written = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call><|im_end|>'
     tokenizer.encode_special_tokens = False
@@ -121,10 +123,10 @@ def test_without_tools_in_its_template_a_checkpoint_knows_none(tmp_path: Path) -
     folder = write_checkpoint(tmp_path, TINY, 1)
     plain = "{% for m in messages %}{{ m.content }}{% endfor %}"
     (folder / "chat_template.json").write_text(json.dumps({"chat_template": plain}))
-    assert OmniChatBuilder(folder).call_reader() is None
+    assert Qwen3OmniChatBuilder(folder).call_reader() is None
     damaged = "{% if tools %}<tool_call>{% endif %}{{ messages[0].content }}"
     (folder / "chat_template.json").write_text(json.dumps({"chat_template": damaged}))
     with pytest.raises(ConfigError, match=r"chat_template\.json"):
-        OmniChatBuilder(folder)
+        Qwen3OmniChatBuilder(folder)
     (folder / "chat_template.json").unlink()
-    assert OmniChatBuilder(folder).call_reader() is None
+    assert Qwen3OmniChatBuilder(folder).call_reader() is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cantata_models.qwen_image.random_checkpoint.shapes import Shape, Variant
+from cantata_models.qwen_image.random_checkpoint.shapes import QwenImageShape, Variant
 from cantata_models.qwen_image.random_checkpoint.tokens import special_ids, vocabulary_size
 
 MEANS = (
@@ -68,7 +68,7 @@ def index(variant: Variant) -> dict[str, Any]:
     return {"_class_name": variant.family.value, "_diffusers_version": "0.36.0", **parts}
 
 
-def transformer(shape: Shape, variant: Variant) -> dict[str, Any]:
+def transformer(shape: QwenImageShape, variant: Variant) -> dict[str, Any]:
     """transformer/config.json; the published one has a key that nobody reads."""
     still = {"zero_cond_t": True} if variant.still_references else {}
     return {
@@ -87,7 +87,7 @@ def transformer(shape: Shape, variant: Variant) -> dict[str, Any]:
     }
 
 
-def vae(shape: Shape) -> dict[str, Any]:
+def vae(shape: QwenImageShape) -> dict[str, Any]:
     """vae/config.json."""
     return {
         "_class_name": "AutoencoderKLQwenImage",
@@ -103,7 +103,7 @@ def vae(shape: Shape) -> dict[str, Any]:
     }
 
 
-def text_encoder(shape: Shape) -> dict[str, Any]:
+def text_encoder(shape: QwenImageShape) -> dict[str, Any]:
     """text_encoder/config.json, flat as published."""
     special = special_ids()
     return {
@@ -137,7 +137,7 @@ def text_encoder(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _vision(shape: Shape) -> dict[str, Any]:
+def _vision(shape: QwenImageShape) -> dict[str, Any]:
     return {
         "depth": shape.vision_layers,
         "fullatt_block_indexes": [shape.vision_layers - 1],

@@ -8,7 +8,7 @@ from cantata_layers.qwen_image.config.pipeline import Family
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class QwenImageShape:
     """The values that differ between sizes."""
 
     layers: int
@@ -37,7 +37,7 @@ class Shape:
         return self.heads * self.head_dim
 
 
-TINY = Shape(
+TINY = QwenImageShape(
     layers=3,
     heads=2,
     rope_axes=(4, 6, 6),
@@ -54,7 +54,7 @@ TINY = Shape(
     vae_blocks=1,
 )
 """For parity: a second to make and to run."""
-SMALL = Shape(
+SMALL = QwenImageShape(
     layers=8,
     heads=6,
     rope_axes=(16, 24, 24),
@@ -71,7 +71,7 @@ SMALL = Shape(
     vae_blocks=2,
 )
 """For loads on a CPU."""
-PUBLISHED = Shape(
+PUBLISHED = QwenImageShape(
     layers=60,
     heads=24,
     rope_axes=(16, 56, 56),

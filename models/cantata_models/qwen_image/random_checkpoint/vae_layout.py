@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cantata_layers.random_tensors import TensorSpec, bias, weight
-from cantata_models.qwen_image.random_checkpoint.shapes import Shape
+from cantata_models.qwen_image.random_checkpoint.shapes import QwenImageShape
 
 LATENTS, COLOURS = 16, 3
 FACTORS = (1, 2, 4, 4)
@@ -13,7 +13,7 @@ IN_TIME = (False, True, True)
 """Which halvings of the encoder, from the finest, also halve the frames."""
 
 
-def vae_tensors(shape: Shape) -> Iterator[TensorSpec]:
+def vae_tensors(shape: QwenImageShape) -> Iterator[TensorSpec]:
     """Yield every tensor of a vae/ folder."""
     widths = [shape.vae_width * factor for factor in (1, *FACTORS)]
     yield from _cube("encoder.conv_in", COLOURS, widths[0], 3)
@@ -28,7 +28,7 @@ def vae_tensors(shape: Shape) -> Iterator[TensorSpec]:
     yield from _head("decoder", widths[1], COLOURS, gain=0.5)
 
 
-def _encoder_blocks(shape: Shape, widths: list[int]) -> Iterator[TensorSpec]:
+def _encoder_blocks(shape: QwenImageShape, widths: list[int]) -> Iterator[TensorSpec]:
     place = 0
     for level, outputs in enumerate(widths[1:]):
         for block in range(shape.vae_blocks):
@@ -43,7 +43,7 @@ def _encoder_blocks(shape: Shape, widths: list[int]) -> Iterator[TensorSpec]:
             place += 1
 
 
-def _decoder_blocks(shape: Shape, widths: list[int]) -> Iterator[TensorSpec]:
+def _decoder_blocks(shape: QwenImageShape, widths: list[int]) -> Iterator[TensorSpec]:
     for level, outputs in enumerate(widths[1:]):
         name = f"decoder.up_blocks.{level}"
         inputs = widths[level] // 2 if level else widths[level]

@@ -17,7 +17,12 @@ from cantata_layers.random_files import write_json
 from cantata_layers.random_rules import Rules, gain, norm, specify
 from cantata_layers.random_tensors import TensorSpec, write_tensors
 from cantata_models.qwen_image.random_checkpoint import configs
-from cantata_models.qwen_image.random_checkpoint.shapes import TINY, VARIANTS, Shape, Variant
+from cantata_models.qwen_image.random_checkpoint.shapes import (
+    TINY,
+    VARIANTS,
+    QwenImageShape,
+    Variant,
+)
 from cantata_models.qwen_image.random_checkpoint.text_tensors import text_tensors
 from cantata_models.qwen_image.random_checkpoint.tokens import write_tokenizer
 from cantata_models.qwen_image.random_checkpoint.vae_layout import vae_tensors
@@ -34,7 +39,7 @@ def write_checkpoint(
     folder: Path,
     variant: Variant,
     seed: int,
-    shape: Shape = TINY,
+    shape: QwenImageShape = TINY,
     dtype: torch.dtype = torch.float32,
 ) -> Path:
     """Write a checkpoint into `folder` and return it.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cantata_models.qwen_image.tests.parity.scenarios import (
     GOLDENS,
-    Scenario,
+    QwenImageScenario,
     kept_latents,
     kept_pixels,
     kept_rows,
@@ -30,7 +30,7 @@ def goldens() -> Mapping[str, NDArray[Any]]:
         return dict(file)
 
 
-def check_scenario(studio: Any, scenario: Scenario) -> None:
+def check_scenario(studio: Any, scenario: QwenImageScenario) -> None:
     """Draw a scenario's pictures, together, and compare everything."""
     drawn = studio.draw_together(scenario.requests())
     theirs = goldens()
@@ -41,7 +41,7 @@ def check_scenario(studio: Any, scenario: Scenario) -> None:
     check_pixels(pixels, theirs[f"{scenario.name}/pixels"])
 
 
-def check_embeddings(drawn: Any, scenario: Scenario) -> None:
+def check_embeddings(drawn: Any, scenario: QwenImageScenario) -> None:
     """Of the prompt, and of the negative prompt if the picture is guided."""
     theirs = goldens()
     for port in ("condition", "negative"):

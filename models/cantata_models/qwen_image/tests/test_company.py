@@ -25,14 +25,18 @@ from cantata_models.qwen_image.random_checkpoint import configs
 from cantata_models.qwen_image.random_checkpoint.shapes import PUBLISHED, VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.drawing import CPU, Studio
-from cantata_models.qwen_image.tests.parity.scenarios import SCENARIOS, Scenario, checkpoint_for
+from cantata_models.qwen_image.tests.parity.scenarios import (
+    SCENARIOS,
+    QwenImageScenario,
+    checkpoint_for,
+)
 from threads import threads
 
 PLAIN = [s for s in SCENARIOS if s.variant == "image" and s.lora is None and s.name != "large"]
 
 
 def studio_for(variant: str, folder: Path) -> Studio:
-    return Studio(checkpoint_for(Scenario("any", "", variant=variant), folder))
+    return Studio(checkpoint_for(QwenImageScenario("any", "", variant=variant), folder))
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,12 @@ from cantata_layers.checkpoint import read_tensors
 from cantata_layers.qwen_image.config.pipeline import WEIGHTS
 from cantata_models.qwen_image.tests.checks import check_pixels
 from cantata_models.qwen_image.tests.drawing import Studio
-from cantata_models.qwen_image.tests.parity.scenarios import Scenario, checkpoint_for
+from cantata_models.qwen_image.tests.parity.scenarios import QwenImageScenario, checkpoint_for
 from threads import threads
 
 pytestmark = pytest.mark.filterwarnings("default")
 """Of the reference's own warnings."""
-UNRECORDED = Scenario("unrecorded", "A yellow bird in a tree", 80, 64, 3, seed=123)
+UNRECORDED = QwenImageScenario("unrecorded", "A yellow bird in a tree", 80, 64, 3, seed=123)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from cantata_models.qwen_image.tests.checks import check_scenario, goldens
 from cantata_models.qwen_image.tests.drawing import Studio
 from cantata_models.qwen_image.tests.parity.scenarios import (
     SCENARIOS,
-    Scenario,
+    QwenImageScenario,
     checkpoint_for,
     kept_rows,
     scenario_named,
@@ -31,7 +31,7 @@ class Studios:
         self._folder = folder
         self._made: dict[Path, Studio] = {}
 
-    def of(self, scenario: Scenario) -> Studio:
+    def of(self, scenario: QwenImageScenario) -> Studio:
         checkpoint = checkpoint_for(scenario, self._folder)
         if checkpoint not in self._made:
             self._made[checkpoint] = Studio(checkpoint)
@@ -45,13 +45,15 @@ def studios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studios]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_a_picture_is_drawn_as_the_reference_draws_it(scenario: Scenario, studios: Studios) -> None:
+def test_a_picture_is_drawn_as_the_reference_draws_it(
+    scenario: QwenImageScenario, studios: Studios
+) -> None:
     check_scenario(studios.of(scenario), scenario)
 
 
 @pytest.mark.parametrize("scenario", PICTURES_SEEN, ids=lambda scenario: scenario.name)
 def test_pictures_in_prompts_have_the_positions_that_the_reference_drops(
-    scenario: Scenario, studios: Studios
+    scenario: QwenImageScenario, studios: Studios
 ) -> None:
     """diffusers 0.42.1 does not tell transformers 5 which tokens are pictures. The goldens hold
     embeddings with that, which are compared above, and without."""

@@ -22,11 +22,11 @@ import torch
 from PIL import Image
 from torch.nn import functional
 
-from cantata_models.bagel.random_checkpoint.shapes import LATENTS, Shape
+from cantata_models.bagel.random_checkpoint.shapes import LATENTS, BagelShape
 from cantata_models.bagel.tests.parity.scenarios import SIZES
 
 
-def load_inferencer(clone: Path, checkpoint: Path, shape: Shape) -> Any:
+def load_inferencer(clone: Path, checkpoint: Path, shape: BagelShape) -> Any:
     """The publisher's inferencer over a checkpoint, set up as its app does it."""
     sys.path.insert(0, str(clone))
     # Before the stand-ins: transformers looks for what is installed.
@@ -90,7 +90,7 @@ def _model(checkpoint: Path, vae_config: Any) -> Any:
     return model.eval().float()
 
 
-def _autoencoder(checkpoint: Path, shape: Shape) -> tuple[Any, Any]:
+def _autoencoder(checkpoint: Path, shape: BagelShape) -> tuple[Any, Any]:
     from modeling.autoencoder import (  # type: ignore[import-not-found]
         AutoEncoder,
         AutoEncoderParams,

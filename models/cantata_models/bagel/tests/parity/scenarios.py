@@ -25,7 +25,7 @@ PIXEL_STRIDE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class BagelScenario:
     """One request, with all that the reference takes as numbers."""
 
     name: str
@@ -80,10 +80,10 @@ class Scenario:
 
 THINK = {"think": True, "max_think_token_n": 12}
 SCENARIOS = (
-    Scenario("square", "A red cube on a table."),
-    Scenario("wide", "Ein grünes Haus am See, 湖边的房子。", 112, 48, 6, seed=7),
-    Scenario("unguided", "A blue ball.", 48, 64, guidance=1.0, seed=11),
-    Scenario(
+    BagelScenario("square", "A red cube on a table."),
+    BagelScenario("wide", "Ein grünes Haus am See, 湖边的房子。", 112, 48, 6, seed=7),
+    BagelScenario("unguided", "A blue ball.", 48, 64, guidance=1.0, seed=11),
+    BagelScenario(
         "by_channel",
         "",
         64,
@@ -98,8 +98,8 @@ SCENARIOS = (
             "cfg_img_scale": 1.0,
         },
     ),
-    Scenario("edit", "Make it blue.", None, None, 3, seed=4, references=((150, 100),)),
-    Scenario(
+    BagelScenario("edit", "Make it blue.", None, None, 3, seed=4, references=((150, 100),)),
+    BagelScenario(
         "edit_two",
         "Put the first beside the second.",
         None,
@@ -109,8 +109,8 @@ SCENARIOS = (
         references=((64, 64), (40, 190)),
         options={"cfg_renorm_type": "global", "cfg_interval": (0.4, 1.0), "cfg_img_scale": 1.5},
     ),
-    Scenario("thought", "A candle", 48, 48, 3, seed=6, options=THINK),
-    Scenario(
+    BagelScenario("thought", "A candle", 48, 48, 3, seed=6, options=THINK),
+    BagelScenario(
         "edit_thought",
         "Turn it",
         None,
@@ -121,7 +121,7 @@ SCENARIOS = (
         options=THINK,
     ),
     # A picture that was made, changed once more; another, shown in between.
-    Scenario(
+    BagelScenario(
         "conversation",
         "Now put it into the other one.",
         None,
@@ -137,7 +137,7 @@ SCENARIOS = (
 )
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> BagelScenario:
     """One of them."""
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 

@@ -21,7 +21,7 @@ from cantata_models.bagel.tests.parity.scenarios import (
     GOLDENS,
     SCENARIOS,
     SEED,
-    Scenario,
+    BagelScenario,
     kept_pixels,
 )
 
@@ -43,7 +43,7 @@ class Recorder:
         self._gaps = list[float]()
         inferencer.model.language_model.lm_head.register_forward_hook(self._measured)
 
-    def drawn(self, scenario: Scenario) -> dict[str, NDArray[Any]]:
+    def drawn(self, scenario: BagelScenario) -> dict[str, NDArray[Any]]:
         """Everything of one scenario."""
         self.latents.clear()
         self._gaps.clear()

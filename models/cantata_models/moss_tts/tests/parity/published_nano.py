@@ -13,7 +13,7 @@ import torch
 
 from cantata_layers.random_files import write_json
 from cantata_models.moss_tts.config.nano import NanoConfig, load_nano_config
-from cantata_models.moss_tts.prompt import Mode, PromptBuilder
+from cantata_models.moss_tts.prompt import MossMode, MossPromptBuilder
 from cantata_models.moss_tts.random_checkpoint.talker_configs import NANO, TINY_NANO, nano_config
 from cantata_models.moss_tts.splitting import split_text
 from cantata_models.moss_tts.tests.parity.reference_talkers import ReferenceNano, read_published
@@ -42,7 +42,7 @@ def check_published_files(repository: Path, reference: ReferenceNano) -> None:
         theirs = type(reference.tokenizer)(str(folder / "tokenizer.model"))
     assert config == random
     for text in TEXTS:
-        for mode in (Mode.PLAIN, Mode.CLONE):
+        for mode in (MossMode.PLAIN, MossMode.CLONE):
             _check_prompt(reference, theirs, config, tokenizer, text, mode)
         for most in (*PART_TOKENS, *PUBLISHED_PART_TOKENS):
             parts = reference.model._split_text_into_best_sentences(theirs, text, most)
@@ -58,17 +58,17 @@ def _check_prompt(
     config: NanoConfig,
     tokenizer: NanoTokenizer,
     text: str,
-    mode: Mode,
+    mode: MossMode,
 ) -> None:
     """Compare a prompt; its recording is as a tiny codec would encode it."""
-    cloned = mode is Mode.CLONE
+    cloned = mode is MossMode.CLONE
     frames = np.arange(2 * TINY_NANO.codebooks).reshape(2, -1)
     rows, _ = reference.model.build_inference_input_ids(
         text,
         theirs,
-        mode=(Mode.CLONE if cloned else Mode.CONTINUATION).value,
+        mode=(MossMode.CLONE if cloned else MossMode.CONTINUATION).value,
         prompt_audio_codes=torch.from_numpy(frames) if cloned else None,
     )
-    prompt = PromptBuilder(config.tokens, tokenizer).build(text, mode)
+    prompt = MossPromptBuilder(config.tokens, tokenizer).build(text, mode)
     ours = prompt.rows([frames] if cloned else [], TINY_NANO.codebooks, TINY_NANO.codes)
     np.testing.assert_array_equal(ours, rows[0].numpy(), err_msg=text)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata_models.moss_tts.prompt import Fields, Mode
+from cantata_models.moss_tts.prompt import Fields, MossMode
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 MIN_GAP = 1e-3
@@ -27,7 +27,7 @@ class Model(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class MossScenario:
     """One utterance."""
 
     name: str
@@ -35,7 +35,7 @@ class Scenario:
     seed: int
     """Of the tiny checkpoint."""
     text: str
-    mode: Mode = Mode.PLAIN
+    mode: MossMode = MossMode.PLAIN
     recordings: tuple[int, ...] = ()
     """Number of frames of each recording (`recorded`)."""
     transcript: str = ""
@@ -48,7 +48,7 @@ class Scenario:
     penalty: float = 1.0
 
 
-def recorded(scenario: Scenario, codebooks: int, codes: int) -> list[NDArray[np.int64]]:
+def recorded(scenario: MossScenario, codebooks: int, codes: int) -> list[NDArray[np.int64]]:
     """[F, Q] frames of each recording, without any pattern."""
     return [
         np.random.RandomState(11 + index).randint(0, codes, (frames, codebooks)).astype(np.int64)
@@ -64,11 +64,11 @@ LONG = (
 )
 
 
-def _local() -> Iterator[Scenario]:
-    def local(name: str, seed: int, text: str, **rest: object) -> Scenario:
-        return Scenario(name, Model.LOCAL, seed, text, **rest)  # type: ignore[arg-type]
+def _local() -> Iterator[MossScenario]:
+    def local(name: str, seed: int, text: str, **rest: object) -> MossScenario:
+        return MossScenario(name, Model.LOCAL, seed, text, **rest)  # type: ignore[arg-type]
 
-    clone, continuation = Mode.CLONE, Mode.CONTINUATION
+    clone, continuation = MossMode.CLONE, MossMode.CONTINUATION
     yield local("plain", 1, "Good morning.")
     yield local("plain_chinese", 3, CHINESE, described=Fields(language="Chinese"))
     yield local("language", 4, "Guten Morgen.", described=Fields(language="German"))
@@ -121,12 +121,12 @@ def _local() -> Iterator[Scenario]:
     yield local("stop_at_once", 2, "Guten Morgen.", described=Fields(language="German"))
 
 
-def _nano() -> Iterator[Scenario]:
-    def nano(name: str, seed: int, text: str, **rest: object) -> Scenario:
+def _nano() -> Iterator[MossScenario]:
+    def nano(name: str, seed: int, text: str, **rest: object) -> MossScenario:
         settings = {"penalty": PUBLISHED_PENALTY, **rest}
-        return Scenario(f"nano_{name}", Model.NANO, seed, text, **settings)  # type: ignore[arg-type]
+        return MossScenario(f"nano_{name}", Model.NANO, seed, text, **settings)  # type: ignore[arg-type]
 
-    clone, continuation = Mode.CLONE, Mode.CONTINUATION
+    clone, continuation = MossMode.CLONE, MossMode.CONTINUATION
     yield nano("plain", 6, "Good morning.")
     yield nano("plain_english", 1, ENGLISH, max_frames=40)
     yield nano("stop_at_once", 2, "Good morning.")
@@ -154,8 +154,8 @@ def _nano() -> Iterator[Scenario]:
     )
 
 
-SCENARIOS: tuple[Scenario, ...] = (*_local(), *_nano())
+SCENARIOS: tuple[MossScenario, ...] = (*_local(), *_nano())
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> MossScenario:
     return next(scenario for scenario in SCENARIOS if scenario.name == name)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cantata_models.moss_tts.random_checkpoint.codec_configs import (
     TINY_LOCAL,
     TINY_NANO,
-    CodecShape,
+    MossCodecShape,
 )
 from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
 from cantata_models.moss_tts.tests.parity import reference_tokenizer
@@ -43,7 +43,7 @@ class Case:
     """One tokenizer and its input."""
 
     name: str
-    shape: CodecShape
+    shape: MossCodecShape
     used: int
     """Codebooks that the model uses."""
     checkpoint_seed: int

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata_models.moss_tts.prompt import Fields, Mode, joined
+from cantata_models.moss_tts.prompt import Fields, MossMode, joined
 from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL, TINY_NANO
 from cantata_models.moss_tts.random_checkpoint.write_talker import write_local, write_nano
 from cantata_models.moss_tts.tests.parity.published_nano import check_published_files
@@ -26,7 +26,7 @@ from cantata_models.moss_tts.tests.parity.scenarios import (
     MIN_GAP,
     SCENARIOS,
     Model,
-    Scenario,
+    MossScenario,
     recorded,
 )
 from cantata_models.moss_tts.tests.parity.texts import PART_TOKENS, TEXTS
@@ -73,33 +73,35 @@ class Choices:
         self.gap = min(self.gap, float(compared[-1] - compared[-2]))
 
 
-def local_rows(reference: ReferenceLocal, scenario: Scenario) -> Iterator[torch.Tensor]:
+def local_rows(reference: ReferenceLocal, scenario: MossScenario) -> Iterator[torch.Tensor]:
     """Yield the prompt, [1, L, 1 + Q]."""
     processor, described = reference.processor, scenario.described or Fields()
     shape = TINY_LOCAL
     frames = [torch.from_numpy(r) for r in recorded(scenario, shape.codebooks, shape.codes)]
     message = processor.build_user_message(
         text=joined(scenario.transcript, scenario.text),
-        reference=frames if scenario.mode is Mode.CLONE else None,
+        reference=frames if scenario.mode is MossMode.CLONE else None,
         **{name: getattr(described, name) for name in Fields.__dataclass_fields__},
     )
     conversation, mode = [message], "generation"
-    if scenario.mode is Mode.CONTINUATION:
+    if scenario.mode is MossMode.CONTINUATION:
         conversation.append(processor.build_assistant_message(audio_codes_list=frames))
         mode = "continuation"
     yield processor([conversation], mode=mode)["input_ids"]
 
 
-def nano_rows(reference: ReferenceNano, scenario: Scenario) -> Iterator[torch.Tensor]:
+def nano_rows(reference: ReferenceNano, scenario: MossScenario) -> Iterator[torch.Tensor]:
     """Yield the prompt of each part, [1, L, 1 + Q]."""
     model, shape = reference.model, TINY_NANO
     frames = [torch.from_numpy(r) for r in recorded(scenario, shape.codebooks, shape.codes)]
-    continued = scenario.mode is Mode.CONTINUATION
+    continued = scenario.mode is MossMode.CONTINUATION
     for part in nano_parts(reference, scenario.text, scenario.part_tokens):
         rows, _ = model.build_inference_input_ids(
             text=joined(scenario.transcript, part)[len(scenario.transcript) :],
             text_tokenizer=reference.tokenizer,
-            mode=(Mode.CLONE if scenario.mode is Mode.CLONE else Mode.CONTINUATION).value,
+            mode=(
+                MossMode.CLONE if scenario.mode is MossMode.CLONE else MossMode.CONTINUATION
+            ).value,
             prompt_text=scenario.transcript if continued else None,
             prompt_audio_codes=frames[0] if frames else None,
         )
@@ -116,7 +118,7 @@ def nano_parts(reference: ReferenceNano, text: str, max_tokens: int) -> list[str
     return parts if len(parts) > 1 else [text]
 
 
-def speak(reference: Reference, scenario: Scenario, rows: torch.Tensor) -> NDArray[np.int64]:
+def speak(reference: Reference, scenario: MossScenario, rows: torch.Tensor) -> NDArray[np.int64]:
     """Generate greedily; returns [T, Q] frames."""
     settings = {"do_sample": False, "audio_repetition_penalty": scenario.penalty}
     settings["max_new_frames"] = scenario.max_frames
@@ -129,7 +131,7 @@ def speak(reference: Reference, scenario: Scenario, rows: torch.Tensor) -> NDArr
     return frames
 
 
-def observe(reference: Reference, scenario: Scenario, rows: torch.Tensor, name: str) -> Arrays:
+def observe(reference: Reference, scenario: MossScenario, rows: torch.Tensor, name: str) -> Arrays:
     """Speak one part and return the arrays of its golden."""
     choices = Choices()
     with torch.inference_mode(), choices.watch(reference.model):

@@ -27,7 +27,7 @@ from cantata_models.qwen25_omni.inputs import Token2WavInput
 from cantata_models.qwen25_omni.random_checkpoint.configs import (
     PUBLISHED,
     TINY,
-    Shape,
+    Qwen25OmniShape,
     model_config,
     token_ids,
 )
@@ -50,7 +50,7 @@ CODES_COMPARED = 500
 """Ten seconds of sound."""
 
 
-def write_decoder(folder: Path, shape: Shape, seed: int) -> WindowDecoder:
+def write_decoder(folder: Path, shape: Qwen25OmniShape, seed: int) -> WindowDecoder:
     """Write what the decoder reads of a checkpoint, and load it."""
     config = model_config(shape)
     write_json(folder / "config.json", config)

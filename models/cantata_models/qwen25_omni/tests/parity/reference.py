@@ -37,7 +37,7 @@ PATCH, TEMPORAL = 14, 2
 
 
 @dataclass(slots=True)
-class Observed:
+class Qwen25OmniObserved:
     tokens: NDArray[np.int64]
     """[P]: the prompt."""
     answer: NDArray[np.int64]
@@ -61,7 +61,7 @@ class Observed:
         return torch.cat([begun[:-2], begun[-1:], later[:-2]]).numpy()
 
 
-class Reference:
+class Qwen25OmniReference:
     """A loaded checkpoint in float32.
 
     Args:
@@ -88,7 +88,7 @@ class Reference:
         )
 
     @torch.no_grad()
-    def answer(self, conversation: Conversation) -> Observed:
+    def answer(self, conversation: Conversation) -> Qwen25OmniObserved:
         """Answer a conversation and speak the answer."""
         inputs = self._inputs(conversation.messages)
         prompt = inputs["input_ids"][0, PADDING:]
@@ -111,8 +111,11 @@ class Reference:
             **named,
         )
 
-    def _watched(self, prompt: NDArray[np.int64], **named: Any) -> Observed:
-        model, seen = self._model, Observed(prompt, np.zeros(0, np.int64), np.zeros((3, 0), "f4"))
+    def _watched(self, prompt: NDArray[np.int64], **named: Any) -> Qwen25OmniObserved:
+        model, seen = (
+            self._model,
+            Qwen25OmniObserved(prompt, np.zeros(0, np.int64), np.zeros((3, 0), "f4")),
+        )
         talk, think = model.talker.generate, model.thinker.generate
 
         def thinking(**given: Any) -> Any:

@@ -36,7 +36,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Qwen25OmniScenario:
     """One answer, greedy in the thinker and in the talker."""
 
     name: str
@@ -62,25 +62,25 @@ SYSTEM = Turn("system", "You are Qwen, a virtual human.")
 COUNT = Turn("user", "Count.")
 HEARD = Turn("user", "What was that?", sound_frames=30)
 SCENARIOS = (
-    Scenario("text", (USER,), 9, 24),
-    Scenario("other speaker", (USER,), 9, 24, speaker="Ethan"),
-    Scenario("system", (SYSTEM, Turn("user", "Name a river.")), 6, 24),
-    Scenario(
+    Qwen25OmniScenario("text", (USER,), 9, 24),
+    Qwen25OmniScenario("other speaker", (USER,), 9, 24, speaker="Ethan"),
+    Qwen25OmniScenario("system", (SYSTEM, Turn("user", "Name a river.")), 6, 24),
+    Qwen25OmniScenario(
         "two turns",
         (SYSTEM, USER, Turn("assistant", "Drop, drop."), Turn("user", "And the wind?")),
         7,
         24,
         speaker="Ethan",
     ),
-    Scenario("cut", (COUNT,), 5, 24, cut=True),
-    Scenario("one token", (Turn("user", "Yes or no?"),), 2, 24),
-    Scenario("answer longer than speech", (USER,), 30, 12, cut=True),
-    Scenario("sound", (HEARD,), 6, 24),
-    Scenario("end code", (USER,), 9, 24, speaker="Ethan", seed=OTHER_SEED),
-    Scenario("picture", (SYSTEM, Turn("user", "What is this?", picture=True)), 6, 24),
+    Qwen25OmniScenario("cut", (COUNT,), 5, 24, cut=True),
+    Qwen25OmniScenario("one token", (Turn("user", "Yes or no?"),), 2, 24),
+    Qwen25OmniScenario("answer longer than speech", (USER,), 30, 12, cut=True),
+    Qwen25OmniScenario("sound", (HEARD,), 6, 24),
+    Qwen25OmniScenario("end code", (USER,), 9, 24, speaker="Ethan", seed=OTHER_SEED),
+    Qwen25OmniScenario("picture", (SYSTEM, Turn("user", "What is this?", picture=True)), 6, 24),
     # Without the penalty for the prompt's codes, the pad code would end it after the first code.
-    Scenario("prompt penalty", (COUNT,), 5, 24, cut=True, penalty=1.2, seed=OTHER_SEED),
-    Scenario("pad code", (Turn("user", "Yes or no?"),), 2, 24, seed=OTHER_SEED),
+    Qwen25OmniScenario("prompt penalty", (COUNT,), 5, 24, cut=True, penalty=1.2, seed=OTHER_SEED),
+    Qwen25OmniScenario("pad code", (Turn("user", "Yes or no?"),), 2, 24, seed=OTHER_SEED),
 )
 
 

@@ -25,7 +25,7 @@ from cantata_models.qwen25_omni.tests.parity.conversations import (
     Conversation,
 )
 from cantata_models.qwen25_omni.tests.parity.conversations import SEED as CONVERSATION_SEED
-from cantata_models.qwen25_omni.tests.parity.reference import PADDING, Reference
+from cantata_models.qwen25_omni.tests.parity.reference import PADDING, Qwen25OmniReference
 from cantata_models.qwen25_omni.tests.parity.scenarios import (
     GRID,
     LONG,
@@ -35,7 +35,7 @@ from cantata_models.qwen25_omni.tests.parity.scenarios import (
     SPEAKERS,
     TOKEN2WAV_SEED,
     WINDOWED,
-    Scenario,
+    Qwen25OmniScenario,
     prompt_ids,
     random_codes,
     random_noise,
@@ -112,7 +112,9 @@ class Talk:
         return torch.cat([begun[:-2], begun[-1:], later[:-2]]).numpy()
 
 
-def answer_ends_with(model: Any, prompt: Mapping[str, torch.Tensor], scenario: Scenario) -> int:
+def answer_ends_with(
+    model: Any, prompt: Mapping[str, torch.Tensor], scenario: Qwen25OmniScenario
+) -> int:
     """The token that is to end an answer: the one that the thinker says there."""
     said = model.thinker.generate(
         **prompt,
@@ -124,7 +126,7 @@ def answer_ends_with(model: Any, prompt: Mapping[str, torch.Tensor], scenario: S
     return int(said[-1])
 
 
-def speak(model: Any, folder: Path, scenario: Scenario) -> Arrays:
+def speak(model: Any, folder: Path, scenario: Qwen25OmniScenario) -> Arrays:
     """Return the arrays of one golden."""
     ids = prompt_ids(load_qwen_tokenizer(folder), scenario.turns)
     pad = token_ids(TINY)["<|endoftext|>"]
@@ -260,7 +262,7 @@ def decode(model: Any, arrays: Arrays) -> None:
         keep(f"windows {count}", *decode_windows(Sound(model, SPEAKERS[0], count)))
 
 
-def converse(reference: Reference, codec: Any, conversation: Conversation) -> Arrays:
+def converse(reference: Qwen25OmniReference, codec: Any, conversation: Conversation) -> Arrays:
     """Return the arrays of one conversation's golden."""
     seen = reference.answer(conversation)
     scores = torch.stack(seen.scores)
@@ -297,7 +299,7 @@ def write_conversations() -> None:
     """Write the goldens of whole conversations."""
     with loaded(CONVERSATION_SEED, END_GAIN) as (folder, model):
         arrays: Arrays = {"checksum": np.array(checksum(folder))}
-        reference = Reference(folder, model)
+        reference = Qwen25OmniReference(folder, model)
         for one in CONVERSATIONS:
             golden = converse(reference, model.config.talker_config, one)
             arrays |= {f"{one.name}/{name}": value for name, value in golden.items()}

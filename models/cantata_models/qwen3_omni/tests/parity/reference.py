@@ -26,13 +26,13 @@ from cantata_layers.json_fields import read_json
 from cantata_layers.omni.messages import Message, Picture, Sound, Text, Video
 from cantata_layers.omni.tests.double_precision import DoublePrecision
 from cantata_layers.omni.tests.media import collect_sounds, has_films
-from cantata_models.qwen3_omni.tests.parity.scenarios import Scenario
+from cantata_models.qwen3_omni.tests.parity.scenarios import Qwen3OmniScenario
 
 PROCESSING: Any = processing_qwen3_omni_moe
 
 
 @dataclass(slots=True)
-class Observed:
+class Qwen3OmniObserved:
     tokens: NDArray[np.int64]
     """[P]: the prompt."""
     answer: NDArray[np.int64]
@@ -54,7 +54,7 @@ class Observed:
     wave: NDArray[np.float64] | None = None
 
 
-class Reference:
+class Qwen3OmniReference:
     """One checkpoint.
 
     Args:
@@ -87,7 +87,7 @@ class Reference:
         )
 
     @torch.no_grad()
-    def answer(self, scenario: Scenario) -> Observed:
+    def answer(self, scenario: Qwen3OmniScenario) -> Qwen3OmniObserved:
         """Answer a scenario and speak the answer."""
         inputs = self._inputs(scenario.messages)
         watch = _Watch(self.model)
@@ -195,7 +195,7 @@ class _Watch:
     """Records the networks' inputs and outputs of one answer."""
 
     def __init__(self, model: Any) -> None:
-        self._model, self._seen = model, Observed(*[np.zeros(0)] * 4)  # type: ignore[arg-type]
+        self._model, self._seen = model, Qwen3OmniObserved(*[np.zeros(0)] * 4)  # type: ignore[arg-type]
         self._result: Any = None
         talker, thinker = model.talker, model.thinker
         self._handles = [
@@ -214,7 +214,7 @@ class _Watch:
             handle.remove()
         del self._model.thinker.generate, self._model.code2wav.chunked_decode
 
-    def observed(self, prompt: torch.Tensor) -> Observed:
+    def observed(self, prompt: torch.Tensor) -> Qwen3OmniObserved:
         """What was seen."""
         seen, config = self._seen, self._model.config
         seen.tokens = prompt.numpy()

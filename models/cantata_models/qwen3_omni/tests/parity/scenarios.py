@@ -14,7 +14,7 @@ MIN_GAP = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Qwen3OmniScenario:
     """One dialogue."""
 
     name: str
@@ -38,22 +38,24 @@ def _said(role: Role, text: str) -> Message:
 
 
 SYSTEM = _said(Role.SYSTEM, "You answer briefly.")
-SCENARIOS: tuple[Scenario, ...] = (
-    Scenario("text", 1, (_user("Good morning! How are you?"),)),
-    Scenario("system", 3, (SYSTEM, _user("Wie heißt du? 你叫什么？")), speaker="chelsie"),  # noqa: RUF001
-    Scenario("line_feeds", 1, (_user("\n One\n\n two\n", " and three.\n"),)),
-    Scenario("sound", 1, (_user(sound(1.53, 1), "What is this?"),)),
-    Scenario("two_sounds", 1, (_user(sound(0.31, 2), sound(2.0, 3), "Compare."),), speaker="aiden"),
-    Scenario("picture", 1, (_user("Look: ", picture(64, 96, 1), " What is it?"),)),
-    Scenario(
+SCENARIOS: tuple[Qwen3OmniScenario, ...] = (
+    Qwen3OmniScenario("text", 1, (_user("Good morning! How are you?"),)),
+    Qwen3OmniScenario("system", 3, (SYSTEM, _user("Wie heißt du? 你叫什么？")), speaker="chelsie"),  # noqa: RUF001
+    Qwen3OmniScenario("line_feeds", 1, (_user("\n One\n\n two\n", " and three.\n"),)),
+    Qwen3OmniScenario("sound", 1, (_user(sound(1.53, 1), "What is this?"),)),
+    Qwen3OmniScenario(
+        "two_sounds", 1, (_user(sound(0.31, 2), sound(2.0, 3), "Compare."),), speaker="aiden"
+    ),
+    Qwen3OmniScenario("picture", 1, (_user("Look: ", picture(64, 96, 1), " What is it?"),)),
+    Qwen3OmniScenario(
         "two_pictures",
         1,
         (_user(picture(96, 64, 2), "and", picture(64, 128, 3), "differ, but how?"),),
         speaker="chelsie",
     ),
-    Scenario("resized_picture", 5, (_user(picture(50, 101, 4)),)),
-    Scenario("video", 1, (_user(video(3, 352, 384, 2.0, 5), "What happens?"),)),
-    Scenario(
+    Qwen3OmniScenario("resized_picture", 5, (_user(picture(50, 101, 4)),)),
+    Qwen3OmniScenario("video", 1, (_user(video(3, 352, 384, 2.0, 5), "What happens?"),)),
+    Qwen3OmniScenario(
         "mixed",
         3,
         (
@@ -63,7 +65,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             ),
         ),
     ),
-    Scenario(
+    Qwen3OmniScenario(
         "two_turns",
         1,
         (
@@ -73,12 +75,12 @@ SCENARIOS: tuple[Scenario, ...] = (
         ),
         speaker="aiden",
     ),
-    Scenario("film", 1, (_user("Look: ", film(3, 352, 384, 2.0, 1.37, 12), "and?"),)),
-    Scenario("cut", 1, (_user("Tell me a long story."),), max_tokens=5),
-    Scenario("text_only", 1, (_user("Good evening."),), speaker=None),
-    Scenario("text_only_video", 1, (_user(video(3, 352, 384, 3.0, 9)),), speaker=None),
+    Qwen3OmniScenario("film", 1, (_user("Look: ", film(3, 352, 384, 2.0, 1.37, 12), "and?"),)),
+    Qwen3OmniScenario("cut", 1, (_user("Tell me a long story."),), max_tokens=5),
+    Qwen3OmniScenario("text_only", 1, (_user("Good evening."),), speaker=None),
+    Qwen3OmniScenario("text_only_video", 1, (_user(video(3, 352, 384, 3.0, 9)),), speaker=None),
 )
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> Qwen3OmniScenario:
     return next(scenario for scenario in SCENARIOS if scenario.name == name)

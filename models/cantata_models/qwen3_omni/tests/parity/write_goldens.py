@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from cantata_models.qwen3_omni.config.talker import RESERVED_CODES
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen3_omni.tests.parity.reference import Observed, Reference
+from cantata_models.qwen3_omni.tests.parity.reference import Qwen3OmniObserved, Qwen3OmniReference
 from cantata_models.qwen3_omni.tests.parity.scenarios import (
     GOLDENS,
     MIN_GAP,
     SCENARIOS,
-    Scenario,
+    Qwen3OmniScenario,
 )
 
 ROW_STRIDE = 13
@@ -62,12 +62,14 @@ def spoken(scores: torch.Tensor, codes: int, end: int) -> torch.Tensor:
     return torch.cat([scores[..., :codes], scores[..., end : end + 1]], dim=-1)
 
 
-def answer_scores(observed: Observed) -> NDArray[Any]:
+def answer_scores(observed: Qwen3OmniObserved) -> NDArray[Any]:
     """[T, V / 5]: every fifth score of each token of the answer."""
     return torch.stack(observed.answer_scores).numpy()[:, ::5]
 
 
-def build_golden(observed: Observed, rounded: Observed, codes: int, end: int) -> Arrays:
+def build_golden(
+    observed: Qwen3OmniObserved, rounded: Qwen3OmniObserved, codes: int, end: int
+) -> Arrays:
     """Return the arrays of a scenario's golden.
 
     Raises:
@@ -99,7 +101,7 @@ def build_golden(observed: Observed, rounded: Observed, codes: int, end: int) ->
     }
 
 
-def gaps(observed: Observed, codes: int, end: int) -> Iterator[float]:
+def gaps(observed: Qwen3OmniObserved, codes: int, end: int) -> Iterator[float]:
     """Yield distances between the two best scores of the reference's choices.
 
     Raises:
@@ -121,7 +123,10 @@ def gaps(observed: Observed, codes: int, end: int) -> Iterator[float]:
 
 
 def write_scenario(
-    reference: Reference, single: Reference, scenario: Scenario, arrays: Arrays
+    reference: Qwen3OmniReference,
+    single: Qwen3OmniReference,
+    scenario: Qwen3OmniScenario,
+    arrays: Arrays,
 ) -> None:
     """Add a scenario's golden and say what is in it.
 
@@ -149,7 +154,7 @@ def write_scenario(
     )
 
 
-def write_codec(reference: Reference, arrays: Arrays) -> None:
+def write_codec(reference: Qwen3OmniReference, arrays: Arrays) -> None:
     """Add the decoder's sound of frames without any pattern."""
     config = reference.model.config.code2wav_config
     frames = codec_frames(CODEC_FRAMES, config.num_quantizers, config.codebook_size)
@@ -173,8 +178,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             folder = write_checkpoint(Path(scratch), TINY, seed)
             sums[str(seed)] = checksum(folder)
-            reference = Reference(folder, torch.float64)
-            single = Reference(folder, torch.float32)
+            reference = Qwen3OmniReference(folder, torch.float64)
+            single = Qwen3OmniReference(folder, torch.float32)
         for scenario in SCENARIOS:
             if scenario.seed == seed:
                 write_scenario(reference, single, scenario, arrays)

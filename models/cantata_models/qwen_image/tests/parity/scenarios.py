@@ -32,7 +32,7 @@ Values = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class QwenImageScenario:
     """One request."""
 
     name: str
@@ -73,23 +73,29 @@ class Scenario:
 
 LONG = "A long list: " + ", ".join(f"thing number {number}" for number in range(400)) + "."
 SCENARIOS = (
-    Scenario("square", "A red cube on a table."),
-    Scenario("wide", "Ein grünes Haus am See, 湖边的房子。", 112, 48, seed=7),
-    Scenario("tall", "A candle", 48, 112, steps=3, guidance=2.5, seed=2),
-    Scenario("unguided", "A blue ball.", guidance=1.0, seed=11),
-    Scenario("negative", "A portrait", negative="blurry, dark, text", guidance=7.5, seed=3),
-    Scenario("empty", "", 32, 32, steps=2, negative="", seed=4),
-    Scenario("long", LONG, 48, 48, steps=2, negative="short", seed=5),
-    Scenario("line_feeds", "\n\n  Two lines\nof text \n", 48, 32, steps=2, seed=6),
-    Scenario("batch", "Three of a kind", 48, 64, steps=2, seed=40, pictures=3),
-    Scenario("smallest", "Quick", 32, 16, steps=2, seed=8),
-    Scenario("large", "A wide view", 320, 256, steps=2, seed=9),
-    Scenario("lora", "In a certain style", steps=3, seed=10, lora="peft"),
-    Scenario("kohya_lora", "In another style", 48, 48, steps=2, seed=12, lora="kohya"),
-    Scenario("lightning", "In four steps", guidance=1.0, seed=13, lora="lightning"),
-    Scenario("edit", "Make it blue.", None, None, 3, references=((200, 200),), variant="edit"),
-    Scenario("edit_sized", "Turn it", 96, 64, 2, seed=1, references=((300, 130),), variant="edit"),
-    Scenario(
+    QwenImageScenario("square", "A red cube on a table."),
+    QwenImageScenario("wide", "Ein grünes Haus am See, 湖边的房子。", 112, 48, seed=7),
+    QwenImageScenario("tall", "A candle", 48, 112, steps=3, guidance=2.5, seed=2),
+    QwenImageScenario("unguided", "A blue ball.", guidance=1.0, seed=11),
+    QwenImageScenario(
+        "negative", "A portrait", negative="blurry, dark, text", guidance=7.5, seed=3
+    ),
+    QwenImageScenario("empty", "", 32, 32, steps=2, negative="", seed=4),
+    QwenImageScenario("long", LONG, 48, 48, steps=2, negative="short", seed=5),
+    QwenImageScenario("line_feeds", "\n\n  Two lines\nof text \n", 48, 32, steps=2, seed=6),
+    QwenImageScenario("batch", "Three of a kind", 48, 64, steps=2, seed=40, pictures=3),
+    QwenImageScenario("smallest", "Quick", 32, 16, steps=2, seed=8),
+    QwenImageScenario("large", "A wide view", 320, 256, steps=2, seed=9),
+    QwenImageScenario("lora", "In a certain style", steps=3, seed=10, lora="peft"),
+    QwenImageScenario("kohya_lora", "In another style", 48, 48, steps=2, seed=12, lora="kohya"),
+    QwenImageScenario("lightning", "In four steps", guidance=1.0, seed=13, lora="lightning"),
+    QwenImageScenario(
+        "edit", "Make it blue.", None, None, 3, references=((200, 200),), variant="edit"
+    ),
+    QwenImageScenario(
+        "edit_sized", "Turn it", 96, 64, 2, seed=1, references=((300, 130),), variant="edit"
+    ),
+    QwenImageScenario(
         "edit_unguided",
         "Größer, bitte",
         None,
@@ -100,7 +106,7 @@ SCENARIOS = (
         references=((90, 333),),
         variant="edit",
     ),
-    Scenario(
+    QwenImageScenario(
         "edit_negative",
         "Remove the background" + " and all of it" * 40,
         64,
@@ -111,8 +117,10 @@ SCENARIOS = (
         references=((160, 160),),
         variant="edit",
     ),
-    Scenario("plus_one", "Age it.", 64, 48, 2, references=((170, 120),), variant="edit-2509"),
-    Scenario(
+    QwenImageScenario(
+        "plus_one", "Age it.", 64, 48, 2, references=((170, 120),), variant="edit-2509"
+    ),
+    QwenImageScenario(
         "plus_two",
         "Put the first beside the second.",
         64,
@@ -122,7 +130,7 @@ SCENARIOS = (
         references=((128, 128), (222, 111)),
         variant="edit-2509",
     ),
-    Scenario(
+    QwenImageScenario(
         "plus_three",
         "All of them in one room",
         None,
@@ -132,7 +140,7 @@ SCENARIOS = (
         references=((64, 64), (100, 190), (333, 200)),
         variant="edit-2509",
     ),
-    Scenario(
+    QwenImageScenario(
         "still_two",
         "Swap their colours.",
         80,
@@ -144,7 +152,7 @@ SCENARIOS = (
     ),
 )
 
-SERVED = Scenario(
+SERVED = QwenImageScenario(
     "served",
     "Make it night.",
     64,
@@ -179,7 +187,7 @@ def kept_pixels(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return pixels[:, ::PIXEL_STRIDE, ::PIXEL_STRIDE]
 
 
-def scenario_named(name: str) -> Scenario:
+def scenario_named(name: str) -> QwenImageScenario:
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 
@@ -192,7 +200,7 @@ def picture(width: int, height: int, seed: int) -> NDArray[np.uint8]:
     return noisy.clip(0, 255).astype(np.uint8)
 
 
-def checkpoint_for(scenario: Scenario, folder: Path) -> Path:
+def checkpoint_for(scenario: QwenImageScenario, folder: Path) -> Path:
     """Write the scenario's checkpoint, with its LoRA, unless it is there; return it."""
     made = folder / f"{scenario.variant}-{scenario.lora or 'plain'}"
     if not made.exists():

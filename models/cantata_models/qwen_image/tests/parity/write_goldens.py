@@ -36,7 +36,7 @@ from cantata_models.qwen_image.tests.parity.scenarios import (
     STRIDE,
     TILE,
     TILED,
-    Scenario,
+    QwenImageScenario,
     checkpoint_for,
     kept_latents,
     kept_pixels,
@@ -64,7 +64,7 @@ def load_pipeline(checkpoint: Path) -> Any:
 
 
 @contextmanager
-def bound_areas(scenario: Scenario, family: Family) -> Iterator[None]:
+def bound_areas(scenario: QwenImageScenario, family: Family) -> Iterator[None]:
     """References resized to `AREAS`, but for the scenario with the published sizes."""
     if not family.takes_pictures or scenario is SERVED:
         yield
@@ -96,7 +96,7 @@ class Encodings:
         return self._forward(**given)
 
 
-def draw(pipe: Any, scenario: Scenario, family: Family) -> Arrays:
+def draw(pipe: Any, scenario: QwenImageScenario, family: Family) -> Arrays:
     """All that the reference makes of a scenario."""
     requests = scenario.requests()
     first = requests[0]
@@ -152,7 +152,7 @@ def load_lora(pipe: Any, checkpoint: Path) -> None:
             pipe.scheduler = type(pipe.scheduler).from_config(pipe.scheduler.config, **shifts)
 
 
-def build_goldens(scenario: Scenario, folder: Path) -> Arrays:
+def build_goldens(scenario: QwenImageScenario, folder: Path) -> Arrays:
     """All arrays of a scenario."""
     checkpoint = checkpoint_for(scenario, folder)
     family = Family(read_json(checkpoint / INDEX).get("_class_name", str))
