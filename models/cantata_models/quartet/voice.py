@@ -6,7 +6,7 @@ Letters: T phones, F frames of 12.5 ms.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,9 @@ COUNT_S = 0.025
 """By which durations are counted."""
 AUDIBLE_ENERGY = -2.0
 """In the network's measure, which is about -9.4 in silence and 6 in vowels."""
+TAIL_FRAMES = 24
+"""Kept after the last audible frame: 0.3 s. The teacher's sentences end and begin with 0.3 to 0.5 s
+of silence, which together is longer than a breath, and long enough to lose one's turn."""
 BLOCKS = (32, 40, 80, 160)
 """Frames of a sentence's parts. The first holds the silence before the first word and the beginning
 of the word. Later ones are longer: what a part needs on both sides is computed in each."""
@@ -44,11 +47,21 @@ class PlannedSentence:
     """[1, F] Hz and [1, F] energy."""
     durations: Floats
     """[T] frames of `COUNT_S`."""
+    tail: int
+    """Silent frames that are kept at the end."""
+
+    @property
+    def audible(self) -> NDArray[np.bool_]:
+        """[F] where there is sound."""
+        audible: NDArray[np.bool_] = self.contour[1][0].numpy() > AUDIBLE_ENERGY
+        return audible
 
     @property
     def pitch(self) -> Floats:
-        """[F] Hz."""
-        pitch: Floats = self.contour[0][0].numpy()
+        """[F] Hz, without most of the silence at the end."""
+        heard = np.flatnonzero(self.audible)
+        end = heard[-1] + 1 + self.tail if len(heard) else None
+        pitch: Floats = self.contour[0][0].numpy()[:end]
         return pitch
 
     @torch.inference_mode()
@@ -82,7 +95,8 @@ def plan_sentence(
     pitch, energy = network.prosody.predict_contour(encoded.repeat_interleave(counts, 1), voices)
     spoken = network.spectrum.encode(row, voices)
     frames = spoken.repeat_interleave(counts * FRAMES_PER_COUNT, 1)
-    return PlannedSentence(network, voices, frames, (pitch, energy), durations.numpy())
+    tail = round(TAIL_FRAMES / speed)
+    return PlannedSentence(network, voices, frames, (pitch, energy), durations.numpy(), tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +116,11 @@ class QuartetVoices:
         speaker = self.speakers[inputs.voice]
         sentence = plan_sentence(self.network, inputs.phones, speaker, inputs.speed)
         parts = synthesize(sentence, stream_noise(inputs.seed), BLOCKS)
-        audible = sentence.contour[1][0].numpy() > AUDIBLE_ENERGY
-        frame_s = COUNT_S / FRAMES_PER_COUNT
-        counts = sentence.durations
-        return add_word_times(inputs, parts, counts, COUNT_S, SAMPLE_RATE, audible, frame_s)
+        # Of the silence before it, too: the end of the sentence before is pause enough.
+        trimmed = replace(inputs, begins=True)
+        counts, frame_s = sentence.durations, COUNT_S / FRAMES_PER_COUNT
+        heard = sentence.audible
+        return add_word_times(trimmed, parts, counts, COUNT_S, SAMPLE_RATE, heard, frame_s)
 
 
 def load_voices(checkpoint: Path, device: torch.device) -> QuartetVoices:

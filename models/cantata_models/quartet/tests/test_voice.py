@@ -164,6 +164,24 @@ def test_speed_divides_the_length(
     assert other == pytest.approx(usual / speed, rel=0.12)
 
 
+def test_sentences_are_a_breath_apart(
+    builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    request = SpeechRequest("Good morning. The kettle is on.", "clara")
+    first, second = (
+        speak(voices, inputs)
+        for piece in builder.build("r", request)
+        if isinstance(inputs := piece.inputs["voice"], SentenceInput)
+    )
+    loud = 0.02 * np.abs(first).max()
+    after, before = (
+        np.flatnonzero(np.abs(first) > loud)[-1],
+        np.flatnonzero(np.abs(second) > loud)[0],
+    )
+    pause_s = (len(first) - after + before) / voices.sample_rate
+    assert 0.25 < pause_s < 0.5
+
+
 def test_each_sentence_is_a_piece(builder: EnglishRequestBuilder) -> None:
     text = "One. Two three."
     pieces = builder.build("r", SpeechRequest(text, "clara"))

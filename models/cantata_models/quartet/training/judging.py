@@ -23,7 +23,7 @@ from cantata_models.quartet.training.teachers import (
     ScriptLine,
     list_stock_voices,
 )
-from cantata_models.quartet.voice import BLOCKS, PlannedSentence, plan_sentence
+from cantata_models.quartet.voice import BLOCKS, TAIL_FRAMES, PlannedSentence, plan_sentence
 
 STEP = 10
 """Each voice reads one sentence of so many."""
@@ -65,7 +65,8 @@ def copy_prosody(network: QuartetNetwork, voice: int, spoken: AnnotatedSpeech) -
     counts = torch.from_numpy(spoken.durations.astype(np.int64)) * FRAMES_PER_COUNT
     encoded = network.spectrum.encode(phones[None], voices).repeat_interleave(counts, 1)
     contour = (torch.from_numpy(spoken.pitch)[None], torch.from_numpy(spoken.energy)[None])
-    return PlannedSentence(network, voices, encoded, contour, spoken.durations.astype(np.float32))
+    lasting = spoken.durations.astype(np.float32)
+    return PlannedSentence(network, voices, encoded, contour, lasting, TAIL_FRAMES)
 
 
 def speak(sentence: PlannedSentence) -> Floats:
