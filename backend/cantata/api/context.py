@@ -10,6 +10,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from cantata.api.chat.transcripts import Transcripts
+from cantata.api.responses.store import ResponseStore
 from cantata.api.server.drain import Drain
 from cantata.api.server.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
@@ -56,6 +57,8 @@ class ApiContext:
     recordings: RecordingReader = field(default_factory=RecordingReader)
     transcripts: Transcripts = field(default_factory=Transcripts)
     """Transcripts of spoken answers."""
+    responses: ResponseStore = field(default_factory=ResponseStore)
+    """Answers to POST /v1/responses."""
     created: int = field(default_factory=lambda: int(time.time()))
     """Unix time of the app's start."""
     started_at: float = field(default_factory=time.monotonic)

@@ -36,6 +36,7 @@ from cantata.contract.data.errors import (
     Overloaded,
     PayloadTooLarge,
     Quarantined,
+    ResponseNotFound,
     StageDied,
     StartFailed,
     Unauthorized,
@@ -85,7 +86,7 @@ def describe(error: BaseException) -> HttpError:
     match error:
         case ModelNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param or "model"))
-        case UploadNotFound() | LexiconNotFound():
+        case UploadNotFound() | LexiconNotFound() | ResponseNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param))
         case VoiceExists() | VoicesFull() | LexiconExists() | LexiconsFull():
             return HttpError(409, build_detail(error, INVALID_REQUEST, error.param))

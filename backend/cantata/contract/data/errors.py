@@ -13,6 +13,7 @@
     │   │   ├── InvalidAudio
     │   │   ├── InvalidImage
     │   │   └── InvalidVideo
+    │   ├── ResponseNotFound
     │   ├── LexiconNotFound
     │   ├── LexiconExists
     │   ├── LexiconsFull        no more lexicons can be kept
@@ -105,6 +106,12 @@ class ConsentRefused(InvalidRequest):
     """A spoken consent is of other words, or of another speaker."""
 
     code = "consent_refused"
+
+
+class ResponseNotFound(InvalidRequest):
+    """No kept response has that id."""
+
+    code = "response_not_found"
 
 
 class LexiconNotFound(InvalidRequest):

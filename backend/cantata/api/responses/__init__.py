@@ -1,0 +1,1 @@
+"""OpenAI's Responses: conversations whose answers are items, kept so that later ones continue."""
