@@ -95,7 +95,7 @@ class ReadPage:
 
     def wait_for(self, *states: str) -> None:
         self.page.wait_for_function(
-            "states => states.includes(window.cantata.reader.state)",
+            "states => states.includes(window.cantata.reader?.state)",
             arg=[*states],
             timeout=SPEECH_DEADLINE_MS,
         )
@@ -103,7 +103,7 @@ class ReadPage:
     def wait_past(self, place: int) -> None:
         """Until a word beyond that place is heard."""
         self.page.wait_for_function(
-            "place => window.cantata.reader.place > place", arg=place, timeout=SPEECH_DEADLINE_MS
+            "place => window.cantata.reader?.place > place", arg=place, timeout=SPEECH_DEADLINE_MS
         )
 
     def note(self) -> None:
