@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect
 from rich.console import Console
 from rich.table import Table
 
+from cantata.config.plugins import locate
 from cantata_bench.server import free_port, running_server
 
 from .chromium import Driver
@@ -32,8 +33,10 @@ ARTIFACTS = ROOT / "artifacts"
 # A server that is running already, such as a container, is tested instead of starting one.
 GIVEN_URL = os.environ.get("CANTATA_URL", "")
 
-SHIPPED = "solo"
-"""The embedded model with a talker and a codec, whose teachers' readings are known."""
+SHIPPED = locate(None).plugin.name
+"""The default model."""
+KNOWN = "solo"
+"""The embedded model whose teachers' readings are known."""
 
 LEVELS = {
     "level1": "Level 1: files",

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Page, WebSocketRoute
 
+from .conftest import KNOWN
 from .continuity import first_fault
 from .device import Device, deliver_whole
 from .judges import speech, waveform
@@ -34,6 +35,12 @@ MAX_START_S = 0.3
 """The packet's way into the browser, and the device's buffers; found: 20 ms."""
 STILL = 0.02
 """Above what is left of a fade when Stop was pressed."""
+
+
+@pytest.fixture(scope="module")
+def model() -> str:
+    """The judges know how its voices speak."""
+    return KNOWN
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from .conftest import SHIPPED
+from .conftest import KNOWN
 from .judges import speech, waveform
 from .judges.waveform import Samples
 from .server import Server
@@ -23,7 +23,7 @@ SENTENCE = 3
 
 @pytest.fixture(scope="module")
 def model() -> str:
-    return SHIPPED
+    return KNOWN
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def sounds(server: Server) -> Mapping[str, Samples]:
         return np.asarray(sound)
 
     voices = server.get("/v1/audio/voices").json()["voices"]
-    return {voice["id"]: spoken(voice["id"]) for voice in voices if voice["model"] == SHIPPED}
+    return {voice["id"]: spoken(voice["id"]) for voice in voices if voice["model"] == KNOWN}
 
 
 def loud_place(sound: Samples) -> int:

@@ -47,6 +47,7 @@ def test_a_text_is_heard_in_every_voice_and_one_is_used(browser_page: Page, serv
     speech_page.tab("Voices")
     voices = browser_page.get_by_role("region", name="Voices")
     cards = voices.get_by_role("listitem")
+    expect(cards.nth(3)).to_be_visible()
     names = cards.locator("strong").all_inner_texts()
     assert len(names) >= 4
     text = voices.get_by_label("Text to hear")

@@ -19,7 +19,7 @@ from cantata_bench.asr import word_error_rate
 from cantata_models.solo.speaker_features import Samples, speaker_vector
 from timed import timed
 
-from .conftest import SHIPPED
+from .conftest import KNOWN
 from .judges import speech, waveform
 from .server import Server
 
@@ -59,7 +59,7 @@ class Reading:
         ]
 
 
-@pytest.fixture(scope="module", params=[SHIPPED])
+@pytest.fixture(scope="module", params=[KNOWN])
 def model(request: pytest.FixtureRequest) -> str:
     """The embedded voice: the only one whose teachers' readings are known."""
     return str(request.param)
@@ -79,7 +79,7 @@ def readings(server: Server) -> Mapping[str, Sequence[Reading]]:
 def list_voices(server: Server) -> list[str]:
     """The embedded model's."""
     voices = server.get("/v1/audio/voices").json()["voices"]
-    return [voice["id"] for voice in voices if voice["model"] == SHIPPED]
+    return [voice["id"] for voice in voices if voice["model"] == KNOWN]
 
 
 def read(server: Server, sentence: str, voice: str, sound_format: str = "wav") -> Reading:

@@ -14,7 +14,7 @@ from cantata.client import connect
 from cantata.contract.service import SpokenWord
 from cantata_bench.asr import word_error_rate
 
-from .conftest import SHIPPED
+from .conftest import KNOWN
 from .judges.speech import align, spoken_words, transcribe
 from .judges.waveform import Samples, faults, pauses
 from .server import Server
@@ -39,7 +39,7 @@ MAX_BIAS_S = 0.025
 
 @pytest.fixture(scope="module")
 def model() -> str:
-    return SHIPPED
+    return KNOWN
 
 
 @dataclass(frozen=True)
