@@ -17,11 +17,19 @@ from websockets.exceptions import WebSocketException
 from cantata.client import ServerError, connect, stream_speech
 from tiers import scaled
 
+from .conftest import KNOWN
 from .continuity import first_fault
 from .judges.digits import DIGITS, transcribe
 from .server import STOP_DEADLINE_S, Server, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level3, pytest.mark.long, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def model() -> str:
+    """The judge has learnt to hear its voices."""
+    return KNOWN
+
 
 Pcm = NDArray[np.int16]
 

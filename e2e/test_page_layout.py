@@ -220,6 +220,7 @@ def test_explanations_open_by_touch_and_none_needs_a_mouse(
     speech_page.open(server.url)
     speech_page.tab(tab)
     panel = page.get_by_role("tabpanel")
+    expect(panel.locator(".meters dt").first).to_be_attached()
     terms = panel.locator(".meters dt").all_inner_texts()
     panel.get_by_text("What these figures mean").tap()
     explained = panel.locator(".explained dt")

@@ -17,11 +17,19 @@ from cantata.speech_input.semantic_end import PATIENCE
 from cantata.speech_input.smart_turn import weights
 from cantata_bench.asr import word_error_rate
 
+from .conftest import KNOWN
 from .judges.speech import transcribe
 from .judges.waveform import faults
 from .server import Server, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level1]
+
+
+@pytest.fixture(scope="module")
+def model() -> str:
+    """The judge has learnt to hear its voices."""
+    return KNOWN
+
 
 RATE = 24_000
 QUESTION = "The children walk home along the river after school."

@@ -52,7 +52,9 @@ def cpu_s(*arguments: str) -> float:
 
 
 def test_say_imports_no_server_and_no_vllm(tmp_path: Path) -> None:
-    ((code, errors),), modules = run(["say", "Hello.", "-o", str(tmp_path / "hello.wav")])
+    ((code, errors),), modules = run(
+        ["say", "Hello.", "--model", "solo", "-o", str(tmp_path / "hello.wav")]
+    )
     assert code == 0, errors
     assert "torch" in modules
     assert modules.isdisjoint(NEVER_TO_SAY), modules & set(NEVER_TO_SAY)
@@ -79,13 +81,13 @@ def test_mistakes_are_reported_before_heavy_imports(tmp_path: Path) -> None:
         port = str(taken.getsockname()[1])
         told, modules = run(
             ["say", "Hello.", "-o", str(tmp_path / "x.wav"), "--voice", "nobody"],
-            ["say", "Wait [pause 900s].", "-o", str(tmp_path / "x.wav")],
+            ["say", "Wait [pause 900s].", "--model", "solo", "-o", str(tmp_path / "x.wav")],
             ["say", "Hello.", "-o", str(tmp_path / "nowhere" / "x.wav")],
             ["serve", "--port", port],
             ["serve", "--port", "0", "--deploy", str(bad)],
             ["serve", "--port", "0", "--model", "nobody"],
             ["serve", "--port", "0", "--voices-dir", voices],
-            ["serve", "--port", "0", "--deploy", str(on_gpu)],
+            ["serve", "--port", "0", "--model", "solo", "--deploy", str(on_gpu)],
         )
     expected = ("nobody", "pause", "nowhere", port, "stages", "nobody", voices, "cuda")
     for (code, errors), word in zip(told, expected, strict=True):

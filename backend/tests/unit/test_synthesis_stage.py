@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from cantata.config import FeedForwardDeployment
 from cantata.contract.data.chunks import Pcm, Rows, WordTiming
 from cantata.contract.data.errors import ConfigError, Overloaded, ProtocolViolation, RequestFailed
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
-from cantata.stages.feed_forward.synthesis import SynthesisStage
+from cantata.stages.feed_forward.synthesis import HEADROOM_S, SynthesisStage
 
 RATE = 1000
 PART = Pcm(np.ones((500, 1), np.float32))
@@ -43,9 +43,15 @@ def saying(name: str, parts: int) -> Any:
     return name, parts
 
 
-def build_stage(model: Any, *, slots: int = 4, credit_s: float = 30.0) -> SynthesisStage:
+def build_stage(
+    model: Any,
+    *,
+    slots: int = 4,
+    credit_s: float = 30.0,
+    clock: Callable[[], float] = lambda: 100.0,
+) -> SynthesisStage:
     deployment = FeedForwardDeployment(slots=slots, credit_s=credit_s)
-    return SynthesisStage(model, "sound", deployment, clock=lambda: 100.0)
+    return SynthesisStage(model, "sound", deployment, clock=clock)
 
 
 def steps(stage: SynthesisStage) -> list[tuple[str, int, int, bool]]:
@@ -81,6 +87,17 @@ def test_who_runs_dry_first_has_the_next_turn_and_batches_the_last() -> None:
     order = [request_id for request_id, *_ in steps(stage)]
     # The new one has half a second after each part, so it is first until it ends.
     assert order == ["new", "new", "new", "later", "later", "batch", "batch"]
+
+
+def test_a_first_part_waits_for_those_who_are_about_to_run_dry() -> None:
+    model, now = Parts(), [100.0]
+    stage = build_stage(model, clock=lambda: now[0])
+    stage.add("heard", saying("heard", 3), batch=False)
+    assert stage.step().chunks[0].request_id == "heard"
+    stage.add("new", saying("new", 1), batch=False)
+    now[0] += 0.5 - HEADROOM_S / 2
+    order = [stage.step().chunks[0].request_id for _ in range(2)]
+    assert order == ["heard", "new"]
 
 
 def test_a_listener_who_does_not_read_is_not_spoken_to_further() -> None:

@@ -4,46 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from cantata.contract.data.errors import ConfigError
+from cantata_models.quartet.config import load_config
 from cantata_models.quartet.network import QuartetNetwork
 
-CONFIG_FILE, WEIGHTS_FILE = "config.json", "quartet.safetensors"
-"""The weights are float16."""
-
-
-class QuartetVoice(msgspec.Struct, frozen=True):
-    """One of the voices. Its speaker is its place in the list."""
-
-    id: str
-    name: str
-    description: str
-    gender: str
-    """As listeners hear it: "female" or "male"."""
-    british: bool
-
-
-class QuartetConfig(msgspec.Struct, frozen=True):
-    """What `config.json` says."""
-
-    model_type: str
-    voices: tuple[QuartetVoice, ...]
-
-
-def load_config(checkpoint: Path) -> QuartetConfig:
-    """Raises: ConfigError: the file is missing, or says something else."""
-    path = checkpoint / CONFIG_FILE
-    try:
-        config = msgspec.json.decode(path.read_bytes(), type=QuartetConfig)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
-    if not config.voices:
-        raise ConfigError(f"{path}: `voices` is empty")
-    return config
+WEIGHTS_FILE = "quartet.safetensors"
+"""In float16."""
 
 
 def load_network(checkpoint: Path) -> QuartetNetwork:

@@ -8,7 +8,7 @@ from cantata.contract.data.request import Voice
 from cantata_layers.harmonic_vocoder import SAMPLE_RATE
 from cantata_layers.misaki.speech import EnglishRequestBuilder
 from cantata_layers.openai_voices import alias_by_gender
-from cantata_models.quartet.checkpoint import load_config
+from cantata_models.quartet.config import load_config
 
 
 def load_builder(checkpoint: Path) -> EnglishRequestBuilder:

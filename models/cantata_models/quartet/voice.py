@@ -5,6 +5,7 @@ Letters: T phones, F frames of 12.5 ms.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,8 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata_layers.harmonic_vocoder import SAMPLE_RATE, Spectra, stream_noise, synthesize
 from cantata_layers.misaki.speech import SentenceInput, add_word_times
-from cantata_models.quartet.checkpoint import load_config, load_network
+from cantata_models.quartet.checkpoint import load_network
+from cantata_models.quartet.config import load_config
 from cantata_models.quartet.network import CONTEXT, FRAMES_PER_COUNT, QuartetNetwork
 
 COUNT_S = 0.025
@@ -27,9 +29,11 @@ AUDIBLE_ENERGY = -2.0
 TAIL_FRAMES = 24
 """Kept after the last audible frame: 0.3 s. The teacher's sentences end and begin with 0.3 to 0.5 s
 of silence, which together is longer than a breath, and long enough to lose one's turn."""
-BLOCKS = (32, 40, 80, 160)
-"""Frames of a sentence's parts. The first holds the silence before the first word and the beginning
-of the word. Later ones are longer: what a part needs on both sides is computed in each."""
+BLOCKS = (40, 80, 160)
+"""Frames of a sentence's parts after the first. Later ones are longer: what a part needs on both
+sides is computed in each."""
+FIRST_S = 0.3
+"""Of the first word and what follows in a sentence's first part."""
 
 Floats = NDArray[np.float32]
 
@@ -115,7 +119,9 @@ class QuartetVoices:
             raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
         speaker = self.speakers[inputs.voice]
         sentence = plan_sentence(self.network, inputs.phones, speaker, inputs.speed)
-        parts = synthesize(sentence, stream_noise(inputs.seed), BLOCKS)
+        silent = sentence.durations[: inputs.words[0, 0]].sum() * COUNT_S
+        first = math.ceil((silent + FIRST_S) / COUNT_S) * FRAMES_PER_COUNT
+        parts = synthesize(sentence, stream_noise(inputs.seed), (first, *BLOCKS))
         # Of the silence before it, too: the end of the sentence before is pause enough.
         trimmed = replace(inputs, begins=True)
         counts, frame_s = sentence.durations, COUNT_S / FRAMES_PER_COUNT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,9 @@ from cantata.stages.common.slots import check_slot
 
 FRAME_S = 0.1
 """Seconds of sound by which such a stage's work is measured; its parts have any length."""
+HEADROOM_S = 0.2
+"""A listener with less sound than this goes before one who waits for the first. Otherwise a crowd's
+first parts would all be made before the second part of anyone."""
 _FAILURE = "the sound could not be made"
 
 
@@ -46,8 +48,9 @@ class _SynthesisStream:
 class SynthesisStage:
     """Implements `contract.process.stage.Stage` over a `Synthesizer`.
 
-    A step makes one part of one request: the one whose listener runs out of sound first. A request
-    that its listener has no credit for waits. An abort acts between two parts.
+    A step makes one part of one request: the one whose listener runs out of sound first. One that
+    has not begun comes after those with less sound than `HEADROOM_S`. A request that its listener
+    has no credit for waits. An abort acts between two parts.
 
     Args:
         model: makes the sound.
@@ -136,7 +139,8 @@ class SynthesisStage:
     def step(self) -> StepResult:
         """Make the next part of one request."""
         ready = (item for item in self._streams.items() if item[1].credit_samples > 0)
-        request_id, stream = min(ready, key=lambda item: self._urgency(item[1]))
+        now = self._clock()
+        request_id, stream = min(ready, key=lambda item: self._urgency(item[1], now))
         try:
             part = self._next_part(stream)
         except CantataError as error:
@@ -167,10 +171,10 @@ class SynthesisStage:
         for request_id in list(self._streams):
             self.abort(request_id)
 
-    def _urgency(self, stream: _SynthesisStream) -> tuple[bool, float]:
+    def _urgency(self, stream: _SynthesisStream, now: float) -> tuple[bool, float]:
         """Live before batch, then by when the listener has played everything."""
         if stream.started_s is None:
-            return stream.batch, -math.inf
+            return stream.batch, now + HEADROOM_S
         played_per_s = self._model.sample_rate * stream.stretch
         return stream.batch, stream.started_s + stream.sent_samples / played_per_s
 

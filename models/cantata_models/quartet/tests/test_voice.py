@@ -19,7 +19,8 @@ from cantata.pipeline.service import create_service
 from cantata_layers.harmonic_vocoder import HOP, stream_noise, synthesize
 from cantata_layers.misaki.speech import EnglishRequestBuilder, SentenceInput
 from cantata_models.quartet import voice as stage
-from cantata_models.quartet.checkpoint import CONFIG_FILE, WEIGHTS_FILE
+from cantata_models.quartet.checkpoint import WEIGHTS_FILE
+from cantata_models.quartet.config import CONFIG_FILE
 from cantata_models.quartet.network import CONTEXT
 from cantata_models.quartet.plugin import PLUGIN
 from cantata_models.quartet.request_builder import load_builder
