@@ -118,11 +118,13 @@ async def test_a_handshake_answered_with_429_is_a_refusal(server: Server, kind: 
     behaviour = server.service.solo.behaviour
     other = server.service.duo.behaviour
     behaviour.full = other.full = True
-    making_room = asyncio.get_running_loop().call_later(0.2, setattr, behaviour, "full", False)
-    report = await put_on(server, kind=kind, streams=1, retry_s=0.3, seconds=1.0)
+    # So late that the first request comes before, also on a busy machine.
+    making_room = asyncio.get_running_loop().call_later(1.0, setattr, behaviour, "full", False)
+    report = await put_on(server, kind=kind, streams=1, retry_s=0.3, seconds=2.0)
     making_room.cancel()
     first = report.records[0]
-    assert (first.outcome, first.refusals) == ("spoken", 1)
+    assert first.outcome == "spoken"
+    assert first.refusals >= 1
     assert first.sent_s >= 0.3
 
 
