@@ -21,10 +21,8 @@ from cantata.api.schemas import (
     ModelList,
     ModelObject,
     TranscriptionLimitsObject,
-    VoiceList,
-    VoiceNames,
-    VoiceObject,
 )
+from cantata.api.voice_schemas import VoiceList, VoiceNames, VoiceObject
 from cantata.audio.formats import FORMATS
 from cantata.contract.data.capabilities import OptionSchemas
 from cantata.contract.data.chat import Modality

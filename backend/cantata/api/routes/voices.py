@@ -14,14 +14,14 @@ from cantata.api.access.security import has_key
 from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
-from cantata.api.schemas import (
+from cantata.api.speech.spoken_consent import check_consent
+from cantata.api.voice_schemas import (
     ConsentObject,
     ConsentRequest,
     DeletedVoice,
     UploadedVoice,
     VoiceObject,
 )
-from cantata.api.speech.spoken_consent import check_consent
 from cantata.contract.data.errors import (
     Forbidden,
     PayloadTooLarge,

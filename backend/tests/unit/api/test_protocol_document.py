@@ -24,7 +24,7 @@ from wyoming.tts import (
     SynthesizeStopped,
 )
 
-from cantata.api import schemas
+from cantata.api import schemas, voice_schemas
 from cantata.api.adapters import (
     captioned_speech,
     deepgram_listen_messages,
@@ -58,6 +58,7 @@ def types() -> dict[str, type[BaseModel]]:
         name: value
         for module in (
             schemas,
+            voice_schemas,
             health,
             lexicons,
             provenance,

@@ -97,11 +97,10 @@ def test_a_seed_repeats_and_changes_only_the_noise(
     assert not np.array_equal(first[:4000], other[:4000])
 
 
-@pytest.mark.parametrize("voice", ["clara", "ben"])
+@pytest.mark.parametrize("voice", ["clara", "ben", "ewan"])
 def test_words_are_where_an_aligner_hears_them(
     voice: str, builder: EnglishRequestBuilder, voices: QuartetVoices
 ) -> None:
-    """The aligner knows American phones."""
     inputs = inputs_of(builder, SpeechRequest(TEXT, voice, seed=1))
     first, *rest = voices.synthesize(inputs)
     assert not any(part.words for part in rest)
