@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Qwen2_5_VLForConditionalGeneration
 
+from cantata_layers.mixed_precision import autocast_bfloat16
 from cantata_models.sketch.training.examples import Examples
 from cantata_models.sketch.training.loop import TrainingLoop
 from cantata_models.sketch.training.networks.transformer import Transformer, packed
@@ -84,7 +85,7 @@ def flow_loss(drawer: Drawer, latents: Tensor, captions: list[str]) -> Tensor:
     noise = torch.randn_like(clean)
     times = torch.sigmoid(torch.randn(len(clean)) + TIME_SHIFT)
     noisy = torch.lerp(clean, noise, times[:, None, None])
-    with torch.autocast("cpu", torch.bfloat16):
+    with autocast_bfloat16():
         velocity = drawer(noisy, times, captions)
     error: Tensor = (velocity.float() - (noise - clean)).square().mean()
     return error

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from cantata_layers.mixed_precision import autocast_bfloat16
 from cantata_models.solo.checkpoint import (
     CODEC_FILE,
     DECODER_PREFIX,
@@ -96,7 +97,7 @@ def train_a(
         return crops, bank.at(crops.starts, HEARD_FRAMES).to(device)
 
     def encode(samples: torch.Tensor) -> torch.Tensor:
-        with torch.autocast(device, torch.bfloat16):
+        with autocast_bfloat16(device):
             latents: torch.Tensor = codec.encoder(samples)
         return latents.float()
 
@@ -113,7 +114,7 @@ def train_a(
         commitment = torch.zeros((), device=device)
         if number >= unquantised_steps:
             latents, commitment = books.quantise(latents)
-        with torch.autocast(device, torch.bfloat16):
+        with autocast_bfloat16(device):
             output = decode_crops(codec.decoder, crops, latents)
         loss, figures = compare_crops(distance, codec.decoder, crops, output, samples)
         return loss + COMMITMENT * commitment, {**figures, "commitment": commitment.item()}
@@ -142,11 +143,11 @@ def train_b(
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
         crops = maker.draw()
         samples = bank.at(crops.starts, HEARD_FRAMES).to(device)
-        with torch.no_grad(), torch.autocast(device, torch.bfloat16):
+        with torch.no_grad(), autocast_bfloat16(device):
             latents = codec.encoder(samples).float()
         with torch.no_grad():
             latents = codec.quantiser.decode(codec.quantiser.encode(latents))
-        with torch.autocast(device, torch.bfloat16):
+        with autocast_bfloat16(device):
             output = decode_crops(codec.decoder, crops, latents)
         return compare_crops(distance, codec.decoder, crops, output, samples)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from cantata_layers.mixed_precision import autocast_bfloat16
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.talker import Talker
 from cantata_models.solo.training.clips import ClipBank
@@ -50,7 +51,7 @@ def own_latents(
     for group in tracked(groups, len(groups), "talker's latents"):
         batch = collate([examples[i] for i in group], speakers, device)
         latents = trainer.quantiser.decode(batch.codes)
-        with torch.autocast(device, torch.bfloat16):
+        with autocast_bfloat16(device):
             track, _ = trainer.track(batch)
         for _ in range(PASSES):
             latents = trainer.own_latents(track, latents, 0.0)
@@ -92,7 +93,7 @@ def polish(
             for start in crops.starts.tolist()
         ]
         samples = bank.at(crops.starts, HEARD_FRAMES).to(device)
-        with torch.autocast(device, torch.bfloat16):
+        with autocast_bfloat16(device):
             output = decode_crops(decoder, crops, torch.stack(rows).to(device))
         return compare_crops(distance, decoder, crops, output, samples)
 

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from cantata_layers.mixed_precision import autocast_bfloat16
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
@@ -83,13 +84,13 @@ class TalkerTrainer(nn.Module):
         """Returns the mean squared and absolute errors of normalised latents and duration error."""
         head, mask = self.talker.latent_head, batch.frame_mask()
         heard = self.quantiser.decode(batch.codes)
-        with torch.autocast(self.device, torch.bfloat16):
+        with autocast_bfloat16(self.device):
             track, log_durations = self.track(batch)
         if own_share > 0:
             own = self.own_latents(track, heard, drop)
             swap = torch.rand(heard.shape[:2], device=heard.device) < own_share
             heard = torch.where(swap.unsqueeze(-1), own, heard)
-        with torch.autocast(self.device, torch.bfloat16):
+        with autocast_bfloat16(self.device):
             predicted = self.hidden_to_normalised(track, self.embed_previous(heard, drop))
         wanted = (batch.latents - head.mean) / head.std
         difference = (predicted - wanted) * mask
@@ -105,7 +106,7 @@ class TalkerTrainer(nn.Module):
     def own_latents(self, track: torch.Tensor, heard: torch.Tensor, drop: float) -> torch.Tensor:
         """Returns [B, T, Z]: the quantised latents that the talker predicts from true frames."""
         head = self.talker.latent_head
-        with torch.autocast(self.device, torch.bfloat16):
+        with autocast_bfloat16(self.device):
             normalised = self.hidden_to_normalised(track, self.embed_previous(heard, drop))
         codes = self.quantiser.encode(normalised * head.std + head.mean)
         return self.quantiser.decode(codes)
