@@ -50,12 +50,7 @@ def plan_utterance(
     if not request.text and not request.continued:
         raise InvalidRequest("the text is empty", "input")
     parts: list[TextSegment | Pause] = []
-    read = read_markup(
-        request.text,
-        line_start=request.line_start,
-        phones=builder.capabilities.phones,
-        language=builder.capabilities.language,
-    )
+    read = read_markup(request.text, builder.capabilities, line_start=request.line_start)
     if builder.capabilities.pauses:
         read = with_pauses_inside(read)
     for number, part in enumerate(read):
@@ -68,7 +63,7 @@ def plan_utterance(
         pace = builder.capabilities.pace(speed)
         stretch = speed / pace
         try:
-            spoken = replace(request, text=part.text, speed=pace, stretch=stretch)
+            spoken = replace(_of_passage(request, part), speed=pace, stretch=stretch)
             built = builder.build(f"{request_id}.{number}", spoken)
         except InvalidRequest as error:
             if part.has_words or error.param not in (None, "input"):
@@ -83,6 +78,14 @@ def plan_utterance(
     if not parts and not request.continued:
         parts.append(Pause(WORDLESS_S))
     return parts
+
+
+def _of_passage(request: SpeechRequest, passage: Passage) -> SpeechRequest:
+    """The request for a passage of its text."""
+    options = request.options
+    if passage.language is not None:
+        options = {**options, "language": passage.language}
+    return replace(request, text=passage.text, inflections=passage.inflected, options=options)
 
 
 def spoken_words(

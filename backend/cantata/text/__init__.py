@@ -11,15 +11,8 @@ characters beside it and the beginning of its line, so plain words never wait fo
 
 from cantata.text.arriving import ArrivingMarkup, markup_spans
 from cantata.text.marks import TextMark, find_lexicons, find_marks
-from cantata.text.reading import (
-    Passage,
-    Pause,
-    find_ignored,
-    is_silent,
-    read_markup,
-    spoken_text,
-    with_pauses_inside,
-)
+from cantata.text.passages import Passage, Pause, is_silent, with_pauses_inside
+from cantata.text.reading import find_ignored, read_markup, spoken_text
 from cantata.text.ssml import Prosody
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from cantata.contract.data.request import LexiconEntry
-from cantata.text.reading import Passage
+from cantata.text.passages import Passage
 
 _WORD = re.compile(r"\w+")
 

@@ -5,125 +5,58 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
+from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import TextSpan
+from cantata.text.manners import Manner, Manners
+from cantata.text.passages import Passage, Pause
 from cantata.text.patterns import PHONES_TARGET, POWER, TAG_IN_CODE, TOKENS, TOKENS_INSIDE
 from cantata.text.pauses import break_s, pause_s
 from cantata.text.phone_alphabets import ALPHABETS, to_ipa
 from cantata.text.say_as import say_as
-from cantata.text.ssml import AS_ASKED, Prosody, changes_pitch, read_attributes, read_prosody
+from cantata.text.ssml import read_attributes
 from cantata.text.tags import is_tag, replacement
 
 _LONGEST_MARK = 3
 _CALCULATES = re.compile(r"[\\^_=+{}]")
-_WITHOUT_EFFECT = frozenset(("audio", "emphasis", "lang", "voice"))
+_WITHOUT_EFFECT = frozenset(("audio", "voice"))
 """Elements of SSML whose text is read as if they were not there."""
 _LINE_LEAD = 12
 """Spaces before the first cell of a table's row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A piece of text to be spoken."""
-
-    text: str
-    starts: Sequence[int]
-    """For each character of `text`, where it begins in the client's text."""
-    ends: Sequence[int]
-    """For each character of `text`, where it ends in the client's text."""
-    prosody: Prosody = AS_ASKED
-
-    def source(self, span: TextSpan) -> TextSpan:
-        """The span in the client's text for one or more characters of `text`."""
-        return TextSpan(self.starts[span.start], self.ends[span.end - 1])
-
-    @property
-    def has_words(self) -> bool:
-        """Whether it contains a letter or a digit."""
-        return any(character.isalnum() for character in self.text)
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether it has only spaces, punctuation and emoji, which no voice should speak."""
-        return is_silent(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Silence between two passages."""
-
-    duration_s: float
-
-    @property
-    def mark(self) -> str:
-        """The pause as written in a text, in seconds with a decimal."""
-        return f"[pause {round(self.duration_s, 3)}s]"
+ANY_MODEL = Capabilities()
+"""What every model can do."""
 
 
 def read_markup(
-    text: str, *, line_start: bool = True, phones: bool = False, language: str = "en"
+    text: str, can: Capabilities = ANY_MODEL, *, line_start: bool = True
 ) -> list[Passage | Pause]:
     """Read a complete text; passages of nothing but spaces are left out.
 
     Args:
         text: the caller's.
+        can: what the model can do: whether it reads phones in `[[...]]`, so that
+            `[word](/phones/)` and `<phoneme>` become that; the language of the words that
+            `<say-as>` becomes; what `<emphasis>`, `<lang>` and `<prosody>` can change.
         line_start: it begins a line, which may be a quotation, a heading, a fence.
-        phones: the model reads phones in `[[...]]`, so `[word](/phones/)` and `<phoneme>` become
-            that.
-        language: BCP 47, of the words that `<say-as>` becomes.
 
     Raises:
         InvalidRequest: a pause that is not written as one, or is too long, phones that are none, or
             another value of SSML; says which and where.
     """
-    reader = MarkupReader(phones=phones, language=language)
+    reader = MarkupReader(can)
     reader.read(text, 0, len(text), line_start=line_start)
     return reader.parts
 
 
-def with_pauses_inside(parts: Sequence[Passage | Pause]) -> list[Passage | Pause]:
-    """Join passages across the pauses between them, which are written into the text.
-
-    Pauses at either end of what has words stay as they are; so does a text with several prosodies.
-    """
-    spoken = [n for n, part in enumerate(parts) if isinstance(part, Passage) and part.has_words]
-    if len({part.prosody for part in parts if isinstance(part, Passage)}) > 1:
-        return list(parts)
-    if len(spoken) < 2:
-        return list(parts)
-    first, last = spoken[0], spoken[-1]
-    return [*parts[:first], _joined(parts[first : last + 1]), *parts[last + 1 :]]
-
-
-def _joined(parts: Sequence[Passage | Pause]) -> Passage:
-    """One passage of several, the first of which is one; a pause stands where the text before it
-    ends."""
-    texts, starts, ends = list[str](), list[int](), list[int]()
-    for part in parts:
-        if isinstance(part, Passage):
-            texts.append(part.text)
-            starts.extend(part.starts)
-            ends.extend(part.ends)
-        else:
-            place = [ends[-1]] * len(part.mark)
-            texts.append(part.mark)
-            starts.extend(place)
-            ends.extend(place)
-    first = parts[0]
-    assert isinstance(first, Passage)
-    return Passage("".join(texts), tuple(starts), tuple(ends), first.prosody)
-
-
-def find_ignored(text: str, *, phones: bool, language: str = "en") -> list[str]:
+def find_ignored(text: str, can: Capabilities = ANY_MODEL) -> list[str]:
     """The SSML in a text that has no effect, as `ssml:emphasis`; arguments and errors as of
     `read_markup`."""
     if "<" not in text:
         return []
-    reader = MarkupReader(phones=phones, language=language)
+    reader = MarkupReader(can)
     reader.read(text, 0, len(text))
     return [f"ssml:{name}" for name in sorted(reader.ignored)]
 
@@ -139,15 +72,15 @@ class MarkupReader:
     """Collects the spoken part of a text.
 
     Args:
-        pauses: cut the text at its pauses; else each is a space, whatever is in it.
-        phones, language: as `read_markup`.
+        can: as `read_markup`.
+        pauses: cut the text at its pauses; else each is a space, whatever is in it, and no element
+            changes how the text is spoken.
     """
 
-    def __init__(self, *, pauses: bool = True, phones: bool = False, language: str = "en") -> None:
-        self._pauses, self._phones, self._language = pauses, phones, language
-        self._prosodies = [AS_ASKED]
-        """Prosodies of the open elements, the innermost last."""
-        self.ignored = set[str]()
+    def __init__(self, can: Capabilities = ANY_MODEL, *, pauses: bool = True) -> None:
+        self._pauses, self._phones, self._language = pauses, can.phones, can.language
+        self._manners = Manners(can)
+        self.ignored = self._manners.ignored
         """Names of the SSML that has had no effect."""
         self._parts: list[Passage | Pause] = []
         self._text: list[str] = []
@@ -252,25 +185,21 @@ class MarkupReader:
         if not is_tag(name, found["more"], closes=closes, empty=empty):
             return self._placeholder(found)
         self._put(replacement(name), *found.span())
-        if name.lower() == "prosody":
-            self._prosody(found, closes=closes, empty=empty)
+        if name.lower() in self._manners.ELEMENTS:
+            if self._pauses and not empty:
+                self._manner(found, closes=closes)
         elif name.lower() in _WITHOUT_EFFECT:
             self.ignored.add(name.lower())
         return found.end()
 
-    def _prosody(self, found: re.Match[str], *, closes: bool, empty: bool) -> None:
-        """Begin or end a passage of its own. Without `pauses`, a text has one prosody."""
-        if empty or not self._pauses:
-            return
-        before = self._prosodies[-1]
-        if not closes:
-            attributes = read_attributes(found["more"])
-            if changes_pitch(attributes):
-                self.ignored.add("pitch")
-            self._prosodies.append(read_prosody(found[0], found.start(), attributes, before))
-        elif len(self._prosodies) > 1:
-            self._prosodies.pop()
-        if self._prosodies[-1] != before:
+    def _manner(self, found: re.Match[str], *, closes: bool) -> None:
+        """Begin or end an element that changes how its text is spoken, and perhaps a passage."""
+        before = self._manners.current
+        if closes:
+            self._manners.close(found["name"].lower(), found.start())
+        else:
+            self._manners.open(found, read_attributes(found["more"]))
+        if self._manners.current.stands_alone_beside(before):
             self._close(before)
 
     def _element(self, found: re.Match[str]) -> None:
@@ -336,12 +265,14 @@ class MarkupReader:
         self._starts.extend([start] * len(text))
         self._ends.extend([end] * len(text))
 
-    def _close(self, prosody: Prosody | None = None) -> None:
-        """End a passage, which has this prosody instead of the present one."""
+    def _close(self, manner: Manner | None = None) -> None:
+        """End a passage, which has this manner instead of the present one."""
         text = self.text
         if text.strip():
-            spoken = prosody or self._prosodies[-1]
-            self._parts.append(Passage(text, tuple(self._starts), tuple(self._ends), spoken))
+            how = manner or self._manners.current
+            inflections = self._manners.find_inflections(self._starts[0], self._ends[-1])
+            places = tuple(self._starts), tuple(self._ends)
+            self._parts.append(Passage(text, *places, how.prosody, inflections, how.language))
         self._text, self._starts, self._ends = [], [], []
 
 
@@ -360,18 +291,6 @@ def _read_phones(found: re.Match[str], attributes: Mapping[str, str]) -> str:
             f'<phoneme alphabet="ipa" ph="...">; alphabets are {", ".join(ALPHABETS)}',
             "input",
         ) from None
-
-
-def is_silent(text: str) -> bool:
-    """Whether a text has only spaces, punctuation and emoji."""
-    return all(map(_is_silent, text))
-
-
-def _is_silent(character: str) -> bool:
-    kind = unicodedata.category(character)
-    if kind == "So":
-        return character >= "\u2190"  # arrows, dingbats, emoji; not "\u00a9"
-    return kind[0] in "ZCM" or kind == "Sk" or (kind[0] == "P" and character not in "%&@#")
 
 
 def _around(found: re.Match[str]) -> tuple[str, str]:

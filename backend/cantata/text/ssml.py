@@ -1,14 +1,15 @@
-"""What SSML's attributes ask for: rate, volume, pitch, phones; and where marks stand."""
+"""What SSML's attributes ask for: rate, volume, pitch, emphasis."""
 
 from __future__ import annotations
 
 import html
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log10
 
 from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import Inflection
 
 MIN_RATE, MAX_RATE = 0.25, 4.0
 RATES = {"x-slow": 0.5, "slow": 0.8, "medium": 1.0, "default": 1.0, "fast": 1.25, "x-fast": 1.6}
@@ -24,12 +25,23 @@ VOLUMES_DB = {
     "x-loud": 6.0,
 }
 """Decibels for each word for `volume`."""
-_NEUTRAL_PITCH = frozenset(("medium", "default", "+0%", "0%", "+0st", "+0hz", "100%"))
+MIN_PITCH, MAX_PITCH = 0.5, 2.0
+PITCHES = {"x-low": 0.75, "low": 0.87, "medium": 1.0, "default": 1.0, "high": 1.15, "x-high": 1.35}
+"""Factors for each word for `pitch`."""
+EMPHASES = {
+    "strong": Inflection(1.25, 4.0, 0.75),
+    "moderate": Inflection(1.12, 2.0, 0.87),
+    "none": Inflection(),
+    "reduced": Inflection(0.93, -3.0, 1.15),
+}
+"""For each `level`: what listeners take for emphasis is higher, louder and longer."""
 _ATTRIBUTE = re.compile(
     r"""([\w:.-]+)\s*=\s*(?:\\?"([^"<>]*)"|\\?'([^'<>]*)'|[“”]([^“”<>]*)”|([^\s"'<>=`/]+))"""
 )
 _PERCENT = re.compile(r"([+-]?)(\d{1,4}(?:\.\d{1,4})?)%")
 _FACTOR = re.compile(r"\d{1,3}(?:\.\d{1,4})?")
+_SEMITONES = re.compile(r"([+-]?\d{1,2}(?:\.\d{1,4})?)st")
+_HERTZ = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,4})?hz")
 _DECIBELS = re.compile(r"[+-]?\d{1,3}(?:\.\d{1,4})?(?=db\Z)")
 
 
@@ -49,6 +61,8 @@ class Prosody:
 
 AS_ASKED = Prosody()
 """Prosody that changes nothing."""
+LEVEL = Inflection()
+"""Nothing stands out."""
 
 
 def read_attributes(written: str) -> Mapping[str, str]:
@@ -78,23 +92,65 @@ def read_prosody(tag: str, place: int, attributes: Mapping[str, str], outer: Pro
     return Prosody(within, louder)
 
 
-def changes_pitch(attributes: Mapping[str, str]) -> bool:
-    """Whether the tag asks for another pitch, which no model here has."""
-    asked = (attributes.get(name, "medium") for name in ("pitch", "range", "contour"))
-    return any(one.strip().lower() not in _NEUTRAL_PITCH for one in asked)
+def read_pitch(
+    tag: str, place: int, attributes: Mapping[str, str], outer: Inflection
+) -> Inflection | None:
+    """The effect of a `<prosody>` on the pitch, inside of another's; None: it asks for hertz, which
+    no voice here counts in.
+
+    Raises:
+        InvalidRequest: `pitch` is no such value; says where, and what is valid.
+    """
+    written = attributes.get("pitch", "medium").strip().lower()
+    if _HERTZ.fullmatch(written):
+        return outer if float(written[:-2]) == 0 and written[0] in "+-" else None
+    pitch = _pitch(written)
+    if pitch is None:
+        raise _refusal(tag, place, "pitch", f"{', '.join(PITCHES)}, +20%, -2st or 120%; 0.5 to 2")
+    return replace(outer, pitch=min(max(outer.pitch * pitch, MIN_PITCH), MAX_PITCH))
+
+
+def read_emphasis(
+    tag: str, place: int, attributes: Mapping[str, str], outer: Inflection
+) -> Inflection:
+    """The effect of an `<emphasis>` inside of another element.
+
+    Raises:
+        InvalidRequest: `level` is no such value; says where, and what is valid.
+    """
+    level = EMPHASES.get(attributes.get("level", "moderate").strip().lower())
+    if level is None:
+        raise _refusal(tag, place, "level", ", ".join(EMPHASES))
+    return Inflection(
+        min(max(outer.pitch * level.pitch, MIN_PITCH), MAX_PITCH),
+        outer.loudness_db + level.loudness_db,
+        min(max(outer.rate * level.rate, MIN_RATE), MAX_RATE),
+    )
+
+
+def _pitch(written: str) -> float | None:
+    if written in PITCHES:
+        return PITCHES[written]
+    pitch = _relative(written)
+    if semitones := _SEMITONES.fullmatch(written):
+        pitch = 2.0 ** (float(semitones[1]) / 12)
+    return pitch if pitch is not None and MIN_PITCH <= pitch <= MAX_PITCH else None
+
+
+def _relative(written: str) -> float | None:
+    """The factor that a percentage stands for."""
+    percent = _PERCENT.fullmatch(written)
+    if percent is None:
+        return None
+    sign, number = percent[1], float(percent[2]) / 100
+    return 1 + number if sign == "+" else 1 - number if sign == "-" else number
 
 
 def _rate(written: str) -> float | None:
     if written in RATES:
         return RATES[written]
-    if percent := _PERCENT.fullmatch(written):
-        sign, number = percent[1], float(percent[2]) / 100
-        rate = 1 + number if sign == "+" else 1 - number if sign == "-" else number
-    elif _FACTOR.fullmatch(written):
-        rate = float(written)
-    else:
-        return None
-    return rate if MIN_RATE <= rate <= MAX_RATE else None
+    rate = float(written) if _FACTOR.fullmatch(written) else _relative(written)
+    return rate if rate is not None and MIN_RATE <= rate <= MAX_RATE else None
 
 
 def _volume_db(written: str) -> float | None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import TextSpan
 from cantata.text import (
@@ -183,7 +184,7 @@ def test_what_is_read_of_markup(text: str, spoken: str | None) -> None:
     ],
 )
 def test_phones_behind_a_word_replace_it_where_the_model_reads_phones(text: str, read: str) -> None:
-    (part,) = read_markup(text, phones=True)
+    (part,) = read_markup(text, Capabilities(phones=True))
     assert isinstance(part, Passage)
     assert part.text == read
     if "[[" in read:

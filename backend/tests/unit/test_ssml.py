@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import pytest
 
+from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import Inflection
 from cantata.text import ArrivingMarkup, Passage, find_ignored, find_marks, read_markup, spoken_text
 from cantata.text.phone_alphabets import to_ipa
 
 
 def read(text: str, *, phones: bool = True, language: str = "en") -> list[Passage]:
-    parts = read_markup(text, phones=phones, language=language)
+    parts = read_markup(text, Capabilities(languages=(language,), phones=phones))
     return [part for part in parts if isinstance(part, Passage)]
 
 
@@ -64,7 +66,7 @@ def test_an_element_is_read_as_it_says(element: str, said: str) -> None:
     source = text[passage.starts[place] : passage.ends[place]]
     assert source in element
     assert text[passage.starts[place + len(said) + 1]] == "i"
-    assert find_ignored(text, phones=True) == []
+    assert find_ignored(text, Capabilities(phones=True)) == []
 
 
 def test_numbers_are_words_of_the_models_language() -> None:
@@ -85,7 +87,10 @@ def test_numbers_are_words_of_the_models_language() -> None:
         ),
         ('<emphasis level="strong">now</emphasis>', True, "now", ["ssml:emphasis"]),
         ('<prosody pitch="high">up</prosody>', True, "up", ["ssml:pitch"]),
+        ('<prosody pitch="+0Hz" range="low">up</prosody>', True, "up", ["ssml:range"]),
         ('<lang xml:lang="fr-FR">oui</lang>', True, "oui", ["ssml:lang"]),
+        ('<lang xml:lang="en-GB">lift</lang>', True, "lift", []),
+        ('<emphasis level="none">now</emphasis>', True, "now", []),
         ("<p>plain</p>", True, "\nplain\n", []),
     ],
 )
@@ -93,7 +98,7 @@ def test_what_has_no_effect_is_named(
     text: str, phones: bool, read_as: str, ignored: list[str]
 ) -> None:
     assert [passage.text for passage in read(text, phones=phones)] == [read_as]
-    assert find_ignored(text, phones=phones) == ignored
+    assert find_ignored(text, Capabilities(phones=phones)) == ignored
 
 
 def test_prosody_cuts_a_text_and_nests() -> None:
@@ -112,6 +117,62 @@ def test_rates(rate: str, factor: float) -> None:
     assert passage.prosody.rate == pytest.approx(factor)
 
 
+INFLECTS = Capabilities(inflections=True)
+
+
+def list_inflections(text: str) -> list[tuple[str, Inflection]]:
+    """The words that stand out in a text's only passage, as it is spoken."""
+    (passage,) = (one for one in read_markup(text, INFLECTS) if isinstance(one, Passage))
+    found = passage.inflected
+    return [(passage.text[one.span.start : one.span.end], one.inflection) for one in found]
+
+
+def test_emphasis_leaves_the_sentence_whole_and_nests() -> None:
+    text = "so &amp; so <emphasis>a <emphasis level='strong'>b</emphasis> c</emphasis> **d**"
+    (first, _), (inner, strong), (last, moderate) = list_inflections(text)
+    assert (first, inner, last) == ("a ", "b", " c")
+    assert moderate.pitch > 1 > moderate.rate
+    assert strong.pitch == pytest.approx(moderate.pitch * 1.25)
+    assert strong.loudness_db > moderate.loudness_db > 0
+    assert find_ignored(text, INFLECTS) == []
+
+
+@pytest.mark.parametrize(
+    ("pitch", "factor"), [("+20%", 1.2), ("-12st", 0.5), ("120%", 1.2), ("x-low", 0.75)]
+)
+def test_pitches(pitch: str, factor: float) -> None:
+    ((words, inflection),) = list_inflections(f"<prosody pitch='{pitch}'>a b</prosody>")
+    assert words == "a b"
+    assert inflection.pitch == pytest.approx(factor)
+    assert (inflection.loudness_db, inflection.rate) == (0, 1)
+
+
+def test_an_unclosed_emphasis_ends_with_the_text_and_a_stray_end_changes_nothing() -> None:
+    assert [words for words, _ in list_inflections("a <emphasis>b c")] == ["b c"]
+    assert list_inflections("a </emphasis>b") == []
+    crossed = "<emphasis>a <prosody pitch='high'>b</emphasis> c</prosody> d"
+    assert [words for words, _ in list_inflections(crossed)] == ["a ", "b"]
+
+
+def test_emphasis_in_text_that_arrives_has_no_effect() -> None:
+    arriving = ArrivingMarkup()
+    assert arriving.push("a <emphasis>b</emphasis> c") + arriving.close() == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("tag", "chosen"), [("fr-CA", "fr"), ("pt-PT", "pt-PT"), ("pt", "pt-BR"), ("en", None)]
+)
+def test_a_language_that_the_model_can_be_asked_for_is_a_passage(
+    tag: str, chosen: str | None
+) -> None:
+    speaks = Capabilities(languages=("pt-BR", "pt-PT", "fr"), options={"language": {}})
+    text = f"um <lang xml:lang='{tag}'>dois</lang> tres"
+    passages = [one for one in read_markup(text, speaks) if isinstance(one, Passage)]
+    languages = [one.language for one in passages]
+    assert languages == ([None] if chosen is None else [None, chosen, None])
+    assert find_ignored(text, speaks) == (["ssml:lang"] if chosen is None else [])
+
+
 @pytest.mark.parametrize("volume", ["silent", "-100dB", "0"])
 def test_silence(volume: str) -> None:
     (passage,) = read(f"<prosody volume='{volume}'>a</prosody>")
@@ -128,6 +189,10 @@ def test_silence(volume: str) -> None:
         ("x <prosody rate='banana'>x</prosody>", "x-slow"),
         ("x <prosody rate='9000%'>x</prosody>", "0.25 to 4"),
         ("x <prosody volume='+99dB'>x</prosody>", "+12dB"),
+        ("x <prosody pitch='shrill'>x</prosody>", "x-high"),
+        ("x <prosody pitch='+30st'>x</prosody>", "0.5 to 2"),
+        ("x <emphasis level='very'>x</emphasis>", "moderate"),
+        ("x <lang>x</lang>", "xml:lang"),
         ("x <!DOCTYPE speak [<!ENTITY lol 'lol'>]><speak>&lol;</speak>", "declarations"),
     ],
 )

@@ -11,10 +11,17 @@ from cantata.audio.playback import Playback
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chunks import WordTiming
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
-from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
+from cantata.contract.data.request import (
+    LexiconEntry,
+    PipelineRequest,
+    SpeechRequest,
+    TextSpan,
+    Voice,
+)
 from cantata.contract.service import SpokenWord
 from cantata.pipeline.utterance import WORDLESS_S, TextSegment, plan_utterance, spoken_words
 from cantata.text import Passage, Pause
+from cantata.text.ssml import EMPHASES
 
 
 class SentenceBuilder:
@@ -235,3 +242,35 @@ def test_prosody_changes_pace_and_loudness_of_its_own_text() -> None:
     # The model's own slowest pace is 0.8.
     assert second.request.stretch == pytest.approx(1.2 * 0.5 / 0.8)
     assert second.passage.prosody.gain == pytest.approx(0.501, abs=0.001)
+
+
+class EmphasisingBuilder(SentenceBuilder):
+    """Keeps what it is asked for; its model makes words stand out, in one of two languages."""
+
+    capabilities = Capabilities(
+        phones=True, inflections=True, languages=("en", "fr"), options={"language": {}}
+    )
+
+    def __init__(self) -> None:
+        self.asked: list[SpeechRequest] = []
+
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        self.asked.append(request)
+        return super().build(request_id, request)
+
+
+def test_words_that_stand_out_are_found_where_a_lexicon_has_put_them() -> None:
+    builder = EmphasisingBuilder()
+    text = "SQL <emphasis>SQL</emphasis>, <lang xml:lang='fr'>oui</lang>"
+    lexicon = (LexiconEntry("SQL", alias="sequel"),)
+    plan_utterance(builder, "r", SpeechRequest(text, "v", lexicon=lexicon, options={"x": 1}))
+    english, french = builder.asked
+    (one,) = english.inflections
+    assert english.text == "sequel sequel, "
+    assert (one.span, one.inflection) == (TextSpan(7, 13), EMPHASES["moderate"])
+    assert (french.text, french.options, french.inflections) == (
+        "oui",
+        {"x": 1, "language": "fr"},
+        (),
+    )
+    assert english.options == {"x": 1}

@@ -28,6 +28,7 @@ HEAD_S = 0.1
 """Of a sentence, so much of its first word is made before it is decided where it begins."""
 
 Floats = NDArray[np.float32]
+_NONE: Floats = np.empty((0, 3), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ class SentenceInput:
     """Of the noise in consonants and breath."""
     begins: bool
     """It is the first of its text: the silence before it is only a delay."""
+    inflections: Floats
+    """[T, 3]: for each phone, the factor of its pitch, its decibels and the factor of its speed;
+    [0, 3] if nothing stands out."""
 
 
 class EnglishRequestBuilder:
@@ -54,12 +58,24 @@ class EnglishRequestBuilder:
         voices: with their aliases, the default one first.
         british: ids of those with a British accent.
         sample_rate: Hz.
+        inflections: the voices follow `SentenceInput.inflections`.
     """
 
-    def __init__(self, voices: Sequence[Voice], british: frozenset[str], sample_rate: int) -> None:
+    def __init__(
+        self,
+        voices: Sequence[Voice],
+        british: frozenset[str],
+        sample_rate: int,
+        *,
+        inflections: bool = False,
+    ) -> None:
         self.voices = tuple(voices)
         self.capabilities = Capabilities(
-            languages=("en",), phones=True, paces=PACES, sample_rate=sample_rate
+            languages=("en",),
+            phones=True,
+            inflections=inflections,
+            paces=PACES,
+            sample_rate=sample_rate,
         )
         self._british = british
 
@@ -96,9 +112,26 @@ def _make_request(
         speed=request.speed,
         seed=(request.seed or 0) + index,
         begins=index == 0 and not request.continued,
+        inflections=_inflect_phones(request, sentence),
     )
     spans = tuple(word.span for word in sentence.words)
     return PipelineRequest(request_id, {"voice": voice}, words=spans)
+
+
+def _inflect_phones(request: SpeechRequest, sentence: PhonemizedSentence) -> Floats:
+    """What `SentenceInput.inflections` says: all phones from the first word that stands out to the
+    last."""
+    phones = np.tile(np.array([1.0, 0.0, 1.0], np.float32), (len(sentence.phones), 1))
+    for one in request.inflections:
+        words = [
+            word
+            for word in sentence.words
+            if word.span.start < one.span.end and word.span.end > one.span.start
+        ]
+        if words:
+            how = one.inflection
+            phones[words[0].start : words[-1].end] = how.pitch, how.loudness_db, how.rate
+    return phones if request.inflections else _NONE
 
 
 def add_word_times(

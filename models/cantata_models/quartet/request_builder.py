@@ -16,4 +16,4 @@ def load_builder(checkpoint: Path) -> EnglishRequestBuilder:
     known = load_config(checkpoint).voices
     voices = [Voice(one.id, one.name, one.description, (), one.gender) for one in known]
     british = frozenset(one.id for one in known if one.british)
-    return EnglishRequestBuilder(alias_by_gender(voices), british, SAMPLE_RATE)
+    return EnglishRequestBuilder(alias_by_gender(voices), british, SAMPLE_RATE, inflections=True)

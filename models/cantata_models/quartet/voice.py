@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
@@ -26,6 +27,10 @@ COUNT_S = 0.025
 """By which durations are counted."""
 AUDIBLE_ENERGY = -2.0
 """In the network's measure, which is about -9.4 in silence and 6 in vowels."""
+ENERGY_DB = 2.5
+"""Decibels of a unit of energy, of the mean of the four voices: 1.8 to 3."""
+GLIDE_FRAMES = 7
+"""Over which pitch and energy pass into those of a word that stands out."""
 TAIL_FRAMES = 24
 """Kept after the last audible frame: 0.3 s. The teacher's sentences end and begin with 0.3 to 0.5 s
 of silence, which together is longer than a breath, and long enough to lose one's turn."""
@@ -82,7 +87,11 @@ class PlannedSentence:
 
 @torch.inference_mode()
 def plan_sentence(
-    network: QuartetNetwork, phones: NDArray[np.int64], voice: int, speed: float
+    network: QuartetNetwork,
+    phones: NDArray[np.int64],
+    voice: int,
+    speed: float,
+    inflections: Floats | None = None,
 ) -> PlannedSentence:
     """Decides how long each phone lasts, and the melody.
 
@@ -91,16 +100,36 @@ def plan_sentence(
         phones: [T].
         voice: the speaker.
         speed: divides the durations.
+        inflections: as `SentenceInput` has them. None: nothing stands out.
     """
     voices, row = torch.tensor([voice]), torch.from_numpy(phones)[None]
     encoded, logs = network.prosody.predict_durations(row, voices)
-    durations = torch.round((torch.exp(logs[0]) - 1) / speed).clamp(min=1)
+    stands_out = inflections is not None and len(inflections) > 0
+    pace = speed * torch.from_numpy(inflections)[:, 2] if stands_out else speed
+    durations = torch.round((torch.exp(logs[0]) - 1) / pace).clamp(min=1)
     counts = durations.long()
     pitch, energy = network.prosody.predict_contour(encoded.repeat_interleave(counts, 1), voices)
+    if stands_out:
+        frames = torch.from_numpy(inflections).repeat_interleave(counts * FRAMES_PER_COUNT, 0)
+        pitch, energy = _inflect(pitch, energy, frames)
     spoken = network.spectrum.encode(row, voices)
     frames = spoken.repeat_interleave(counts * FRAMES_PER_COUNT, 1)
     tail = round(TAIL_FRAMES / speed)
     return PlannedSentence(network, voices, frames, (pitch, energy), durations.numpy(), tail)
+
+
+def _inflect(
+    pitch: torch.Tensor, energy: torch.Tensor, frames: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """[1, F] Hz, [1, F] energy and [F, 3] inflections -> pitch and energy with these.
+
+    The voice's own contours are kept; silence stays as quiet as it is.
+    """
+    changes = torch.stack([torch.log(frames[:, 0]), frames[:, 1] / ENERGY_DB])[None]
+    reach = GLIDE_FRAMES // 2
+    padded = functional.pad(changes, (reach, reach), mode="replicate")
+    log_factor, more = functional.avg_pool1d(padded, GLIDE_FRAMES, 1)[0]
+    return pitch * torch.exp(log_factor), energy + more * (energy > AUDIBLE_ENERGY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +147,9 @@ class QuartetVoices:
         if inputs.voice not in self.speakers:
             raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
         speaker = self.speakers[inputs.voice]
-        sentence = plan_sentence(self.network, inputs.phones, speaker, inputs.speed)
+        sentence = plan_sentence(
+            self.network, inputs.phones, speaker, inputs.speed, inputs.inflections
+        )
         silent = sentence.durations[: inputs.words[0, 0]].sum() * COUNT_S
         first = math.ceil((silent + FIRST_S) / COUNT_S) * FRAMES_PER_COUNT
         parts = synthesize(sentence, stream_noise(inputs.seed), (first, *BLOCKS))

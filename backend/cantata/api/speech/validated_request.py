@@ -78,8 +78,7 @@ async def find_ignored_markup(model: SpeechModel, text: str) -> list[str]:
     """
     if "<" not in text:
         return []
-    can = model.capabilities
-    return await asyncio.to_thread(find_ignored, text, phones=can.phones, language=can.language)
+    return await asyncio.to_thread(find_ignored, text, model.capabilities)
 
 
 def check_text(model: SpeechModel, text: str) -> None:

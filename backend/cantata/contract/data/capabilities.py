@@ -33,6 +33,8 @@ class Capabilities:
     there."""
     phones: bool = False
     """The model reads phones instead of a word, in double brackets: `[[kæt]]`."""
+    inflections: bool = False
+    """The model makes words stand out: its builder follows `SpeechRequest.inflections`."""
     phonemizes: bool = False
     """The model says which phones it reads a text as; its builder is a `PhonemizingBuilder`."""
     paces: tuple[float, float] = (1.0, 1.0)
@@ -46,6 +48,11 @@ class Capabilities:
     0. Empty: a text has one speaker."""
     options: OptionSchemas = field(default_factory=dict)
     """Request fields of the model's own, beyond those of `SpeechRequest`."""
+
+    @property
+    def spoken_languages(self) -> tuple[str, ...]:
+        """Tags of the languages that a request may choose, by the option `language`."""
+        return self.languages if "language" in self.options else ()
 
     @property
     def language(self) -> str:

@@ -85,6 +85,34 @@ class LexiconEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class TextSpan:
+    """Characters [start, end) of a text, counted as Python does: by code point."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inflection:
+    """How some words stand out from those around them, in the same breath."""
+
+    pitch: float = 1.0
+    """Factor of the frequency."""
+    loudness_db: float = 0.0
+    """Decibels of the voice's own loudness, with the timbre that it has then."""
+    rate: float = 1.0
+    """Factor of the speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class InflectedSpan:
+    """Where a text has an inflection."""
+
+    span: TextSpan
+    inflection: Inflection
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechRequest:
     """A request for one utterance, as the api validated it. The api checks ranges; the plug-in
     gives the values their meaning."""
@@ -115,6 +143,9 @@ class SpeechRequest:
     line."""
     lexicon: tuple[LexiconEntry, ...] = ()
     """How words of the text are said; applied before a builder gets the text."""
+    inflections: tuple[InflectedSpan, ...] = ()
+    """What stands out in `text`, in order and without overlap; set by the engine, for models with
+    the capability."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Values of `Capabilities.options`, in JSON as the client wrote them; the plug-in checks
     them."""
@@ -125,14 +156,6 @@ class SpeechRequest:
     def references(self) -> tuple[ReferenceAudio, ...]:
         """All recordings, in the order of the speakers."""
         return () if self.reference is None else (self.reference, *self.more_references)
-
-
-@dataclass(frozen=True, slots=True)
-class TextSpan:
-    """Characters [start, end) of a text, counted as Python does: by code point."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
-from cantata.contract.data.request import SpeechRequest
+from cantata.contract.data.request import InflectedSpan, Inflection, SpeechRequest, TextSpan
 from cantata.pipeline.plan import plan_services
 from cantata.pipeline.service import create_service
+from cantata.text.ssml import EMPHASES
+from cantata_bench.asr import transcribe, word_error_rate
 from cantata_layers.harmonic_vocoder import HOP, stream_noise, synthesize
 from cantata_layers.misaki.speech import EnglishRequestBuilder, SentenceInput
 from cantata_models.quartet import voice as stage
@@ -25,9 +27,11 @@ from cantata_models.quartet.network import CONTEXT
 from cantata_models.quartet.plugin import PLUGIN
 from cantata_models.quartet.request_builder import load_builder
 from cantata_models.quartet.voice import BLOCKS, QuartetVoices, load_voices, plan_sentence
+from e2e.judges import waveform
 from e2e.judges.speech import align
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float32]]
+Floats2 = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 CPU = torch.device("cpu")
 VOICES = ("clara", "ben", "ruby", "ewan")
@@ -162,6 +166,60 @@ def test_speed_divides_the_length(
         for pace in (1.0, speed)
     )
     assert other == pytest.approx(usual / speed, rel=0.12)
+
+
+@pytest.mark.parametrize("voice", VOICES)
+def test_an_emphasised_word_is_higher_louder_and_longer_and_the_others_are_not(
+    voice: str, builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    start = TEXT.index("river")
+    span = TextSpan(start, start + len("river"))
+    strong = InflectedSpan(span, EMPHASES["strong"])
+    plain, emphasised = (
+        inputs_of(builder, SpeechRequest(TEXT, voice, seed=1, inflections=inflections))
+        for inflections in ((), (strong,))
+    )
+    river = TEXT.split().index("river")
+    measured = [measure_words(voices, inputs) for inputs in (plain, emphasised)]
+    ratios = measured[1] / measured[0]
+    length, pitch, loudness = ratios[river]
+    assert length == pytest.approx(1 / 0.75, rel=0.15)
+    others = np.delete(ratios, [river - 1, river, river + 1], axis=0)
+    assert np.all(others[:, 0] == 1)
+    # The melody is predicted for the new lengths, so it moves a little elsewhere, too.
+    assert np.abs(others[:, 1:] - 1).max() < 0.2, others
+    assert pitch > max(1.12, others[:, 1].max())
+    assert loudness > max(1.2, others[:, 2].max())
+
+
+def measure_words(voices: QuartetVoices, inputs: SentenceInput) -> Floats2:
+    """[W, 3]: each word's seconds, its median pitch in Hz and its amplitude."""
+    place = voices.speakers[inputs.voice]
+    sentence = plan_sentence(voices.network, inputs.phones, place, 1.0, inputs.inflections)
+    sound = np.concatenate(list(synthesize(sentence, stream_noise(0), BLOCKS)))
+    ends = np.cumsum(sentence.durations).astype(int) * 2
+    rows = []
+    for first, last in inputs.words:
+        frames = slice(ends[first - 1], ends[last - 1])
+        pitch = sentence.pitch[frames]
+        loud = sound[frames.start * HOP : frames.stop * HOP]
+        rows.append((len(pitch), np.median(pitch[pitch > 60]), np.sqrt(np.mean(loud**2))))
+    return np.array(rows)
+
+
+def test_a_higher_sentence_is_as_long_and_still_a_sentence(
+    builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    """Pitch alone changes neither the words' places nor what is heard."""
+    whole = InflectedSpan(TextSpan(0, len(TEXT)), Inflection(pitch=1.2))
+    usual, higher = (
+        speak(voices, inputs_of(builder, SpeechRequest(TEXT, "ben", inflections=inflections)))
+        for inflections in ((), (whole,))
+    )
+    assert len(usual) == pytest.approx(len(higher), abs=HOP * 4)
+    assert waveform.faults(higher, voices.sample_rate, lossy=True) == []
+    heard = transcribe((higher * 32767).astype(np.int16), voices.sample_rate)
+    assert word_error_rate([TEXT], [heard]) <= 0.25, heard
 
 
 def test_sentences_are_a_breath_apart(
