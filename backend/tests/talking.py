@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
@@ -74,21 +75,19 @@ def speech(lead_s: float = 0.5, tail_s: float = 1.0) -> bytes:
     return bytes((whole * 32767).astype("<i2").tobytes())
 
 
-class Talker:
-    """One connection; `events` has everything that came."""
+class EventLog(ABC):
+    """A client of a session; `events` has everything that came."""
 
-    def __init__(self, socket: ClientConnection) -> None:
-        self.socket = socket
+    def __init__(self) -> None:
         self.events: list[Event] = []
 
+    @abstractmethod
     async def send(self, kind: str, **fields: Any) -> None:
-        await self.socket.send(json.dumps({"type": kind, **fields}))
+        """Send an event."""
 
-    async def say(self, sound: bytes, piece: int = 48_000) -> None:
-        """Append sound, in pieces."""
-        for start in range(0, len(sound), piece):
-            data = base64.b64encode(sound[start : start + piece]).decode()
-            await self.send("input_audio_buffer.append", audio=data)
+    @abstractmethod
+    async def receive(self) -> Event:
+        """The next event."""
 
     async def write(self, text: str) -> None:
         """Put a text of the user into the conversation."""
@@ -103,7 +102,7 @@ class Talker:
 
     async def event(self) -> Event:
         async with asyncio.timeout(30):
-            event: Event = json.loads(await self.socket.recv())
+            event = await self.receive()
         self.events.append(event)
         return event
 
@@ -124,6 +123,26 @@ class Talker:
         """Of all events; of several deltas of one type in a row, one."""
         return [kind for kind, _ in groupby(event["type"] for event in self.events)]
 
+
+class Talker(EventLog):
+    """One WebSocket."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        super().__init__()
+        self.socket = socket
+
+    async def send(self, kind: str, **fields: Any) -> None:
+        await self.socket.send(json.dumps({"type": kind, **fields}))
+
+    async def receive(self) -> Event:
+        return dict(json.loads(await self.socket.recv()))
+
+    async def say(self, sound: bytes, piece: int = 48_000) -> None:
+        """Append sound, in pieces."""
+        for start in range(0, len(sound), piece):
+            data = base64.b64encode(sound[start : start + piece]).decode()
+            await self.send("input_audio_buffer.append", audio=data)
+
     def sound(self) -> bytes:
         """Of all events."""
         deltas = [e["delta"] for e in self.events if e["type"] == "response.output_audio.delta"]
@@ -141,12 +160,12 @@ async def talker(url: str, query: str = "", **options: Any) -> AsyncIterator[Tal
         yield one
 
 
-def words_so_far(c: Talker) -> str:
+def words_so_far(c: EventLog) -> str:
     """What the deltas of the user's words add up to."""
     return "".join(e["delta"] for e in c.events if e["type"] == TRANSCRIBED[0])
 
 
-def part(c: Talker, kind: str) -> dict[str, object]:
+def part(c: EventLog, kind: str) -> dict[str, object]:
     """The one event of this type."""
     (event,) = (event for event in c.events if event["type"] == kind)
     return event
@@ -176,7 +195,7 @@ async def assert_idle(url: str) -> None:
             await asyncio.sleep(0.01)
 
 
-def cancelled(c: Talker, reason: str) -> None:
+def cancelled(c: EventLog, reason: str) -> None:
     response = c.events[-1]["response"]
     assert response["status"] == "cancelled"
     assert response["status_details"]["type"] == "cancelled"

@@ -27,6 +27,7 @@ from cantata.api.routes import (
     models,
     provenance,
     realtime,
+    realtime_calls,
     responses,
     speech,
     speech_batch,
@@ -118,6 +119,7 @@ def create_app(
         responses,
         images,
         realtime,
+        realtime_calls,
         transcription,
     ):
         add_routes(app, routes.router)
@@ -201,6 +203,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         stack.push_async_callback(context.lifecycle.end)
         stack.push_async_callback(context.cascade.close)
         stack.callback(context.recordings.close)
+        stack.push_async_callback(context.calls.close)
         if app.state.wyoming is not None:
             # Its package is optional.
             from cantata.api.adapters.wyoming import wyoming_server

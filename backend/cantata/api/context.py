@@ -10,6 +10,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from cantata.api.chat.transcripts import Transcripts
+from cantata.api.realtime.calls.open_calls import OpenCalls
 from cantata.api.responses.store import ResponseStore
 from cantata.api.server.drain import Drain
 from cantata.api.server.lifecycle import ServiceLifecycle
@@ -64,6 +65,8 @@ class ApiContext:
     started_at: float = field(default_factory=time.monotonic)
     """When the app was created, by a clock that never jumps."""
     drain: Drain = field(default_factory=Drain)
+    calls: OpenCalls = field(default_factory=OpenCalls)
+    """Sessions over WebRTC."""
 
     def model(self, name: str | None) -> SpeechModel:
         """The model of this name, None the default.

@@ -24,6 +24,7 @@ from cantata.api.http.request_id import REQUEST_ID_HEADER, get_request_id
 from cantata.api.schemas import ErrorBody, ErrorDetail
 from cantata.api.server.lifecycle import NotReady
 from cantata.contract.data.errors import (
+    CallNotFound,
     CantataError,
     Forbidden,
     InvalidRequest,
@@ -86,7 +87,7 @@ def describe(error: BaseException) -> HttpError:
     match error:
         case ModelNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param or "model"))
-        case UploadNotFound() | LexiconNotFound() | ResponseNotFound():
+        case UploadNotFound() | LexiconNotFound() | ResponseNotFound() | CallNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param))
         case VoiceExists() | VoicesFull() | LexiconExists() | LexiconsFull():
             return HttpError(409, build_detail(error, INVALID_REQUEST, error.param))

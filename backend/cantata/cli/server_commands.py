@@ -44,6 +44,8 @@ from cantata.serving.options import (
     VoicesUrl,
     Watermark,
     WatermarkKey,
+    WebRtcAddress,
+    WebRtcPorts,
     WyomingPort,
 )
 from cantata.utils.logs import LogFormat
@@ -80,6 +82,8 @@ def serve(
         str | None,
         typer.Option(help="Model to name to --transcription-url.", rich_help_panel=CONVERSATION),
     ] = None,
+    webrtc_ports: WebRtcPorts = None,
+    webrtc_address: WebRtcAddress = None,
     replica: ReplicaAddresses = None,
     cluster: RayCluster = None,
     cluster_key_file: ClusterKeyFile = None,
@@ -137,6 +141,8 @@ def serve(
         drain_timeout_s=drain_timeout,
         chat=server_config.chat_endpoint(chat_url, chat_model),
         transcription=server_config.transcription_endpoint(transcription_url, transcription_model),
+        webrtc_ports=webrtc_ports,
+        webrtc_address=webrtc_address,
     )
     number_format: NumberFormat | None = dtype.value if dtype else None
     listening = server.Listening(host, port, wyoming_port, shared=share_port)

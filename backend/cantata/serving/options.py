@@ -290,6 +290,22 @@ TranscriptionUrl = Annotated[
         rich_help_panel=CONVERSATION,
     ),
 ]
+WebRtcPorts = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIRST-LAST",
+        help="UDP ports of calls over WebRTC, for a firewall to let through; else any.",
+        rich_help_panel=CONVERSATION,
+    ),
+]
+WebRtcAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Address at which clients reach those ports, if it is none of this machine's.",
+        rich_help_panel=CONVERSATION,
+    ),
+]
 ReplicaAddresses = Annotated[
     list[str] | None,
     typer.Option(

@@ -16,6 +16,20 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class CallSettings:
+    """Sessions over WebRTC."""
+
+    ports: tuple[int, int] | None = None
+    """First and last UDP port of their media; None: any free ones."""
+    address: str | None = None
+    """The address at which clients reach those ports, where it is none of this machine's: behind a
+    NAT, or in a container."""
+    max_calls: int = 256
+    connect_s: float = 30.0
+    """Time for a client to connect after its offer was answered."""
+
+
+@dataclass(frozen=True, slots=True)
 class RealtimeSettings:
     """The endpoints of spoken conversations, and the limits of a session."""
 
@@ -43,3 +57,4 @@ class RealtimeSettings:
     interrupted."""
     answer_timeout_s: float = 60.0
     """A response fails after this much silence from the chat endpoint or the recogniser."""
+    calls: CallSettings = CallSettings()

@@ -124,10 +124,11 @@ def is_local_program(scope: Scope) -> bool:
     """
     client = scope.get("client")
     host = client[0] if client else ""
-    return _is_loopback(host) and "origin" not in Headers(scope=scope)
+    return is_loopback(host) and "origin" not in Headers(scope=scope)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a client's address is this machine's own."""
     try:
         address = ip_address(host)
     except ValueError:

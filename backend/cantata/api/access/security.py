@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
+from contextlib import ExitStack
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ _EXPOSED = (
     "retry-after",
     "content-disposition",
     "server-timing",
+    "location",
 )
 
 _OPEN = ("/health", "/ready")
@@ -40,6 +42,7 @@ _GUARDED_READS = ("/v1", "/v2", "/metrics", "/docs", "/redoc", "/openapi.json")
 """Under these, reading needs a key too. Other readable paths are pages and their scripts."""
 _TRUSTED = "cantata.trusted"
 _KEY_LABEL = "cantata.key"
+_PLACE = "cantata.key_place"
 _READING = ("GET", "HEAD")
 
 
@@ -110,8 +113,40 @@ class KeyMiddleware:
         return not any(path == start or path.startswith(f"{start}/") for start in _GUARDED_READS)
 
 
+class KeyPlace:
+    """One of the requests that a key may have open; what the request begins may keep it."""
+
+    def __init__(self, open_now: Counter[str], key: str) -> None:
+        self._open_now = open_now
+        self._key = key
+        self._kept = False
+        open_now[key] += 1
+
+    def keep(self) -> ExitStack:
+        """From now on the place stays taken until what is returned is left, not the request's
+        end."""
+        self._kept = True
+        held = ExitStack()
+        held.callback(self._free)
+        return held
+
+    def end_request(self) -> None:
+        """Free the place, unless it is kept."""
+        if not self._kept:
+            self._free()
+
+    def _free(self) -> None:
+        self._open_now[self._key] -= 1
+
+
+def keep_place(scope: Scope) -> ExitStack:
+    """Keeps a request's place, if its key has a limit, until what is returned is left."""
+    place: KeyPlace | None = scope.get(_PLACE)
+    return ExitStack() if place is None else place.keep()
+
+
 class ConcurrencyMiddleware:
-    """429 for a key that has its maximum of requests and WebSockets open. Reading is free.
+    """429 for a key that has its maximum of requests, WebSockets and calls open. Reading is free.
 
     A request counts from the end of its body, so that unfinished bodies cannot lock a key out.
     """
@@ -126,18 +161,16 @@ class ConcurrencyMiddleware:
         if key is None or (scope["type"] == "http" and scope["method"] in _READING):
             await self._app(scope, receive, send)
             return
-        counted = False
 
         def count() -> None:
-            nonlocal counted
             if self._open[key] >= self._limit:
                 raise Overloaded(f"this API key already has {self._limit} requests open, its limit")
-            self._open[key] += 1
-            counted = True
+            scope[_PLACE] = KeyPlace(self._open, key)
 
         async def receive_counting() -> Message:
             message = await receive()
-            if message["type"] == "http.request" and not message.get("more_body") and not counted:
+            whole = message["type"] == "http.request" and not message.get("more_body")
+            if whole and _PLACE not in scope:
                 count()
             return message
 
@@ -150,8 +183,8 @@ class ConcurrencyMiddleware:
                     return
             await self._app(scope, receive_counting, send)
         finally:
-            if counted:
-                self._open[key] -= 1
+            if _PLACE in scope:
+                scope[_PLACE].end_request()
 
 
 class OriginMiddleware:

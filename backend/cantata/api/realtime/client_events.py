@@ -51,6 +51,12 @@ class AudioClear(ClientEvent):
     type: Literal["input_audio_buffer.clear"]
 
 
+class OutputAudioClear(ClientEvent):
+    """Stop playing the answer: of a call alone, since elsewhere the client plays it."""
+
+    type: Literal["output_audio_buffer.clear"]
+
+
 class SentContent(WireModel):
     """A part of a message."""
 
@@ -129,6 +135,7 @@ AnyClientEvent = Annotated[
     | AudioAppend
     | AudioCommit
     | AudioClear
+    | OutputAudioClear
     | ItemCreate
     | ItemRetrieve
     | ItemTruncate

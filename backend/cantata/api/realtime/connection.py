@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from pydantic import BaseModel
-from starlette.websockets import WebSocket
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
@@ -27,6 +26,7 @@ from cantata.api.realtime.client_events import (
     ItemDelete,
     ItemRetrieve,
     ItemTruncate,
+    OutputAudioClear,
     ResponseCancel,
     ResponseCreate,
     SessionUpdate,
@@ -34,7 +34,7 @@ from cantata.api.realtime.client_events import (
 )
 from cantata.api.realtime.conversation import Conversation
 from cantata.api.realtime.dialogue import Dialogue
-from cantata.api.realtime.output_audio import OutputAudio
+from cantata.api.realtime.output_audio import OutputAudio, OutputAudioOwner
 from cantata.api.realtime.refusals import SessionExpired
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.sent_items import decode_sound
@@ -51,24 +51,35 @@ from cantata.api.realtime.session import begin_settings
 from cantata.api.realtime.session_object import SessionIdentity, show_session
 from cantata.api.schemas import ErrorDetail
 from cantata.api.sessions.connection import IdleTimeout
-from cantata.api.sessions.socket import NORMAL, SocketConnection, close_code
+from cantata.api.sessions.socket import NORMAL, MessageSocket, SocketConnection, close_code
 from cantata.api.speech.messages import parse_message
-from cantata.contract.data.errors import CantataError
+from cantata.contract.data.errors import CantataError, ProtocolViolation
 from cantata.metrics import EndReason
 
 _LARGE = 1 << 20
 """Messages with more characters are parsed in a worker thread."""
 
 
+MakeOutput = Callable[[SocketConnection, int, OutputAudioOwner], OutputAudio]
+"""Makes the output of a connection: of its model's rate in Hz, for its owner."""
+
+
 class RealtimeConnection(SocketConnection):
-    """One accepted WebSocket.
+    """One session: over an accepted WebSocket, or over what behaves like one.
 
     Args:
         beta: send events in the names of the API's beta.
+        make_output: makes what takes the answers' sound.
     """
 
     def __init__(
-        self, socket: WebSocket, context: ApiContext, choice: ModelChoice, *, beta: bool = False
+        self,
+        socket: MessageSocket,
+        context: ApiContext,
+        choice: ModelChoice,
+        *,
+        beta: bool = False,
+        make_output: MakeOutput = OutputAudio,
     ) -> None:
         limits = context.settings.realtime
         super().__init__(socket, context, "realtime", limits.idle_timeout_s)
@@ -79,15 +90,15 @@ class RealtimeConnection(SocketConnection):
         self._expiry: asyncio.TimerHandle | None = None
         self._expired = False
         self._conversation = Conversation(limits.max_items, context.media.limits.max_audio_s)
-        self._output_audio = OutputAudio(self, choice.sample_rate, self)
+        self._output_audio = make_output(self, choice.sample_rate, self)
         self._responder = choice.meet(context, self._output_audio)
-        self._dialogue = Dialogue(
+        self.dialogue = Dialogue(
             SessionContext(
                 context,
                 self._responder,
                 self._output_audio,
                 self._conversation,
-                self._emit,
+                self.emit,
                 self.refuse,
                 self._spawn,
                 self._answered,
@@ -99,19 +110,19 @@ class RealtimeConnection(SocketConnection):
         self.open(self._output_audio)
         limit_s = self.context.settings.realtime.max_session_s
         self._expiry = asyncio.get_running_loop().call_later(limit_s, self._expire)
-        self._emit(SessionEvent(type="session.created", session=self._session()))
+        self.emit(SessionEvent(type="session.created", session=self._session()))
 
     def has_pending_text(self) -> bool:
-        return self._dialogue.answering.reply is not None
+        return self.dialogue.answering.reply is not None
 
     async def take(self, text: str) -> None:
         event_id = None
         try:
             event = await _parse(text)
             event_id = event.event_id
-            await self._act(event)
+            await self.act(event)
         except CantataError as error:
-            self._emit(_error_event(error, event_id or _event_id(text)))
+            self.emit(_error_event(error, event_id or _event_id(text)))
         # A client may send many events at once: the writer must have its turn between them.
         await asyncio.sleep(0)
 
@@ -124,15 +135,15 @@ class RealtimeConnection(SocketConnection):
         await super().send(message)
 
     def refuse(self, error: CantataError) -> None:
-        self._emit(_error_event(error, None))
+        self.emit(_error_event(error, None))
 
     def spoken(self) -> None:
         """All sound of the answer in progress has been sent."""
-        self._dialogue.answering.spoken()
+        self.dialogue.answering.spoken()
 
     def speech_failed(self, error: ErrorDetail) -> None:
         """The answer in progress cannot be spoken."""
-        self._dialogue.answering.speech_failed(error)
+        self.dialogue.answering.speech_failed(error)
 
     def close(self) -> None:
         self._free()
@@ -156,8 +167,9 @@ class RealtimeConnection(SocketConnection):
         over = isinstance(error, IdleTimeout | SessionExpired)
         await self.shut(NORMAL if over else close_code(error))
 
-    async def _act(self, event: AnyClientEvent) -> None:
-        dialogue = self._dialogue
+    async def act(self, event: AnyClientEvent) -> None:
+        """Do what a client asks for; errors as of `take`."""
+        dialogue = self.dialogue
         match event:
             case AudioAppend():
                 limits = self.context.settings.realtime
@@ -166,19 +178,25 @@ class RealtimeConnection(SocketConnection):
                 dialogue.commit()
             case AudioClear():
                 dialogue.clear()
-                self._emit(BufferEvent())
+                self.emit(BufferEvent())
+            case OutputAudioClear():
+                raise ProtocolViolation(
+                    f"{event.type}: this session's client plays the answers, and stops by itself; "
+                    "valid in calls (WebRTC)",
+                    "type",
+                )
             case SessionUpdate():
                 await dialogue.update(event.session)
-                self._emit(SessionEvent(type="session.updated", session=self._session()))
+                self.emit(SessionEvent(type="session.updated", session=self._session()))
             case TranscriptionSessionUpdate():
                 await dialogue.update({**event.session, "type": "transcription"})
                 flat = flatten_transcription_session(self._session())
-                self._emit(SessionEvent(type="transcription_session.updated", session=flat))
+                self.emit(SessionEvent(type="transcription_session.updated", session=flat))
             case ItemCreate():
                 dialogue.create(event)
             case ItemRetrieve():
                 item = self._conversation.get(event.item_id)
-                self._emit(ItemRetrieved(item=item.shown()))
+                self.emit(ItemRetrieved(item=item.shown()))
             case ItemTruncate():
                 dialogue.truncate(event)
             case ItemDelete():
@@ -190,9 +208,10 @@ class RealtimeConnection(SocketConnection):
                 dialogue.answering.cancel(CLIENT_CANCELLED, event.response_id)
 
     def _session(self) -> dict[str, Any]:
-        return show_session(self._identity, self._dialogue.settings, self._dialogue.voice)
+        return show_session(self._identity, self.dialogue.settings, self.dialogue.voice)
 
-    def _emit(self, *events: ServerEvent) -> None:
+    def emit(self, *events: ServerEvent) -> None:
+        """Send events in order, without waiting."""
         for event in events:
             self._output_audio.outbox.post(event)
 
@@ -201,7 +220,7 @@ class RealtimeConnection(SocketConnection):
         return self._group.create_task(work, name=f"{self.name}:work")
 
     def _answered(self, reply: Reply) -> None:
-        self._dialogue.answered(reply)
+        self.dialogue.answered(reply)
         self.touch()
         self.on_message_handled()
 
@@ -210,7 +229,7 @@ class RealtimeConnection(SocketConnection):
         self.stop(EndReason.CANCELLED)
 
     def _free(self) -> None:
-        self._dialogue.stop()
+        self.dialogue.stop()
         if self._expiry is not None:
             self._expiry.cancel()
 

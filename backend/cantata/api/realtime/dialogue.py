@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,9 +23,9 @@ from cantata.api.realtime.client_events import (
     ResponseScope,
     SentItem,
 )
-from cantata.api.realtime.conversation import CallOutput, Content, Item
+from cantata.api.realtime.conversation import CallOutput, Content, Item, PlayoutTimes
 from cantata.api.realtime.input_audio import HeardItem, InputAudioBuffer, SpeechBegan
-from cantata.api.realtime.refusals import NoResponses, VoiceFixed
+from cantata.api.realtime.refusals import NoResponses, NoSuchItem, VoiceFixed
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.sent_items import build_item
 from cantata.api.realtime.server_events import (
@@ -183,11 +184,24 @@ class Dialogue:
         if item.status == "in_progress":
             # Whoever stopped playing it does not wait for its rest.
             self.answering.cancel(CLIENT_CANCELLED)
-        item.content[0].text = spoken.heard_part(item.content[0].text, until_s)
-        spoken.sound_s = until_s
-        self._session.emit(
-            ItemTruncated(item_id=item.id, content_index=0, audio_end_ms=event.audio_end_ms)
-        )
+        self._forget_unheard(item, spoken, until_s)
+
+    def cut(self, reason: str = CLIENT_CANCELLED) -> None:
+        """Stop answering and, where the server plays the answer, stop that at once and forget what
+        was not heard.
+
+        Args:
+            reason: of the end of the answer in progress, if there is one.
+        """
+        heard = self._session.output_audio.cut()
+        if self.answering.reply is not None:
+            self.answering.cancel(reason)
+        for answer in heard:
+            with suppress(NoSuchItem):  # not kept, or deleted since
+                item = self._session.conversation.get(answer.item_id)
+                if item.spoken is not None:
+                    seconds = min(answer.seconds, item.spoken.sound_s)
+                    self._forget_unheard(item, item.spoken, seconds)
 
     async def respond(self, sent: dict[str, Any]) -> None:
         """Answer, with settings for this answer only.
@@ -253,8 +267,14 @@ class Dialogue:
     def _interrupted(self, event: SpeechBegan) -> None:
         self._stop_waiting()
         self._session.emit(SpeechStartedEvent(audio_start_ms=event.at_ms, item_id=event.item_id))
-        if self._vad is not None and self._vad.interrupt_response and self.answering.reply:
-            self.answering.cancel(TURN_DETECTED)
+        if self._vad is not None and self._vad.interrupt_response:
+            self.cut(TURN_DETECTED)
+
+    def _forget_unheard(self, item: Item, spoken: PlayoutTimes, until_s: float) -> None:
+        item.content[0].text = spoken.heard_part(item.content[0].text, until_s)
+        spoken.sound_s = until_s
+        end_ms = round(until_s * 1000)
+        self._session.emit(ItemTruncated(item_id=item.id, content_index=0, audio_end_ms=end_ms))
 
     def _commit(self, received: HeardItem, meaning: str | None = None) -> None:
         hearing = received.hearing

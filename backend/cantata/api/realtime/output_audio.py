@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,6 +19,7 @@ from cantata.api.sessions.socket import SocketConnection
 from cantata.api.speech.messages import AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
 from cantata.api.speech.outbox import AudioFrame, Item, make_frames
 from cantata.contract.service import Samples
+from cantata.speech_input.sound import Encoding
 
 
 class OutputAudioOwner(Protocol):
@@ -33,8 +34,16 @@ class OutputAudioOwner(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class HeardAnswer:
+    """How much of an answer a listener has heard."""
+
+    item_id: str
+    seconds: float
+
+
 @dataclass(slots=True)
-class _SpokenAnswer:
+class SpokenAnswer:
     """The answer that is being spoken."""
 
     response_id: str
@@ -57,7 +66,7 @@ class OutputAudio(Channel):
         self._socket = connection
         self._sample_rate = sample_rate
         self._listener = listener
-        self._answer: _SpokenAnswer | None = None
+        self._answer: SpokenAnswer | None = None
         self.has_sent = False
         """Whether any sound has been sent."""
 
@@ -66,9 +75,13 @@ class OutputAudio(Channel):
     ) -> None:
         """Begin an answer: the sound that follows belongs to it, and nothing of the one before is
         left."""
-        encoding, rate = wire_encoding(output)
+        encoding, rate = self.wire_encoding(output)
         sound = SoundStream(sound_output(encoding, self._sample_rate, rate))
-        self._answer = _SpokenAnswer(response_id, item_id, sound, spoken)
+        self._answer = SpokenAnswer(response_id, item_id, sound, spoken)
+
+    def wire_encoding(self, output: SoundFormat) -> tuple[Encoding, int]:
+        """How an answer's sound is encoded, and its rate in Hz."""
+        return wire_encoding(output)
 
     @contextmanager
     def speaking(self) -> Iterator[None]:
@@ -99,6 +112,15 @@ class OutputAudio(Channel):
             self._answer.sound.drop()
             self._answer = None
 
+    def cut(self) -> Sequence[HeardAnswer]:
+        """Play no more of what was made, because the user speaks or wants silence.
+
+        Returns:
+            The answers that were cut short; none if the client plays them, since it says itself
+            where it stopped.
+        """
+        return ()
+
     async def write(self, item: Item) -> None:
         if isinstance(item, ServerEvent):
             await self._socket.send(item)
@@ -109,7 +131,7 @@ class OutputAudio(Channel):
         match item:
             case AudioFrame():
                 answer.spoken.sound_s += item.samples / self._sample_rate
-                await self._send(answer, answer.sound.feed(item))
+                await self.send_sound(answer, answer.sound.feed(item))
             case AudioStart():
                 answer.utterance_at_s = answer.spoken.sound_s
             case AudioTimestamps():
@@ -118,7 +140,7 @@ class OutputAudio(Channel):
                     answer.spoken.text_ends.append(word.text_end)
             case InputSpoken(context_id=answer.response_id):
                 answer.spoken.whole = True
-                await self._send(answer, answer.sound.end())
+                await self.send_sound(answer, answer.sound.end())
                 if self._answer is answer:
                     self._listener.spoken()
             case ErrorMessage(context_id=answer.response_id):
@@ -127,7 +149,8 @@ class OutputAudio(Channel):
     def free(self) -> None:
         self.stop_audio()
 
-    async def _send(self, answer: _SpokenAnswer, data: bytes) -> None:
+    async def send_sound(self, answer: SpokenAnswer, data: bytes) -> None:
+        """Send more of an answer, as `wire_encoding` says; maybe nothing."""
         if data:
             self.has_sent = True
             await self._socket.send(answer.delta(data))

@@ -121,6 +121,17 @@ class BufferEvent(ServerEvent):
     type: Literal["input_audio_buffer.cleared"] = "input_audio_buffer.cleared"
 
 
+class PlayoutEvent(ServerEvent):
+    """A call's listener begins to hear an answer, has heard all of it, or hears no more of it."""
+
+    type: Literal[
+        "output_audio_buffer.started",
+        "output_audio_buffer.stopped",
+        "output_audio_buffer.cleared",
+    ]
+    response_id: str
+
+
 class SpeechStartedEvent(ServerEvent):
     """The user has begun to speak."""
 

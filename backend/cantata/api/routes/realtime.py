@@ -7,12 +7,11 @@ from fastapi import APIRouter, Response, WebSocket
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, respond
 from cantata.api.realtime.beta import asks_for_beta
-from cantata.api.realtime.choice import ModelChoice, choose, choose_listener
 from cantata.api.realtime.connection import RealtimeConnection
-from cantata.contract.data.errors import CantataError, InvalidRequest
+from cantata.api.realtime.opening import open_session
+from cantata.contract.data.errors import CantataError
 
 router = APIRouter(prefix="/v1")
-_INTENTS = (None, "", "conversation", "transcription")
 
 
 @router.websocket("/realtime")
@@ -20,7 +19,7 @@ async def realtime(socket: WebSocket, context: Context) -> None:
     """Serve one session; see docs/realtime.md."""
     try:
         intent = socket.query_params.get("intent")
-        choice = await _open(context, _get_model(socket, context), intent)
+        choice = await open_session(context, _get_model(socket, context), intent)
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
         return
@@ -36,7 +35,7 @@ async def can_talk(
 ) -> Response:
     """Answers as a handshake with the same query would, for browsers: their WebSockets do not say
     why they are refused. 204: a session would be opened."""
-    await _open(context, model, intent)
+    await open_session(context, model, intent)
     return Response(status_code=204)
 
 
@@ -48,14 +47,3 @@ def _get_model(socket: WebSocket, context: ApiContext) -> str | None:
     if asked is None and (deployment in service.models or deployment in service.chat_models):
         return deployment
     return asked
-
-
-async def _open(context: ApiContext, name: str | None, intent: str | None) -> ModelChoice:
-    """The model of a session, which can begin now."""
-    if intent not in _INTENTS:
-        raise InvalidRequest(f"intent {intent!r}: valid: transcription, conversation", "intent")
-    listens = intent == "transcription"
-    choice = choose_listener(context, name) if listens else choose(context, name)
-    await context.cascade.prepare()
-    choice.check_room()
-    return choice

@@ -24,7 +24,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata.media.fetching import FetchLimits
 from cantata.media.signing import SigningFiles
 from cantata.references.consent import ConsentMode
-from cantata.speech_input.settings import Endpoint, RealtimeSettings
+from cantata.speech_input.settings import CallSettings, Endpoint, RealtimeSettings
 from cantata.watermark.pattern import read_key
 
 KEYS_VARIABLE = "CANTATA_API_KEYS"
@@ -92,6 +92,9 @@ class ServerOptions:
     """The endpoint that answers in spoken conversations."""
     transcription: EndpointOptions = field(default_factory=EndpointOptions)
     """The endpoint that transcribes in spoken conversations."""
+    webrtc_ports: str | None = None
+    """`FIRST-LAST`."""
+    webrtc_address: str | None = None
 
 
 def build_settings(options: ServerOptions, address: str) -> ServerSettings:
@@ -123,6 +126,7 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
         realtime=RealtimeSettings(
             chat=_endpoint(options.chat, "chat"),
             transcription=_endpoint(options.transcription, "transcription"),
+            calls=_calls(options),
         ),
     )
 
@@ -196,6 +200,32 @@ def _endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
             "as http://localhost:11434/v1"
         )
     return Endpoint(options.url.rstrip("/"), options.model, options.key)
+
+
+def _calls(options: ServerOptions) -> CallSettings:
+    """Where media of calls arrive.
+
+    Raises:
+        ConfigError: the ports or the address are not written as such.
+    """
+    ports = None
+    if options.webrtc_ports is not None:
+        first, _, last = options.webrtc_ports.partition("-")
+        numbers = [int(one) for one in (first, last) if one.isascii() and one.isdecimal()]
+        if len(numbers) != 2 or not 1024 <= numbers[0] <= numbers[1] <= 65535:
+            raise ConfigError(
+                f"--webrtc-ports {options.webrtc_ports!r}: write FIRST-LAST, from 1024 to 65535, "
+                "such as 50000-50199"
+            )
+        ports = (numbers[0], numbers[1])
+    address = options.webrtc_address
+    try:
+        known = address is None or ip_address(address).version == 4
+    except ValueError:
+        known = False
+    if not known:
+        raise ConfigError(f"--webrtc-address {address!r}: write an IPv4 address")
+    return CallSettings(ports, address)
 
 
 def _references(options: ServerOptions) -> ReferenceSettings:

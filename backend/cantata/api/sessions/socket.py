@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import abstractmethod
-from typing import TypeVar, get_origin
+from collections.abc import MutableMapping
+from typing import Any, Protocol, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocketDisconnect
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe, explain_validation
@@ -27,15 +28,39 @@ NORMAL = 1000
 _GOING_AWAY, _POLICY, _INTERNAL, _TRY_LATER = 1001, 1008, 1011, 1013
 
 
+class MessageSocket(Protocol):
+    """What carries messages both ways: an accepted WebSocket, or what behaves like one."""
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        """The next message, as ASGI has those of WebSockets."""
+        ...
+
+    async def send_text(self, data: str) -> None:
+        """Send a message.
+
+        Raises:
+            RuntimeError: the client has left.
+        """
+        ...
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send a binary message; errors as of `send_text`."""
+        ...
+
+    async def close(self, code: int = NORMAL) -> None:
+        """Close; errors as of `send_text`."""
+        ...
+
+
 class SocketConnection(Connection):
-    """One accepted WebSocket."""
+    """One client that exchanges messages."""
 
     takes_after_close = False
     """Whether messages count after `close`."""
 
     def __init__(
         self,
-        socket: WebSocket,
+        socket: MessageSocket,
         context: ApiContext,
         protocol: str,
         idle_timeout_s: float,

@@ -14,6 +14,7 @@
     │   │   ├── InvalidImage
     │   │   └── InvalidVideo
     │   ├── ResponseNotFound
+    │   ├── CallNotFound
     │   ├── LexiconNotFound
     │   ├── LexiconExists
     │   ├── LexiconsFull        no more lexicons can be kept
@@ -112,6 +113,12 @@ class ResponseNotFound(InvalidRequest):
     """No kept response has that id."""
 
     code = "response_not_found"
+
+
+class CallNotFound(InvalidRequest):
+    """No open call has that id."""
+
+    code = "call_not_found"
 
 
 class LexiconNotFound(InvalidRequest):

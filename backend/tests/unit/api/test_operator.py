@@ -9,7 +9,7 @@ import pytest
 from cantata.api.access.api_keys import ApiKeys, read_keys
 from cantata.api.server.server_config import EndpointOptions, ServerOptions, build_settings
 from cantata.contract.data.errors import ConfigError
-from cantata.speech_input.settings import Endpoint
+from cantata.speech_input.settings import CallSettings, Endpoint
 
 KEY, OTHER = "first-key-0123456789", "second-key-9876543210"
 
@@ -121,3 +121,22 @@ def test_endpoints_of_conversations_are_named_in_full() -> None:
 def test_a_deployments_endpoints_are_used_where_no_option_names_one() -> None:
     assert EndpointOptions(key="k").otherwise("u", "m") == EndpointOptions("u", "m", "k")
     assert EndpointOptions("a", "b").otherwise("u", "m") == EndpointOptions("a", "b")
+
+
+def test_where_media_of_calls_arrive() -> None:
+    options = ServerOptions(webrtc_ports="50000-50199", webrtc_address="192.0.2.7")
+    calls = build_settings(options, "127.0.0.1").realtime.calls
+    assert calls == CallSettings((50_000, 50_199), "192.0.2.7")
+    assert build_settings(ServerOptions(), "127.0.0.1").realtime.calls == CallSettings()
+
+
+@pytest.mark.parametrize("ports", ["", "5", "50000", "60000-50000", "80-90", "50000-70000", "a-b"])
+def test_ports_of_calls_are_a_range(ports: str) -> None:
+    with pytest.raises(ConfigError, match="FIRST-LAST"):
+        build_settings(ServerOptions(webrtc_ports=ports), "127.0.0.1")
+
+
+@pytest.mark.parametrize("address", ["example.org", "::1", ""])
+def test_the_address_of_calls_is_one(address: str) -> None:
+    with pytest.raises(ConfigError, match="IPv4"):
+        build_settings(ServerOptions(webrtc_address=address), "127.0.0.1")

@@ -54,5 +54,7 @@ def test_every_limit_is_named() -> None:
         f"{limits.max_session_s:g} s | error `session_expired`",
         f"{limits.answer_timeout_s:g} s | the response fails",
         f"at most {limits.max_ahead_s:g} s ahead",
+        f"takes {limits.calls.max_calls} calls",
+        f"{limits.calls.connect_s:g} s to connect",
     ):
         assert said in DOCUMENT, said

@@ -1,0 +1,1 @@
+"""Calls: sessions of /v1/realtime over WebRTC."""

@@ -1,0 +1,114 @@
+"""/v1/realtime/calls: a spoken conversation over WebRTC, as browsers hold it."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cantata.api.access.api_keys import is_loopback
+from cantata.api.access.security import keep_place
+from cantata.api.context import Context
+from cantata.api.http.bodies import CheckedRoute
+from cantata.api.openapi import ERRORS
+from cantata.api.realtime.opening import open_session
+from cantata.contract.data.errors import InvalidRequest, NotInstalled
+
+router = APIRouter(
+    prefix="/v1/realtime/calls", tags=["realtime"], route_class=CheckedRoute, responses=ERRORS
+)
+
+_SDP, _FORM = "application/sdp", "multipart/form-data"
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            _SDP: {"schema": {"type": "string"}},
+            _FORM: {
+                "schema": {
+                    "type": "object",
+                    "properties": {"sdp": {"type": "string"}, "session": {"type": "string"}},
+                    "required": ["sdp"],
+                }
+            },
+        },
+    }
+}
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    201: {
+        "description": "The answer.",
+        "content": {_SDP: {"schema": {"type": "string"}}},
+        "headers": {"location": {"schema": {"type": "string"}}},
+    }
+}
+
+
+@router.post("", status_code=201, response_class=Response, responses=_ANSWER, openapi_extra=_BODY)
+async def call(request: Request, context: Context, model: str | None = None) -> Response:
+    """Open a call: an SDP offer in, the answer out. See docs/realtime.md."""
+    if find_spec("aiortc") is None:
+        raise NotInstalled("calls over WebRTC need aiortc: pip install 'cantata[webrtc]'")
+    sdp, session = await _read(request)
+    context.calls.check_room(context.settings.realtime.calls.max_calls)
+    transcribes = session.get("type") == "transcription"
+    named = session.get("model", model)
+    if named is not None and not isinstance(named, str):
+        raise InvalidRequest("session.model must be a string", "session.model")
+    choice = await open_session(context, named, "transcription" if transcribes else None)
+    # The package is optional, and takes a moment to import.
+    from cantata.api.realtime.calls.call import RealtimeCall
+    from cantata.api.realtime.calls.ice import MediaAddresses
+
+    opened = RealtimeCall(context, choice)
+    here = request.client is not None and is_loopback(request.client.host)
+    where = MediaAddresses(context.settings.realtime.calls, loopback=here)
+    answer = await opened.answer(sdp, where, session)
+    context.calls.start(opened.id, opened.run, opened.hang_up, keep_place(request.scope))
+    location = f"{request.url.path.rstrip('/')}/{opened.id}"
+    return Response(answer, 201, {"location": location}, media_type=_SDP)
+
+
+@router.post("/{call_id}/hangup", status_code=200, response_class=Response)
+async def hang_up(call_id: str, context: Context) -> Response:
+    """End a call."""
+    context.calls.hang_up(call_id)
+    return Response(status_code=200)
+
+
+async def _read(request: Request) -> tuple[str, dict[str, Any]]:
+    """The offer, and the session's settings.
+
+    Raises:
+        InvalidRequest: there is no offer, or the settings are no JSON object.
+    """
+    sent_as = request.headers.get("content-type", "").lower()
+    if sent_as.startswith(_SDP):
+        return (await request.body()).decode(), {}
+    if not sent_as.startswith(_FORM):
+        raise InvalidRequest(
+            f"the body must be an SDP offer, sent as {_SDP}, or a form with sdp and session, sent "
+            f"as {_FORM}"
+        )
+    async with request.form(max_files=2, max_fields=8) as form:
+        sdp, session = [await _read_text(form.get(name)) for name in ("sdp", "session")]
+    if not sdp:
+        raise InvalidRequest("sdp is required", "sdp")
+    try:
+        settings = json.loads(session or "{}")
+    except ValueError as error:
+        raise InvalidRequest(f"session is not valid JSON: {error}", "session") from None
+    if not isinstance(settings, dict):
+        raise InvalidRequest("session must be a JSON object", "session")
+    return sdp, settings
+
+
+async def _read_text(part: UploadFile | str | None) -> str:
+    """A part of a form; some clients send text as a file."""
+    if isinstance(part, UploadFile):
+        return (await part.read()).decode()
+    return part or ""
