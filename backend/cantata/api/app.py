@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from cantata.api.adapters.mount import mount_adapters
 from cantata.api.context import ApiContext
 from cantata.api.http.bodies import EncodingMiddleware, UnreadBodyMiddleware
 from cantata.api.http.overload import OverloadMiddleware
+from cantata.api.http.recorded import RecordingMiddleware, open_sinks
 from cantata.api.http.request_id import BodyLimitMiddleware, RequestIdMiddleware
 from cantata.api.http.request_line import RequestLineMiddleware
 from cantata.api.routes import (
@@ -77,8 +79,9 @@ def create_app(
 
     Raises:
         ConfigError: the folder of uploaded voices or of lexicons cannot be read, a voice is to
-            have a lexicon that is not there, or the certificate cannot sign.
-        NotInstalled: files are to be signed, and what signs them is not there.
+            have a lexicon that is not there, the certificate cannot sign, or the log of requests
+            cannot be written.
+        NotInstalled: files are to be signed, or traces made, and what does so is not there.
     """
     settings = settings or ServerSettings()
     if settings.watermark_key is not None:
@@ -104,6 +107,9 @@ def create_app(
     security.install(app, settings.security)
     app.add_middleware(DrainMiddleware, drain=context.drain)
     app.add_middleware(UnreadBodyMiddleware)
+    app.state.request_sinks = open_sinks(settings)
+    if app.state.request_sinks:
+        app.add_middleware(RecordingMiddleware, sinks=app.state.request_sinks)
     app.add_middleware(RequestLineMiddleware)
     app.add_middleware(RequestIdMiddleware)
     for routes in (
@@ -200,6 +206,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: ApiContext = app.state.context
     context.lifecycle.begin()
     async with AsyncExitStack() as stack:
+        for sink in app.state.request_sinks:
+            stack.push_async_callback(asyncio.to_thread, sink.close)
         stack.push_async_callback(context.lifecycle.end)
         stack.push_async_callback(context.cascade.close)
         stack.callback(context.recordings.close)

@@ -45,6 +45,7 @@ from cantata.contract.data.errors import (
     VoiceExists,
     VoicesFull,
 )
+from cantata.telemetry.request_record import note_error
 from cantata.utils.logs import of_request
 
 logger = logging.getLogger(__name__)
@@ -83,7 +84,14 @@ ErrorShape = Callable[[HttpError, str], dict[str, Any]]
 
 
 def describe(error: BaseException) -> HttpError:
-    """An error as clients see it. Unexpected errors show no details."""
+    """An error as clients see it, of which the request's record keeps the code. Unexpected errors
+    show no details."""
+    described = _describe(error)
+    note_error(described.detail.code)
+    return described
+
+
+def _describe(error: BaseException) -> HttpError:
     match error:
         case ModelNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param or "model"))
@@ -240,6 +248,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
     )
     kind = INVALID_REQUEST if error.status_code < 500 else SERVER_ERROR
     code = _CODE_OF_STATUS.get(error.status_code)
+    note_error(code)
     detail = ErrorDetail(message=message, type=kind, code=code)
     return respond(request, HttpError(error.status_code, detail, dict(error.headers or {})))
 

@@ -24,6 +24,7 @@ from cantata.contract.data.errors import (
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ADMIT, Run, SpeechChunk, SpeechModel, Utterance
 from cantata.metrics import EndReason, Metrics, Outcome
+from cantata.telemetry.request_record import WorkRecord, note_work
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,9 @@ W = TypeVar("W", bound="MeasuredRun[Any]")
 class MeasuredRun(Generic[E]):
     """An open run of a model that makes sound, and its measurements: it observes `run` beside
     whoever reads it."""
+
+    kind = "speak"
+    """Of `WorkRecord`."""
 
     def __init__(
         self,
@@ -139,6 +143,20 @@ class MeasuredRun(Generic[E]):
             "timeline_s": self.timeline,
         }
         logger.info("%s after %.2f s of sound", outcome, self.duration_s, extra=figures)
+        note_work(
+            WorkRecord(
+                self.kind,
+                model,
+                self.request_id,
+                outcome,
+                reason,
+                self.asked_at,
+                self._clock(),
+                self.timeline,
+                self.ttfp_s,
+                self.duration_s,
+            )
+        )
 
     def _take(self, chunk: SpeechChunk, asked_at: float, arrived_at: float) -> None:
         """Measure sound that was asked for and arrived at these times."""

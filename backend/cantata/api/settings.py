@@ -97,6 +97,10 @@ class ServerSettings:
     """What files that are made here say of their origin."""
     signing: SigningFiles | None = None
     """Who signs files; None: nobody."""
+    request_log: Path | None = None
+    """File for a line of JSON for each request, `-` standard output; None: none is written."""
+    otlp_traces_endpoint: str | None = None
+    """Address of the collector of traces; None: none are made."""
     watermark_key: bytes | None = None
     """Of the mark in the samples of speech; None: there is none."""
     lexicons: tuple[tuple[str, str], ...] = ()

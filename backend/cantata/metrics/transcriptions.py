@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from cantata.telemetry.request_record import WorkRecord, note_work
 
 
 class TranscriptionMetrics:
@@ -58,7 +61,7 @@ class TranscriptionMetrics:
             model: its name.
             seconds: of the sound that was read; asked at the end.
         """
-        outcome = "failed"
+        outcome, asked_at = "failed", time.monotonic()
         self._running.labels(model).inc()
         try:
             yield
@@ -69,4 +72,12 @@ class TranscriptionMetrics:
         finally:
             self._running.labels(model).dec()
             self._ended.labels(model, outcome).inc()
-            self._seconds.labels(model).inc(seconds())
+            heard_s = seconds()
+            self._seconds.labels(model).inc(heard_s)
+            reason = None if outcome == "completed" else outcome
+            ended_at = time.monotonic()
+            note_work(
+                WorkRecord(
+                    "transcribe", model, "", outcome, reason, asked_at, ended_at, sound_s=heard_s
+                )
+            )

@@ -110,6 +110,24 @@ LogFormats = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+RequestLogFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--request-log",
+        metavar="FILE",
+        help="Write a line of JSON for each request here; - is standard output. No texts.",
+        rich_help_panel=RUNNING,
+    ),
+]
+TracesEndpoint = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Send OpenTelemetry traces to this collector (OTLP over HTTP): "
+        "http://localhost:4318/v1/traces.",
+        rich_help_panel=RUNNING,
+    ),
+]
 WyomingPort = Annotated[
     int | None,
     typer.Option(min=0, max=65535, help="Also serve Wyoming (Home Assistant), usually on 10200."),

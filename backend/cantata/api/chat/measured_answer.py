@@ -56,6 +56,8 @@ class MeasuredAnswer(MeasuredRun[AnswerEvent]):
     """An open answer, and what its events come to so far: text that may leave, thought, calls of
     tools. A whole answer is all of it, read to the end."""
 
+    kind = "answer"
+
     def __init__(
         self, model: ChatModel, answer: Answer, stops: StopFilter, asked_at: float, metrics: Metrics
     ) -> None:

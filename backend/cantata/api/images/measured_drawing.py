@@ -15,6 +15,7 @@ from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent, ImageModel
 from cantata.metrics import EndReason, Metrics
+from cantata.telemetry.request_record import WorkRecord, note_work
 
 logger = logging.getLogger(__name__)
 
@@ -83,19 +84,21 @@ async def open_drawing(
         try:
             yield measured
         except BaseException as error:  # counted and raised again
-            _record(model, measured, error, time.monotonic() - asked_at, metrics)
+            _record(model, measured, error, asked_at, metrics)
             raise
-        _record(model, measured, None, time.monotonic() - asked_at, metrics)
+        _record(model, measured, None, asked_at, metrics)
 
 
 def _record(
     model: ImageModel,
     drawing: MeasuredDrawing,
     error: BaseException | None,
-    seconds: float,
+    asked_at: float,
     metrics: Metrics,
 ) -> None:
     outcome, reason = classify_outcome(drawing, error)
+    ended_at = time.monotonic()
+    seconds = ended_at - asked_at
     metrics.pictures.ended(model.name, outcome, reason, seconds)
     figures = {
         "model": model.name,
@@ -106,3 +109,6 @@ def _record(
         "seconds": seconds,
     }
     logger.info("%s after %d steps", outcome, drawing.steps, extra=figures)
+    note_work(
+        WorkRecord("draw", model.name, drawing.request_id, outcome, reason, asked_at, ended_at)
+    )

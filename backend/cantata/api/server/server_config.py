@@ -87,6 +87,8 @@ class ServerOptions:
     """Each `NAME` or `VOICE=NAME`."""
     allow_ref_urls: bool = False
     ref_url_ports: tuple[int, ...] = ()
+    request_log: Path | None = None
+    otlp_traces_endpoint: str | None = None
     drain_timeout_s: float = ConnectionSettings().drain_timeout_s
     chat: EndpointOptions = field(default_factory=EndpointOptions)
     """The endpoint that answers in spoken conversations."""
@@ -120,6 +122,8 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
         references=_references(options),
         provenance=options.provenance,
         signing=_signing(options),
+        request_log=options.request_log,
+        otlp_traces_endpoint=_check_collector(options.otlp_traces_endpoint),
         watermark_key=_watermark_key(options),
         lexicons=tuple(_lexicon(one) for one in options.lexicons),
         fetch=fetch if options.allow_ref_urls else None,
@@ -270,6 +274,15 @@ def _keys(options: ServerOptions, address: str) -> ApiKeys:
             "--no-auth allows it without keys"
         )
     return keys
+
+
+def _check_collector(url: str | None) -> str | None:
+    if url is not None and not urlsplit(url).netloc:
+        raise ConfigError(
+            f"--otlp-traces-endpoint {url!r}: write an address such as "
+            "http://localhost:4318/v1/traces"
+        )
+    return url
 
 
 def _check_origin(origin: str) -> str:

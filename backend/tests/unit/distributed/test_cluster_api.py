@@ -12,10 +12,12 @@ import pytest
 from fake_cluster import FakeCluster, Listed, fake_cluster, undisturbed
 from fake_service import FakeModel, eventually
 from live_server import Server, running
+from otlp_collector import collecting
 from socket_client import client
 from test_transcriptions import spoken as recording
 
 from cantata.api.server.listening import bound, listen
+from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.transcripts import SPEECH_RATE
 from cantata.contract.service import AdmissionReport
@@ -207,3 +209,22 @@ async def test_two_edges_share_a_port(cluster: FakeCluster) -> None:
             async with httpx.AsyncClient(base_url=one.url, timeout=60, verify=False) as asking:
                 answer = await asking.post("/v1/audio/speech", json=body)
                 assert answer.content == pcm(cluster, TEXT)
+
+
+async def test_one_trace_covers_the_edge_and_the_replicas_stages(cluster: FakeCluster) -> None:
+    """The edge makes all of it, of the times that the replica's stages have stamped."""
+    with collecting() as collector:
+        settings = ServerSettings(otlp_traces_endpoint=collector.url)
+        async with (
+            running(cluster.edge, settings) as server,  # type: ignore[arg-type]
+            httpx.AsyncClient(base_url=server.url, timeout=60, verify=False) as http,
+        ):
+            await eventually(lambda: cluster.edge.ready)
+            body = {"model": "solo", "input": TEXT, "response_format": "pcm"}
+            assert (await http.post("/v1/audio/speech", json=body)).status_code == 200
+    work = collector.named("speak solo")
+    steps = collector.children(work)
+    assert {"route", "text", "admit", "talker", "deliver", "stream"} <= set(steps)
+    assert len({one.trace_id for one in collector.spans}) == 1
+    ends = [one.end_time_unix_nano for one in steps.values()]
+    assert max(ends) <= work.end_time_unix_nano

@@ -1,0 +1,1 @@
+"""What became of each request: a line of a log, a trace."""
