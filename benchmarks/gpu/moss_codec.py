@@ -12,9 +12,9 @@ from pathlib import Path
 
 import torch
 
-from cantata_models.moss_tts.codec.decoder import AudioDecoder
-from cantata_models.moss_tts.random_checkpoint import codec_configs
-from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
+from cantata_models.moss_tts import random_checkpoint_codec
+from cantata_models.moss_tts.codec import AudioDecoder
+from cantata_models.moss_tts.random_checkpoint_codec import write_codec
 from gpu.codec import decoder_steps
 from gpu.timing import Compared
 
@@ -41,8 +41,11 @@ class MossCodecRow:
 
 def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[MossCodecRow]:
     """Every shape of both tokenizers, which are written here; `checkpoint` is not used."""
-    tiny_shapes = {"local": codec_configs.TINY_LOCAL, "nano": codec_configs.TINY_NANO}
-    published = {"local": codec_configs.LOCAL, "nano": codec_configs.NANO}
+    tiny_shapes = {
+        "local": random_checkpoint_codec.TINY_LOCAL,
+        "nano": random_checkpoint_codec.TINY_NANO,
+    }
+    published = {"local": random_checkpoint_codec.LOCAL, "nano": random_checkpoint_codec.NANO}
     batches, frames = (TINY_BATCHES, TINY_FRAMES) if tiny else (BATCHES, FRAMES)
     shapes = [(b, t) for b in batches for t in frames if b * t <= MAX_FRAMES]
     for model, shape in (tiny_shapes if tiny else published).items():

@@ -14,12 +14,15 @@ import torch
 
 from cantata.stages.common.graphs import ShapeGraphs
 from cantata_layers.random_files import write_json
-from cantata_models.moss_tts.config.local import load_local_config
-from cantata_models.moss_tts.config.nano import load_nano_config
-from cantata_models.moss_tts.config.shared import FRAME_PERIOD_S, MossConfig
-from cantata_models.moss_tts.networks.frame_network import FrameNetwork
-from cantata_models.moss_tts.random_checkpoint import talker_configs
-from cantata_models.moss_tts.random_checkpoint.talker_configs import local_config, nano_config
+from cantata_models.moss_tts import random_checkpoint_talker
+from cantata_models.moss_tts.config import (
+    FRAME_PERIOD_S,
+    MossConfig,
+    load_local_config,
+    load_nano_config,
+)
+from cantata_models.moss_tts.frame_network import FrameNetwork
+from cantata_models.moss_tts.random_checkpoint_talker import local_config, nano_config
 from gpu.random_weights import randomised, same_draws, serving_dtype
 from gpu.timing import Compared, compared
 
@@ -74,8 +77,8 @@ class FrameStep:
 
 def configs(tiny: bool) -> dict[str, MossConfig]:
     """Configurations of both models, by name, without any weights."""
-    local = talker_configs.TINY_LOCAL if tiny else talker_configs.LOCAL
-    nano = talker_configs.TINY_NANO if tiny else talker_configs.NANO
+    local = random_checkpoint_talker.TINY_LOCAL if tiny else random_checkpoint_talker.LOCAL
+    nano = random_checkpoint_talker.TINY_NANO if tiny else random_checkpoint_talker.NANO
     with tempfile.TemporaryDirectory() as folder:
         write_json(Path(folder) / "config.json", local_config(local))
         found: dict[str, MossConfig] = {"local": load_local_config(Path(folder))}

@@ -15,13 +15,13 @@ import torch
 from cantata.contract.model.sampling import CodeSampling
 from cantata.contract.model.talker import FrameDraws, RepetitionPenalty
 from cantata.stages.common.graphs import ShapeGraphs
-from cantata_models.moss_tts.codec.decoder import AudioDecoder
-from cantata_models.moss_tts.random_checkpoint.codec_configs import (
+from cantata_models.moss_tts.codec import AudioDecoder
+from cantata_models.moss_tts.random_checkpoint_codec import (
     TINY_LOCAL,
     TINY_NANO,
     MossCodecShape,
+    write_codec,
 )
-from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
 from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
 from cantata_models.qwen3_tts.config import load_config
 from cantata_models.qwen3_tts.random_checkpoint import TINY_LARGE, write_checkpoint

@@ -4,10 +4,10 @@ A row of the prompt is a text token and Q codes. The rows of a recording's frame
 and the frame's codes; every other row holds the pad code Q times. Pieces of text are tokenized
 apart:
 
-    im_start, "user\\n", "<user_inst>\\n- Reference(s):\\n",
+    im_start, "user\n", "<user_inst>\n- Reference(s):\n",
     references, or "None",
     the fields, the text,
-    "\\n</user_inst>", im_end, "\\n", im_start, "assistant\\n", audio_start,
+    "\n</user_inst>", im_end, "\n", im_start, "assistant\n", audio_start,
     the recording to continue
 
 A prompt is laid out before its recordings are encoded, so their frames are inserted later.
@@ -24,7 +24,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata_models.moss_tts.config.shared import TokenIds
+from cantata.contract.data.request import SamplingOptions
+from cantata_models.moss_tts.config import TokenIds
 
 NOTHING = "None"
 """Stands for absent references and empty fields."""
@@ -205,3 +206,26 @@ def _text_rows(ids: Sequence[int], num_codebooks: int, pad_code: int) -> NDArray
     rows = np.full((len(ids), 1 + num_codebooks), pad_code, np.int64)
     rows[:, 0] = ids
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class MossEncoderInput:
+    """A recording to imitate or to continue, as it was sent."""
+
+    samples: NDArray[np.float32]
+    """[N, C]"""
+    sample_rate: int
+    """Hz"""
+
+
+@dataclass(frozen=True, slots=True)
+class MossTalkerInput:
+    """What to say, and how."""
+
+    prompt: MossPrompt
+    """The frames for its gap, if it has one, come from the encoder."""
+    continues: bool
+    """The recording is continued: its frames prime the decoder."""
+    max_frames: int | None
+    """None for the published program's limit."""
+    sampling: SamplingOptions

@@ -18,30 +18,29 @@ from cantata_layers.openai_voices import OPENAI_VOICES
 from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_layers.speakable import check_speakable
-from cantata_models.moss_tts.codec.locating import checked_tokenizer
-from cantata_models.moss_tts.config.local import load_local_config
-from cantata_models.moss_tts.config.nano import load_nano_config
-from cantata_models.moss_tts.config.shared import MossConfig
-from cantata_models.moss_tts.inputs import MossEncoderInput, MossTalkerInput
-from cantata_models.moss_tts.languages import LANGUAGES, language_name
-from cantata_models.moss_tts.pipeline import ENCODER, TALKER
+from cantata_models.moss_tts.config import MossConfig, load_local_config, load_nano_config
+from cantata_models.moss_tts.plugin import ENCODER, TALKER
 from cantata_models.moss_tts.prompt import (
     Fields,
+    MossEncoderInput,
     MossMode,
     MossPromptBuilder,
+    MossTalkerInput,
     MossTokenizer,
     joined,
 )
 from cantata_models.moss_tts.request_options import (
+    LANGUAGES,
     LocalOptions,
     MossOptions,
     NanoOptions,
+    get_sampling,
+    language_name,
     speaking_mode,
 )
-from cantata_models.moss_tts.sampling_options import get_sampling
 from cantata_models.moss_tts.splitting import MossTextPart, split_text
-from cantata_models.moss_tts.text.local import LocalTokenizer
-from cantata_models.moss_tts.text.nano import NanoTokenizer
+from cantata_models.moss_tts.tokenizer_config import checked_tokenizer
+from cantata_models.moss_tts.tokenizers import LocalTokenizer, NanoTokenizer
 
 VOICE = Voice("default", "Default", "The model's own choice of a speaker.", OPENAI_VOICES)
 WARM_UP_FRAMES = 12

@@ -1,13 +1,17 @@
-"""Request options beyond text, voice and seed."""
+"""What requests may set beyond text, voice and seed: fields, languages, sampling."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+import secrets
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import SamplingOptions, SpeechRequest
 from cantata_layers.request_options import TopK, recording_mode
+from cantata_models.moss_tts.config import MossDefaults
 from cantata_models.moss_tts.prompt import MossMode
 
 TopP = Annotated[float, Field(gt=0, le=1)]
@@ -90,3 +94,90 @@ def speaking_mode(options: MossOptions, *, recording: bool, transcript: bool) ->
                 name,
             )
     return mode
+
+
+AUTO = "auto"
+LANGUAGES: Mapping[str, str] = {
+    "zh": "Chinese",
+    "yue": "Cantonese",
+    "en": "English",
+    "ar": "Arabic",
+    "cs": "Czech",
+    "da": "Danish",
+    "nl": "Dutch",
+    "fi": "Finnish",
+    "fr": "French",
+    "de": "German",
+    "el": "Greek",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "hu": "Hungarian",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "mk": "Macedonian",
+    "ms": "Malay",
+    "fa": "Persian (Farsi)",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ro": "Romanian",
+    "ru": "Russian",
+    "es": "Spanish",
+    "sw": "Swahili",
+    "sv": "Swedish",
+    "tl": "Tagalog",
+    "th": "Thai",
+    "tr": "Turkish",
+    "vi": "Vietnamese",
+}
+"""Those that the published program offers."""
+
+
+def language_name(wanted: str | None) -> str | None:
+    """Return the name of a language in the prompt; None lets the model detect it.
+
+    Args:
+        wanted: a name, a tag, or "Auto", in any case.
+
+    Raises:
+        InvalidRequest: there is no such language; lists those that there are.
+    """
+    if wanted is None or wanted.strip().lower() == AUTO:
+        return None
+    key = wanted.strip().lower()
+    for tag, name in LANGUAGES.items():
+        if key in (tag, name.lower()):
+            return name
+    valid = ", ".join(["Auto", *LANGUAGES.values()])
+    raise InvalidRequest(f"language {wanted!r} is not spoken; valid: {valid}", "language")
+
+
+T = TypeVar("T")
+
+
+def get_sampling(
+    request: SpeechRequest, options: MossOptions, defaults: MossDefaults
+) -> SamplingOptions:
+    """Return the settings of all three levels.
+
+    Temperature 0 makes the choice to stop greedy too, unless it has a temperature of its own.
+    Without a seed each call draws one.
+    """
+    audio, stop = defaults.audio, defaults.stop
+    temperature = _given(request.temperature, audio.temperature)
+    penalty = _given(options.repetition_penalty, defaults.repetition_penalty)
+    return SamplingOptions(
+        seed=secrets.randbits(63) if request.seed is None else request.seed,
+        temperature=temperature,
+        top_k=_given(options.top_k, audio.top_k),
+        top_p=_given(options.top_p, audio.top_p),
+        repetition_penalty=penalty,
+        residual_repetition_penalty=penalty,
+        stop_temperature=_given(options.text_temperature, stop.temperature if temperature else 0.0),
+        stop_top_k=_given(options.text_top_k, stop.top_k),
+        stop_top_p=_given(options.text_top_p, stop.top_p),
+    )
+
+
+def _given(value: T | None, default: T) -> T:
+    return default if value is None else value

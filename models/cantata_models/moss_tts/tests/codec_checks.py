@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
+from cantata_models.moss_tts.random_checkpoint_codec import write_codec
 from cantata_models.moss_tts.tests.parity.recordings import stereo_recording
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import (
     CASES,
@@ -51,13 +51,13 @@ def golden_codes(case: Case) -> torch.Tensor:
 
 def load_decoder(checkpoints: Path, case: Case) -> Any:
     """Load a tokenizer's decoder."""
-    module = importlib.import_module(f"{PACKAGE}.codec.decoder")
+    module = importlib.import_module(f"{PACKAGE}.codec")
     return module.AudioDecoder(checkpoints / case.name, case.used, CPU)
 
 
 def load_encoder(checkpoints: Path, case: Case) -> Any:
     """Load a tokenizer's encoder."""
-    module = importlib.import_module(f"{PACKAGE}.codec.encoder")
+    module = importlib.import_module(f"{PACKAGE}.encoder")
     return module.AudioEncoder(checkpoints / case.name, case.used, CPU)
 
 

@@ -34,7 +34,7 @@ from vllm.distributed.parallel_state import (
 )
 from vllm.model_executor.models import qwen3
 
-from cantata_models.moss_tts.networks import gpt2_backbone
+from cantata_models.moss_tts import backbones
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def plain_layers() -> Iterator[None]:
         tempfile.TemporaryDirectory() as folder,
         set_current_vllm_config(config),
         patch.object(qwen3, "Attention", PlainAttention),
-        patch.object(gpt2_backbone, "Attention", PlainAttention),
+        patch.object(backbones, "Attention", PlainAttention),
     ):
         # The layers ask for the number of processes that share them: one. An engine that other
         # tests use may have said so already.

@@ -10,11 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Codes
-from cantata_models.moss_tts.codec.decoder import AudioDecoder
-from cantata_models.moss_tts.codec.locating import tokenizer_folder
-from cantata_models.moss_tts.inputs import MossEncoderInput
-from cantata_models.moss_tts.pipeline import ENCODER
-from cantata_models.moss_tts.prompt import MossMode
+from cantata_models.moss_tts.codec import AudioDecoder
+from cantata_models.moss_tts.plugin import ENCODER
+from cantata_models.moss_tts.prompt import MossEncoderInput, MossMode
 from cantata_models.moss_tts.tests import codec_checks
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import GOLDENS, Model, MossScenario
@@ -25,6 +23,7 @@ from cantata_models.moss_tts.tests.stage_driver import (
     heard,
     make_frames,
 )
+from cantata_models.moss_tts.tokenizer_config import tokenizer_folder
 
 GAIN = np.float32(10 ** (3 / 20))
 """The most by which Local changes a recording's level."""

@@ -26,10 +26,9 @@ from cantata.contract.model.talker import FrameDraws
 from cantata.contract.process.stage import Stage
 from cantata.stages import codec, feed_forward
 from cantata.stages.ar import build_stage
-from cantata_models.moss_tts.pipeline import CODEC, ENCODER, TALKER
-from cantata_models.moss_tts.plugin import LOCAL, NANO
+from cantata_models.moss_tts.plugin import CODEC, ENCODER, LOCAL, NANO, TALKER
 from cantata_models.moss_tts.prompt import Fields, MossMode
-from cantata_models.moss_tts.random_checkpoint.write import write_tiny_local, write_tiny_nano
+from cantata_models.moss_tts.random_checkpoint import write_tiny_local, write_tiny_nano
 from cantata_models.moss_tts.request_builder import MossRequestBuilder
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import Model, MossScenario, recorded

@@ -15,15 +15,23 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.stages.ar.environment import prepare_environment
-from cantata_models.moss_tts.config.local import LocalConfig, load_local_config
-from cantata_models.moss_tts.config.nano import NanoConfig, load_nano_config
-from cantata_models.moss_tts.config.shared import MossConfig
-from cantata_models.moss_tts.networks.frame_network import BegunFrames
-from cantata_models.moss_tts.networks.talker_network import TalkerNetwork
+from cantata_models.moss_tts.config import (
+    LocalConfig,
+    MossConfig,
+    NanoConfig,
+    load_local_config,
+    load_nano_config,
+)
+from cantata_models.moss_tts.frame_network import BegunFrames
 from cantata_models.moss_tts.prompt import MossPromptBuilder, MossTokenizer, joined
-from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL, TINY_NANO
-from cantata_models.moss_tts.random_checkpoint.write_talker import write_local, write_nano
+from cantata_models.moss_tts.random_checkpoint_talker import (
+    TINY_LOCAL,
+    TINY_NANO,
+    write_local,
+    write_nano,
+)
 from cantata_models.moss_tts.splitting import split_text
+from cantata_models.moss_tts.talker_network import TalkerNetwork
 from cantata_models.moss_tts.tests.parity.scenarios import (
     GOLDENS,
     MIN_GAP,
@@ -32,8 +40,7 @@ from cantata_models.moss_tts.tests.parity.scenarios import (
     recorded,
 )
 from cantata_models.moss_tts.tests.sampling import penalized
-from cantata_models.moss_tts.text.local import LocalTokenizer
-from cantata_models.moss_tts.text.nano import NanoTokenizer
+from cantata_models.moss_tts.tokenizers import LocalTokenizer, NanoTokenizer
 
 TOLERANCE = MIN_GAP / 4
 """Of a score. Below half of the goldens' smallest gap between two scores, no choice can change."""
@@ -98,8 +105,7 @@ def _loaded(
 ) -> LoadedMossTalker:
     prepare_environment()
     # They import vLLM, which reads the environment.
-    from cantata_models.moss_tts.networks.gpt2_backbone import Gpt2Backbone
-    from cantata_models.moss_tts.networks.qwen3_backbone import Qwen3Backbone
+    from cantata_models.moss_tts.backbones import Gpt2Backbone, Qwen3Backbone
     from cantata_models.moss_tts.tests.plain_layers import (
         lay_out_weights,
         layer_config,

@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.moss_tts.codec.config import (
-    MossTransformerConfig,
-    PatchConfig,
-    load_tokenizer_config,
-)
-from cantata_models.moss_tts.codec.locating import tokenizer_folder
-from cantata_models.moss_tts.random_checkpoint.codec_configs import (
+from cantata_models.moss_tts.random_checkpoint_codec import (
     LOCAL,
     NANO,
     TINY_NANO,
     MossCodecShape,
     codec_config,
+    codec_tensors,
+    write_config,
 )
-from cantata_models.moss_tts.random_checkpoint.codec_layout import codec_tensors
-from cantata_models.moss_tts.random_checkpoint.write_codec import write_config
+from cantata_models.moss_tts.tokenizer_config import (
+    MossTransformerConfig,
+    PatchConfig,
+    load_tokenizer_config,
+    tokenizer_folder,
+)
 
 
 @pytest.mark.parametrize(

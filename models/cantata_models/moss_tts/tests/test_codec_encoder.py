@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from cantata.contract.data.errors import ConfigError, InvalidAudio
 from cantata_layers.checkpoint import SINGLE_FILE, read_tensors
-from cantata_models.moss_tts.codec.encoder import AudioEncoder
+from cantata_models.moss_tts.encoder import AudioEncoder
 from cantata_models.moss_tts.tests import codec_checks
 from cantata_models.moss_tts.tests.parity.recordings import stereo_recording
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case

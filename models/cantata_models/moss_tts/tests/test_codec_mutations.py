@@ -19,20 +19,17 @@ from source_faults import Mutant, injected, mutants
 from threads import threads
 
 MODULES = (
-    f"{PACKAGE}.codec.config",
-    f"{PACKAGE}.codec.patches",
-    f"{PACKAGE}.codec.rings",
-    f"{PACKAGE}.codec.transformer",
-    f"{PACKAGE}.codec.stack",
-    f"{PACKAGE}.codec.quantiser",
-    f"{PACKAGE}.codec.decoder",
-    f"{PACKAGE}.codec.encoder",
+    f"{PACKAGE}.tokenizer_config",
+    f"{PACKAGE}.codec_layers",
+    f"{PACKAGE}.quantiser",
+    f"{PACKAGE}.codec",
+    f"{PACKAGE}.encoder",
 )
 """Modules in import order."""
 
 MUTANTS = (
     *mutants(
-        f"{PACKAGE}.codec.config",
+        f"{PACKAGE}.tokenizer_config",
         check_whole,
         ("self._frame * seconds)", "self._frame * seconds) + 1"),
         ("self._frame * seconds)", "self._frame * seconds) - 1"),
@@ -40,19 +37,19 @@ MUTANTS = (
         ('fields.get("max_period", float, 10_000.0)', "9_000.0"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.config",
+        f"{PACKAGE}.tokenizer_config",
         check_encoded,
         ("self._frame * seconds)", "self._frame * seconds) + 1"),
         ("self._frame * seconds)", "self._frame * seconds) - 1"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.rings",
+        f"{PACKAGE}.codec_layers",
         check_encoded,
         ("return window - 1 + positions", "return window - 2 + positions"),
         ("numbers % length, torch", "(numbers + 1) % length, torch"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.transformer",
+        f"{PACKAGE}.codec_layers",
         check_encoded,
         ("Linear(_pairs_as_halves(joined, config))", "Linear(joined)"),
         ('weights.take(f"{layer}.{scale}.scale", outputs)[:, None] * weight', "weight"),
@@ -61,12 +58,12 @@ MUTANTS = (
         ("frames * self._config.frame_positions, x", "0 * frames, x"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.patches",
+        f"{PACKAGE}.codec_layers",
         check_whole,
         ("channels // size, size)", "size, channels // size)"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.patches",
+        f"{PACKAGE}.codec_layers",
         check_encoded,
         (
             "x.view(batch, length // size, size, channels)",
@@ -74,7 +71,7 @@ MUTANTS = (
         ),
     ),
     *mutants(
-        f"{PACKAGE}.codec.rings",
+        f"{PACKAGE}.codec_layers",
         check_whole,
         ("(held[:, None] <= last)", "(held[:, None] < last)"),
         ("(held[:, None] <= last)", "(held[:, None] <= latest[..., None])"),
@@ -82,13 +79,13 @@ MUTANTS = (
         ("attn_mask=mask", "attn_mask=mask, scale=0.5"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.rings",
+        f"{PACKAGE}.codec_layers",
         check_streamed,
         ("return window - 1 + positions", "return window - 2 + positions"),
         ("self.values[where] = key, value", "self.values[where] = key, key"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.transformer",
+        f"{PACKAGE}.codec_layers",
         check_whole,
         ("by_pair.transpose(1, 2)", "by_pair"),
         ("Linear(_pairs_as_halves(joined, config))", "Linear(joined)"),
@@ -99,17 +96,17 @@ MUTANTS = (
         ("before + start, self._arriving", "before, self._arriving"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.transformer",
+        f"{PACKAGE}.codec_layers",
         check_streamed,
         ("frames * self._config.frame_positions, x", "0 * frames, x"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.stack",
+        f"{PACKAGE}.codec_layers",
         check_streamed,
         ("state.frames[slots] = before + frames", "state.frames[slots] = before + 1"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.quantiser",
+        f"{PACKAGE}.quantiser",
         check_whole,
         ("total + table[codes[..., book]]", "total + table[codes[..., 0]]"),
         (
@@ -121,14 +118,14 @@ MUTANTS = (
         ("_times(self.own, weight) + bias", "_times(self.own, weight)"),
     ),
     *mutants(
-        f"{PACKAGE}.codec.quantiser",
+        f"{PACKAGE}.quantiser",
         check_encoded,
         ("functional.normalize(entries.own)", "entries.own"),
         ("residual - book.residuals[nearest]", "residual"),
         ("/ rows.norm(dim=1, keepdim=True)", ""),
     ),
     *mutants(
-        f"{PACKAGE}.codec.decoder",
+        f"{PACKAGE}.codec",
         check_whole,
         (
             "self.samples_per_frame, self.channels)",
@@ -140,7 +137,7 @@ MUTANTS = (
         ),
     ),
     *mutants(
-        f"{PACKAGE}.codec.encoder",
+        f"{PACKAGE}.encoder",
         check_encoded,
         ("part.reshape(1, -1, 1)", "part.t().reshape(1, -1, 1)"),
         ("part.reshape(1, -1, 1)", "part.flip(1).reshape(1, -1, 1)"),

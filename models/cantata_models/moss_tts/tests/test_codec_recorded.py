@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from cantata_models.moss_tts.codec.decoder import AudioDecoder
-from cantata_models.moss_tts.random_checkpoint.codec_configs import (
+from cantata_models.moss_tts.codec import AudioDecoder
+from cantata_models.moss_tts.random_checkpoint_codec import (
     TINY_LOCAL,
     TINY_NANO,
     MossCodecShape,
+    write_codec,
 )
-from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
 from recorded_codec import check_same
 from threads import threads
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cantata_models.moss_tts.codec.recordings import levelled, to_stereo
+from cantata_models.moss_tts.encoder import levelled, to_stereo
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 
 

@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from cantata_models.moss_tts.codec.config import MossTransformerConfig, load_tokenizer_config
-from cantata_models.moss_tts.codec.decoder import AudioDecoder, slot_bytes
-from cantata_models.moss_tts.codec.rings import Arrival, row_by_row, together
-from cantata_models.moss_tts.codec.stack import StreamState
-from cantata_models.moss_tts.random_checkpoint.codec_configs import LOCAL, NANO, MossCodecShape
-from cantata_models.moss_tts.random_checkpoint.write_codec import write_config
+from cantata_models.moss_tts.codec import AudioDecoder, slot_bytes
+from cantata_models.moss_tts.codec_layers import Arrival, StreamState, row_by_row, together
+from cantata_models.moss_tts.random_checkpoint_codec import (
+    LOCAL,
+    NANO,
+    MossCodecShape,
+    write_config,
+)
 from cantata_models.moss_tts.tests import codec_checks
 from cantata_models.moss_tts.tests.codec_checks import cut, decode
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
+from cantata_models.moss_tts.tokenizer_config import MossTransformerConfig, load_tokenizer_config
 from threads import threads
 
 FRAMES = 24

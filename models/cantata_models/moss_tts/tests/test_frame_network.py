@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch.nn import functional
 
-from cantata_models.moss_tts.config.local import load_local_config
-from cantata_models.moss_tts.config.nano import load_nano_config
-from cantata_models.moss_tts.config.shared import MossConfig
-from cantata_models.moss_tts.networks.frame_network import FrameNetwork
-from cantata_models.moss_tts.networks.local_transformer import gelu_new
-from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL, TINY_NANO
-from cantata_models.moss_tts.random_checkpoint.write_talker import write_local, write_nano
+from cantata_models.moss_tts.config import MossConfig, load_local_config, load_nano_config
+from cantata_models.moss_tts.frame_network import FrameNetwork, gelu_new
+from cantata_models.moss_tts.random_checkpoint_talker import (
+    TINY_LOCAL,
+    TINY_NANO,
+    write_local,
+    write_nano,
+)
 from threads import threads
 
 WIDE = 1100

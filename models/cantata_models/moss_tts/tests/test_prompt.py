@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cantata_models.moss_tts.config.shared import TokenIds
+from cantata_models.moss_tts.config import TokenIds
 from cantata_models.moss_tts.prompt import (
     Fields,
     Gap,

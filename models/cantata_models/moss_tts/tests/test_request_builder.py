@@ -13,30 +13,30 @@ from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata_layers.random_files import write_json
 from cantata_layers.random_qwen_tokenizer import write_qwen_tokenizer
-from cantata_models.moss_tts.codec.locating import INSIDE
-from cantata_models.moss_tts.inputs import MossEncoderInput, MossTalkerInput
-from cantata_models.moss_tts.pipeline import ENCODER, TALKER
-from cantata_models.moss_tts.random_checkpoint import codec_configs
-from cantata_models.moss_tts.random_checkpoint.sentencepiece_model import write_sentencepiece
-from cantata_models.moss_tts.random_checkpoint.talker_configs import (
+from cantata_models.moss_tts import random_checkpoint_codec
+from cantata_models.moss_tts.plugin import ENCODER, TALKER
+from cantata_models.moss_tts.prompt import MossEncoderInput, MossTalkerInput
+from cantata_models.moss_tts.random_checkpoint_codec import write_config
+from cantata_models.moss_tts.random_checkpoint_talker import (
     TINY_LOCAL,
     TINY_NANO,
     local_config,
     nano_config,
+    write_sentencepiece,
 )
-from cantata_models.moss_tts.random_checkpoint.write_codec import write_config
 from cantata_models.moss_tts.request_builder import (
     LocalRequestBuilder,
     NanoRequestBuilder,
     load_local_builder,
     load_nano_builder,
 )
+from cantata_models.moss_tts.tokenizer_config import INSIDE
 
 SENTENCES = "The rain is over, and the street smells of wet stone. Nobody asked why. Yes. "
 LONG = f"{SENTENCES * 3} Then all was dry."
 
 
-def _write_codec_config(folder: Path, shape: codec_configs.MossCodecShape) -> None:
+def _write_codec_config(folder: Path, shape: random_checkpoint_codec.MossCodecShape) -> None:
     (folder / INSIDE).mkdir()
     write_config(folder / INSIDE, shape)
 
@@ -46,7 +46,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> LocalRequestBuilder:
     folder: Path = tmp_path_factory.mktemp("local")
     write_json(folder / "config.json", local_config(TINY_LOCAL))
     write_qwen_tokenizer(folder, TINY_LOCAL.special_ids)
-    _write_codec_config(folder, codec_configs.TINY_LOCAL)
+    _write_codec_config(folder, random_checkpoint_codec.TINY_LOCAL)
     return load_local_builder(folder)
 
 
@@ -55,7 +55,7 @@ def nano(tmp_path_factory: pytest.TempPathFactory) -> NanoRequestBuilder:
     folder: Path = tmp_path_factory.mktemp("nano")
     write_json(folder / "config.json", nano_config(TINY_NANO))
     write_sentencepiece(folder / "tokenizer.model", TINY_NANO.vocabulary)
-    _write_codec_config(folder, codec_configs.TINY_NANO)
+    _write_codec_config(folder, random_checkpoint_codec.TINY_NANO)
     return load_nano_builder(folder)
 
 
@@ -216,7 +216,7 @@ def test_the_audio_tokenizer_is_checked_before_a_stage_starts(
     write_sentencepiece(tmp_path / "tokenizer.model", TINY_NANO.vocabulary)
     wanted = "MOSS-Audio-Tokenizer-Nano' is missing; download it into"
     if codes is not None:
-        shape = dataclasses.replace(codec_configs.TINY_NANO, codebook_size=codes)
+        shape = dataclasses.replace(random_checkpoint_codec.TINY_NANO, codebook_size=codes)
         _write_codec_config(tmp_path, shape)
         wanted = "codebooks of 32 codes; those of .* have 64"
     with pytest.raises(ConfigError, match=wanted):

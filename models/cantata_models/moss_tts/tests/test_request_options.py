@@ -8,12 +8,13 @@ import pytest
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata_layers.request_options import parse_fields
-from cantata_models.moss_tts.languages import LANGUAGES, language_name
 from cantata_models.moss_tts.prompt import MossMode
 from cantata_models.moss_tts.request_options import (
+    LANGUAGES,
     LocalOptions,
     MossOptions,
     NanoOptions,
+    language_name,
     speaking_mode,
 )
 

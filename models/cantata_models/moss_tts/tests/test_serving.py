@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata_bench.server import stage_gauges
-from cantata_models.moss_tts.pipeline import ENCODER
+from cantata_models.moss_tts.plugin import ENCODER
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import Model
 from cantata_models.moss_tts.tests.stage_driver import WRITERS, MossCheckpoints, MossStages

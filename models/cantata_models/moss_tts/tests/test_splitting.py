@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cantata_models.moss_tts.random_checkpoint.sentencepiece_model import write_sentencepiece
+from cantata_models.moss_tts.random_checkpoint_talker import write_sentencepiece
 from cantata_models.moss_tts.splitting import split_text
-from cantata_models.moss_tts.text.nano import NanoTokenizer
+from cantata_models.moss_tts.tokenizers import NanoTokenizer
 
 GOLDENS = Path(__file__).with_name("goldens") / "splitting.json"
 CASES: list[dict[str, Any]] = json.loads(GOLDENS.read_text(encoding="utf-8"))

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from cantata_models.moss_tts import request_builder, splitting
-from cantata_models.moss_tts.config.shared import MossConfig
-from cantata_models.moss_tts.inputs import MossTalkerInput
-from cantata_models.moss_tts.prompt import MossPrompt
-from cantata_models.moss_tts.sampling_options import get_sampling
+from cantata_models.moss_tts.config import MossConfig
+from cantata_models.moss_tts.prompt import MossPrompt, MossTalkerInput
+from cantata_models.moss_tts.request_options import get_sampling
 from cantata_models.moss_tts.tests.parity.scenarios import Model, scenario_named
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
 from cantata_models.moss_tts.tests.stage_checks import GAIN, check_encoder, check_speech

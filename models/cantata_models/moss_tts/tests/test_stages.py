@@ -10,9 +10,9 @@ import torch
 
 from cantata.contract.data.errors import InvalidAudio, InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata_models.moss_tts.encoder_stage import load_local_encoder
-from cantata_models.moss_tts.inputs import MossEncoderInput
-from cantata_models.moss_tts.pipeline import TALKER
+from cantata_models.moss_tts.encoder import load_local_encoder
+from cantata_models.moss_tts.plugin import TALKER
+from cantata_models.moss_tts.prompt import MossEncoderInput
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import SCENARIOS, Model, MossScenario
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case

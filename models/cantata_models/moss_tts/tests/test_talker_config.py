@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.moss_tts.config.local import load_local_config
-from cantata_models.moss_tts.config.nano import load_nano_config
-from cantata_models.moss_tts.config.shared import Activation, Gpt2Stack, MossConfig, TokenIds
-from cantata_models.moss_tts.random_checkpoint.talker_configs import (
+from cantata_models.moss_tts.config import (
+    Activation,
+    Gpt2Stack,
+    MossConfig,
+    TokenIds,
+    load_local_config,
+    load_nano_config,
+)
+from cantata_models.moss_tts.random_checkpoint_talker import (
     LOCAL,
     NANO,
     TINY_LOCAL,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from cantata_models.moss_tts.random_checkpoint.talker_configs import (
+from cantata_models.moss_tts.random_checkpoint_talker import (
     LOCAL,
     NANO,
     local_config,
+    local_tensors,
     nano_config,
+    nano_tensors,
 )
-from cantata_models.moss_tts.random_checkpoint.talker_layout import local_tensors, nano_tensors
 
 
 def test_local_has_the_published_tensors() -> None:

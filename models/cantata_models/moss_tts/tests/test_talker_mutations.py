@@ -16,11 +16,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from cantata_models.moss_tts import frame_network, splitting
 from cantata_models.moss_tts import prompt as prompt_module
-from cantata_models.moss_tts import splitting
-from cantata_models.moss_tts.config.shared import Activation
-from cantata_models.moss_tts.networks import local_transformer
-from cantata_models.moss_tts.networks.frame_network import FrameNetwork
+from cantata_models.moss_tts.config import Activation
+from cantata_models.moss_tts.frame_network import FrameNetwork
 from cantata_models.moss_tts.prompt import Fields, Gap, MossPrompt
 from cantata_models.moss_tts.tests import talker_driver
 from cantata_models.moss_tts.tests.parity.scenarios import scenario_named
@@ -47,21 +46,21 @@ def positions_turn_halves_in_a_frame(talker: LoadedMossTalker, patch: pytest.Mon
         cos, sin = cos[..., ::2], sin[..., ::2]
         return torch.cat((low * cos - high * sin, high * cos + low * sin), dim=-1)
 
-    patch.setattr(local_transformer, "turned", by_halves)
+    patch.setattr(frame_network, "turned", by_halves)
 
 
 @fault("plain", "nano_plain")
 def another_theta_in_a_frame(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
     transformer = talker.network.frames.local_transformer
     head_dim = transformer.cos.shape[1]
-    cos, sin = local_transformer.rotary_angles(len(transformer.cos), head_dim, 5000.0)
+    cos, sin = frame_network.rotary_angles(len(transformer.cos), head_dim, 5000.0)
     patch.setattr(transformer.cos, "data", cos)
     patch.setattr(transformer.sin, "data", sin)
 
 
 @fault("plain", "nano_plain")
 def no_positions_in_a_frame(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(local_transformer, "turned", lambda x, cos, sin: x)
+    patch.setattr(frame_network, "turned", lambda x, cos, sin: x)
 
 
 @fault("plain", "nano_plain")
@@ -108,7 +107,7 @@ def the_choice_to_go_on_is_no_position(talker: LoadedMossTalker, patch: pytest.M
 
 @fault("nano_plain")
 def the_choice_to_stop_is_the_position(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
-    from cantata_models.moss_tts.networks import frame_network
+    from cantata_models.moss_tts import frame_network
 
     patch.setattr(frame_network, "GO_ON", 1)
 
@@ -317,4 +316,4 @@ def test_each_fault_is_seen(
 
 def test_activations_are_as_published() -> None:
     """Were both models' alike, their mix-up would not be seen."""
-    assert set(local_transformer.ACTIVATIONS) == set(Activation)
+    assert set(frame_network.ACTIVATIONS) == set(Activation)

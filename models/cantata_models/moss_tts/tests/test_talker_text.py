@@ -8,14 +8,13 @@ import pytest
 
 from cantata.contract.data.errors import ConfigError
 from cantata_models.moss_tts.prompt import MossTokenizer
-from cantata_models.moss_tts.random_checkpoint.sentencepiece_model import (
+from cantata_models.moss_tts.random_checkpoint_talker import (
+    TINY_LOCAL,
     USER_DEFINED,
+    write_local,
     write_sentencepiece,
 )
-from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL
-from cantata_models.moss_tts.random_checkpoint.write_talker import write_local
-from cantata_models.moss_tts.text.local import LocalTokenizer
-from cantata_models.moss_tts.text.nano import NanoTokenizer
+from cantata_models.moss_tts.tokenizers import LocalTokenizer, NanoTokenizer
 
 NANO_SPECIAL = set(range(4 + len(USER_DEFINED)))
 FULL_WIDTH = "\uff1c|im_start|\uff1e"

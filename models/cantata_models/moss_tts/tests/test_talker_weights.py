@@ -11,8 +11,12 @@ from safetensors.torch import load_file, save_file
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import PICKLE_FILE, SINGLE_FILE
-from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL, TINY_NANO
-from cantata_models.moss_tts.random_checkpoint.write_talker import write_local, write_nano
+from cantata_models.moss_tts.random_checkpoint_talker import (
+    TINY_LOCAL,
+    TINY_NANO,
+    write_local,
+    write_nano,
+)
 from cantata_models.moss_tts.tests.talker_driver import load_local, load_nano
 
 pytestmark = [

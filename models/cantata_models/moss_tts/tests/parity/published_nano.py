@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from cantata_layers.random_files import write_json
-from cantata_models.moss_tts.config.nano import NanoConfig, load_nano_config
+from cantata_models.moss_tts.config import NanoConfig, load_nano_config
 from cantata_models.moss_tts.prompt import MossMode, MossPromptBuilder
-from cantata_models.moss_tts.random_checkpoint.talker_configs import NANO, TINY_NANO, nano_config
+from cantata_models.moss_tts.random_checkpoint_talker import NANO, TINY_NANO, nano_config
 from cantata_models.moss_tts.splitting import split_text
 from cantata_models.moss_tts.tests.parity.reference_talkers import ReferenceNano, read_published
 from cantata_models.moss_tts.tests.parity.texts import PART_TOKENS, TEXTS
-from cantata_models.moss_tts.text.nano import NanoTokenizer
+from cantata_models.moss_tts.tokenizers import NanoTokenizer
 
 FILES = ("models/llm/config.json", "models/llm/tokenizer.model")
 PUBLISHED_PART_TOKENS = (50, 75)

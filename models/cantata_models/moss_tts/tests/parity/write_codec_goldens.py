@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata_models.moss_tts.random_checkpoint.codec_configs import (
+from cantata_models.moss_tts.random_checkpoint_codec import (
     TINY_LOCAL,
     TINY_NANO,
     MossCodecShape,
+    write_codec,
 )
-from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
 from cantata_models.moss_tts.tests.parity import reference_tokenizer
 from cantata_models.moss_tts.tests.parity.recordings import stereo_recording
 

@@ -17,8 +17,12 @@ import torch
 from numpy.typing import NDArray
 
 from cantata_models.moss_tts.prompt import Fields, MossMode, joined
-from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL, TINY_NANO
-from cantata_models.moss_tts.random_checkpoint.write_talker import write_local, write_nano
+from cantata_models.moss_tts.random_checkpoint_talker import (
+    TINY_LOCAL,
+    TINY_NANO,
+    write_local,
+    write_nano,
+)
 from cantata_models.moss_tts.tests.parity.published_nano import check_published_files
 from cantata_models.moss_tts.tests.parity.reference_talkers import ReferenceLocal, ReferenceNano
 from cantata_models.moss_tts.tests.parity.scenarios import (

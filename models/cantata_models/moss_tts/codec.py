@@ -14,10 +14,15 @@ import torch
 
 from cantata.contract.model.codec import StreamingDecoder
 from cantata_layers.weights import Weights
-from cantata_models.moss_tts.codec.config import CHANNELS, TokenizerConfig, load_tokenizer_config
-from cantata_models.moss_tts.codec.patches import split
-from cantata_models.moss_tts.codec.quantiser import QUANTISER, Dequantiser
-from cantata_models.moss_tts.codec.stack import MossCodecStack, StreamState, state_bytes
+from cantata_models.moss_tts.codec_layers import MossCodecStack, StreamState, split, state_bytes
+from cantata_models.moss_tts.config import MossConfig, load_local_config, load_nano_config
+from cantata_models.moss_tts.quantiser import QUANTISER, Dequantiser
+from cantata_models.moss_tts.tokenizer_config import (
+    CHANNELS,
+    TokenizerConfig,
+    checked_tokenizer,
+    load_tokenizer_config,
+)
 
 AT_A_TIME = 1
 """Frames. A chunk's frames attend one after the other, and so alike in every chunk."""
@@ -83,3 +88,21 @@ class AudioDecoder(StreamingDecoder):
 def slot_bytes(config: TokenizerConfig) -> int:
     """Bytes of state that the decoder holds for one stream."""
     return state_bytes(config.decoder, AT_A_TIME)
+
+
+def load_local_decoder(checkpoint: Path, device: torch.device) -> AudioDecoder:
+    """Return the streaming decoder of MOSS-TTS-Local's tokenizer in fp32.
+
+    Raises:
+        ConfigError: the tokenizer is missing, lacks weights, or is not of this checkpoint.
+    """
+    return _load(checkpoint, load_local_config(checkpoint), device)
+
+
+def load_nano_decoder(checkpoint: Path, device: torch.device) -> AudioDecoder:
+    """Return that of MOSS-TTS-Nano's; as `load_local_decoder`."""
+    return _load(checkpoint, load_nano_config(checkpoint), device)
+
+
+def _load(checkpoint: Path, config: MossConfig, device: torch.device) -> AudioDecoder:
+    return AudioDecoder(checked_tokenizer(checkpoint, config), config.num_codebooks, device)

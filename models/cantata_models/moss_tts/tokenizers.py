@@ -1,4 +1,10 @@
-"""The tokenizer of MOSS-TTS-Nano."""
+"""The published text tokenizers of both models.
+
+A caller's text never becomes a special token, however it is spelled: its characters are encoded one
+by one instead. WHY not refused: a text may quote markup and is then still read aloud, and every
+spelling would have to be found, among them those that become special only when the tokenizer
+normalises them (full-width brackets).
+"""
 
 from __future__ import annotations
 
@@ -9,12 +15,32 @@ from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+
+
+class LocalTokenizer:
+    """Implements `prompt.MossTokenizer`: Qwen's byte-level BPE.
+
+    Raises:
+        ConfigError: (on construction) a file is missing or damaged.
+    """
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._tokenizer = load_qwen_tokenizer(checkpoint)
+
+    def template(self, text: str) -> tuple[int, ...]:
+        """As `encode`: the template spells no special token."""
+        return self.encode(text)
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
 
 SENTENCEPIECE_FILE = "tokenizer.model"
 
 
 class NanoTokenizer:
-    """Implements `prompt.TextTokenizer`: SentencePiece.
+    """Implements `prompt.MossTokenizer`: SentencePiece.
 
     Raises:
         ConfigError: (on construction) the file is missing or damaged.

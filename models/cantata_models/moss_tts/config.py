@@ -1,4 +1,4 @@
-"""What the configurations of both models have in common.
+"""The configurations of both models, as their files say.
 
 Only the values that serving needs are read. Published files of neither model say how to sample; the
 defaults are those of the published programs.
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import ClassVar
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.json_fields import JsonFields
+from cantata_layers.json_fields import JsonFields, read_json
+from cantata_layers.qwen3_config import Qwen3Stack, read_qwen3_stack
 from cantata_layers.sampling_settings import SamplingSettings
 
 FRAME_PERIOD_S = 0.08
@@ -203,3 +205,100 @@ def check_consistent(config: MossConfig, hidden_size: int, where: str) -> None:
             raise ConfigError(
                 f"{where}: id {index} of {name} is outside the {config.vocab_size} text tokens"
             )
+
+
+LOCAL_MODEL_TYPE = "moss_tts_local"
+LOCAL_GENERATION = MossDefaults(
+    stop=STOP_SAMPLING,
+    audio=SamplingSettings(temperature=1.7, top_k=25, top_p=0.8),
+    repetition_penalty=1.0,
+    max_frames=4096,
+)
+"""Of the published README and of `generate`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalConfig(MossConfig):
+    """The configuration of a checkpoint."""
+
+    stop_is_text: ClassVar[bool] = False
+    backbone: Qwen3Stack
+
+
+def load_local_config(checkpoint: Path) -> LocalConfig:
+    """Read a checkpoint's config.json.
+
+    Raises:
+        ConfigError: the file cannot be read, a value is missing or of the wrong type, or the
+            checkpoint needs an unsupported feature.
+    """
+    root = read_json(checkpoint / "config.json")
+    read_model_type(root, LOCAL_MODEL_TYPE)
+    mode = root.get("local_text_head_mode", str, "binary")
+    if mode != "binary":
+        raise ConfigError(f"{root.where}: local_text_head_mode {mode!r}; valid: 'binary'")
+    language = root.section("qwen3_config" if root.items("qwen3_config") else "language_config")
+    backbone, gpt2 = read_qwen3_stack(language), root.section("gpt2_config")
+    layers = root.get("local_transformer_layers", int, gpt2.get("n_layer", int))
+    num_codebooks = root.get("n_vq", int)
+    config = LocalConfig(
+        tokens=read_token_ids(root),
+        vocab_size=backbone.vocab_size,
+        num_codebooks=num_codebooks,
+        codebook_size=read_codebook_size(root, num_codebooks),
+        pad_code=root.get("audio_pad_token_id", int),
+        local=read_gpt2_stack(gpt2, layers),
+        generation=LOCAL_GENERATION,
+        backbone=backbone,
+    )
+    check_consistent(config, config.backbone.hidden_size, root.where)
+    return config
+
+
+NANO_MODEL_TYPE = "moss_tts_nano"
+ARCHITECTURE = "global_local_transformer"
+NANO_GENERATION = MossDefaults(
+    stop=STOP_SAMPLING,
+    audio=SamplingSettings(temperature=0.8, top_k=25, top_p=0.95),
+    repetition_penalty=1.2,
+    max_frames=375,
+)
+"""Of the published program. The defaults of the model's own methods differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class NanoConfig(MossConfig):
+    """The configuration of a checkpoint."""
+
+    stop_is_text: ClassVar[bool] = True
+    backbone: Gpt2Stack
+
+
+def load_nano_config(checkpoint: Path) -> NanoConfig:
+    """Read a checkpoint's config.json.
+
+    Raises:
+        ConfigError: the file cannot be read, a value is missing or of the wrong type, or the
+            checkpoint needs an unsupported feature.
+    """
+    root = read_json(checkpoint / "config.json")
+    read_model_type(root, NANO_MODEL_TYPE)
+    architecture = root.get("model_architecture", str, ARCHITECTURE)
+    if architecture != ARCHITECTURE:
+        raise ConfigError(
+            f"{root.where}: model_architecture {architecture!r}; valid: {ARCHITECTURE!r}"
+        )
+    gpt2 = root.section("gpt2_config")
+    num_codebooks = root.get("n_vq", int)
+    config = NanoConfig(
+        tokens=read_token_ids(root),
+        vocab_size=gpt2.get("vocab_size", int),
+        num_codebooks=num_codebooks,
+        codebook_size=read_codebook_size(root, num_codebooks),
+        pad_code=root.get("audio_pad_token_id", int),
+        local=read_gpt2_stack(gpt2, root.get("local_transformer_layers", int)),
+        generation=NANO_GENERATION,
+        backbone=read_gpt2_stack(gpt2, gpt2.get("n_layer", int)),
+    )
+    check_consistent(config, config.backbone.hidden_size, root.where)
+    return config

@@ -24,14 +24,16 @@ from cantata.contract.model.embedding_source import (
 )
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers.frame_limit import frame_limit
-from cantata_models.moss_tts.config.local import load_local_config
-from cantata_models.moss_tts.config.nano import load_nano_config
-from cantata_models.moss_tts.config.shared import FRAME_PERIOD_S, MossConfig
-from cantata_models.moss_tts.inputs import MossTalkerInput
-from cantata_models.moss_tts.networks.frame_network import BegunFrames
-from cantata_models.moss_tts.networks.gpt2_backbone import Gpt2Backbone
-from cantata_models.moss_tts.networks.qwen3_backbone import Qwen3Backbone
-from cantata_models.moss_tts.networks.talker_network import MossBackbone, TalkerNetwork
+from cantata_models.moss_tts.backbones import Gpt2Backbone, Qwen3Backbone
+from cantata_models.moss_tts.config import (
+    FRAME_PERIOD_S,
+    MossConfig,
+    load_local_config,
+    load_nano_config,
+)
+from cantata_models.moss_tts.frame_network import BegunFrames
+from cantata_models.moss_tts.prompt import MossTalkerInput
+from cantata_models.moss_tts.talker_network import MossBackbone, TalkerNetwork
 
 
 class MossTalker(TalkerNetwork, Talker):

@@ -1,6 +1,8 @@
-"""The backbone of MOSS-TTS-Nano: GPT-2 blocks with rotary positions, on vLLM's layers.
+"""The backbones of the talkers on vLLM's layers; modules are named as in the checkpoints.
 
-Modules are named as in the checkpoint. Letters: N rows, D hidden size.
+MOSS-TTS-Local has Qwen3, MOSS-TTS-Nano GPT-2 blocks with rotary positions.
+
+Letters: N rows, D hidden size.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.activation import get_act_fn
 from vllm.model_executor.layers.attention import Attention
-from vllm.model_executor.layers.layernorm import LayerNorm
+from vllm.model_executor.layers.layernorm import LayerNorm, RMSNorm
 from vllm.model_executor.layers.linear import (
     ColumnParallelLinear,
     QKVParallelLinear,
@@ -21,8 +23,43 @@ from vllm.model_executor.layers.linear import (
 )
 from vllm.model_executor.layers.rotary_embedding import get_rope
 
-from cantata_models.moss_tts.config.nano import MODEL_TYPE, NanoConfig
-from cantata_models.moss_tts.config.shared import Gpt2Stack
+from cantata_layers.qwen3 import config_fields, make_layers, run_layers
+from cantata_models.moss_tts.config import (
+    LOCAL_MODEL_TYPE,
+    NANO_MODEL_TYPE,
+    Gpt2Stack,
+    LocalConfig,
+    NanoConfig,
+)
+
+
+class Qwen3Backbone(nn.Module):
+    """Rows in, hidden states out; named as in the checkpoint.
+
+    Args:
+        prefix: of the layers' names, by which vLLM finds their caches.
+    """
+
+    def __init__(self, config: LocalConfig, vllm_config: VllmConfig, prefix: str) -> None:
+        super().__init__()
+        sizes = config.backbone
+        self.embed_tokens = nn.Embedding(config.vocab_size, sizes.hidden_size)
+        self.layers = make_layers(vllm_config, sizes.layers, prefix)
+        self.norm = RMSNorm(sizes.hidden_size, eps=sizes.rms_norm_eps)
+
+    @staticmethod
+    def vllm_fields(config: LocalConfig) -> Mapping[str, Any]:
+        """For `Talker.vllm_config_fields`; its vocabulary is codebook 0 with the end code."""
+        return config_fields(config.backbone, LOCAL_MODEL_TYPE, config.end_code + 1)
+
+    @property
+    def text_table(self) -> torch.Tensor:
+        """[tokens, D]: the embeddings of text tokens."""
+        return self.embed_tokens.weight
+
+    def forward(self, positions: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """[N] positions and [N, D] rows -> [N, D] hidden states."""
+        return run_layers(self.layers, self.norm, positions, rows)
 
 
 class Gpt2Backbone(nn.Module):
@@ -46,7 +83,7 @@ class Gpt2Backbone(nn.Module):
         """For `Talker.vllm_config_fields`; its vocabulary is codebook 0 with the end code."""
         stack = config.backbone
         return {
-            "model_type": MODEL_TYPE,
+            "model_type": NANO_MODEL_TYPE,
             "hidden_size": stack.hidden_size,
             "num_hidden_layers": stack.layers,
             "num_attention_heads": stack.heads,

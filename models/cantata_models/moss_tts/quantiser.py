@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from cantata_layers.linear import Linear
 from cantata_layers.weights import Weights
-from cantata_models.moss_tts.codec.config import QuantiserConfig
+from cantata_models.moss_tts.tokenizer_config import QuantiserConfig
 
 QUANTISER = "quantizer."
 """What its tensors' names start with."""

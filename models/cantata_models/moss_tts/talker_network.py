@@ -17,8 +17,10 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.parameters import ParameterLoader
 from cantata_layers.weight_map import WeightMap
-from cantata_models.moss_tts.config.shared import MossConfig
-from cantata_models.moss_tts.networks.frame_network import FrameNetwork
+from cantata_models.moss_tts.config import (
+    MossConfig,
+)
+from cantata_models.moss_tts.frame_network import FrameNetwork
 
 EMBEDDINGS, STOP_HEAD = "frames.audio_embeddings", "frames.local_text_lm_head.weight"
 NAMES = WeightMap(

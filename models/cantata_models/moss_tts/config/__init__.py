@@ -1,1 +1,0 @@
-"""The published config.json of both models, as frozen dataclasses."""

@@ -1,1 +1,0 @@
-"""Checkpoints of seeded random weights in the published format, tiny or of the published size."""
