@@ -20,11 +20,10 @@ from cantata.contract.model.conversation import AnswerSteps, PlannedAnswer, Text
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS
 from cantata_layers.token_reader import TokenReader
 from cantata_models.bagel.config import MARKS, load_config
-from cantata_models.bagel.context_parts import pieces
 from cantata_models.bagel.inputs import AnswerInput, Seen, Tokens, VisionInput
 from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
-from cantata_models.bagel.ports import DENOISE, SEE
-from cantata_models.bagel.prompts import THINK_BEFORE_ANSWERING, Texts
+from cantata_models.bagel.plugin import DENOISE, SEE
+from cantata_models.bagel.prompt import THINK_BEFORE_ANSWERING, Texts, pieces
 from cantata_models.bagel.thought_text import ThoughtSplitter
 
 OF_PICTURES = frozenset({f"{DENOISE}.{LATENTS}", f"{DENOISE}.{PROGRESS}"})

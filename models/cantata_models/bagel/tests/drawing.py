@@ -20,13 +20,16 @@ from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata.contract.model.feed_forward import Fed, FeedForward
 from cantata.contract.model.pipeline import LATENTS
-from cantata_models.bagel.builder import BagelPictureBuilder
 from cantata_models.bagel.chat_builder import BagelChatBuilder
-from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
-from cantata_models.bagel.stages.autoencoder import load_latent_decoder, load_reference_encoder
-from cantata_models.bagel.stages.denoise import BagelJob, Picture, load_denoiser
-from cantata_models.bagel.stages.phases import Remembering
-from cantata_models.bagel.stages.vision import load_eyes
+from cantata_models.bagel.denoiser import BagelJob, Picture, load_denoiser
+from cantata_models.bagel.drawing import Remembering
+from cantata_models.bagel.picture_builder import BagelPictureBuilder
+from cantata_models.bagel.picture_stages import (
+    load_eyes,
+    load_latent_decoder,
+    load_reference_encoder,
+)
+from cantata_models.bagel.plugin import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
 from cantata_models.bagel.tests.parity.scenarios import SIZES
 
 CPU = torch.device("cpu")

@@ -10,8 +10,8 @@ import pytest
 
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import InvalidRequest
-from cantata_models.bagel.pipeline import PIPELINE
-from cantata_models.bagel.random_checkpoint.write import write_checkpoint
+from cantata_models.bagel.plugin import PIPELINE
+from cantata_models.bagel.random_checkpoint import write_checkpoint
 from cantata_models.bagel.tests.checks import check_answer, goldens
 from cantata_models.bagel.tests.drawing import Studio
 from cantata_models.bagel.tests.parity.conversations import CONVERSATIONS, Conversation

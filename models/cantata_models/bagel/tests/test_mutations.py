@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cantata_models.bagel.random_checkpoint.write import write_checkpoint
+from cantata_models.bagel.random_checkpoint import write_checkpoint
 from cantata_models.bagel.tests.checks import check_answer, check_scenario
 from cantata_models.bagel.tests.parity.conversations import CONVERSATIONS
 from cantata_models.bagel.tests.parity.scenarios import SEED, scenario_named
@@ -17,19 +17,11 @@ from threads import threads
 
 BAGEL = "cantata_models.bagel"
 DRAWING = f"{BAGEL}.tests.drawing"
-NETWORK, SAMPLING, STAGES = f"{BAGEL}.network", f"{BAGEL}.sampling", f"{BAGEL}.stages"
 MODULES = (
-    *(f"{BAGEL}.{name}" for name in ("config", "prompts", "pictures")),
-    *(f"{SAMPLING}.{name}" for name in ("noise", "times", "guidance", "guided")),
-    *(f"{NETWORK}.{name}" for name in ("context", "rotation", "expert", "mixture")),
-    *(f"{NETWORK}.{name}" for name in ("vision", "latents", "load", "reader")),
-    f"{SAMPLING}.thought",
-    *(f"{BAGEL}.vae.{name}" for name in ("layers", "encoder_decoder", "coder")),
-    *(f"{BAGEL}.{name}" for name in ("inputs", "context_parts")),
-    *(f"{STAGES}.{name}" for name in ("vision", "autoencoder", "arrived")),
-    *(f"{STAGES}.{name}" for name in ("pieces", "phases", "answer", "denoise")),
-    f"{BAGEL}.builder",
-    f"{BAGEL}.chat_builder",
+    *(f"{BAGEL}.{name}" for name in ("config", "inputs", "prompt", "pictures")),
+    *(f"{BAGEL}.{name}" for name in ("vae", "language_model", "vision", "reader")),
+    *(f"{BAGEL}.{name}" for name in ("picture_stages", "pieces", "writing", "drawing")),
+    *(f"{BAGEL}.{name}" for name in ("denoiser", "picture_builder", "chat_builder")),
     DRAWING,
 )
 """In import order."""
@@ -74,7 +66,7 @@ def check_words_of_answers(folder: Path) -> None:
 
 MUTANTS = (
     *mutants(
-        f"{BAGEL}.prompts",
+        f"{BAGEL}.prompt",
         check_words,
         ("(self.begin, *self._encoded(text), self.end)", "(*self._encoded(text), self.end)"),
     ),
@@ -83,51 +75,51 @@ MUTANTS = (
         check_edit,
         ("Resampling.BICUBIC", "Resampling.LANCZOS"),
     ),
-    *mutants(f"{SAMPLING}.times", check_words, ("(shift - 1) * times", "shift * times")),
+    *mutants(f"{BAGEL}.picture_builder", check_words, ("(shift - 1) * times", "shift * times")),
     *mutants(
-        f"{SAMPLING}.noise",
+        f"{BAGEL}.vae",
         check_edit,
         ("    _of_references(generator, references, numbers // PATCH**2)\n", ""),
         ("permute(1, 3, 2, 4, 0)", "permute(1, 3, 4, 2, 0)"),
     ),
     *mutants(
-        f"{SAMPLING}.guided",
+        f"{BAGEL}.drawing",
         check_edit,
         ("full, moved, dim=-1), no_images)", "full, moved, dim=None), no_images)"),
         ("no_images + guidance.image * (velocity", "velocity + guidance.image * (velocity"),
     ),
-    *mutants(f"{SAMPLING}.guided", check_channel, ("min=guidance.least", "min=0.0")),
+    *mutants(f"{BAGEL}.drawing", check_channel, ("min=guidance.least", "min=0.0")),
     *mutants(
-        f"{SAMPLING}.guidance",
+        f"{BAGEL}.inputs",
         check_channel,
         ("not low < np.float32(time) <= high", "not low < np.float32(time) < 2"),
     ),
     *mutants(
-        f"{NETWORK}.rotation", check_words, ("1.0 / theta**exponents", "1.0 / 1e4**exponents")
+        f"{BAGEL}.language_model", check_words, ("1.0 / theta**exponents", "1.0 / 1e4**exponents")
     ),
     *mutants(
-        f"{NETWORK}.mixture",
+        f"{BAGEL}.language_model",
         check_edit,
         ("mask.tril(len(keys) - len(query))", "mask.tril()"),
         ("cls(mixture.drawn,", "cls(mixture.plain,"),
     ),
     *mutants(
-        f"{NETWORK}.latents",
+        f"{BAGEL}.reader",
         check_words,
         ("[angles.cos(), angles.sin()]", "[angles.sin(), angles.cos()]"),
     ),
     *mutants(
-        f"{NETWORK}.vision",
+        f"{BAGEL}.vision",
         check_edit,
         ("[:, None] * side", "[:, None] * grid.width"),
     ),
     *mutants(
-        f"{NETWORK}.reader",
+        f"{BAGEL}.reader",
         check_edit,
         ("NO_NOISE = 0.0", "NO_NOISE = 1.0"),
     ),
     *mutants(
-        f"{STAGES}.pieces",
+        f"{BAGEL}.pieces",
         check_edit,
         (
             "context.and_(passed.block, 1)\n\n\ndef",
@@ -135,13 +127,13 @@ MUTANTS = (
         ),
     ),
     *mutants(
-        f"{STAGES}.answer",
+        f"{BAGEL}.writing",
         check_words_of_answers,
         ("replace(self.text.thinker, start=start)", "self.text.thinker"),
         ("return Answering(text, () if ended else", "return Answering(text, () if not ended else"),
     ),
     *mutants(
-        f"{STAGES}.denoise",
+        f"{BAGEL}.denoiser",
         check_conversation,
         (
             "            prompt_at = len(pieces)\n            pieces += words",
@@ -149,7 +141,7 @@ MUTANTS = (
         ),
     ),
     *mutants(
-        f"{STAGES}.phases",
+        f"{BAGEL}.drawing",
         check_conversation,
         ("self.done < self.prompt_at", "self.done <= self.prompt_at"),
         (
@@ -159,28 +151,28 @@ MUTANTS = (
         ("[full, no_images] if apart", "[full, full] if apart"),
     ),
     *mutants(
-        f"{BAGEL}.context_parts",
+        f"{BAGEL}.prompt",
         check_conversation,
         ("[*earlier, *request.references]", "[*earlier[::-1], *request.references]"),
         ("        if text:\n", "        if True:\n"),
     ),
     *mutants(
-        f"{STAGES}.phases",
+        f"{BAGEL}.drawing",
         check_thought,
         ("Branch.FULL: full}", "Branch.NO_TEXT: full}"),
     ),
     *mutants(
-        f"{SAMPLING}.thought",
+        f"{BAGEL}.writing",
         check_thought,
         ("output.tokens == self.thinker.most", "output.tokens > self.thinker.most"),
         ("start.and_(self.block, self.computed)", "start.and_(self.block, 0)"),
     ),
     *mutants(
-        f"{BAGEL}.vae.coder",
+        f"{BAGEL}.vae",
         check_edit,
         ("torch.exp(0.5 * spread)", "torch.exp(spread)"),
     ),
-    *mutants(f"{BAGEL}.vae.layers", check_edit, ("(0, 1, 0, 1)", "(1, 0, 1, 0)")),
+    *mutants(f"{BAGEL}.vae", check_edit, ("(0, 1, 0, 1)", "(1, 0, 1, 0)")),
 )
 
 

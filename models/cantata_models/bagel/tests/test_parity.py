@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from cantata_models.bagel.random_checkpoint.write import write_checkpoint
+from cantata_models.bagel.random_checkpoint import write_checkpoint
 from cantata_models.bagel.tests.checks import check_scenario, goldens
 from cantata_models.bagel.tests.drawing import Studio
 from cantata_models.bagel.tests.parity.scenarios import SCENARIOS, SEED, BagelScenario

@@ -12,11 +12,10 @@ from cantata.contract.data.chat import Role
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.pictures import ImageRequest, Turn
 from cantata.stages.diffusion import DiffusionStage
-from cantata_models.bagel import config, context_parts
-from cantata_models.bagel.network.mixture import Span
-from cantata_models.bagel.ports import DENOISE
-from cantata_models.bagel.random_checkpoint.write import write_checkpoint
-from cantata_models.bagel.stages import pieces
+from cantata_models.bagel import config, pieces, prompt
+from cantata_models.bagel.language_model import Span
+from cantata_models.bagel.plugin import DENOISE
+from cantata_models.bagel.random_checkpoint import write_checkpoint
 from cantata_models.bagel.tests.checks import check_scenario
 from cantata_models.bagel.tests.drawing import Studio
 from cantata_models.bagel.tests.parity.scenarios import SEED, picture, scenario_named
@@ -43,7 +42,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (config, context_parts, pieces):
+    for module in (config, prompt, pieces):
         monkeypatch.setattr(module, "MAX_READ", MAX_READ)
 
 
@@ -107,4 +106,4 @@ def test_a_picture_waits_for_one_piece_of_what_another_has_to_read(
 def test_pieces_of_the_published_size_are_no_longer_than_a_step() -> None:
     """A picture of 1024 x 1024 has 64 x 64 tokens."""
     assert [len(one.tokens) for one in pieces.words(range(9000))] == [4096, 4096, 808]
-    assert context_parts.pieces([tuple(range(9000))]) == 3
+    assert prompt.pieces([tuple(range(9000))]) == 3

@@ -14,14 +14,13 @@ from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.model.denoiser import DenoiserOptions, Hooked
 from cantata_layers.qwen_image.text.pictures import Size
 from cantata_layers.random_files import write_json
-from cantata_models.bagel.builder import BagelPictureBuilder
 from cantata_models.bagel.config import LANGUAGE
-from cantata_models.bagel.inputs import DrawInput
+from cantata_models.bagel.denoiser import load_denoiser
+from cantata_models.bagel.inputs import Branch, DrawInput, Guidance, Renorm
+from cantata_models.bagel.picture_builder import BagelPictureBuilder
 from cantata_models.bagel.pictures import PUBLISHED
-from cantata_models.bagel.ports import DENOISE, REFERENCES_STAGE, SEE
-from cantata_models.bagel.random_checkpoint.write import write_checkpoint
-from cantata_models.bagel.sampling.guidance import Branch, Guidance, Renorm
-from cantata_models.bagel.stages.denoise import load_denoiser
+from cantata_models.bagel.plugin import DENOISE, REFERENCES_STAGE, SEE
+from cantata_models.bagel.random_checkpoint import write_checkpoint
 
 
 @pytest.fixture(scope="module")

@@ -24,10 +24,10 @@ from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import PipelineService, create_service
-from cantata_models.bagel.builder import BagelPictureBuilder
 from cantata_models.bagel.chat_builder import BagelChatBuilder
+from cantata_models.bagel.picture_builder import BagelPictureBuilder
 from cantata_models.bagel.plugin import PLUGIN
-from cantata_models.bagel.random_checkpoint.write import write_checkpoint
+from cantata_models.bagel.random_checkpoint import write_checkpoint
 from cantata_models.bagel.tests.checks import goldens
 from cantata_models.bagel.tests.drawing import Studio
 from cantata_models.bagel.tests.parity.conversations import CONVERSATIONS, Conversation

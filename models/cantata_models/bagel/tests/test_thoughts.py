@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata.contract.data.chat import Thought
-from cantata_models.bagel.prompts import Texts
-from cantata_models.bagel.random_checkpoint.write import write_checkpoint
+from cantata_models.bagel.prompt import Texts
+from cantata_models.bagel.random_checkpoint import write_checkpoint
 from cantata_models.bagel.tests.parity.scenarios import SEED
 from cantata_models.bagel.thought_text import BagelThoughtReader, ThoughtSplitter
 

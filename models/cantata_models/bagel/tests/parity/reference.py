@@ -22,7 +22,7 @@ import torch
 from PIL import Image
 from torch.nn import functional
 
-from cantata_models.bagel.random_checkpoint.shapes import LATENTS, BagelShape
+from cantata_models.bagel.random_checkpoint import LATENT_CHANNELS, BagelShape
 from cantata_models.bagel.tests.parity.scenarios import SIZES
 
 
@@ -106,7 +106,7 @@ def _autoencoder(checkpoint: Path, shape: BagelShape) -> tuple[Any, Any]:
         out_ch=3,
         ch_mult=[width // first for width in shape.vae_widths],
         num_res_blocks=shape.vae_blocks,
-        z_channels=LATENTS,
+        z_channels=LATENT_CHANNELS,
         scale_factor=0.3611,
         shift_factor=0.1159,
     )

@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from cantata_models.bagel.random_checkpoint.shapes import TINY
-from cantata_models.bagel.random_checkpoint.write import write_checkpoint
+from cantata_models.bagel.random_checkpoint import TINY, write_checkpoint
 from cantata_models.bagel.tests.parity.conversations import CONVERSATIONS, Conversation
 from cantata_models.bagel.tests.parity.reference import load_inferencer
 from cantata_models.bagel.tests.parity.scenarios import (

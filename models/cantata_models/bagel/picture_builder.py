@@ -1,5 +1,7 @@
 """Requests for pictures to stage inputs, in the api's process.
 
+A request's own options have the names that the publisher's inferencer has for them.
+
 Letters: H height, W width.
 """
 
@@ -7,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.forward_size import ForwardSize
@@ -21,7 +26,21 @@ from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.text.pictures import Size, get_size
 from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_models.bagel.config import MARKS, PIXELS_PER_TOKEN, load_config
-from cantata_models.bagel.context_parts import (
+from cantata_models.bagel.inputs import (
+    BagelDecodeInput,
+    BagelReferenceInput,
+    ContextPart,
+    DrawInput,
+    Guidance,
+    ReferenceGrids,
+    Renorm,
+    ThoughtInput,
+    VisionInput,
+)
+from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
+from cantata_models.bagel.plugin import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
+from cantata_models.bagel.prompt import (
+    Texts,
     build_context,
     picture_tokens,
     pieces,
@@ -30,23 +49,60 @@ from cantata_models.bagel.context_parts import (
     text_tokens,
     with_thinking,
 )
-from cantata_models.bagel.inputs import (
-    BagelDecodeInput,
-    BagelReferenceInput,
-    ContextPart,
-    DrawInput,
-    ReferenceGrids,
-    ThoughtInput,
-    VisionInput,
-)
-from cantata_models.bagel.network.load import latent_side
-from cantata_models.bagel.options import MAX_GUIDANCE, DrawOptions
-from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
-from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
-from cantata_models.bagel.prompts import Texts
-from cantata_models.bagel.sampling.guidance import Guidance, Renorm
-from cantata_models.bagel.sampling.times import noise_times
+from cantata_models.bagel.reader import latent_side
 from cantata_models.bagel.thought_text import BagelThoughtReader
+
+MAX_GUIDANCE = 20.0
+MAX_SHIFT = 10.0
+MAX_THOUGHT = 4096
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class DrawOptions(BaseModel):
+    """Beside what every model that draws takes. None: the publisher's value, which for a picture
+    that is changed may be another."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    cfg_img_scale: Annotated[float, Field(ge=1, le=MAX_GUIDANCE)] | None = None
+    """How much closer to the pictures that are changed; 1 is no such guidance."""
+    cfg_interval: tuple[Share, Share] | None = None
+    """Shares of noise between which there is guidance."""
+    cfg_renorm_type: Renorm | None = None
+    """Whose length a guided velocity keeps: the whole picture's, each token's, or each token's
+    before the guidance by pictures."""
+    cfg_renorm_min: Share = 0.0
+    """The least factor by which it may be shortened."""
+    timestep_shift: Annotated[float, Field(gt=0, le=MAX_SHIFT)] = 3.0
+    """Above 1, more of the steps are spent on much noise."""
+    think: bool = False
+    """Whether the model plans the picture in words first."""
+    max_think_token_n: Annotated[int, Field(ge=1, le=MAX_THOUGHT)] = 1000
+    """Length of the plan, in tokens, at most."""
+    text_temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Of the plan's words; 0 takes the likeliest."""
+
+    @field_validator("cfg_interval")
+    @classmethod
+    def _ordered(cls, interval: tuple[float, float] | None) -> tuple[float, float] | None:
+        if interval is not None and interval[0] > interval[1]:
+            raise ValueError("must not end before it begins")
+        return interval
+
+
+def noise_times(steps: int, shift: float) -> tuple[float, ...]:
+    """The shares of noise before each step, and 0 after the last.
+
+    The reference counts points in time: its 50 are 49 steps here.
+
+    Args:
+        steps: at least 1.
+        shift: above 1, more of the steps are spent on much noise.
+    """
+    times = torch.linspace(1, 0, steps + 1)
+    # In float32, as the reference: what lies inside an interval depends on it.
+    return tuple((shift * times / (1 + (shift - 1) * times)).tolist())
+
 
 STEPS, MAX_STEPS, WARM_STEPS = 49, 200, 2
 """The publisher's 50 points in time are 49 steps."""

@@ -2,7 +2,7 @@
 than a step of drawing does.
 
 A picture cannot be cut: its tokens see each other both ways. A text can, since its tokens see only
-those before them.
+those before them. What arrives for several pictures, one after the other, is cut into theirs.
 
 Letters: T tokens of a text, L of a picture that is seen, N of latents, P numbers of such a token, D
 width.
@@ -10,17 +10,38 @@ width.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
+from cantata.contract.data.chunks import Payload, Rows
+from cantata.contract.data.errors import RequestFailed
 from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.transformer.packing import by_row
 from cantata_models.bagel.config import MARKS, MAX_READ
-from cantata_models.bagel.network.context import Context
-from cantata_models.bagel.network.mixture import ForwardOutput, Span
-from cantata_models.bagel.network.reader import Reader
+from cantata_models.bagel.language_model import Context, ForwardOutput, Span
+from cantata_models.bagel.reader import Reader
+
+
+def make_rows(
+    arrived: Mapping[str, Payload], port: str, lengths: Sequence[int]
+) -> Sequence[torch.Tensor]:
+    """The rows of each picture.
+
+    Args:
+        arrived: by port.
+        port: of the stage that made them.
+        lengths: rows of each picture.
+
+    Raises:
+        RequestFailed: they are not as many as the pictures have.
+    """
+    payload = arrived[port]
+    if not isinstance(payload, Rows) or len(payload.values) != sum(lengths):
+        raise RequestFailed(f"{port}: the pictures have {sum(lengths)} tokens, and others came")
+    return by_row(torch.from_numpy(payload.values), lengths)
 
 
 class Piece(Protocol):

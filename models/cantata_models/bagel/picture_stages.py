@@ -1,6 +1,6 @@
-"""The stages of the autoencoder's halves: references to tokens, tokens to pictures.
+"""The stages around the language model: pictures to tokens, and tokens to pictures.
 
-Letters: N tokens, P numbers of a token.
+Letters: L patches of all pictures, D width of the language model, N tokens, P numbers of a token.
 """
 
 from __future__ import annotations
@@ -8,19 +8,73 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Image, Payload, Rows
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.model.feed_forward import Fed
 from cantata.contract.model.pipeline import LATENTS
 from cantata_layers.picture_key import picture_key
+from cantata_layers.qwen_image.dtypes import dtype_on
 from cantata_layers.qwen_image.grid import Grid
-from cantata_models.bagel.config import PIXELS_PER_TOKEN
-from cantata_models.bagel.inputs import BagelDecodeInput, BagelReferenceInput
-from cantata_models.bagel.ports import IMAGE, REFERENCES
-from cantata_models.bagel.sampling.noise import draw_references, to_latents, to_tokens
-from cantata_models.bagel.vae.coder import BagelPictureDecoder, BagelPictureEncoder
+from cantata_models.bagel.config import PIXELS_PER_TOKEN, load_config
+from cantata_models.bagel.inputs import BagelDecodeInput, BagelReferenceInput, VisionInput
+from cantata_models.bagel.plugin import IMAGE, REFERENCES, SEEN
+from cantata_models.bagel.reader import load_vision
+from cantata_models.bagel.vae import (
+    BagelPictureDecoder,
+    BagelPictureEncoder,
+    draw_references,
+    to_latents,
+    to_planes,
+    to_tokens,
+)
+from cantata_models.bagel.vision import Vision, to_patches
+
+
+class VisionEncoderStage:
+    """Implements `contract.model.feed_forward.FeedForward`.
+
+    Args:
+        vision: of the checkpoint.
+        patch: pixels on a side.
+    """
+
+    def __init__(self, vision: Vision, patch: int) -> None:
+        self._vision, self._patch = vision, patch
+
+    def key(self, inputs: VisionInput) -> bytes:
+        """Hash of the pixels."""
+        return picture_key(inputs.pictures)
+
+    def run(self, batch: Sequence[VisionInput]) -> Sequence[Mapping[str, Payload] | CantataError]:
+        """See pictures one after the other: their sizes differ."""
+        return [
+            {SEEN: Rows(torch.cat([self._seen(p) for p in inputs.pictures]).cpu().numpy())}
+            for inputs in batch
+        ]
+
+    @torch.inference_mode()
+    def _seen(self, pixels: NDArray[np.uint8]) -> torch.Tensor:
+        """[H, W, 3] -> [L, D] float32."""
+        weight = self._vision.pos_embed
+        grid = Grid(pixels.shape[0] // self._patch, pixels.shape[1] // self._patch)
+        patches = to_patches(to_planes(pixels), self._patch).to(weight.device, weight.dtype)
+        return torch.as_tensor(self._vision(patches, grid).float())
+
+
+def load_eyes(checkpoint: Path, device: torch.device) -> VisionEncoderStage:
+    """Return a checkpoint's vision transformer.
+
+    Raises:
+        ConfigError: weights are missing or of another shape.
+    """
+    config = load_config(checkpoint)
+    return VisionEncoderStage(
+        load_vision(checkpoint, config, device, dtype_on(device)), config.vision.patch
+    )
 
 
 class BagelReferenceEncoder:

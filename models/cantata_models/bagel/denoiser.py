@@ -15,27 +15,39 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload
-from cantata.contract.data.errors import CantataError
+from cantata.contract.data.errors import CantataError, ConfigError
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
 from cantata_layers.qwen_image.sampling.steps import finished
 from cantata_models.bagel.config import PIXELS_PER_LATENT
+from cantata_models.bagel.drawing import Drawing, Phase, PicturePhase, Reading
 from cantata_models.bagel.inputs import AnswerInput, DrawInput, ReferenceGrids
-from cantata_models.bagel.network.context import Context
-from cantata_models.bagel.network.mixture import ForwardOutput
-from cantata_models.bagel.network.reader import Reader, load_reader
-from cantata_models.bagel.ports import REFERENCES, SEEN
-from cantata_models.bagel.prompts import Texts
-from cantata_models.bagel.sampling.noise import draw_noise, to_latents
-from cantata_models.bagel.sampling.thought import Thinker
-from cantata_models.bagel.stages.answer import awaited_by_answer, begin_answer
-from cantata_models.bagel.stages.arrived import make_rows
-from cantata_models.bagel.stages.options import served_dtype
-from cantata_models.bagel.stages.phases import Drawing, Phase, PicturePhase, Reading
-from cantata_models.bagel.stages.pieces import KeptPicture, Piece, SeenPicture, words
-from cantata_models.bagel.vae.coder import BagelPictureEncoder
+from cantata_models.bagel.language_model import Context, ForwardOutput
+from cantata_models.bagel.pieces import KeptPicture, Piece, SeenPicture, make_rows, words
+from cantata_models.bagel.plugin import REFERENCES, SEEN
+from cantata_models.bagel.prompt import Texts
+from cantata_models.bagel.reader import Reader, load_reader
+from cantata_models.bagel.vae import BagelPictureEncoder, draw_noise, to_latents
+from cantata_models.bagel.writing import Thinker, awaited_by_answer, begin_answer
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+"""The model was trained in the latter."""
+
+
+def served_dtype(options: DenoiserOptions) -> torch.dtype:
+    """Of the weights.
+
+    Raises:
+        ConfigError: it, or another option, is not served.
+    """
+    if options.dtype not in DTYPES:
+        raise ConfigError(f"dtype {options.dtype} is not served; valid: {', '.join(DTYPES)}")
+    given = {"cache": options.skipping, "parallel": options.ranks, "hooked": options.hooked}
+    if unserved := [name for name, value in given.items() if value is not None]:
+        raise ConfigError(f"{', '.join(unserved)}: not served by this model; valid: none of them")
+    return DTYPES[options.dtype]
 
 
 @dataclass(slots=True)

@@ -1,6 +1,10 @@
 """What a picture's job does in its next step: read what stands before it, think a token, read its
 thought, or draw.
 
+Guidance leads away from the velocity without the prompt, and away from that without the pictures.
+Then the velocity is made no longer than it was. Source: `_forward_flow` of the publisher's
+bagel.py.
+
 Letters: N tokens of a picture, P numbers of a token.
 """
 
@@ -17,14 +21,46 @@ import torch
 from cantata.contract.data.forward_size import ForwardSize
 from cantata_layers.qwen_image.sampling.steps import euler
 from cantata_models.bagel.config import MARKS
-from cantata_models.bagel.network.context import Context
-from cantata_models.bagel.network.mixture import ForwardOutput, Span
-from cantata_models.bagel.network.reader import Reader
-from cantata_models.bagel.prompts import Texts
-from cantata_models.bagel.sampling.guidance import Branch, Guidance
-from cantata_models.bagel.sampling.guided import guided
-from cantata_models.bagel.sampling.thought import Thinker, Thought
-from cantata_models.bagel.stages.pieces import Piece, Words
+from cantata_models.bagel.inputs import Branch, Guidance, Renorm
+from cantata_models.bagel.language_model import Context, ForwardOutput, Span
+from cantata_models.bagel.pieces import Piece, Words
+from cantata_models.bagel.prompt import Texts
+from cantata_models.bagel.reader import Reader
+from cantata_models.bagel.writing import Thinker, Thought
+
+TINY = 1e-8
+
+
+def guided(
+    guidance: Guidance,
+    full: torch.Tensor,
+    no_text: torch.Tensor,
+    no_images: torch.Tensor | None,
+) -> torch.Tensor:
+    """[N, P] float32 velocities of the branches -> the one to follow."""
+    moved = no_text + guidance.text * (full - no_text)
+    if guidance.renorm is Renorm.TEXT_CHANNEL:
+        return _seen(guidance, moved * _factor(guidance, full, moved, dim=-1), no_images)
+    moved = _seen(guidance, moved, no_images)
+    dim = -1 if guidance.renorm is Renorm.CHANNEL else None
+    return moved * _factor(guidance, full, moved, dim)
+
+
+def _seen(
+    guidance: Guidance, velocity: torch.Tensor, no_images: torch.Tensor | None
+) -> torch.Tensor:
+    if no_images is None:
+        return velocity
+    return no_images + guidance.image * (velocity - no_images)
+
+
+def _factor(
+    guidance: Guidance, kept: torch.Tensor, moved: torch.Tensor, dim: int | None
+) -> torch.Tensor:
+    wanted, found = (
+        torch.linalg.vector_norm(part, dim=dim, keepdim=True) for part in (kept, moved)
+    )
+    return torch.clamp(wanted / (found + TINY), min=guidance.least, max=1.0)
 
 
 class Phase(Protocol):

@@ -1,1 +1,0 @@
-"""Small checkpoints of random weights in the published layout."""

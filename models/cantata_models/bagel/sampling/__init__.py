@@ -1,1 +1,0 @@
-"""Noise, times, guidance: all that turns velocities into a picture."""

@@ -1,1 +1,0 @@
-"""What each stage's process runs."""

@@ -1,1 +1,0 @@
-"""The autoencoder, FLUX's."""
