@@ -16,12 +16,11 @@ from cantata_layers.omni.prompt import Prompt
 from cantata_layers.openai_voices import list_aliases
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_layers.token_reader import TokenReader
-from cantata_models.qwen25_omni.config import load_config
-from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput, Token2WavInput
-from cantata_models.qwen25_omni.pipeline import ENCODER, SPEAKING, TALKER, THINKER, TOKEN2WAV
+from cantata_models.qwen25_omni.config import load_config, load_thinker_config, speaks
+from cantata_models.qwen25_omni.plugin import ENCODER, SPEAKING, TALKER, THINKER, TOKEN2WAV
 from cantata_models.qwen25_omni.prompt import Qwen25OmniPromptBuilder
+from cantata_models.qwen25_omni.rows import Qwen25OmniTalkerInput, Token2WavInput
 from cantata_models.qwen25_omni.speakers import load_speakers
-from cantata_models.qwen25_omni.thinker_config import load_thinker_config, speaks
 
 TEMPERATURE, TOP_K, TOP_P, REPETITION_PENALTY = 0.9, 40, 0.8, 1.05
 """Of the talker: defaults of the reference's `generate`, in no file of a checkpoint."""

@@ -1,22 +1,46 @@
-"""A dialogue as the thinker's tokens, with the published template's system prompt."""
+"""The tokens around a turn. config.json does not say them; the tokenizer knows them by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from cantata.contract.data.errors import ConfigError
 from cantata_layers.omni.messages import Message, Role, Text
 from cantata_layers.omni.positions import TimeScale
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.omni.prompt import DialogueIds, Prompt, PromptLayout
+from cantata_models.qwen25_omni.config import Qwen25OmniThinkerConfig
 from cantata_models.qwen25_omni.rows import BEHIND_PROMPT
-from cantata_models.qwen25_omni.thinker_config import Qwen25OmniThinkerConfig
-from cantata_models.qwen25_omni.turn_ids import turn_ids
+
+
+@dataclass(frozen=True, slots=True)
+class TurnIds:
+    """Of a checkpoint."""
+
+    start: int
+    end: int
+    """Ends an answer too."""
+
+
+def turn_ids(tokenizer: Tokenizer, checkpoint: Path) -> TurnIds:
+    """Look them up.
+
+    Raises:
+        ConfigError: the tokenizer lacks one.
+    """
+    names = ("<|im_start|>", "<|im_end|>")
+    start, end = (tokenizer.token_to_id(name) for name in names)
+    if start is None or end is None:
+        raise ConfigError(f"{checkpoint}: tokenizer_config.json lacks {' or '.join(names)}")
+    return TurnIds(start, end)
+
 
 SYSTEM = Message(Role.SYSTEM, (Text("You are a helpful assistant."),))
 """In front of a dialogue that has no system prompt."""

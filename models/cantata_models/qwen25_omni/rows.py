@@ -1,25 +1,43 @@
-"""The talker's input rows, from what the thinker sends while it answers.
-
-The thinker sends a row for each position that it computes: the prompt's, then one for each token of
-the answer that it is fed, so none for the token that ends it. A row is the hidden state after the
-last norm plus the token's embedding; where the token stands for sound or a picture, the hidden
-state alone.
-
-Letters: L rows, D the talker's width, E the thinker's.
-"""
+"""What the request builder gives the stages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import ProtocolViolation
-from cantata.contract.data.request import StageInput
+from cantata.contract.data.request import SamplingOptions, StageInput
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen25OmniTalkerInput:
+    """How to speak an answer. What to say comes from the thinker, as rows."""
+
+    prompt_rows: int
+    """P, the thinker's prompt tokens: so many rows come before the answer's."""
+    speaker: str
+    max_frames: int | None = None
+    """None for as many as the reference allows."""
+    positions: NDArray[np.float32] | None = None
+    """[3, P + 2]: the thinker's rotary positions (time, height, width) of its prompt and of the two
+    tokens behind it. None: 0, 1, 2, ... on each axis, as without pictures."""
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Token2WavInput:
+    """Whose voice it is."""
+
+    speaker: str
+    seed: int = 0
+    """Of the noise from which the sound is made."""
+
 
 BEHIND_PROMPT = 2
 """Positions that are prefilled behind the thinker's prompt: the speaker, the answer's first row."""

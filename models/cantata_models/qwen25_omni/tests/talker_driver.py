@@ -20,15 +20,12 @@ from cantata.contract.data.request import SamplingOptions
 from cantata.contract.model.pipeline import ROWS, StageKind, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.stages.ar import build_stage
-from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
-from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.random_checkpoint import TINY, write_checkpoint
+from cantata_models.qwen25_omni.rows import Qwen25OmniTalkerInput
 from cantata_models.qwen25_omni.tests.parity.scenarios import SCENARIOS, Qwen25OmniScenario
 from cantata_models.qwen25_omni.tests.parity.write_goldens import GOLDENS, MIN_GAP
 
-TALKER = StageSpec(
-    "talker", StageKind.AR, "cantata_models.qwen25_omni.talker_stage:Qwen25OmniTalker"
-)
+TALKER = StageSpec("talker", StageKind.AR, "cantata_models.qwen25_omni.talker:Qwen25OmniTalker")
 DEPLOYMENT = ArDeployment(slots=12, max_model_len=256)
 SCORES_RMS, SCORES_WORST = 5e-5, MIN_GAP / 2
 """Rounding alone moves scores less; below half of the smallest gap no choice can change."""

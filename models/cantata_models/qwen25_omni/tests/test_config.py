@@ -12,7 +12,7 @@ import torch
 
 from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen25_omni.config import Qwen25OmniConfig, load_config
-from cantata_models.qwen25_omni.random_checkpoint.configs import PUBLISHED, TINY, model_config
+from cantata_models.qwen25_omni.random_checkpoint import PUBLISHED, TINY, model_config
 from cantata_models.qwen25_omni.speakers import FILE, load_speakers
 
 Place = tuple[str, ...]

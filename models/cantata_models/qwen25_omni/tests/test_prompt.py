@@ -14,14 +14,13 @@ from cantata_layers.omni.features import SoundFeatures
 from cantata_layers.omni.inputs import EncoderInput, ThinkerInput
 from cantata_layers.omni.tests.media import sound
 from cantata_models.qwen25_omni.chat_builder import Qwen25OmniChatBuilder
-from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput, Token2WavInput
-from cantata_models.qwen25_omni.pipeline import ENCODER, SPEAKING, TALKER, THINKER, TOKEN2WAV
+from cantata_models.qwen25_omni.config import load_thinker_config
+from cantata_models.qwen25_omni.plugin import ENCODER, SPEAKING, TALKER, THINKER, TOKEN2WAV
 from cantata_models.qwen25_omni.prompt import sound_rows
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY, token_ids
-from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.random_checkpoint import TINY, token_ids, write_checkpoint
+from cantata_models.qwen25_omni.rows import Qwen25OmniTalkerInput, Token2WavInput
 from cantata_models.qwen25_omni.tests.parity.conversations import CONVERSATIONS, Conversation
 from cantata_models.qwen25_omni.tests.thinker_driver import build_request, golden
-from cantata_models.qwen25_omni.thinker_config import load_thinker_config
 
 
 @pytest.fixture(scope="module")

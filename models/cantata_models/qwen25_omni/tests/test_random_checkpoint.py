@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cantata_models.qwen25_omni.random_checkpoint.configs import PUBLISHED, model_config
-from cantata_models.qwen25_omni.random_checkpoint.tensors import checkpoint_tensors
+from cantata_models.qwen25_omni.random_checkpoint import PUBLISHED, checkpoint_tensors, model_config
 
 
 def test_names_and_shapes_are_those_of_the_published_7b() -> None:

@@ -18,10 +18,8 @@ from cantata.contract.service import SpeechChunk
 from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata_models.qwen25_omni.codec_stage import load_decoder
-from cantata_models.qwen25_omni.inputs import Token2WavInput
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
-from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.random_checkpoint import TINY, write_checkpoint
+from cantata_models.qwen25_omni.rows import Token2WavInput
 from cantata_models.qwen25_omni.tests.parity.conversations import (
     END_GAIN,
     SEED,
@@ -36,7 +34,7 @@ from cantata_models.qwen25_omni.tests.token2wav_checks import (
     assert_close,
     hear,
 )
-from cantata_models.qwen25_omni.token2wav.decoder import WindowDecoder
+from cantata_models.qwen25_omni.token2wav import WindowDecoder, load_decoder
 from threads import threads
 
 pytestmark = [

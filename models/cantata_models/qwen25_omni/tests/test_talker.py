@@ -18,8 +18,8 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.model.pipeline import CODES, ROWS
-from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
+from cantata_models.qwen25_omni.random_checkpoint import TINY
+from cantata_models.qwen25_omni.rows import Qwen25OmniTalkerInput
 from cantata_models.qwen25_omni.tests.parity.scenarios import (
     CHECKPOINT_SEED,
     SCENARIOS,

@@ -17,7 +17,8 @@ from cantata_layers.axial_rotation import AxialRotation, interleaved_axes
 from cantata_layers.omni.features import VisionFeatures
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.tests.thinker_driver import Thought
-from cantata_models.qwen25_omni.encoder_stage import Qwen25OmniMediaEncoder
+from cantata_models.qwen25_omni.config import load_thinker_config
+from cantata_models.qwen25_omni.encoder import Qwen25OmniMediaEncoder
 from cantata_models.qwen25_omni.prompt import Qwen25OmniPromptBuilder
 from cantata_models.qwen25_omni.tests.parity.conversations import (
     CONVERSATIONS,
@@ -36,7 +37,6 @@ from cantata_models.qwen25_omni.tests.thinker_driver import (
     golden,
     goldens,
 )
-from cantata_models.qwen25_omni.thinker_config import load_thinker_config
 from faults import Faults, Inject
 
 pytestmark = [
@@ -170,10 +170,10 @@ def sections_of_positions_interleaved(made: LoadedThinker, patch: pytest.MonkeyP
 @fault("picture", "sound", "video")
 def media_leave_their_embeddings_too(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
     # Imported late: vLLM warns when it is loaded.
-    from cantata_models.qwen25_omni import thinker_stage
+    from cantata_models.qwen25_omni import thinker
 
     patch.setattr(
-        thinker_stage, "_marked", lambda media: torch.nn.functional.pad(media, (0, 1), value=0.0)
+        thinker, "_marked", lambda media: torch.nn.functional.pad(media, (0, 1), value=0.0)
     )
 
 

@@ -12,10 +12,8 @@ import torch
 from cantata.config import CodecDeployment
 from cantata.contract.data.errors import CantataError, InvalidRequest, RequestFailed
 from cantata.stages.codec import CodecStage
-from cantata_models.qwen25_omni.codec_stage import load_decoder
-from cantata_models.qwen25_omni.inputs import Token2WavInput
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
-from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.random_checkpoint import TINY, write_checkpoint
+from cantata_models.qwen25_omni.rows import Token2WavInput
 from cantata_models.qwen25_omni.tests.parity.scenarios import TOKEN2WAV_SEED
 from cantata_models.qwen25_omni.tests.parity.write_goldens import checksum
 from cantata_models.qwen25_omni.tests.token2wav_checks import (
@@ -26,8 +24,7 @@ from cantata_models.qwen25_omni.tests.token2wav_checks import (
     goldens,
     hear,
 )
-from cantata_models.qwen25_omni.token2wav.decoder import WindowDecoder
-from cantata_models.qwen25_omni.token2wav.noise import block_noise
+from cantata_models.qwen25_omni.token2wav import WindowDecoder, block_noise, load_decoder
 from threads import threads
 
 

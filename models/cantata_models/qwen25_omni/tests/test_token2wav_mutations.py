@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
-from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.random_checkpoint import TINY, write_checkpoint
 from cantata_models.qwen25_omni.tests.parity.scenarios import TOKEN2WAV_SEED
 from cantata_models.qwen25_omni.tests.token2wav_checks import (
     PACKAGE,
@@ -20,24 +19,22 @@ from source_faults import Mutant, injected, mutants
 from threads import threads
 
 MODULES = (
-    f"{PACKAGE}.token2wav.solver",
-    f"{PACKAGE}.token2wav.dit",
-    f"{PACKAGE}.token2wav.vocoder",
-    f"{PACKAGE}.token2wav.networks",
-    f"{PACKAGE}.token2wav.decoder",
+    f"{PACKAGE}.dit",
+    f"{PACKAGE}.vocoder",
+    f"{PACKAGE}.token2wav",
 )
 """Modules in import order."""
 
 MUTANTS = (
     *mutants(
-        f"{PACKAGE}.token2wav.solver",
+        f"{PACKAGE}.dit",
         check_whole,
         ("return even - (torch.cos(torch.pi / 2 * even) - 1 + even)", "return even"),
         ("(second - third * first)", "(second - 2 * third * first)"),
         ("(first + 3 * (second + later) + last)", "(2 * (first + second + later + last))"),
     ),
     *mutants(
-        f"{PACKAGE}.token2wav.dit",
+        f"{PACKAGE}.dit",
         check_whole,
         ("GUIDANCE = 0.5", "GUIDANCE = 0.4"),
         ("int(index in config.look_ahead)", "0"),
@@ -52,7 +49,7 @@ MUTANTS = (
         ('approximate="tanh"', 'approximate="none"'),
     ),
     *mutants(
-        f"{PACKAGE}.token2wav.vocoder",
+        f"{PACKAGE}.vocoder",
         check_whole,
         ("FLOOR_DB = -115.0", "FLOOR_DB = -100.0"),
         ("cut = 2 * edge + edge", "cut = 2 * edge + edge + 1"),
@@ -61,7 +58,7 @@ MUTANTS = (
         (".mean(dim=0)", ".sum(dim=0)"),
     ),
     *mutants(
-        f"{PACKAGE}.token2wav.decoder",
+        f"{PACKAGE}.token2wav",
         check_windows,
         ("VOCODER_CONTEXT = 20", "VOCODER_CONTEXT = 12"),
         ("3, 2, 1\n", "3, 1, 1\n"),

@@ -17,10 +17,9 @@ from cantata.contract.data.request import StageInput
 from cantata.stages.ar import build_stage
 from cantata_layers.omni.tests.thinker_driver import ThinkerDriver, Thought, asked
 from cantata_models.qwen25_omni.chat_builder import Qwen25OmniChatBuilder
-from cantata_models.qwen25_omni.encoder_stage import load_encoder
-from cantata_models.qwen25_omni.pipeline import PIPELINE, THINKER
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
-from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.encoder import load_encoder
+from cantata_models.qwen25_omni.plugin import PIPELINE, THINKER
+from cantata_models.qwen25_omni.random_checkpoint import TINY, write_checkpoint
 from cantata_models.qwen25_omni.tests.parity.conversations import END_GAIN, SEED, Conversation
 
 GOLDENS = Path(__file__).parent / "goldens"

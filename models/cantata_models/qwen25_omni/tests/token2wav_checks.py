@@ -21,7 +21,7 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
 from cantata.contract.model.pipeline import CODES
 from cantata.stages.codec import CodecStage
-from cantata_models.qwen25_omni.inputs import Token2WavInput
+from cantata_models.qwen25_omni.rows import Token2WavInput
 from cantata_models.qwen25_omni.tests.parity.scenarios import (
     LONG,
     SHORT,
@@ -54,7 +54,7 @@ def goldens() -> Mapping[str, NDArray[Any]]:
 
 def load_decoder(checkpoint: Path) -> Any:
     """Load the decoder as the stage does."""
-    return importlib.import_module(f"{PACKAGE}.token2wav.decoder").WindowDecoder(checkpoint, CPU)
+    return importlib.import_module(f"{PACKAGE}.token2wav").WindowDecoder(checkpoint, CPU)
 
 
 def codes(count: int) -> NDArray[np.int32]:
@@ -103,7 +103,7 @@ def _pieces(
 
 def check_whole(checkpoint: Path) -> None:
     """Codes decoded at once give the reference's spectrogram and wave."""
-    networks = importlib.import_module(f"{PACKAGE}.token2wav.networks").Token2Wav(checkpoint, CPU)
+    networks = importlib.import_module(f"{PACKAGE}.token2wav").Token2Wav(checkpoint, CPU)
     for speaker in SPEAKERS:
         for count in (SHORT, LONG):
             noise = torch.from_numpy(random_noise(2 * count, 80))
@@ -121,7 +121,7 @@ def check_windows(checkpoint: Path) -> None:
     """Streams give the sound of the reference's networks run in the publisher's windows."""
     decoder = load_decoder(checkpoint)
     noise = torch.from_numpy(random_noise(2 * LONG, 80))
-    module = importlib.import_module(f"{PACKAGE}.token2wav.decoder")
+    module = importlib.import_module(f"{PACKAGE}.token2wav")
 
     def given(seed: int, first_block: int, frames: int, block_size: int, mels: int) -> torch.Tensor:
         return noise[first_block * block_size :][:frames]

@@ -22,27 +22,27 @@ from cantata.contract.model.pipeline import CODES
 from cantata.stages.codec import CodecStage
 from cantata_layers.random_files import write_json
 from cantata_layers.random_tensors import write_tensors
-from cantata_models.qwen25_omni.codec_stage import load_decoder
-from cantata_models.qwen25_omni.inputs import Token2WavInput
-from cantata_models.qwen25_omni.random_checkpoint.configs import (
+from cantata_models.qwen25_omni.random_checkpoint import (
     PUBLISHED,
     TINY,
     Qwen25OmniShape,
+    checkpoint_tensors,
     model_config,
     token_ids,
+    write_speakers,
 )
-from cantata_models.qwen25_omni.random_checkpoint.tensors import checkpoint_tensors
-from cantata_models.qwen25_omni.random_checkpoint.write import write_speakers
+from cantata_models.qwen25_omni.rows import Token2WavInput
 from cantata_models.qwen25_omni.speakers import FILE
 from cantata_models.qwen25_omni.tests.parity.scenarios import random_codes
-from cantata_models.qwen25_omni.token2wav.decoder import (
+from cantata_models.qwen25_omni.token2wav import (
     AHEAD_BLOCKS,
     NEW_BLOCKS,
     PAST_BLOCKS,
     VOCODER_CONTEXT,
     WindowDecoder,
+    block_noise,
+    load_decoder,
 )
-from cantata_models.qwen25_omni.token2wav.noise import block_noise
 
 CPU = torch.device("cpu")
 SPEAKER, SEED = "Chelsie", 5

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY, token_ids
+from cantata_models.qwen25_omni.random_checkpoint import TINY, token_ids
 
 CHECKPOINT_SEED, OTHER_SEED = 6, 1
 TOKEN2WAV_SEED = 2

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from transformers import Qwen2_5OmniForConditionalGeneration
 
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY, token_ids
-from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.random_checkpoint import TINY, token_ids, write_checkpoint
 from cantata_models.qwen25_omni.tests.parity.conversations import (
     CONVERSATIONS,
     END_GAIN,

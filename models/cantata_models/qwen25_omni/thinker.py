@@ -24,9 +24,9 @@ from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3 import run_layers
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_layers.weight_map import WeightMap
+from cantata_models.qwen25_omni.config import THINKER, load_thinker_config
 from cantata_models.qwen25_omni.layers import make_layers, make_rotation, qwen2_config_fields
-from cantata_models.qwen25_omni.thinker_config import THINKER, load_thinker_config
-from cantata_models.qwen25_omni.turn_ids import turn_ids
+from cantata_models.qwen25_omni.prompt import turn_ids
 
 NAMES = WeightMap({f"{THINKER}lm_head.{{}}": "lm_head.{}", f"{THINKER}model.{{}}": "{}"})
 

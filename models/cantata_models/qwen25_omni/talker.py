@@ -33,9 +33,13 @@ from cantata_models.qwen25_omni.config import (
     Qwen25OmniConfig,
     load_config,
 )
-from cantata_models.qwen25_omni.inputs import Qwen25OmniTalkerInput
 from cantata_models.qwen25_omni.layers import make_layers, make_rotation, qwen2_config_fields
-from cantata_models.qwen25_omni.rows import BEHIND_PROMPT, FixedRows, Qwen25OmniAnswerRows
+from cantata_models.qwen25_omni.rows import (
+    BEHIND_PROMPT,
+    FixedRows,
+    Qwen25OmniAnswerRows,
+    Qwen25OmniTalkerInput,
+)
 from cantata_models.qwen25_omni.speakers import Qwen25OmniSpeaker, load_speakers
 
 NAMES = WeightMap(

@@ -22,7 +22,7 @@ from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import (
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.encoder import ConversationEncoder, load_network
 from cantata_layers.omni.features import SoundFeatures, VisionFeatures
-from cantata_models.qwen25_omni.thinker_config import THINKER
+from cantata_models.qwen25_omni.config import THINKER
 
 AUDIO, VISION = f"{THINKER}audio_tower.", f"{THINKER}visual."
 

@@ -1,31 +1,91 @@
-"""Decodes codes to sound in the publisher's windows, the same in a stream and for a whole file.
+"""The noise from which a request's sound is made, fixed by position.
 
-The transformer's attention reaches a block or two per evaluation, so no finite window equals a
-decode of everything at once. The publisher's streaming decoder defines one: three blocks of new
-codes, two before them, one ahead. Its vocoder sees 20 mel frames on either side of what it makes
-heard; so the sound of a window's last 20 frames leaves with the next window. Here every stream is
-decoded so. The only difference is at the end of a stream: the publisher joins a rest of one block
-to the window before it, here it is a window of its own, because a decoder cannot know that a
-stream ends.
-
-Letters: B rows, N codes, L mel frames, M mels.
+Every window that covers a block of mel frames starts from the same noise there, whenever and
+wherever it is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 
-from cantata.contract.data.errors import RequestFailed
+from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.model.codec import BlockDecoder
-from cantata_models.qwen25_omni.config import SAMPLE_RATE
-from cantata_models.qwen25_omni.inputs import Token2WavInput
-from cantata_models.qwen25_omni.token2wav.dit import SpeakerInput
-from cantata_models.qwen25_omni.token2wav.networks import Token2Wav
-from cantata_models.qwen25_omni.token2wav.noise import block_noise
+from cantata_layers.weights import Weights
+from cantata_models.qwen25_omni.config import SAMPLE_RATE, load_config
+from cantata_models.qwen25_omni.dit import Dit, SpeakerInput
+from cantata_models.qwen25_omni.rows import Token2WavInput
+from cantata_models.qwen25_omni.speakers import load_speakers
+from cantata_models.qwen25_omni.vocoder import Vocoder
+
+
+def block_noise(
+    seed: int, first_block: int, frames: int, block_size: int, mels: int
+) -> torch.Tensor:
+    """Return normal noise for mel frames that begin with a block.
+
+    Args:
+        seed: any integer, taken modulo 2**64.
+        first_block: number of the first block in its stream.
+        frames: how many; the last block may be cut.
+        block_size: frames of a block.
+        mels: values of a frame.
+
+    Returns:
+        [frames, mels] float32.
+    """
+    blocks = range(first_block, first_block + -(-frames // block_size))
+    drawn = [
+        np.random.default_rng((seed % 2**64, block)).standard_normal((block_size, mels), np.float32)
+        for block in blocks
+    ]
+    return torch.from_numpy(np.concatenate(drawn)[:frames])
+
+
+class Token2Wav:
+    """What makes a mel spectrogram of codes, and a wave of that.
+
+    Raises:
+        ConfigError: (on construction) the folder holds no such checkpoint.
+    """
+
+    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+        self.config = load_config(checkpoint)
+        self.device = device
+        weights = Weights(checkpoint, "token2wav.code2wav_dit_model.", device)
+        self._dit = Dit(weights, self.config.dit, device)
+        weights = Weights(checkpoint, "token2wav.code2wav_bigvgan_model.", device)
+        self._vocoder = Vocoder(weights, self.config.vocoder)
+        self._speakers: Mapping[str, SpeakerInput] = {
+            name: self._dit.speaker_input(speaker)
+            for name, speaker in load_speakers(checkpoint, self.config).items()
+        }
+
+    def speaker(self, name: str) -> SpeakerInput:
+        """Return a speaker's part of the input.
+
+        Raises:
+            InvalidRequest: there is no such speaker.
+        """
+        found = self._speakers.get(name)
+        if found is None:
+            valid = ", ".join(self._speakers)
+            raise InvalidRequest(f"no speaker {name!r}; valid: {valid}", "voice")
+        return found
+
+    def mel(self, codes: torch.Tensor, speaker: SpeakerInput, noise: torch.Tensor) -> torch.Tensor:
+        """Make the spectrogram of [N] codes from [L, M] noise, all at once: [L, M]."""
+        codes, noise = (x.to(self.device, non_blocking=True) for x in (codes, noise))
+        return self._dit.sample(codes, speaker, noise)
+
+    def wave(self, mel: torch.Tensor) -> torch.Tensor:
+        """Make the sound of [L, M] log-mel: [L * hop] float32 samples in -1..1."""
+        return self._vocoder(mel)
+
 
 NEW_BLOCKS, PAST_BLOCKS, AHEAD_BLOCKS = 3, 2, 1
 VOCODER_CONTEXT = 20
@@ -128,3 +188,8 @@ class WindowDecoder(BlockDecoder):
         wave = self._networks.wave(seen)
         stream.mel = seen[-2 * VOCODER_CONTEXT :]
         return wave[received : len(wave) if last else -VOCODER_CONTEXT * self._hop]
+
+
+def load_decoder(checkpoint: Path, device: torch.device) -> WindowDecoder:
+    """Return the checkpoint's decoder in float32, as its publisher runs it."""
+    return WindowDecoder(checkpoint, device)

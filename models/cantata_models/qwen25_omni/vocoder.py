@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from cantata_layers.weights import Weights
-from cantata_models.qwen25_omni.token2wav.config import VocoderConfig
+from cantata_models.qwen25_omni.config import VocoderConfig
 
 TAPS = 12
 """Of the filters around an activation."""

@@ -1,11 +1,27 @@
-"""config.json of the random checkpoints: a tiny one, and the published 7B's."""
+"""Checkpoints of seeded random weights in the published format, for tests (`python -m`).
+
+Names and shapes are those of transformers' model, built without memory.
+"""
 
 from __future__ import annotations
 
+import argparse
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from cantata_layers.random_qwen_tokenizer import ORDINARY_TOKENS
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, Qwen2_5OmniForConditionalGeneration
+
+from cantata_layers.random_files import write_json
+from cantata_layers.random_qwen_tokenizer import ORDINARY_TOKENS, write_qwen_tokenizer
+from cantata_layers.random_rules import Rules, gain, specify, upsampling, values
+from cantata_layers.random_tensors import TensorSpec, write_tensors
+from cantata_models.qwen25_omni.speakers import FILE
 
 TEXT_TOKENS = (
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
@@ -257,3 +273,115 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 """Lays a conversation out as the published template does."""
+
+
+RULES: Rules = {
+    # The mel spectrogram lies around -4, where the vocoder does not clip it.
+    r"proj_out\.bias$": values(1.0, -4.0),
+    r"proj_out\.weight$": gain(2.0),
+    r"conv_post\.weight$": gain(0.1),
+    r"ups\.\d+\.0\.weight$": upsampling(taps=2),
+    r"act\.(?:alpha|beta)$": values(0.3),
+    # Open gates: what the blocks of attention tell each other must be heard.
+    r"attn_norm\.linear\.weight$": gain(1.0),
+    r"attn_norm\.linear\.bias$": values(0.7),
+    r"norm_out\.linear\.weight$": gain(0.5),
+    r"(?:embed_tokens|codec_embed)\.weight$": values(1.0),
+    r"ln_post\.weight$": values(1.0),
+    r"(?:q_proj|k_proj|to_q|to_k|\.q|\.k|o_proj|to_out\.0|out_proj)\.weight$": gain(2.0),
+    r"(?:lm_head|codec_head)\.weight$": gain(3.0),
+    r"convs2\.\d+\.weight$": gain(0.4),
+}
+
+
+def checkpoint_tensors(config: Mapping[str, Any]) -> Iterator[TensorSpec]:
+    """Yield every tensor of a checkpoint with this config.json."""
+    arguments = {key: value for key, value in config.items() if key != "model_type"}
+    with torch.device("meta"):
+        model = Qwen2_5OmniForConditionalGeneration(  # type: ignore[no-untyped-call]
+            AutoConfig.for_model("qwen2_5_omni", **arguments)
+        )
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    yield from specify(shapes, RULES)
+
+
+SPEAKERS = {"Chelsie": ("<chelsie>", 57), "Ethan": ("<ethan>", 44)}
+"""With the token that announces each, and the frames of its spectrogram."""
+VECTOR_SIZE, MELS = 192, 80
+
+
+def write_checkpoint(
+    folder: Path,
+    shape: Qwen25OmniShape,
+    seed: int,
+    dtype: torch.dtype = torch.float32,
+    *,
+    end_gain: float = 1.0,
+) -> Path:
+    """Write a checkpoint into `folder` and return it.
+
+    Args:
+        folder: made if it is missing.
+        shape: one of `configs`.
+        seed: of all weights.
+        dtype: of all weights.
+        end_gain: of the row that scores the end of an answer.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    config = model_config(shape)
+    write_json(folder / "config.json", config)
+    write_json(folder / "generation_config.json", generation_config(shape))
+    write_json(folder / "preprocessor_config.json", PREPROCESSOR_CONFIG)
+    write_json(folder / "chat_template.json", {"chat_template": CHAT_TEMPLATE})
+    write_qwen_tokenizer(folder, token_ids(shape), {"processor_class": "Qwen2_5OmniProcessor"})
+    path = folder / "model.safetensors"
+    write_tensors(path, checkpoint_tensors(config), seed, dtype)
+    if end_gain != 1.0:
+        _scale_end(path, token_ids(shape)["<|im_end|>"], end_gain)
+    write_speakers(folder / FILE, token_ids(shape), seed)
+    return folder
+
+
+def _scale_end(path: Path, token: int, gain: float) -> None:
+    tensors = load_file(path)
+    tensors["thinker.lm_head.weight"][token] *= gain
+    save_file(tensors, path, metadata={"format": "pt"})
+    path.chmod(0o644)
+
+
+def write_speakers(path: Path, tokens: dict[str, int], seed: int) -> None:
+    """Write spk_dict.pt."""
+    speakers = {}
+    for name, (token, frames) in SPEAKERS.items():
+        source = np.random.RandomState(zlib.crc32(f"{seed}:{name}".encode()))
+        vector = source.random_sample((1, VECTOR_SIZE)) * 4 - 2
+        # Each band of the spectrogram has a level of its own, as a voice's does.
+        level = source.random_sample((1, 1, MELS)) * 4 - 7
+        mel = level + source.random_sample((1, frames, MELS)) * 3
+        speakers[name] = {
+            "bos_token": tokens[token],
+            "cond": torch.from_numpy(vector).float(),
+            "ref_mel": torch.from_numpy(mel).float(),
+        }
+    torch.save(speakers, path)
+
+
+def write_tiny(folder: Path) -> None:
+    """Write a tiny checkpoint that speaks."""
+    write_checkpoint(folder, TINY, seed=1)
+
+
+def main() -> None:
+    """Parse the command line and write the folder."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cantata_models.qwen25_omni.random_checkpoint",
+        description="Write a tiny checkpoint with random weights (4 MB).",
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    print(write_checkpoint(arguments.folder, TINY, arguments.seed))
+
+
+if __name__ == "__main__":
+    main()

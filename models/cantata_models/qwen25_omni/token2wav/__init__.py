@@ -1,1 +1,0 @@
-"""From codes to sound: a diffusion transformer makes a mel spectrogram, a vocoder the wave."""
