@@ -1,4 +1,4 @@
-"""Turns conversations into the stages' inputs."""
+"""How a request's speech is sampled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from cantata.contract.data import chat
 from cantata.contract.data.chat import ChatRequest, Modality
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import PipelineRequest, StageInput, Voice
+from cantata.contract.data.request import PipelineRequest, SamplingOptions, StageInput, Voice
 from cantata.contract.model.conversation import PlannedAnswer
 from cantata_layers.omni.conversation import thinker_input, to_message
 from cantata_layers.omni.inputs import EncoderInput
@@ -21,11 +21,31 @@ from cantata_layers.omni.tools import ToolTemplate
 from cantata_layers.openai_voices import list_aliases
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_layers.token_reader import TokenReader
-from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
-from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
-from cantata_models.qwen3_omni.pipeline import ENCODER, SPEAKERS, TALKER, THINKER
+from cantata_models.qwen3_omni.config import OmniConfig, SpeechConfig, TalkerSampling, load_config
+from cantata_models.qwen3_omni.plugin import ENCODER, SPEAKERS, TALKER, THINKER
 from cantata_models.qwen3_omni.prompt import HeardPrompt, Qwen3OmniPromptBuilder
-from cantata_models.qwen3_omni.sampling_options import speech_sampling
+from cantata_models.qwen3_omni.talker_rows import Qwen3OmniTalkerInput
+
+
+def speech_sampling(defaults: TalkerSampling, seed: int, *, greedy: bool) -> SamplingOptions:
+    """Return the checkpoint's settings for both levels of a frame.
+
+    Args:
+        defaults: of the checkpoint.
+        seed: of the draws.
+        greedy: take the best code at both levels; the penalty of repetition stays.
+    """
+    first, residual = defaults.first, defaults.residual
+    return SamplingOptions(
+        seed=seed,
+        temperature=0.0 if greedy else first.temperature,
+        top_k=first.top_k,
+        top_p=first.top_p,
+        repetition_penalty=defaults.repetition_penalty,
+        residual_temperature=0.0 if greedy else residual.temperature,
+        residual_top_k=residual.top_k,
+        residual_top_p=residual.top_p,
+    )
 
 
 class Qwen3OmniChatBuilder:

@@ -16,7 +16,7 @@ from cantata_layers.omni.positions import TimeScale
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.prompt import DialogueIds, Prompt, PromptLayout
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_models.qwen3_omni.config.checkpoint import OmniConfig
+from cantata_models.qwen3_omni.config import OmniConfig
 from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS
 
 

@@ -1,13 +1,6 @@
-"""The talker's input rows: the user's turns, the beginning of the answer, then a row for each of
-its tokens, added to the frames one by one.
+"""What the request builder gives the talker.
 
-    user's turns   | role | tts_pad x 4, tts_bos                 | first token
-    text or media  | text | no thinking, speaker, codec_pad      | codec_bos
-
-The thinker's system prompt and earlier answers are not heard. In the place of the answer's end is
-tts_eos; tts_pad follows as long as there are frames.
-
-Letters: P tokens of the user's turns, M of them of media, D the talker's width, E the thinker's.
+Letters: P tokens of the user's turns, M of them of media.
 """
 
 from __future__ import annotations
@@ -21,11 +14,32 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Codes, Payload, Rows
 from cantata.contract.data.errors import ProtocolViolation
-from cantata.contract.data.request import StageInput
+from cantata.contract.data.request import SamplingOptions, StageInput
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata_models.qwen3_omni.config.checkpoint import Qwen3OmniTextIds
-from cantata_models.qwen3_omni.config.talker import Qwen3OmniCodecIds
-from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
+from cantata_models.qwen3_omni.config import Qwen3OmniCodecIds, Qwen3OmniTextIds
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen3OmniTalkerInput:
+    """What the talker knows before the thinker answers."""
+
+    user: NDArray[np.int32]
+    """[P]: the tokens of the user's turns, in order."""
+    media: NDArray[np.int32]
+    """[M]: where in `user` sounds, pictures and videos are, ascending. Their rows come from the
+    thinker: its hidden states behind `Qwen3OmniTalkerConfig.accept_layer` layers."""
+    sources: NDArray[np.int32]
+    """[M]: where these rows are in the thinker's prompt, ascending."""
+    positions: NDArray[np.float32]
+    """[3, P + 9]: rotary positions of the user's turns and of the answer's beginning."""
+    role: tuple[int, int, int]
+    """The tokens that begin the answer: `<|im_start|>`, assistant, line feed."""
+    speaker: int
+    """The voice's code."""
+    max_frames: int | None
+    """None: the checkpoint's default."""
+    sampling: SamplingOptions
+
 
 ANSWER_ROWS = 9
 """Rows of a prompt behind the user's turns."""

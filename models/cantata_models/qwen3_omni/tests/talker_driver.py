@@ -23,16 +23,15 @@ from cantata.stages.ar import build_stage
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.omni.sound_rows import sound_rows
-from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
-from cantata_models.qwen3_omni.config.talker import RESERVED_CODES
-from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
+from cantata_models.qwen3_omni.chat_builder import speech_sampling
+from cantata_models.qwen3_omni.config import RESERVED_CODES, OmniConfig, SpeechConfig, load_config
 from cantata_models.qwen3_omni.prompt import Qwen3OmniPromptBuilder
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen3_omni.sampling_options import speech_sampling
+from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import TINY
+from cantata_models.qwen3_omni.talker_rows import Qwen3OmniTalkerInput
 from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, MIN_GAP, Qwen3OmniScenario
 
-SPEC = StageSpec("talker", StageKind.AR, "cantata_models.qwen3_omni.talker_stage:OmniTalker")
+SPEC = StageSpec("talker", StageKind.AR, "cantata_models.qwen3_omni.talker:OmniTalker")
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=384)
 ROWS_PER_CHUNK = 100
 SCORES_RMS, SCORES_WORST = 5e-5, MIN_GAP / 2

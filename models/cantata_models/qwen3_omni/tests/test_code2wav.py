@@ -12,10 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.qwen3_omni.code2wav.decoder import Code2Wav
-from cantata_models.qwen3_omni.code2wav_stage import load_decoder
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.code2wav import Code2Wav, load_decoder
+from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, SCENARIOS
 from cantata_models.qwen3_omni.tests.parity.write_goldens import (
     CODEC_FRAMES,

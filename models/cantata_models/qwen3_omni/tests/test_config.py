@@ -10,13 +10,13 @@ import pytest
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
-from cantata_models.qwen3_omni.config.checkpoint import load_config, load_speech_config
-from cantata_models.qwen3_omni.random_checkpoint.configs import (
+from cantata_models.qwen3_omni.config import load_config, load_speech_config
+from cantata_models.qwen3_omni.random_checkpoint_config import (
     GENERATION_CONFIG,
     PREPROCESSOR_CONFIG,
+    TINY,
     model_config,
 )
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 
 
 def write(folder: Path, config: Any, generation: Any = None) -> Path:

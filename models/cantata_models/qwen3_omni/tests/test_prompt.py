@@ -14,10 +14,10 @@ from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.omni.sound_rows import sound_rows
 from cantata_layers.omni.tests.media import picture
-from cantata_models.qwen3_omni.config.checkpoint import load_config
+from cantata_models.qwen3_omni.config import load_config
 from cantata_models.qwen3_omni.prompt import Qwen3OmniPromptBuilder
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS
 from cantata_models.qwen3_omni.tests.parity.scenarios import (
     GOLDENS,

@@ -9,10 +9,8 @@ import torch
 
 from cantata_layers.checkpoint import INDEX_FILE, read_tensors
 from cantata_layers.json_fields import read_json
-from cantata_models.qwen3_omni.random_checkpoint.configs import model_config
-from cantata_models.qwen3_omni.random_checkpoint.shapes import REDUCED, TINY
-from cantata_models.qwen3_omni.random_checkpoint.tensors import checkpoint_tensors
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint import checkpoint_tensors, write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import REDUCED, TINY, model_config
 
 
 def test_shards_hold_what_the_index_says(tmp_path: Path) -> None:

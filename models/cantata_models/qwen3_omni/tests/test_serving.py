@@ -23,8 +23,8 @@ from cantata.contract.service import SpeechChunk
 from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Qwen3OmniScenario
 from cantata_models.qwen3_omni.tests.parity.write_goldens import PCM_STRIDE
 from cantata_models.qwen3_omni.tests.talker_driver import golden

@@ -12,24 +12,22 @@ import pytest
 import torch
 
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, SCENARIOS
 from cantata_models.qwen3_omni.tests.parity.write_goldens import PCM_STRIDE
 from source_faults import Mutant, injected, mutants
 from threads import threads
 
 PACKAGE = "cantata_models.qwen3_omni"
-LEAD, DECODER = f"{PACKAGE}.code2wav.lead", f"{PACKAGE}.code2wav.decoder"
+DECODER = f"{PACKAGE}.code2wav"
 SHARED = "cantata_layers.omni"
 SOUND_ROWS, PROMPT = f"{SHARED}.sound_rows", f"{PACKAGE}.prompt"
 FEATURES, POSITIONS = f"{SHARED}.features", f"{SHARED}.positions"
 PREPROCESS, LAYOUT = f"{SHARED}.preprocess", f"{SHARED}.prompt"
-CONFIG = f"{PACKAGE}.config.code2wav"
+CONFIG = f"{PACKAGE}.config"
 MODULES = (
     CONFIG,
-    f"{PACKAGE}.config.checkpoint",
-    LEAD,
     DECODER,
     SOUND_ROWS,
     FEATURES,
@@ -69,7 +67,7 @@ def check_prompts(checkpoint: Path) -> None:
 
 
 def _prompts(checkpoint: Path) -> Any:
-    load = importlib.import_module(f"{PACKAGE}.config.checkpoint").load_config
+    load = importlib.import_module(CONFIG).load_config
     config, preprocess = load(checkpoint), importlib.import_module(PREPROCESS)
     rules = preprocess.SoundRules(importlib.import_module(SOUND_ROWS).sound_rows)
     fields = load_preprocessor_config(checkpoint)
@@ -79,7 +77,7 @@ def _prompts(checkpoint: Path) -> Any:
 
 MUTANTS = (
     *mutants(
-        LEAD,
+        DECODER,
         check_sound,
         ("lag=(self.lag + lags) * rate", "lag=self.lag * rate + lags"),
         ("places < first[:, None]", "places < first[:, None] - 1"),

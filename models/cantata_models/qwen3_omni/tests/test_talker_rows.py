@@ -11,10 +11,13 @@ import torch
 from cantata.contract.data.chunks import Codes, Pcm, Rows
 from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import SamplingOptions
-from cantata_models.qwen3_omni.config.checkpoint import Qwen3OmniTextIds
-from cantata_models.qwen3_omni.config.talker import Qwen3OmniCodecIds
-from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
-from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS, Qwen3OmniAnswerRows, RowTables
+from cantata_models.qwen3_omni.config import Qwen3OmniCodecIds, Qwen3OmniTextIds
+from cantata_models.qwen3_omni.talker_rows import (
+    ANSWER_ROWS,
+    Qwen3OmniAnswerRows,
+    Qwen3OmniTalkerInput,
+    RowTables,
+)
 
 WIDTH, END = 4, 1
 TABLES = RowTables(

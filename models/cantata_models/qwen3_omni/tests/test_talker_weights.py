@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from cantata.contract.data.errors import ConfigError
 from cantata.stages.ar import build_stage
 from cantata_models.qwen3_omni.numerics import check_numerics
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 from cantata_models.qwen3_omni.tests.talker_driver import DEPLOYMENT, SPEC
 
 pytestmark = [

@@ -16,10 +16,10 @@ from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
 from cantata_layers.omni import positions, prompt
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.tests.thinker_driver import Thought
-from cantata_models.qwen3_omni.encoder_stage import Qwen3OmniMediaEncoder
-from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
-from cantata_models.qwen3_omni.pipeline import TALKER
+from cantata_models.qwen3_omni.encoder import Qwen3OmniMediaEncoder
+from cantata_models.qwen3_omni.plugin import TALKER
 from cantata_models.qwen3_omni.prompt import Qwen3OmniPromptBuilder
+from cantata_models.qwen3_omni.talker_rows import Qwen3OmniTalkerInput
 from cantata_models.qwen3_omni.tests.parity.scenarios import (
     SCENARIOS,
     Qwen3OmniScenario,

@@ -14,9 +14,9 @@ from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart, Too
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import read_json
 from cantata_models.qwen3_omni.chat_builder import Qwen3OmniChatBuilder
-from cantata_models.qwen3_omni.pipeline import THINKER
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.plugin import THINKER
+from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 
 TOOLS = (
     {

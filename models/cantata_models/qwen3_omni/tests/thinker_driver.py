@@ -13,10 +13,10 @@ from cantata.contract.data.request import StageInput
 from cantata.stages.ar import build_stage
 from cantata_layers.omni.tests.thinker_driver import ThinkerDriver, Thought, asked
 from cantata_models.qwen3_omni.chat_builder import Qwen3OmniChatBuilder
-from cantata_models.qwen3_omni.encoder_stage import load_encoder
-from cantata_models.qwen3_omni.pipeline import PIPELINE, THINKER
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.encoder import load_encoder
+from cantata_models.qwen3_omni.plugin import PIPELINE, THINKER
+from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 from cantata_models.qwen3_omni.tests.parity.scenarios import Qwen3OmniScenario
 
 WHOLE = ArDeployment(slots=8, max_model_len=512)

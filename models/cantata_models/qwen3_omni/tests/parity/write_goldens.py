@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata_models.qwen3_omni.config.talker import RESERVED_CODES
-from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
-from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.config import RESERVED_CODES
+from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
+from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 from cantata_models.qwen3_omni.tests.parity.reference import Qwen3OmniObserved, Qwen3OmniReference
 from cantata_models.qwen3_omni.tests.parity.scenarios import (
     GOLDENS,

@@ -26,16 +26,21 @@ from cantata_layers.predicted_frames import PredictedFrames
 from cantata_layers.projection import Projection
 from cantata_layers.qwen3 import run_layers
 from cantata_layers.weight_map import WeightMap
-from cantata_models.qwen3_omni.config.checkpoint import (
+from cantata_models.qwen3_omni.config import (
     EMBEDDINGS,
+    FRAMES_PER_SECOND,
     MODEL_TYPE,
+    RESERVED_CODES,
     TALKER,
+    Qwen3OmniTalkerConfig,
     load_speech_config,
 )
-from cantata_models.qwen3_omni.config.code2wav import FRAMES_PER_SECOND
-from cantata_models.qwen3_omni.config.talker import RESERVED_CODES, Qwen3OmniTalkerConfig
-from cantata_models.qwen3_omni.inputs import Qwen3OmniTalkerInput
-from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS, Qwen3OmniAnswerRows, RowTables
+from cantata_models.qwen3_omni.talker_rows import (
+    ANSWER_ROWS,
+    Qwen3OmniAnswerRows,
+    Qwen3OmniTalkerInput,
+    RowTables,
+)
 
 NAMES = WeightMap(
     {

@@ -23,7 +23,7 @@ from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import (
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.encoder import ConversationEncoder, load_network
 from cantata_layers.omni.features import SoundFeatures, VisionFeatures
-from cantata_models.qwen3_omni.config.checkpoint import THINKER, load_config
+from cantata_models.qwen3_omni.config import THINKER, load_config
 
 AUDIO, VISION = f"{THINKER}audio_tower.", f"{THINKER}visual."
 

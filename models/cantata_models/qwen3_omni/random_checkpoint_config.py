@@ -1,15 +1,166 @@
-"""config.json and its companions of a random checkpoint."""
+"""The sizes, tokens and JSON files of a random checkpoint."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from cantata_models.qwen3_omni.random_checkpoint.shapes import Qwen3OmniShape, Qwen3OmniStackShape
-from cantata_models.qwen3_omni.random_checkpoint.tokens import (
-    role_ids,
-    special_ids,
-    vocabulary_size,
+from cantata_layers.random_qwen_tokenizer import ordinary_tokens, word_ids, write_qwen_tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen3OmniStackShape:
+    """A stack of layers."""
+
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    inner: int
+    """Of an expert, or of the layers where there are none."""
+    experts: int = 0
+    experts_used: int = 0
+    mrope_section: tuple[int, int, int] = (0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderShape:
+    """An encoder of sound or of pictures."""
+
+    hidden: int
+    layers: int
+    heads: int
+    inner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen3OmniShape:
+    """A checkpoint."""
+
+    thinker: Qwen3OmniStackShape
+    audio: EncoderShape
+    audio_channels: int
+    """Of the convolutions in front."""
+    vision: EncoderShape
+    position_grid: int
+    """Learned positions of pictures in each direction."""
+    deepstack: tuple[int, ...]
+    """Layers of the vision encoder whose output the thinker's first layers take."""
+    accept_layer: int
+    talker: Qwen3OmniStackShape
+    shared_expert: int
+    projection: int
+    predictor: Qwen3OmniStackShape
+    codes: int
+    decoder: EncoderShape
+    decoder_width: int
+
+
+SMALL_ROPE = (6, 5, 5)
+TINY = Qwen3OmniShape(
+    thinker=Qwen3OmniStackShape(64, 4, 4, 2, 32, 32, 4, 2, SMALL_ROPE),
+    audio=EncoderShape(32, 2, 2, 64),
+    audio_channels=16,
+    vision=EncoderShape(32, 3, 2, 64),
+    position_grid=8,
+    deepstack=(0, 1),
+    accept_layer=3,
+    talker=Qwen3OmniStackShape(64, 2, 4, 2, 32, 32, 4, 2, SMALL_ROPE),
+    shared_expert=64,
+    projection=96,
+    predictor=Qwen3OmniStackShape(64, 2, 4, 2, 32, 96),
+    codes=64,
+    decoder=EncoderShape(48, 2, 4, 96),
+    decoder_width=64,
 )
+"""For parity: seconds to make and to run."""
+REDUCED = Qwen3OmniShape(
+    thinker=Qwen3OmniStackShape(512, 8, 8, 2, 64, 256, 16, 4, (12, 10, 10)),
+    audio=EncoderShape(256, 4, 4, 1024),
+    audio_channels=96,
+    vision=EncoderShape(256, 6, 4, 1024),
+    position_grid=48,
+    deepstack=(1, 2, 4),
+    accept_layer=4,
+    talker=Qwen3OmniStackShape(256, 6, 4, 2, 64, 128, 16, 4, (12, 10, 10)),
+    shared_expert=256,
+    projection=512,
+    predictor=Qwen3OmniStackShape(256, 3, 4, 2, 64, 768),
+    codes=2048,
+    decoder=EncoderShape(256, 4, 4, 768),
+    decoder_width=384,
+)
+"""Narrower and with fewer layers and experts than published, every part still of some weight."""
+SIZES = {"tiny": TINY, "reduced": REDUCED}
+
+
+ROLES = ("system", "assistant", "user")
+OFFSETS = {
+    "<|endoftext|>": 0,
+    "<|im_start|>": 1,
+    "<|im_end|>": 2,
+    "<|vision_start|>": 9,
+    "<|vision_end|>": 10,
+    "<|vision_pad|>": 11,
+    "<|image_pad|>": 12,
+    "<|video_pad|>": 13,
+    "<tool_call>": 14,
+    "</tool_call>": 15,
+    "<tool_response>": 22,
+    "</tool_response>": 23,
+    "<think>": 24,
+    "</think>": 25,
+    "<|audio_start|>": 26,
+    "<|audio_end|>": 27,
+    "<tts_pad>": 28,
+    "<tts_text_bos>": 29,
+    "<tts_text_eod>": 30,
+    "<tts_text_bos_single>": 31,
+    "<|audio_pad|>": 32,
+}
+"""Published ids, less that of the first."""
+ORDINARY = (
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+    "<think>",
+    "</think>",
+)
+"""Those that are words like others."""
+NAMES = {
+    "audio_bos_token": "<|audio_start|>",
+    "audio_eos_token": "<|audio_end|>",
+    "audio_token": "<|audio_pad|>",
+    "image_token": "<|image_pad|>",
+    "video_token": "<|video_pad|>",
+    "vision_bos_token": "<|vision_start|>",
+    "vision_eos_token": "<|vision_end|>",
+}
+
+
+def special_ids() -> dict[str, int]:
+    """The special tokens' ids in the small vocabulary, in their published order."""
+    first = ordinary_tokens(ROLES)
+    return {token: first + offset for token, offset in OFFSETS.items()}
+
+
+def role_ids() -> dict[str, int]:
+    """The roles' ids in the small vocabulary."""
+    return word_ids(ROLES)
+
+
+def vocabulary_size() -> int:
+    """Tokens of the small vocabulary, up to a multiple of 64."""
+    return -(-(max(special_ids().values()) + 1) // 64) * 64
+
+
+def write_tokenizer(folder: Path) -> None:
+    """Write vocab.json, merges.txt and tokenizer_config.json."""
+    write_qwen_tokenizer(folder, special_ids(), NAMES, ROLES, ORDINARY)
+
 
 SPEAKERS = ("chelsie", "ethan", "aiden")
 CODEBOOKS = 16

@@ -1,15 +1,16 @@
-"""Decodes frames to sound: a causal decoder with explicit streaming state per slot.
+"""Where a stream's sound begins, at every rate of the decoder.
 
-It consists of the mean of the codes' embeddings, a transformer over a window of frames, and stages
-that each raise the rate, to 1920 samples for a frame (Qwen3-Omni, arXiv:2509.17765). The wave
-stages lag: n frames have 1920 n - 555 samples, in front of which the stream has 555 of silence.
-Streaming gives the same samples as decoding the whole.
+The published transposed convolutions of the wave stages are cut at both ends: with r outputs for
+each input, the first r are dropped, so that every output needs the input after its own. Streamed,
+each of them lags by one input, and what a layer makes before the stream's beginning must be zero,
+as the padding of the published convolutions is.
 
-Letters: B rows, T frames, Q codebooks, L positions, C channels.
+Letters: B rows, L positions, C channels.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -26,9 +27,50 @@ from cantata_layers.causal_decoder import CausalDecoder
 from cantata_layers.conv_cache import ConvCache
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_layers.weights import Weights
-from cantata_models.qwen3_omni.code2wav.lead import Lead
-from cantata_models.qwen3_omni.config.checkpoint import CODE2WAV, load_speech_config
-from cantata_models.qwen3_omni.config.code2wav import SAMPLE_RATE
+from cantata_models.qwen3_omni.config import CODE2WAV, SAMPLE_RATE, load_speech_config
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Positions of one call that lie before the beginning of their streams."""
+
+    frames: torch.Tensor
+    """[B] int64: frames of each stream before this call."""
+    begins: bool
+    """Whether a stream may begin in this call. WHY: every lag is shorter than a frame, so no other
+    call has such positions."""
+    lag: int = 0
+    """Positions by which a stream begins late."""
+    positions_per_frame: int = 1
+
+    @classmethod
+    def of(cls, frames: torch.Tensor) -> Lead:
+        """In front of all layers."""
+        if frames.device.type != "cpu":
+            # Reading a value would make the host wait; the masks of later calls change nothing.
+            return cls(frames, begins=True)
+        return cls(frames, begins=bool((frames == 0).any()))
+
+    def raised(self, rate: int, *, lags: bool) -> Lead:
+        """The same behind a layer that makes `rate` positions of one.
+
+        Args:
+            rate: outputs for each input.
+            lags: whether it needs the input after.
+        """
+        return replace(
+            self,
+            lag=(self.lag + lags) * rate,
+            positions_per_frame=self.positions_per_frame * rate,
+        )
+
+    def silenced(self, x: torch.Tensor) -> torch.Tensor:
+        """[B, L, C] -> the same with zeros before the beginning of each stream."""
+        if not self.begins or not self.lag:
+            return x
+        first = self.lag - self.frames * self.positions_per_frame
+        places = torch.arange(x.shape[1], device=x.device)
+        return x.masked_fill((places < first[:, None])[..., None], 0.0)
 
 
 class Qwen3OmniWaveStage:
@@ -115,3 +157,12 @@ class Code2Wav(CausalDecoder):
         for book in range(1, self.num_codebooks):
             total = total + self._table[codes[..., book] + self._first[book]]
         return total / self.num_codebooks
+
+
+def load_decoder(checkpoint: Path, device: torch.device) -> Code2Wav:
+    """Return the checkpoint's streaming decoder in fp32.
+
+    Raises:
+        ConfigError: the folder holds no speaking checkpoint.
+    """
+    return Code2Wav(checkpoint, device)

@@ -1,1 +1,0 @@
-"""Frames to 24 kHz sound."""
