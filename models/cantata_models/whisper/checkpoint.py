@@ -1,4 +1,7 @@
-"""Whisper's checkpoints: CTranslate2's folders as they are, Hugging Face's converted once."""
+"""Whisper's checkpoints: CTranslate2's folders as they are, Hugging Face's converted once.
+
+Text, languages and tasks are tokens of one vocabulary (arXiv:2212.04356, section 2.3).
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,125 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from platformdirs import user_cache_path
+from tokenizers import Tokenizer
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.byte_level import get_token_bytes
 from cantata_layers.json_fields import read_json
-from cantata_models.whisper.vocabulary import knows_more_than_english
+
+_START = "<|startoftranscript|>"
+_END = "<|endoftext|>"
+_TASKS = ("<|translate|>", "<|transcribe|>")
+_PREVIOUS = "<|startofprev|>"
+_PLAIN = "<|notimestamps|>"
+_MAX_PROMPT_TOKENS = 223
+"""Half of the decoder's positions, less the mark before the prompt."""
+_TEXT_ALONE = 51_864
+"""Tokens of the vocabulary of models that know English alone; others have at least one more."""
+_TAGS = {"jw": "jv"}
+"""Whisper's codes of languages that differ from BCP 47's."""
+_OTHER_TAGS = {"nb": "no", "fil": "tl", "cmn": "zh"}
+"""More tags of languages that Whisper knows by another one."""
+
+
+class Vocabulary:
+    """Of one checkpoint.
+
+    Args:
+        folder: has `tokenizer.json`.
+        is_multilingual: whether the model knows more than English.
+
+    Raises:
+        ConfigError: the file is missing, or is no tokenizer of this model.
+    """
+
+    def __init__(self, folder: Path, *, is_multilingual: bool) -> None:
+        path = folder / "tokenizer.json"
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises plain Exception
+            raise ConfigError(f"{path}: cannot be read as a tokenizer ({error})") from error
+        for token in (_START, _END, *_TASKS, _PREVIOUS, _PLAIN):
+            if self._tokenizer.token_to_id(token) is None:
+                raise ConfigError(f"{path}: no token {token}")
+        self.is_multilingual = is_multilingual
+        self.end = self._id(_END)
+
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        """Whisper's codes of the languages, English first."""
+        if not self.is_multilingual:
+            return ("en",)
+        first, last = self._id(_START) + 1, self._id(_TASKS[0])
+        tokens = (self._tokenizer.id_to_token(number) or "" for number in range(first, last))
+        return tuple(token.strip("<|>") for token in tokens)
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """The same as BCP 47 tags."""
+        return tuple(_TAGS.get(code, code) for code in self.codes)
+
+    def find_code(self, language: str) -> str | None:
+        """Whisper's code of a BCP 47 tag, such as `pt` for `pt-BR`; None if it has none."""
+        primary = language.lower().replace("_", "-").partition("-")[0]
+        known = dict(zip(self.languages, self.codes, strict=True))
+        if primary in self.codes:
+            return primary
+        return known.get(primary) or known.get(_OTHER_TAGS.get(primary, ""))
+
+    def tag(self, code: str) -> str:
+        """The BCP 47 tag of a code."""
+        return _TAGS.get(code, code)
+
+    def build_prompt(self, prompt: str, code: str, *, translate: bool) -> list[int]:
+        """The tokens before a window's text, whose last ones are `build_start`'s.
+
+        Args:
+            prompt: text that came before; of a long one, the end counts.
+            code: of the language.
+            translate: write English.
+        """
+        start = self.build_start(code, translate=translate)
+        if not prompt.strip():
+            return start
+        earlier = self.encode(f" {prompt.strip()}")[-_MAX_PROMPT_TOKENS:]
+        return [self._id(_PREVIOUS), *earlier, *start]
+
+    def build_start(self, code: str, *, translate: bool) -> list[int]:
+        """The marks of language and task before a window's text."""
+        if not self.is_multilingual:
+            return [self._id(_START), self._id(_PLAIN)]
+        task = _TASKS[0] if translate else _TASKS[1]
+        return [self._id(mark) for mark in (_START, f"<|{code}|>", task, _PLAIN)]
+
+    def encode(self, text: str) -> list[int]:
+        """Text as tokens; marks spelled in it are none."""
+        encoded: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return [number for number in encoded if number < self.end]
+
+    def decode(self, tokens: list[int]) -> str:
+        """Tokens as text, without marks."""
+        text: str = self._tokenizer.decode([token for token in tokens if token < self.end])
+        return text
+
+    def to_bytes(self, token: int) -> bytes:
+        """A token of text as UTF-8, of which it may be a part of a character."""
+        return get_token_bytes(self._tokenizer, token)
+
+    def _id(self, token: str) -> int:
+        number: int | None = self._tokenizer.token_to_id(token)
+        assert number is not None
+        return number
+
+
+def knows_more_than_english(vocabulary_size: int) -> bool:
+    """Whether a model with so many tokens is multilingual."""
+    return vocabulary_size > _TEXT_ALONE
+
 
 _BINARY = "model.bin"
 _VOCABULARIES = ("vocabulary.json", "vocabulary.txt")

@@ -1,4 +1,4 @@
-"""Whisper's plug-in for the server."""
+"""Whisper: one stage that recognises."""
 
 from __future__ import annotations
 
@@ -6,12 +6,31 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cantata.contract.model.factory import Factory
+from cantata.contract.model.pipeline import (
+    CLIENT,
+    TRANSCRIPT,
+    EdgeSpec,
+    PipelineSpec,
+    StageKind,
+    StageSpec,
+)
 from cantata.contract.model.plugin import ModelPlugin
-from cantata_models.whisper.pipeline import PIPELINE
+
+RECOGNIZE = "recognize"
+OUTPUT = f"{RECOGNIZE}.{TRANSCRIPT}"
+
+PIPELINE = PipelineSpec(
+    stages=(
+        StageSpec(
+            RECOGNIZE,
+            StageKind.RECOGNITION,
+            "cantata_models.whisper.recognizer:load_recognizer",
+        ),
+    ),
+    edges=(EdgeSpec(OUTPUT, CLIENT),),
+)
 
 _FOLDER = Path(__file__).parent
-
-
 PLUGIN = ModelPlugin(
     name="whisper",
     model_types=("whisper",),

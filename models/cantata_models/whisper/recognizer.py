@@ -30,13 +30,10 @@ from cantata.contract.data.transcripts import (
 )
 from cantata.contract.model.log_mel import HOP
 from cantata.contract.model.recognizer import Sound, SpeechWindow
-from cantata_models.whisper.checkpoint import convert, read_config
+from cantata_models.whisper.checkpoint import Vocabulary, convert, read_config
 from cantata_models.whisper.decoding import Encoded, TextTask, WhisperDecoder, WrittenText
-from cantata_models.whisper.inputs import WhisperInputs
-from cantata_models.whisper.request_builder import MAX_WINDOW_S
-from cantata_models.whisper.vocabulary import Vocabulary
-from cantata_models.whisper.word_placing import place_words
-from cantata_models.whisper.word_times import AlignedToken, join_words
+from cantata_models.whisper.request_builder import MAX_WINDOW_S, WhisperInputs
+from cantata_models.whisper.words import AlignedToken, join_words, place_words
 
 _MAX_FRAMES = 3000
 _SILENCE_FRAMES = 300

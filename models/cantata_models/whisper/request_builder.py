@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,26 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.data.transcripts import SPEECH_RATE, TranscriptionRequest
 from cantata.contract.model.recognizer import Sound
-from cantata_models.whisper.checkpoint import read_config
-from cantata_models.whisper.inputs import WhisperInputs
-from cantata_models.whisper.pipeline import OUTPUT, RECOGNIZE
-from cantata_models.whisper.vocabulary import Vocabulary
+from cantata_models.whisper.checkpoint import Vocabulary, read_config
+from cantata_models.whisper.plugin import OUTPUT, RECOGNIZE
+
+
+@dataclass(frozen=True, slots=True)
+class WhisperInputs:
+    """How one window is to be recognised."""
+
+    language: str | None
+    """Whisper's own code of the language. None: the model finds out."""
+    translate: bool
+    prompt: str
+    """Text before the window."""
+    temperature: float | None
+    """0 is greedy. None: greedy, warmer where the result is a loop."""
+    timestamps: bool
+    """Times of words, and probabilities, are needed."""
+    beam_size: int
+    """Texts that are followed at a time; 1 is greedy, and takes the least time."""
+
 
 MAX_WINDOW_S = 30.0
 """The positions of the encoder."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.transcripts import SPEECH_RATE, Transcript
 from cantata.contract.model.recognizer import SpeechWindow
-from cantata_models.whisper.inputs import WhisperInputs
+from cantata_models.whisper.checkpoint import Vocabulary
 from cantata_models.whisper.plugin import PLUGIN
 from cantata_models.whisper.recognizer import WhisperRecognizer
-from cantata_models.whisper.vocabulary import Vocabulary
+from cantata_models.whisper.request_builder import WhisperInputs
 
 LOOP = " I was at the shop. I was at the shop."
 OTHER_LOOP = " We all went home now. We all went home now. We all went home now."

@@ -19,9 +19,9 @@ from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, Transcrip
 from cantata.contract.model.recognizer import Sound, SpeechWindow
 from cantata_models.whisper import checkpoint as checkpoints
 from cantata_models.whisper import recognizer as recognizers
+from cantata_models.whisper.checkpoint import Vocabulary
 from cantata_models.whisper.decoding import TextTask
-from cantata_models.whisper.inputs import WhisperInputs
-from cantata_models.whisper.pipeline import RECOGNIZE
+from cantata_models.whisper.plugin import RECOGNIZE
 from cantata_models.whisper.random_checkpoint import (
     ENGLISH,
     LARGE,
@@ -30,10 +30,9 @@ from cantata_models.whisper.random_checkpoint import (
     write_random_checkpoint,
 )
 from cantata_models.whisper.recognizer import Attempt, WhisperRecognizer, load_recognizer
-from cantata_models.whisper.request_builder import WhisperRequestBuilder
+from cantata_models.whisper.request_builder import WhisperInputs, WhisperRequestBuilder
 from cantata_models.whisper.tests.parity.reference import ReferenceWhisper
-from cantata_models.whisper.vocabulary import Vocabulary
-from cantata_models.whisper.word_times import FRAME_S
+from cantata_models.whisper.words import FRAME_S
 
 WHOLE = Attempt(3000, 0.0)
 """The reference hears every window with silence up to 30 s."""

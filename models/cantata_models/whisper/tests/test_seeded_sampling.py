@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from cantata.contract.data.transcripts import TranscriptionRequest
+from cantata_models.whisper.decoding import derive_seed, sample_text
 from cantata_models.whisper.plugin import PLUGIN
 from cantata_models.whisper.recognizer import load_recognizer
-from cantata_models.whisper.seeded_sampling import derive_seed, sample_text
 from cantata_models.whisper.tests.spoken import add_pink_noise, spoken_sentences
 from cantata_models.whisper.tests.test_spoken import hear
 

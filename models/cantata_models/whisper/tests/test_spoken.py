@@ -13,8 +13,7 @@ from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, Transcrip
 from cantata.contract.model.recognizer import Sound, SpeechWindow
 from cantata_bench.transcription.recordings import SpokenText, over_telephone
 from cantata_bench.transcription.run import bare_words, count_errors
-from cantata_models.whisper.pipeline import RECOGNIZE
-from cantata_models.whisper.plugin import PLUGIN
+from cantata_models.whisper.plugin import PLUGIN, RECOGNIZE
 from cantata_models.whisper.recognizer import WhisperRecognizer, load_recognizer
 from cantata_models.whisper.request_builder import WhisperRequestBuilder
 from cantata_models.whisper.tests.spoken import add_pink_noise, make_pink_noise, spoken_sentences

@@ -9,6 +9,7 @@ import pytest
 
 from cantata.contract.data.transcripts import SPEECH_RATE, TranscribedWord
 from cantata.contract.model.recognizer import Sound
+from cantata_models.whisper.checkpoint import Vocabulary
 from cantata_models.whisper.plugin import PLUGIN
 from cantata_models.whisper.recognizer import (
     ATTEMPTS,
@@ -17,9 +18,14 @@ from cantata_models.whisper.recognizer import (
     list_attempts,
     looks_like_loop,
 )
-from cantata_models.whisper.vocabulary import Vocabulary
-from cantata_models.whisper.word_placing import Pause, find_pauses, place_words
-from cantata_models.whisper.word_times import AlignedToken, align_tokens, join_words
+from cantata_models.whisper.words import (
+    AlignedToken,
+    Pause,
+    align_tokens,
+    find_pauses,
+    join_words,
+    place_words,
+)
 
 
 @pytest.fixture(scope="module")

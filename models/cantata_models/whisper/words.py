@@ -1,12 +1,12 @@
-"""Where words begin in the sound.
+"""Words of a transcript, and where they begin in the sound.
 
-The alignment says when the decoder goes on to the next token. That is late, and the later, the
-shorter the word before: the decoder stays with each word for about a fifth of a second, and `the`
-takes a tenth. So times are corrected by the lengths of words and by the pauses in the sound.
-Measured with three voices on 343 words, in comparison with the voices' own times: within 80 ms are
-52% of the jumps, and 89% of what this module makes of them.
+The alignment of tokens with the sound says when the decoder goes on to the next token. That is
+late, and the later, the shorter the word before: the decoder stays with each word for about a fifth
+of a second, and `the` takes a tenth. So times are corrected by the lengths of words and by the
+pauses in the sound. Measured with three voices on 343 words, in comparison with the voices' own
+times: within 80 ms are 52% of the jumps, and 89% of what this module makes of them.
 
-Letters: N samples at `SPEECH_RATE`, L levels in steps of 10 ms, K words.
+Letters: T tokens, N samples at `SPEECH_RATE`, L levels in steps of 10 ms, K words.
 """
 
 from __future__ import annotations
@@ -14,13 +14,155 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.transcripts import SPEECH_RATE, TranscribedWord
 from cantata.contract.model.recognizer import Sound
+from cantata_models.whisper.checkpoint import Vocabulary
+
+FRAME_S = 0.02
+"""Seconds of sound in one row of the encoder."""
+_SPACELESS = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
+"""Languages written without spaces: each character is a word."""
+_REPLACEMENT = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedToken:
+    """One token of a transcript."""
+
+    number: int
+    start_s: float
+    """Seconds from the window's start; the next token's start is its end."""
+    probability: float
+
+
+def align_tokens(
+    tokens: Sequence[int],
+    pairs: Sequence[tuple[int, int]],
+    probabilities: Sequence[float],
+) -> list[AlignedToken]:
+    """Times of tokens.
+
+    Args:
+        tokens: [T].
+        pairs: number of a token and row of the encoder, along the best path.
+        probabilities: [T].
+    """
+    rows: dict[int, int] = {}
+    for number, row in pairs:
+        rows.setdefault(number, row)
+    last = 0
+    aligned = []
+    for number, token in enumerate(tokens):
+        last = max(last, rows.get(number, last))
+        aligned.append(AlignedToken(token, last * FRAME_S, probabilities[number]))
+    return aligned
+
+
+def join_words(
+    tokens: Sequence[AlignedToken], vocabulary: Vocabulary, code: str, seconds: float
+) -> tuple[TranscribedWord, ...]:
+    """Join tokens to words. Punctuation belongs to the word before it, or if it opens what follows,
+    as in `"Yes"` or `$5`, to the word after it.
+
+    Args:
+        tokens: of a window's text.
+        vocabulary: of the model.
+        code: of the language.
+        seconds: length of the window; the last word ends there at the latest, or where the mark
+            after it begins.
+    """
+    pieces: list[_Piece] = []
+    for piece in _list_pieces(tokens, vocabulary):
+        if pieces and not _begins_word(piece.text, pieces[-1].text, code):
+            pieces[-1] += piece
+        else:
+            pieces.append(piece)
+    words = _join_punctuation([piece for piece in pieces if piece.text.strip()])
+    if not words:
+        return ()
+    last = words[-1].tokens[-1]
+    is_marked = len(words[-1].tokens) > 1 and not _is_spoken(vocabulary.decode([last.number]))
+    ends = [word.tokens[0].start_s for word in words[1:]]
+    ends.append(last.start_s if is_marked else seconds)
+    return tuple(_to_word(word, min(end, seconds)) for word, end in zip(words, ends, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Tokens that are whole characters."""
+
+    text: str
+    tokens: tuple[AlignedToken, ...]
+
+    def __add__(self, other: _Piece) -> _Piece:
+        return _Piece(self.text + other.text, self.tokens + other.tokens)
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether it has a letter or a digit."""
+        return _is_spoken(self.text)
+
+
+def _is_spoken(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
+def _list_pieces(tokens: Sequence[AlignedToken], vocabulary: Vocabulary) -> Iterator[_Piece]:
+    pending: list[AlignedToken] = []
+    for token in tokens:
+        pending.append(token)
+        text = vocabulary.decode([one.number for one in pending])
+        if _REPLACEMENT not in text:
+            yield _Piece(text, tuple(pending))
+            pending = []
+    if pending:  # the text ends within a character
+        yield _Piece("", tuple(pending))
+
+
+def _begins_word(text: str, before: str, code: str) -> bool:
+    """Whether a piece is not part of the word that ends before it."""
+    if text[:1].isspace():
+        return True
+    if code not in _SPACELESS or not text:
+        return False
+    if _opens(before[-1:]) or (_is_latin(before[-1:]) and _is_latin(text[:1])):
+        return False
+    return text[0].isalnum() or _opens(text[0])
+
+
+def _opens(character: str) -> bool:
+    """Whether it is an opening bracket or quotation mark."""
+    return bool(character) and category(character) in ("Ps", "Pi")
+
+
+def _is_latin(character: str) -> bool:
+    """Whether it is part of words that spaceless languages, too, write in several letters."""
+    return character.isascii() and character.isalnum()
+
+
+def _join_punctuation(pieces: Sequence[_Piece]) -> list[_Piece]:
+    """Join what is not spoken to the word before it, or the first one to the word after it."""
+    words: list[_Piece] = []
+    for piece in pieces:
+        if words and not (piece.is_spoken and words[-1].is_spoken):
+            words[-1] += piece
+        else:
+            words.append(piece)
+    return words
+
+
+def _to_word(word: _Piece, end_s: float) -> TranscribedWord:
+    probability = sum(token.probability for token in word.tokens) / len(word.tokens)
+    start_s = min(word.tokens[0].start_s, end_s)
+    numbers = tuple(token.number for token in word.tokens)
+    text = word.text.strip()
+    return TranscribedWord(text, round(start_s, 2), round(end_s, 2), probability, numbers)
+
 
 _STEP = 160
 _STEP_S = _STEP / SPEECH_RATE
