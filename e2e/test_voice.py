@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cantata_bench.asr import word_error_rate
-from cantata_models.solo.speaker_features import Samples, speaker_vector
+from cantata_layers.speaker_features import Samples, speaker_vector
 from timed import timed
 
 from .conftest import KNOWN

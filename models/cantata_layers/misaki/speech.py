@@ -35,7 +35,8 @@ _NONE: Floats = np.empty((0, 3), np.float32)
 class SentenceInput:
     """What a stage named `voice` gets: one sentence, or a part of a very long one."""
 
-    voice: str
+    voice: str | NDArray[np.float32]
+    """Id of a stock voice, or the features of a recording (`cantata_layers.speaker_features`)."""
     phones: NDArray[np.int64]
     """[T] ids of misaki's alphabet, with the padding at both ends."""
     words: NDArray[np.int64]
@@ -59,6 +60,7 @@ class EnglishRequestBuilder:
         british: ids of those with a British accent.
         sample_rate: Hz.
         inflections: the voices follow `SentenceInput.inflections`.
+        references: whether `find_speaker` hears recordings.
     """
 
     def __init__(
@@ -68,9 +70,11 @@ class EnglishRequestBuilder:
         sample_rate: int,
         *,
         inflections: bool = False,
+        references: bool = False,
     ) -> None:
         self.voices = tuple(voices)
         self.capabilities = Capabilities(
+            references=references,
             languages=("en",),
             phones=True,
             inflections=inflections,
@@ -78,6 +82,10 @@ class EnglishRequestBuilder:
             sample_rate=sample_rate,
         )
         self._british = british
+
+    def find_speaker(self, request: SpeechRequest) -> str | NDArray[np.float32]:
+        """`SentenceInput.voice` of a request."""
+        return request.voice
 
     @property
     def warm_up(self) -> SpeechRequest:
@@ -96,17 +104,22 @@ class EnglishRequestBuilder:
         sentences = load_g2p(request.voice in self._british).read(request.text)
         if not sentences and can_be_spoken(request.text):
             raise InvalidRequest("nothing in the text can be read as English", "input")
+        speaker = self.find_speaker(request)
         return tuple(
-            _make_request(f"{request_id}-{index}", sentence, request, index)
+            _make_request(f"{request_id}-{index}", sentence, request, index, speaker)
             for index, sentence in enumerate(sentences)
         )
 
 
 def _make_request(
-    request_id: str, sentence: PhonemizedSentence, request: SpeechRequest, index: int
+    request_id: str,
+    sentence: PhonemizedSentence,
+    request: SpeechRequest,
+    index: int,
+    speaker: str | NDArray[np.float32],
 ) -> PipelineRequest:
     voice = SentenceInput(
-        voice=request.voice,
+        voice=speaker,
         phones=np.array(sentence.phones, np.int64),
         words=np.array([(word.start, word.end) for word in sentence.words], np.int64),
         speed=request.speed,

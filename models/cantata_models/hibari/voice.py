@@ -65,7 +65,7 @@ class HibariVoices:
 
     def synthesize(self, inputs: SentenceInput) -> Iterator[Pcm]:
         """Half a second at a time; the times of all words come with the first part."""
-        if inputs.voice not in self.networks:
+        if not isinstance(inputs.voice, str) or inputs.voice not in self.networks:
             raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
         spectra, durations = self.networks[inputs.voice].predict(inputs)
         noise = draw_noise(inputs.seed, len(spectra.pitch))

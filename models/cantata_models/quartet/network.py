@@ -1,19 +1,25 @@
 """The network: from phones to durations and a melody, and from these to spectra.
 
 Its shape is hibari's (hibari-tts 0.2, Maureese Williams, Apache-2.0), with speakers added: a
-vector of the voice scales and shifts what each block normalises. It was trained on from hibari's
-weights.
+speaker vector scales and shifts what each block normalises. A stock voice has its own; that of a
+recording is computed from its features (`cantata_layers.speaker_features`). It was trained on from
+hibari's weights.
 
 Letters: B rows, T phones, F frames of 12.5 ms, G frames of 25 ms, C channels, S speaker size.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
 from cantata_layers.harmonic_vocoder import BINS
+from cantata_layers.speaker_features import SPEAKER_SIZE as FEATURES
 
 PHONES = 178
 """Ids of misaki's alphabet as Kokoro counts them."""
@@ -28,6 +34,8 @@ ENERGY_SCALE = 5.0
 LOG_SCALE = 5.0
 DECODER_BLOCKS = 8
 KERNEL = 7
+MOST_DEVIATIONS = 3.0
+"""A feature beyond them says nothing of a speaker: noise, a room, a telephone."""
 CONTEXT = (DECODER_BLOCKS + 1) * (KERNEL // 2)
 """Frames on each side that a frame of the spectrum depends on."""
 
@@ -108,17 +116,46 @@ class PhoneEncoder(nn.Module):
         return encoded
 
 
+class SpeakerTable(nn.Module):
+    """Speaker vectors: of stock voices by number, of recordings by their features.
+
+    Args:
+        stock: voices.
+    """
+
+    mean: torch.Tensor
+    scale: torch.Tensor
+
+    def __init__(self, stock: int) -> None:
+        super().__init__()
+        self.stock = nn.Embedding(stock, SPEAKER_SIZE)
+        self.register_buffer("mean", torch.zeros(FEATURES))
+        self.register_buffer("scale", torch.ones(FEATURES))
+        self.hidden = nn.Linear(FEATURES, 4 * SPEAKER_SIZE)
+        self.out = nn.Linear(4 * SPEAKER_SIZE, SPEAKER_SIZE)
+
+    def forward(self, voices: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        """Args: voices: [B] int64, -1 for a recording; features: [B, FEATURES] float32.
+
+        Returns:
+            [B, S].
+        """
+        usual = ((features - self.mean) / self.scale).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+        followed = self.out(functional.gelu(self.hidden(usual)))
+        return torch.where((voices < 0)[:, None], followed, self.stock(voices.clamp(min=0)))
+
+
 class ProsodyPredictor(nn.Module):
     """How long each phone lasts, and the pitch and the energy of each frame.
 
     Args:
-        speakers: that it knows.
+        stock: voices that it knows.
     """
 
-    def __init__(self, speakers: int) -> None:
+    def __init__(self, stock: int) -> None:
         super().__init__()
         channels = 192
-        self.speakers = nn.Embedding(speakers, SPEAKER_SIZE)
+        self.speakers = SpeakerTable(stock)
         self.phones = PhoneEncoder(channels, rounds=6)
         self.duration_in = nn.Conv1d(channels, channels, 3, padding=1)
         self.duration_out = nn.Conv1d(channels, 1, 1)
@@ -132,26 +169,24 @@ class ProsodyPredictor(nn.Module):
         self.contour_bias = nn.Linear(SPEAKER_SIZE, 2 * FRAMES_PER_COUNT, bias=False)
 
     def predict_durations(
-        self, phones: torch.Tensor, voices: torch.Tensor, mask: torch.Tensor | None = None
+        self, phones: torch.Tensor, speaker: torch.Tensor, mask: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Args: phones: [B, T]; voices: [B] int64; mask: as `PhoneEncoder`'s.
+        """Args: phones: [B, T]; speaker: [B, S], of `speakers`; mask: as `PhoneEncoder`'s.
 
         Returns:
             [B, T, C] the encoded phones, and [B, T] the logarithm of their frames of 25 ms and 1.
         """
-        speaker = self.speakers(voices)
         encoded = self.phones(phones, speaker, mask)
         hidden = functional.gelu(self.duration_in(encoded.transpose(1, 2)))
         return encoded, self.duration_out(hidden)[:, 0] + self.duration_bias(speaker)
 
     def predict_contour(
-        self, encoded: torch.Tensor, voices: torch.Tensor
+        self, encoded: torch.Tensor, speaker: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """[B, G, C] encoded phones, each as often as it has frames -> [B, F] Hz, [B, F] energy.
 
         The pitch is about 0 where there is no voice.
         """
-        speaker = self.speakers(voices)
         x = self.contour_in(encoded.transpose(1, 2))
         for block in self.blocks:
             x = block(x, speaker)
@@ -164,13 +199,13 @@ class SpectrumPredictor(nn.Module):
     """Five parts of a spectrum for each frame.
 
     Args:
-        speakers: that it knows.
+        stock: voices that it knows.
     """
 
-    def __init__(self, speakers: int) -> None:
+    def __init__(self, stock: int) -> None:
         super().__init__()
         channels, text = 256, 128
-        self.speakers = nn.Embedding(speakers, SPEAKER_SIZE)
+        self.speakers = SpeakerTable(stock)
         self.phones = PhoneEncoder(text, rounds=4)
         self.frames_in = nn.Conv1d(text + 2, channels, KERNEL, padding=KERNEL // 2)
         self.blocks = nn.ModuleList(
@@ -181,10 +216,10 @@ class SpectrumPredictor(nn.Module):
         self.speaker_out = nn.Linear(SPEAKER_SIZE, PARTS * BINS, bias=False)
 
     def encode(
-        self, phones: torch.Tensor, voices: torch.Tensor, mask: torch.Tensor | None = None
+        self, phones: torch.Tensor, speaker: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
         """[B, T] phones -> [B, T, C]; the other arguments as `predict_durations`'."""
-        encoded: torch.Tensor = self.phones(phones, self.speakers(voices), mask)
+        encoded: torch.Tensor = self.phones(phones, speaker, mask)
         return encoded
 
     def predict(
@@ -192,14 +227,14 @@ class SpectrumPredictor(nn.Module):
         encoded: torch.Tensor,
         pitch: torch.Tensor,
         energy: torch.Tensor,
-        voices: torch.Tensor,
+        speaker: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:
-        """Args: encoded: [B, F, C], of each frame's phone; pitch: [B, F] Hz; energy: [B, F].
+        """Args: encoded: [B, F, C], of each frame's phone; pitch: [B, F] Hz; energy: [B, F];
+            speaker: [B, S], of `speakers`.
 
         Returns:
             Five of [B, F, BINS]: see `harmonic_vocoder.Spectra`.
         """
-        speaker = self.speakers(voices)
         melody = torch.log(1 + pitch.clamp(min=0)) / LOG_SCALE
         x = torch.cat([encoded, melody[..., None], energy[..., None] / ENERGY_SCALE], dim=-1)
         x = self.frames_in(x.transpose(1, 2))
@@ -210,14 +245,34 @@ class SpectrumPredictor(nn.Module):
         return parts
 
 
+@dataclass(frozen=True, slots=True)
+class QuartetSpeaker:
+    """Who speaks."""
+
+    prosody: torch.Tensor
+    """[1, S], of `ProsodyPredictor.speakers`."""
+    spectrum: torch.Tensor
+    """[1, S], of `SpectrumPredictor.speakers`."""
+
+
 class QuartetNetwork(nn.Module):
     """Both predictors.
 
     Args:
-        speakers: that they know.
+        stock: voices that they know.
     """
 
-    def __init__(self, speakers: int) -> None:
+    def __init__(self, stock: int) -> None:
         super().__init__()
-        self.prosody = ProsodyPredictor(speakers)
-        self.spectrum = SpectrumPredictor(speakers)
+        self.prosody = ProsodyPredictor(stock)
+        self.spectrum = SpectrumPredictor(stock)
+
+    @torch.inference_mode()
+    def find_speaker(self, voice: int | NDArray[np.float32]) -> QuartetSpeaker:
+        """A stock voice by its number, or the speaker of a recording by its [FEATURES]."""
+        if isinstance(voice, int):
+            voices, features = torch.tensor([voice]), torch.zeros(1, FEATURES)
+        else:
+            voices, features = torch.tensor([-1]), torch.from_numpy(voice)[None]
+        tables = (self.prosody.speakers, self.spectrum.speakers)
+        return QuartetSpeaker(*(table(voices, features) for table in tables))

@@ -21,7 +21,12 @@ from cantata_layers.harmonic_vocoder import SAMPLE_RATE, Spectra, stream_noise, 
 from cantata_layers.misaki.speech import SentenceInput, add_word_times
 from cantata_models.quartet.checkpoint import load_network
 from cantata_models.quartet.config import load_config
-from cantata_models.quartet.network import CONTEXT, FRAMES_PER_COUNT, QuartetNetwork
+from cantata_models.quartet.network import (
+    CONTEXT,
+    FRAMES_PER_COUNT,
+    QuartetNetwork,
+    QuartetSpeaker,
+)
 
 COUNT_S = 0.025
 """By which durations are counted."""
@@ -48,8 +53,7 @@ class PlannedSentence:
     """Implements `harmonic_vocoder.SpectraPredictor` for a sentence with durations and a melody."""
 
     network: QuartetNetwork
-    voices: torch.Tensor
-    """[1] int64."""
+    speaker: QuartetSpeaker
     encoded: torch.Tensor
     """[1, F, C]."""
     contour: tuple[torch.Tensor, torch.Tensor]
@@ -79,7 +83,8 @@ class PlannedSentence:
         first = max(begin - CONTEXT, 0)
         around = slice(first, min(end + CONTEXT, self.encoded.shape[1]))
         pitch, energy = (values[:, around] for values in self.contour)
-        made = self.network.spectrum.predict(self.encoded[:, around], pitch, energy, self.voices)
+        speaker = self.speaker.spectrum
+        made = self.network.spectrum.predict(self.encoded[:, around], pitch, energy, speaker)
         inner = slice(begin - first, end - first)
         harmonic, rotation, noise, free, phase = (part[0, inner].numpy().T for part in made)
         return Spectra(harmonic, rotation, noise, free, phase, self.pitch[begin:end])
@@ -89,7 +94,7 @@ class PlannedSentence:
 def plan_sentence(
     network: QuartetNetwork,
     phones: NDArray[np.int64],
-    voice: int,
+    speaker: QuartetSpeaker,
     speed: float,
     inflections: Floats | None = None,
 ) -> PlannedSentence:
@@ -98,24 +103,42 @@ def plan_sentence(
     Args:
         network: of the voices.
         phones: [T].
-        voice: the speaker.
+        speaker: of `network`.
         speed: divides the durations.
         inflections: as `SentenceInput` has them. None: nothing stands out.
     """
-    voices, row = torch.tensor([voice]), torch.from_numpy(phones)[None]
-    encoded, logs = network.prosody.predict_durations(row, voices)
+    row = torch.from_numpy(phones)[None]
+    encoded, logs = network.prosody.predict_durations(row, speaker.prosody)
     stands_out = inflections is not None and len(inflections) > 0
     pace = speed * torch.from_numpy(inflections)[:, 2] if stands_out else speed
-    durations = torch.round((torch.exp(logs[0]) - 1) / pace).clamp(min=1)
+    durations = _round_durations((torch.exp(logs[0]) - 1) / pace, carries=speed != 1.0)
     counts = durations.long()
-    pitch, energy = network.prosody.predict_contour(encoded.repeat_interleave(counts, 1), voices)
+    spread = encoded.repeat_interleave(counts, 1)
+    pitch, energy = network.prosody.predict_contour(spread, speaker.prosody)
     if stands_out:
         frames = torch.from_numpy(inflections).repeat_interleave(counts * FRAMES_PER_COUNT, 0)
         pitch, energy = _inflect(pitch, energy, frames)
-    spoken = network.spectrum.encode(row, voices)
+    spoken = network.spectrum.encode(row, speaker.spectrum)
     frames = spoken.repeat_interleave(counts * FRAMES_PER_COUNT, 1)
     tail = round(TAIL_FRAMES / speed)
-    return PlannedSentence(network, voices, frames, (pitch, energy), durations.numpy(), tail)
+    return PlannedSentence(network, speaker, frames, (pitch, energy), durations.numpy(), tail)
+
+
+def _round_durations(counts: torch.Tensor, carries: bool) -> torch.Tensor:
+    """[T] -> [T] whole frames, at least one for each phone.
+
+    Args:
+        counts: as predicted.
+        carries: what rounding adds to a phone is taken from the next ones: fast speech has many
+            phones of less than a frame, and would be slower than asked.
+    """
+    if not carries:
+        return torch.round(counts).clamp(min=1)
+    rounded, owed = list[int](), 0.0
+    for count in counts.tolist():
+        rounded.append(max(round(count + owed), 1))
+        owed += count - rounded[-1]
+    return torch.tensor(rounded, dtype=counts.dtype)
 
 
 def _inflect(
@@ -144,9 +167,7 @@ class QuartetVoices:
 
     def synthesize(self, inputs: SentenceInput) -> Iterator[Pcm]:
         """A sentence part by part; the times of all words come with the first part."""
-        if inputs.voice not in self.speakers:
-            raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
-        speaker = self.speakers[inputs.voice]
+        speaker = self.network.find_speaker(self._find_voice(inputs))
         sentence = plan_sentence(
             self.network, inputs.phones, speaker, inputs.speed, inputs.inflections
         )
@@ -158,6 +179,13 @@ class QuartetVoices:
         counts, frame_s = sentence.durations, COUNT_S / FRAMES_PER_COUNT
         heard = sentence.audible
         return add_word_times(trimmed, parts, counts, COUNT_S, SAMPLE_RATE, heard, frame_s)
+
+    def _find_voice(self, inputs: SentenceInput) -> int | Floats:
+        if not isinstance(inputs.voice, str):
+            return inputs.voice
+        if inputs.voice not in self.speakers:
+            raise RequestFailed(f"the stage has no voice {inputs.voice!r}")
+        return self.speakers[inputs.voice]
 
 
 def load_voices(checkpoint: Path, device: torch.device) -> QuartetVoices:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cantata_layers.speaker_features import SPEAKER_SIZE
 from cantata_models.solo.networks.phones import PHONE_INVENTORY
-from cantata_models.solo.speaker_features import SPEAKER_SIZE
 
 MODEL_TYPE = "cantata_solo"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -71,3 +73,19 @@ def test_the_samples_are_the_same_in_company(url: str) -> None:
             assert other.status_code == 200
             together = speak(url, input=text, voice="ewan", seed=5)
     assert np.array_equal(alone, together)
+
+
+def test_a_recording_is_followed_alone_and_in_company(url: str) -> None:
+    wav = httpx.post(
+        f"{url}/v1/audio/speech",
+        json={"input": SENTENCES[1], "voice": "ewan", "response_format": "wav"},
+        timeout=60,
+    ).content
+    recording = "data:audio/wav;base64," + base64.b64encode(wav).decode()
+    fields = {"input": SENTENCES[0], "ref_audio": recording, "seed": 5}
+    alone = speak(url, **fields)
+    assert waveform.faults(alone, 24_000, lossy=True) == []
+    with ThreadPoolExecutor(2) as pool:
+        other = pool.submit(speak, url, input=SENTENCES[3] * 4, voice="ruby")
+        assert np.array_equal(speak(url, **fields), alone)
+        assert len(other.result()) > len(alone)

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from cantata_layers.harmonic_vocoder import HOP, Spectra, draw_noise, synthesize
+from cantata_layers.speaker_features import SPEAKER_SIZE
 from cantata_models.quartet.network import QuartetNetwork
 from cantata_models.quartet.tests.test_training_data import HUM, HummingTeacher
-from cantata_models.quartet.training.bank import SpeechBank
+from cantata_models.quartet.training.bank import SpeechBank, SpokenBy
 from cantata_models.quartet.training.losses import Discriminator, SpectrumDistance, measure_hinge
 from cantata_models.quartet.training.prosody_training import ProsodyPlan, ProsodyTrainer
 from cantata_models.quartet.training.run_state import LAST_RATE, TimeBudget
@@ -29,7 +30,7 @@ def bank(tmp_path: Path) -> SpeechBank:
     folder = tmp_path / "speech"
     spoken = [HummingTeacher(hertz).read(HUM, LINE) for hertz in (110.0, 160.0)]
     write_shard(folder / "hum.npz", spoken)
-    return SpeechBank(folder, ("a_hum",), PLAN.frames)
+    return SpeechBank(folder, ("a_hum",), 1, PLAN.frames)
 
 
 @pytest.fixture
@@ -77,7 +78,8 @@ def test_spectra_are_learnt_and_the_training_goes_on(
 
 
 def test_prosody_is_learnt(tmp_path: Path, bank: SpeechBank, network: QuartetNetwork) -> None:
-    held_out = [(0, HummingTeacher(130.0).read(HUM, LINE))]
+    silent = np.zeros(SPEAKER_SIZE, np.float32)
+    held_out = [SpokenBy(HummingTeacher(130.0).read(HUM, LINE), 0, 0, silent)]
     plan = ProsodyPlan(rows=2, rate=2e-3)
     trainer = ProsodyTrainer(tmp_path / "prosody.pt", bank, network, 1, held_out, plan)
     before = trainer.judge()
@@ -121,7 +123,9 @@ def test_the_beginning_is_hibari() -> None:
     text = "Hello world, how are you doing on this fine day?"
     phones = np.array(load_g2p(False).read(text)[0].phones, np.int64)
     network = make_network(2).eval()
-    first, second = (plan_sentence(network, phones, voice, 1.0) for voice in (0, 1))
+    first, second = (
+        plan_sentence(network, phones, network.find_speaker(voice), 1.0) for voice in (0, 1)
+    )
     assert np.array_equal(first.pitch, second.pitch)
     theirs = Hibari()(text, 1.0, seed=0)
     assert first.encoded.shape[1] * HOP == pytest.approx(len(theirs), rel=0.02)

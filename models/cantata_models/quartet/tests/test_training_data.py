@@ -139,11 +139,14 @@ def test_crops_are_cut_where_their_phones_are(tmp_path: Path) -> None:
     line = ScriptLine("", tuple(range(40)), 1.0)
     voices = [HUM] * 3 + [TeachingVoice("b_hum", HUM.styles)]
     write_shard(tmp_path / "a.npz", [HummingTeacher().read(voice, line) for voice in voices])
-    bank = SpeechBank(tmp_path, ("a_hum", "b_hum"), frames=10)
+    bank = SpeechBank(tmp_path, ("a_hum", "b_hum"), stock=2, frames=10)
     bank.refresh()
     assert bank.minutes["a_hum"] == pytest.approx(3 * bank.minutes["b_hum"], abs=0.1)
     crops = bank.draw(np.random.default_rng(0), 5)
-    assert crops.whole.voices.tolist() == [0, 1, 0, 1, 0]
+    # Every second row is of a voice with two recordings, one of which says who speaks.
+    assert crops.whole.voices.tolist() == [0, 0, 1, 0, 0]
+    assert crops.whole.speakers.tolist() == [0, -1, 1, -1, 0]
+    assert (crops.whole.features.abs().sum(dim=1) > 0).tolist() == [False, True] * 2 + [False]
     assert crops.samples.shape == (5, 10 * PITCH_HOP)
     assert crops.whole.mask.shape == (5, 1, 1, 40)
     whole = HummingTeacher().read(HUM, line)
@@ -154,7 +157,7 @@ def test_crops_are_cut_where_their_phones_are(tmp_path: Path) -> None:
         heard = whole.samples[first * PITCH_HOP : (first + 10) * PITCH_HOP]
         assert np.abs(samples - heard / 32767).max() < 1e-4
     with pytest.raises(FileNotFoundError, match="lacks speech"):
-        SpeechBank(tmp_path / "empty", ("a_hum",), frames=4).refresh()
+        SpeechBank(tmp_path / "empty", ("a_hum",), stock=1, frames=4).refresh()
 
 
 def test_packages_that_are_not_there_are_named(tmp_path: Path) -> None:

@@ -13,13 +13,20 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
-from cantata.contract.data.request import InflectedSpan, Inflection, SpeechRequest, TextSpan
+from cantata.contract.data.request import (
+    InflectedSpan,
+    Inflection,
+    ReferenceAudio,
+    SpeechRequest,
+    TextSpan,
+)
 from cantata.pipeline.plan import plan_services
 from cantata.pipeline.service import create_service
 from cantata.text.ssml import EMPHASES
 from cantata_bench.asr import transcribe, word_error_rate
 from cantata_layers.harmonic_vocoder import HOP, stream_noise, synthesize
 from cantata_layers.misaki.speech import EnglishRequestBuilder, SentenceInput
+from cantata_layers.speaker_features import MELS, speaker_vector
 from cantata_models.quartet import voice as stage
 from cantata_models.quartet.checkpoint import WEIGHTS_FILE
 from cantata_models.quartet.config import CONFIG_FILE
@@ -35,6 +42,7 @@ Floats2 = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 CPU = torch.device("cpu")
 VOICES = ("clara", "ben", "ruby", "ewan")
+MEN = ("ben", "ewan")
 LEAST_SEMITONES = 2.0
 TEXT = "The children walked home along the river after school."
 
@@ -73,7 +81,7 @@ def test_parts_are_the_whole_sentence(
 ) -> None:
     """What a part needs of its neighbours is all there: in one part the sound is the same."""
     inputs = inputs_of(builder, SpeechRequest(TEXT, "ruby"))
-    sentence = plan_sentence(voices.network, inputs.phones, 2, 1.0)
+    sentence = plan_sentence(voices.network, inputs.phones, voices.network.find_speaker(2), 1.0)
     frames = len(sentence.pitch)
     assert frames > sum(BLOCKS[:2])
 
@@ -125,7 +133,8 @@ def test_voices_differ_in_pitch_and_accent(
     medians = []
     for place, voice in enumerate(VOICES):
         phones = inputs_of(builder, SpeechRequest("The bath is hot.", voice)).phones
-        pitch = plan_sentence(voices.network, phones, place, 1.0).pitch
+        speaker = voices.network.find_speaker(place)
+        pitch = plan_sentence(voices.network, phones, speaker, 1.0).pitch
         medians.append(float(np.median(pitch[pitch > 40])))
     clara, ben, ruby, ewan = medians
     assert min(clara, ruby) > 1.15 * max(ben, ewan), medians
@@ -134,6 +143,37 @@ def test_voices_differ_in_pitch_and_accent(
         for voice in ("clara", "ruby")
     )
     assert american != british
+
+
+@pytest.mark.parametrize("voice", VOICES)
+def test_a_recording_is_followed(
+    voice: str, builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    """The recording is of a stock voice, a man's raised by a sixth or a woman's lowered: by its
+    pitch and its spectrum, the clone is nearer to it than that voice is."""
+    said = speak(voices, inputs_of(builder, SpeechRequest(TEXT, voice, seed=1)))
+    raised = round(voices.sample_rate * (7 / 6 if voice in MEN else 6 / 7))
+    reference = ReferenceAudio(said[:, None], raised)
+    request = SpeechRequest("The kettle is on, would you like some tea?", "clara", seed=1)
+    stock = speak(voices, inputs_of(builder, replace(request, voice=voice)))
+    clone = speak(voices, inputs_of(builder, replace(request, reference=reference)))
+    rates = {"wanted": (said, raised), "stock": (stock, 24_000), "clone": (clone, 24_000)}
+    wanted, usual, followed = (speaker_vector(*sound) for sound in rates.values())
+    octaves = [abs(float(one[-2] - wanted[-2])) for one in (usual, followed)]
+    assert octaves[1] < octaves[0]
+    shapes = [float(np.abs(one[:MELS] - wanted[:MELS]).mean()) for one in (usual, followed)]
+    assert shapes[1] < shapes[0]
+
+
+def test_a_recording_has_no_level(builder: EnglishRequestBuilder, voices: QuartetVoices) -> None:
+    said = speak(voices, inputs_of(builder, SpeechRequest(TEXT, "ruby", seed=1)))[:, None]
+    heard = [
+        inputs_of(builder, SpeechRequest("Hello.", "clara", reference=ReferenceAudio(one, 24_000)))
+        for one in (said, said * np.float32(0.1))
+    ]
+    loud, quiet = (one.voice for one in heard)
+    assert isinstance(loud, np.ndarray)
+    assert np.allclose(loud, quiet, atol=0.05)
 
 
 @pytest.mark.parametrize("voice", VOICES)
@@ -151,8 +191,8 @@ def test_the_melody_moves(
         for piece in builder.build("r", SpeechRequest(text, voice)):
             inputs = piece.inputs["voice"]
             assert isinstance(inputs, SentenceInput)
-            place = VOICES.index(voice)
-            pitch = plan_sentence(voices.network, inputs.phones, place, 1.0).pitch
+            speaker = voices.network.find_speaker(VOICES.index(voice))
+            pitch = plan_sentence(voices.network, inputs.phones, speaker, 1.0).pitch
             moves.append(12 * np.log2(pitch[pitch > 60]).std())
     assert np.mean(moves) > LEAST_SEMITONES
 
@@ -194,8 +234,9 @@ def test_an_emphasised_word_is_higher_louder_and_longer_and_the_others_are_not(
 
 def measure_words(voices: QuartetVoices, inputs: SentenceInput) -> Floats2:
     """[W, 3]: each word's seconds, its median pitch in Hz and its amplitude."""
-    place = voices.speakers[inputs.voice]
-    sentence = plan_sentence(voices.network, inputs.phones, place, 1.0, inputs.inflections)
+    assert isinstance(inputs.voice, str)
+    speaker = voices.network.find_speaker(voices.speakers[inputs.voice])
+    sentence = plan_sentence(voices.network, inputs.phones, speaker, 1.0, inputs.inflections)
     sound = np.concatenate(list(synthesize(sentence, stream_noise(0), BLOCKS)))
     ends = np.cumsum(sentence.durations).astype(int) * 2
     rows = []

@@ -20,13 +20,22 @@ from cantata_models.quartet.checkpoint import WEIGHTS_FILE
 from cantata_models.quartet.network import QuartetNetwork
 from cantata_models.quartet.training.bank import SpeechBank
 from cantata_models.quartet.training.generate import plan_speech, write_speech
-from cantata_models.quartet.training.judging import SpeechJudge, read_held_out, write_held_out
+from cantata_models.quartet.training.judging import (
+    HELD_OUT_CLONES_FILE,
+    HELD_OUT_FILE,
+    CloneJudge,
+    HeldOut,
+    SpeechJudge,
+    read_held_out,
+    read_held_out_clones,
+    write_held_out,
+)
 from cantata_models.quartet.training.packages import PackageMissing
 from cantata_models.quartet.training.prosody_training import ProsodyTrainer
 from cantata_models.quartet.training.run_state import TimeBudget
 from cantata_models.quartet.training.spectrum_training import SpectrumPlan, SpectrumTrainer
 from cantata_models.quartet.training.start import make_network
-from cantata_models.quartet.training.teachers import STOCK, KokoroTeacher
+from cantata_models.quartet.training.teachers import STOCK, KokoroTeacher, list_followed_voices
 
 DEFAULT_FOLDER = Path(".cache/natural")
 SERVED_FOLDER = Path(__file__).parents[1] / "weights"
@@ -66,18 +75,14 @@ class TrainingWorkspace:
         return self.folder / "speech"
 
     @property
-    def held_out(self) -> Path:
-        """The shard for judging."""
-        return self.folder / "held_out.npz"
-
-    @property
     def budget(self) -> TimeBudget:
         """From now on."""
         return TimeBudget(self.minutes * 60, self.cool_minutes * 60)
 
     def open_bank(self) -> SpeechBank:
         """The speech that there is."""
-        return SpeechBank(self.speech, STOCK, SpectrumPlan().frames)
+        followed = [voice.name for voice in list_followed_voices(self.packages).trained]
+        return SpeechBank(self.speech, (*STOCK, *followed), len(STOCK), SpectrumPlan().frames)
 
     def open_spectrum(self, network: QuartetNetwork) -> SpectrumTrainer:
         """The training of the spectra as far as it has come."""
@@ -86,18 +91,27 @@ class TrainingWorkspace:
 
     def open_prosody(self, network: QuartetNetwork) -> ProsodyTrainer:
         """The training of the prosody as far as it has come."""
-        path, held_out = self.folder / "prosody.pt", read_held_out(self.held_out)
+        path = self.folder / "prosody.pt"
+        held_out = (*self.read_held_out(), *self.read_held_out_clones())
         return ProsodyTrainer(path, self.open_bank(), network, len(STOCK), held_out)
+
+    def read_held_out(self) -> HeldOut:
+        """Of the stock voices."""
+        return read_held_out(self.folder / HELD_OUT_FILE)
+
+    def read_held_out_clones(self) -> HeldOut:
+        """Of voices that are known by a recording."""
+        return read_held_out_clones(self.folder / HELD_OUT_CLONES_FILE)
 
     def open_judge(self) -> SpeechJudge:
         """Raises: ConfigError: the judges are not installed."""
-        return SpeechJudge(read_held_out(self.held_out))
+        return SpeechJudge(self.read_held_out())
 
 
 def read_speech(work: TrainingWorkspace) -> None:
     """The teacher reads."""
-    part = plan_speech(work.packages, work.scale)
-    write_speech(part, lambda: KokoroTeacher(work.packages), work.speech)
+    for part in plan_speech(work.packages, work.scale):
+        write_speech(part, lambda: KokoroTeacher(work.packages), work.speech)
 
 
 def train_spectrum(work: TrainingWorkspace) -> None:
@@ -129,6 +143,7 @@ def judge_voices(work: TrainingWorkspace) -> None:
     typer.echo(json.dumps({"teacher": judge.judge_teacher()}))
     typer.echo(json.dumps({"copies": judge.judge_copies(network, JUDGED_IN_FULL)}))
     typer.echo(json.dumps({"speech": judge.judge_speech(network, JUDGED_IN_FULL)}))
+    typer.echo(json.dumps({"clones": CloneJudge(work.read_held_out_clones()).judge(network)}))
 
 
 def export_weights(work: TrainingWorkspace) -> None:
@@ -142,7 +157,7 @@ def export_weights(work: TrainingWorkspace) -> None:
 
 
 RUNNERS: dict[TrainingStage, Callable[[TrainingWorkspace], None]] = {
-    TrainingStage.HELD_OUT: lambda work: write_held_out(work.packages, work.held_out),
+    TrainingStage.HELD_OUT: lambda work: write_held_out(work.packages, work.folder),
     TrainingStage.SPEECH: read_speech,
     TrainingStage.SPECTRUM: train_spectrum,
     TrainingStage.PROSODY: train_prosody,

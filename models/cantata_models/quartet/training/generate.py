@@ -19,6 +19,7 @@ from cantata_models.quartet.training.teachers import (
     ScriptLine,
     SpeechTeacher,
     TeachingVoice,
+    list_followed_voices,
     list_stock_voices,
 )
 from cantata_models.quartet.training.texts import TextMaker
@@ -26,6 +27,10 @@ from cantata_models.quartet.training.texts import TextMaker
 logger = logging.getLogger(__name__)
 
 SPEEDS = (0.9, 1.15)
+TEXTS = 24
+"""In a shard."""
+FEWEST_SHARDS = 14
+"""In which each voice that is followed speaks twice."""
 FEWEST_PHONES = 6
 MOST_PHONES = 300
 """With the padding. Longer readings take much memory and vary no more."""
@@ -46,13 +51,17 @@ class DataPart:
         return folder / f"{self.name}-{number:04d}.npz"
 
 
-def plan_speech(packages: Path, scale: float) -> DataPart:
-    """About four hours at a scale of 1, an hour of each voice.
+def plan_speech(packages: Path, scale: float) -> tuple[DataPart, ...]:
+    """About six hours at a scale of 1: an hour of each stock voice, 45 s of each other.
 
     Raises:
         PackageMissing: the styles are not there.
     """
-    return DataPart("stock", list_stock_voices(packages), max(1, round(140 * scale)), texts=24)
+    stock, followed = list_stock_voices(packages), list_followed_voices(packages).trained
+    return (
+        DataPart("stock", stock, max(1, round(140 * scale)), TEXTS),
+        DataPart("clones", followed, max(FEWEST_SHARDS, round(84 * scale)), TEXTS),
+    )
 
 
 def write_speech(part: DataPart, teacher: Callable[[], SpeechTeacher], folder: Path) -> None:

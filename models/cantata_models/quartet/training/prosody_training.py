@@ -25,15 +25,15 @@ from cantata_models.quartet.network import (
     ProsodyPredictor,
     QuartetNetwork,
 )
-from cantata_models.quartet.training.bank import SpeechBank, stack_phones
+from cantata_models.quartet.training.bank import SpeechBank, SpokenBy, stack_phones
 from cantata_models.quartet.training.run_state import (
     TimeBudget,
+    fit_features,
     load_checkpoint,
     log_figures,
     save_checkpoint,
     update_mean,
 )
-from cantata_models.quartet.training.shards import AnnotatedSpeech
 
 CLIP_NORM = 1.0
 SPEAKER_RATE = 3.0
@@ -80,9 +80,10 @@ class ProsodyTrainer:
     bank: SpeechBank
     network: QuartetNetwork
     """Its prosody predictor is trained, and holds the running mean after `run`."""
-    speakers: int
-    held_out: Sequence[tuple[int, AnnotatedSpeech]]
-    """Speakers and what they said: never trained on."""
+    stock: int
+    """Voices that the network knows."""
+    held_out: Sequence[SpokenBy]
+    """Never trained on."""
     plan: ProsodyPlan = field(default_factory=ProsodyPlan)
     step: int = field(init=False, default=0)
     cpu_seconds: float = field(init=False, default=0.0)
@@ -91,9 +92,10 @@ class ProsodyTrainer:
 
     def __post_init__(self) -> None:
         self.bank.refresh()
-        self.trained = ProsodyPredictor(self.speakers)
+        self.trained = ProsodyPredictor(self.stock)
         saved = load_checkpoint(self.path)
         if saved is None:
+            fit_features(self.network.prosody.speakers, self.bank.features)
             self.trained.load_state_dict(self.network.prosody.state_dict())
         else:
             self.trained.load_state_dict(saved["trained"])
@@ -142,8 +144,8 @@ class ProsodyTrainer:
         began = time.process_time()
         for group in self._optimizer.param_groups:
             group["lr"] = self.plan.rate * group["share"] * scale
-        spoken, voices = self.bank.draw_whole(np.random.default_rng(self.step), self.plan.rows)
-        figures = measure_prosody(self.trained, spoken, voices)
+        drawn = self.bank.draw_whole(np.random.default_rng(self.step), self.plan.rows)
+        figures = measure_prosody(self.trained, drawn)
         loss = figures["duration"] + figures["pitch"] + figures["energy"]
         loss = loss + self.plan.movement_weight * figures["movement"]
         self._optimizer.zero_grad(set_to_none=True)
@@ -158,10 +160,9 @@ class ProsodyTrainer:
     @torch.no_grad()
     def judge(self) -> dict[str, Any]:
         """Errors on held-out speech, of the mean weights, and how far the pitch spreads."""
-        voices, spoken = zip(*self.held_out, strict=True)
-        figures = measure_prosody(self.network.prosody, spoken, voices)
+        figures = measure_prosody(self.network.prosody, self.held_out)
         judged = {f"held_out_{name}": value.item() for name, value in figures.items()}
-        return judged | measure_spread(self.network.prosody, spoken, voices)
+        return judged | measure_spread(self.network.prosody, self.held_out)
 
     def _log(self, figures: dict[str, Any]) -> None:
         place = {"step": self.step, "cpu_seconds": round(self.cpu_seconds)}
@@ -169,25 +170,26 @@ class ProsodyTrainer:
 
 
 def predict_contours(
-    predictor: ProsodyPredictor, spoken: Sequence[AnnotatedSpeech], voices: Sequence[int]
+    predictor: ProsodyPredictor, drawn: Sequence[SpokenBy]
 ) -> tuple[torch.Tensor, Contours]:
     """[B, T] log durations, and the contours on the teacher's durations."""
-    batch = stack_phones(spoken, voices)
-    encoded, logs = predictor.predict_durations(batch.phones, batch.voices, batch.mask)
+    batch = stack_phones(drawn)
+    speaker = predictor.speakers(batch.speakers, batch.features)
+    encoded, logs = predictor.predict_durations(batch.phones, speaker, batch.mask)
     rows = [
         row.repeat_interleave(counts, 0)
         for row, counts in zip(encoded, batch.durations, strict=True)
     ]
-    pitch, energy = predictor.predict_contour(pad_sequence(rows, batch_first=True), batch.voices)
+    pitch, energy = predictor.predict_contour(pad_sequence(rows, batch_first=True), speaker)
     return logs, Contours(pitch, energy)
 
 
 def measure_prosody(
-    predictor: ProsodyPredictor, spoken: Sequence[AnnotatedSpeech], voices: Sequence[int]
+    predictor: ProsodyPredictor, drawn: Sequence[SpokenBy]
 ) -> dict[str, torch.Tensor]:
     """Mean absolute errors [] in the network's own units."""
-    logs, contours = predict_contours(predictor, spoken, voices)
-    batch = stack_phones(spoken, voices)
+    logs, contours = predict_contours(predictor, drawn)
+    batch, spoken = stack_phones(drawn), [one.spoken for one in drawn]
     speeds = torch.tensor([one.speed for one in spoken])[:, None]
     wanted = torch.log(batch.durations * speeds + 1)
     duration = (logs - wanted).abs()[batch.durations > 0].mean()
@@ -208,16 +210,14 @@ def measure_prosody(
     }
 
 
-def measure_spread(
-    predictor: ProsodyPredictor, spoken: Sequence[AnnotatedSpeech], voices: Sequence[int]
-) -> dict[str, float]:
+def measure_spread(predictor: ProsodyPredictor, drawn: Sequence[SpokenBy]) -> dict[str, float]:
     """The standard deviation of the pitch within utterances, of the teacher's; by voice."""
-    _, contours = predict_contours(predictor, spoken, voices)
-    shares = dict[int, list[float]]()
-    for one, voice, pitch in zip(spoken, voices, contours.pitch, strict=True):
+    _, contours = predict_contours(predictor, drawn)
+    shares = dict[str, list[float]]()
+    for one, pitch in zip([one.spoken for one in drawn], contours.pitch, strict=True):
         ours = pitch[: len(one.pitch)].numpy()
         both = (ours > LEAST_VOICED_HZ) & (one.pitch > LEAST_VOICED_HZ)
         spread = max(float(np.log2(one.pitch[both]).std()), LEAST_SPREAD)
         share = np.log2(ours[both]).std() / spread
-        shares.setdefault(voice, []).append(float(share))
+        shares.setdefault(one.voice, []).append(float(share))
     return {f"spread_{voice}": float(np.mean(found)) for voice, found in sorted(shares.items())}

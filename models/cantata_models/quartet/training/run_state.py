@@ -11,13 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
+
+from cantata_models.quartet.network import SpeakerTable
 
 logger = logging.getLogger(__name__)
 
 LAST_RATE = 0.05
 MEAN_DECAY = 0.99
+LEAST_DEVIATION = 1e-2
+"""Of a feature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +79,10 @@ def log_figures(path: Path, figures: Mapping[str, Any]) -> None:
     with path.open("a") as log:
         log.write(json.dumps(line) + "\n")
     logger.info("%s", line)
+
+
+@torch.no_grad()
+def fit_features(table: SpeakerTable, features: NDArray[np.float32]) -> None:
+    """Sets what is usual of [R, FEATURES] recordings' features."""
+    table.mean.copy_(torch.from_numpy(features.mean(axis=0)))
+    table.scale.copy_(torch.from_numpy(features.std(axis=0)).clamp(min=LEAST_DEVIATION))

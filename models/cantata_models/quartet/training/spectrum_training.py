@@ -28,6 +28,7 @@ from cantata_models.quartet.training.losses import (
 )
 from cantata_models.quartet.training.run_state import (
     TimeBudget,
+    fit_features,
     load_checkpoint,
     log_figures,
     save_checkpoint,
@@ -76,7 +77,8 @@ class SpectrumTrainer:
     bank: SpeechBank
     network: QuartetNetwork
     """Its spectrum predictor is trained, and holds the running mean after `run`."""
-    speakers: int
+    stock: int
+    """Voices that the network knows."""
     plan: SpectrumPlan = field(default_factory=SpectrumPlan)
     step: int = field(init=False, default=0)
     cpu_seconds: float = field(init=False, default=0.0)
@@ -88,10 +90,11 @@ class SpectrumTrainer:
 
     def __post_init__(self) -> None:
         self.bank.refresh()
-        self.trained = SpectrumPredictor(self.speakers)
-        self.discriminator = Discriminator(self.speakers)
+        self.trained = SpectrumPredictor(self.stock)
+        self.discriminator = Discriminator(self.bank.voices)
         saved = load_checkpoint(self.path)
         if saved is None:
+            fit_features(self.network.spectrum.speakers, self.bank.features)
             self.trained.load_state_dict(self.network.spectrum.state_dict())
         else:
             self.trained.load_state_dict(saved["trained"])
@@ -168,9 +171,10 @@ class SpectrumTrainer:
         """The crops as the network says them and as the teacher does, without their edges."""
         whole, places = crops.whole, crops.places[..., None]
         with autocast_bfloat16():
-            encoded = self.trained.encode(whole.phones, whole.voices, whole.mask)
+            speaker = self.trained.speakers(whole.speakers, whole.features)
+            encoded = self.trained.encode(whole.phones, speaker, whole.mask)
             frames = encoded.gather(1, places.expand(-1, -1, encoded.shape[-1]))
-            parts = self.trained.predict(frames, crops.pitch, crops.energy, whole.voices)
+            parts = self.trained.predict(frames, crops.pitch, crops.energy, speaker)
         made = synthesize_batch([part.float() for part in parts], crops.pitch)
         inner = slice(EDGE_FRAMES * HOP, -EDGE_FRAMES * HOP)
         return made[:, inner], crops.samples[:, inner]

@@ -23,10 +23,10 @@ _QUANTISED, _SCALE, _ZERO = "_quantized", "_scale", "_zero_point"
 Arrays = dict[str, npt.NDArray[np.float32]]
 
 
-def make_network(speakers: int, seed: int = 6) -> QuartetNetwork:
+def make_network(stock: int, seed: int = 6) -> QuartetNetwork:
     """A network that speaks as hibari does, whoever the speaker."""
     torch.manual_seed(seed)
-    network = QuartetNetwork(speakers)
+    network = QuartetNetwork(stock)
     _silence_speakers(network)
     arrays = read_arrays()
     spectrum, prosody = network.spectrum, network.prosody
@@ -68,8 +68,10 @@ def read_arrays() -> Arrays:
 
 def _silence_speakers(network: QuartetNetwork) -> None:
     for name, parameter in network.named_parameters():
-        if name.endswith("speakers.weight"):
+        if name.endswith("speakers.stock.weight"):
             nn.init.normal_(parameter, std=SPEAKER_SPREAD)
+        elif ".speakers." in name:
+            continue  # recordings: as random as they began
         elif "speaker" in name or name.endswith(("duration_bias.weight", "contour_bias.weight")):
             nn.init.zeros_(parameter)
 

@@ -8,7 +8,7 @@ Letters: T phones, F frames of 12.5 ms, N samples.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,10 @@ from cantata_models.quartet.training.shards import AnnotatedSpeech
 STOCK = ("af_heart", "am_michael", "bf_emma", "bm_george")
 """Whose speech the voices learn, in the order of `config.json`: two women and two men of two
 accents."""
+HELD_OUT_STYLES = ("af_kore", "bm_fable")
+"""Real voices that judge clones alone, and are in no mixture."""
+MIXTURES, HELD_OUT_MIXTURES = 160, 12
+BRITISH_SHARE = 0.35
 _INSIDE = (b"/Clip_output_0", b"/encoder/Reshape_output_0", b"/encoder/Reshape_1_output_0")
 """End the names of the values inside the network: durations, pitch and energy."""
 
@@ -59,6 +63,42 @@ class SpeechTeacher(Protocol):
 
     def read(self, voice: TeachingVoice, line: ScriptLine) -> AnnotatedSpeech:
         """The sound with its annotations."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedVoices:
+    """Voices that the network knows by a recording."""
+
+    trained: tuple[TeachingVoice, ...]
+    held_out: tuple[TeachingVoice, ...]
+    """For judging alone: of mixtures, and two real ones that are in no mixture."""
+
+
+def list_followed_voices(packages: Path) -> FollowedVoices:
+    """The teacher's other English voices, and mixtures of two or three of one accent.
+
+    Raises:
+        PackageMissing: the styles are not there.
+    """
+    styles = read_styles(packages)
+    held = tuple(TeachingVoice(name, styles.pop(name)) for name in HELD_OUT_STYLES)
+    real = tuple(TeachingVoice(name, styles[name]) for name in styles if name not in STOCK)
+    mixtures = tuple(mix_styles(styles))
+    return FollowedVoices(
+        (*real, *mixtures[:-HELD_OUT_MIXTURES]), (*mixtures[-HELD_OUT_MIXTURES:], *held)
+    )
+
+
+def mix_styles(styles: Mapping[str, Floats], seed: int = 37) -> Iterator[TeachingVoice]:
+    """`MIXTURES` voices, each of two or three others of its accent."""
+    rng = np.random.default_rng(seed)
+    for number in range(MIXTURES):
+        accent = "ab"[int(rng.random() < BRITISH_SHARE)]
+        known = [name for name in styles if name[0] == accent]
+        chosen = rng.choice(known, 2 + int(rng.random() < 0.5), replace=False)
+        shares = rng.dirichlet(np.ones(len(chosen)) * 1.5)
+        mixed = sum(share * styles[name] for share, name in zip(shares, chosen, strict=True))
+        yield TeachingVoice(f"{accent}-mixture-{number:03d}", np.asarray(mixed, np.float32))
 
 
 def list_stock_voices(packages: Path) -> tuple[TeachingVoice, ...]:

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from cantata_layers.mel_filters import mel_filters
 from cantata_models.solo.config import CodecConfig
 from cantata_models.solo.networks.codebooks import to_latents
 from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
-from cantata_models.solo.networks.mel_filters import mel_filters
 
 LOG_FLOOR = 1e-5
 

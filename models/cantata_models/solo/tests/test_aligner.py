@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cantata_models.solo.networks.phones import PHONE_INVENTORY, SIL_ID
-from cantata_models.solo.speaker_features import (
+from cantata_layers.speaker_features import (
     MELS,
     SAMPLE_RATE,
     SPEAKER_SIZE,
@@ -19,6 +18,7 @@ from cantata_models.solo.speaker_features import (
     pitch_track,
     speaker_vector,
 )
+from cantata_models.solo.networks.phones import PHONE_INVENTORY, SIL_ID
 from cantata_models.solo.training.aligner import best_path
 from cantata_models.solo.training.audio import STOCK_SHARES, plan_utterances
 from cantata_models.solo.training.speakers import (

@@ -10,7 +10,7 @@ import numpy as np
 import soundfile
 import torch
 
-from cantata_models.solo.speaker_features import Vector, speaker_vector
+from cantata_layers.speaker_features import Vector, speaker_vector
 from cantata_models.solo.training.audio import Utterance
 from cantata_models.solo.training.progress import tracked
 from cantata_models.solo.training.speakers import SPEAKERS, STOCK_SPEAKERS

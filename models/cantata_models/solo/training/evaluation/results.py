@@ -29,6 +29,7 @@ from cantata_models.solo.training.speakers import SPEAKERS
 
 DIGEST_SIZE = 12
 SOLO = Path(__file__).parents[2]
+SHARED_LAYERS = SOLO.parents[1] / "cantata_layers"
 HEARING = ("judge", "acoustics", "warping", "edges", "seams", "timbre", "measures")
 """Modules of this package that determine how a recording is measured."""
 
@@ -69,8 +70,9 @@ def hearing_digest() -> str:
 
 def code_digest() -> str:
     """Returns a short digest of all code that affects a result."""
-    paths = [Path(__file__).with_name("synthesis.py"), SOLO / "speaker_features.py"]
-    return digest([*paths, *(SOLO / "networks").glob("*.py")])
+    shared = (SHARED_LAYERS / name for name in ("speaker_features.py", "mel_filters.py"))
+    own = Path(__file__).with_name("synthesis.py")
+    return digest([own, *shared, *(SOLO / "networks").glob("*.py")])
 
 
 class Bench:

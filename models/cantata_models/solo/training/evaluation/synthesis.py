@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from cantata_layers.speaker_features import speaker_vector
 from cantata_models.solo.checkpoint import load_codec_decoder, load_codec_encoder, load_talker
 from cantata_models.solo.config import load_config
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
 from cantata_models.solo.networks.talker import Talker
-from cantata_models.solo.speaker_features import speaker_vector
 from cantata_models.solo.training.align import read_text
 from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE, Samples
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import soxr
 
-from cantata_models.solo.networks.mel_filters import mel_filters
+from cantata_layers.mel_filters import mel_filters
 
 SAMPLE_RATE = 24_000
 MELS = 80

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from cantata_models.solo.speaker_features import are_alike, speaker_vector
+from cantata_layers.speaker_features import are_alike, speaker_vector
 
-VOICES = Path(__file__).parents[4] / "docs" / "voice"
+VOICES = Path(__file__).parents[3] / "docs" / "voice"
 
 
 def test_halves_of_a_reading_are_alike_and_voices_are_not() -> None:
