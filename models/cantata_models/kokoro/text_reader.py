@@ -20,7 +20,7 @@ from cantata_layers.misaki.sentences import (
     make_sentences,
 )
 from cantata_models.kokoro.config import Alphabet
-from cantata_models.kokoro.languages import SaidPart, SentenceG2P, merge_words
+from cantata_models.kokoro.said_parts import SaidPart, SentenceG2P, merge_words
 
 MAX_MARKS = 3
 """Behind one word of phones; more change nothing."""

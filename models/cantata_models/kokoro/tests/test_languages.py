@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from functools import cache
 
@@ -178,3 +180,9 @@ def test_sentences() -> None:
         "«Cuatro.»",
         "Cinco",
     ]
+
+
+def test_english_is_read_without_the_packages_of_other_languages() -> None:
+    blocked = "import sys; sys.modules.update(dict.fromkeys(('cn2an', 'jieba', 'misaki')))"
+    command = f"{blocked}; import cantata_models.kokoro.request_builder"
+    subprocess.run([sys.executable, "-c", command], check=True, timeout=60)
