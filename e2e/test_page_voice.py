@@ -61,8 +61,10 @@ def wav(sound: Sound, name: str = "sound.wav") -> FilePayload:
 
 
 def uploaded(server: Server) -> list[str]:
+    """Their names; each is listed for every model that follows recordings."""
     voices = server.get("/v1/audio/voices").json()["voices"]
-    return [voice["name"] for voice in voices if voice["kind"] == "uploaded"]
+    names = {voice["id"]: voice["name"] for voice in voices if voice["kind"] == "uploaded"}
+    return list(names.values())
 
 
 def open_tab(page: Page, server: Server) -> SpeechPage:
