@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
-from cantata.text.manners import Manner, Manners
 from cantata.text.passages import Passage, Pause
 from cantata.text.patterns import PHONES_TARGET, POWER, TAG_IN_CODE, TOKENS, TOKENS_INSIDE
 from cantata.text.pauses import break_s, pause_s
 from cantata.text.phone_alphabets import ALPHABETS, to_ipa
 from cantata.text.say_as import say_as
 from cantata.text.ssml import read_attributes
+from cantata.text.ssml_stack import SsmlStack, SsmlState
 from cantata.text.tags import is_tag, replacement
 
 _LONGEST_MARK = 3
@@ -79,8 +79,8 @@ class MarkupReader:
 
     def __init__(self, can: Capabilities = ANY_MODEL, *, pauses: bool = True) -> None:
         self._pauses, self._phones, self._language = pauses, can.phones, can.language
-        self._manners = Manners(can)
-        self.ignored = self._manners.ignored
+        self._ssml = SsmlStack(can)
+        self.ignored = self._ssml.ignored
         """Names of the SSML that has had no effect."""
         self._parts: list[Passage | Pause] = []
         self._text: list[str] = []
@@ -185,21 +185,21 @@ class MarkupReader:
         if not is_tag(name, found["more"], closes=closes, empty=empty):
             return self._placeholder(found)
         self._put(replacement(name), *found.span())
-        if name.lower() in self._manners.ELEMENTS:
+        if name.lower() in self._ssml.ELEMENTS:
             if self._pauses and not empty:
-                self._manner(found, closes=closes)
+                self._change_style(found, closes=closes)
         elif name.lower() in _WITHOUT_EFFECT:
             self.ignored.add(name.lower())
         return found.end()
 
-    def _manner(self, found: re.Match[str], *, closes: bool) -> None:
+    def _change_style(self, found: re.Match[str], *, closes: bool) -> None:
         """Begin or end an element that changes how its text is spoken, and perhaps a passage."""
-        before = self._manners.current
+        before = self._ssml.current
         if closes:
-            self._manners.close(found["name"].lower(), found.start())
+            self._ssml.close(found["name"].lower(), found.start())
         else:
-            self._manners.open(found, read_attributes(found["more"]))
-        if self._manners.current.stands_alone_beside(before):
+            self._ssml.open(found, read_attributes(found["more"]))
+        if self._ssml.current.splits_passage_from(before):
             self._close(before)
 
     def _element(self, found: re.Match[str]) -> None:
@@ -265,12 +265,12 @@ class MarkupReader:
         self._starts.extend([start] * len(text))
         self._ends.extend([end] * len(text))
 
-    def _close(self, manner: Manner | None = None) -> None:
-        """End a passage, which has this manner instead of the present one."""
+    def _close(self, state: SsmlState | None = None) -> None:
+        """End a passage, which has this state instead of the present one."""
         text = self.text
         if text.strip():
-            how = manner or self._manners.current
-            inflections = self._manners.find_inflections(self._starts[0], self._ends[-1])
+            how = state or self._ssml.current
+            inflections = self._ssml.find_inflections(self._starts[0], self._ends[-1])
             places = tuple(self._starts), tuple(self._ends)
             self._parts.append(Passage(text, *places, how.prosody, inflections, how.language))
         self._text, self._starts, self._ends = [], [], []

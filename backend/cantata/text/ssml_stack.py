@@ -14,7 +14,7 @@ from cantata.text.ssml import AS_ASKED, LEVEL, Prosody, read_emphasis, read_pitc
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class SsmlState:
     """What the elements that are open at a place ask for together."""
 
     element: str = ""
@@ -24,12 +24,12 @@ class Manner:
     language: str | None = None
     """One of the model's tags. None: the request's."""
 
-    def stands_alone_beside(self, other: Manner) -> bool:
+    def splits_passage_from(self, other: SsmlState) -> bool:
         """Whether texts of both cannot be one passage."""
         return (self.prosody, self.language) != (other.prosody, other.language)
 
 
-class Manners:
+class SsmlStack:
     """Keeps the open elements of a text while it is read.
 
     Args:
@@ -41,7 +41,7 @@ class Manners:
 
     def __init__(self, can: Capabilities) -> None:
         self._can = can
-        self._open = [Manner()]
+        self._open = [SsmlState()]
         """The innermost last."""
         self._since = 0
         """Where the present inflection began."""
@@ -50,7 +50,7 @@ class Manners:
         """Names of what has had no effect."""
 
     @property
-    def current(self) -> Manner:
+    def current(self) -> SsmlState:
         """Of the text at this place."""
         return self._open[-1]
 
