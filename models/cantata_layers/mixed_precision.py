@@ -10,5 +10,5 @@ def autocast_bfloat16(device: str = "cpu") -> torch.autocast:
 
     Such a CPU converts each number: a step of quartet's training took ten times as long.
     """
-    emulated = device == "cpu" and not torch.cpu.get_capabilities()["avx512_bf16"]
+    emulated = device == "cpu" and not torch.cpu.get_capabilities().get("avx512_bf16", False)
     return torch.autocast(device, torch.bfloat16, enabled=not emulated)

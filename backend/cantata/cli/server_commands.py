@@ -54,6 +54,8 @@ from cantata.utils.logs import LogFormat
 
 if TYPE_CHECKING:
     from cantata.config import Dtype as NumberFormat
+    from cantata.serving.options import Dtype
+    from cantata.serving.server import Source
 
 
 def serve(
@@ -150,20 +152,33 @@ def serve(
         webrtc_ports=webrtc_ports,
         webrtc_address=webrtc_address,
     )
-    number_format: NumberFormat | None = dtype.value if dtype else None
     listening = server.Listening(host, port, wyoming_port, shared=share_port)
-    source: server.Source
+    if replica and (model or deploy or dtype or cluster):
+        fail("--replica excludes --model, --deploy, --dtype and --cluster", code=2)
+    source: Source
     if replica:
-        if model or deploy or dtype or cluster:
-            fail("--replica excludes --model, --deploy, --dtype and --cluster", code=2)
         source = server.ModelsOnReplicas(replica, cluster_key_file)
-    elif cluster:
-        from cantata.deploying.ray_discovery import ModelsOnRay
-
-        source = ModelsOnRay(cluster, model or [], deploy or [], number_format)
     else:
-        source = server.ModelsHere(model or [], deploy or [], number_format, cluster_key_file)
+        source = _choose_source(model or [], deploy or [], dtype, cluster, cluster_key_file)
     run(server.serve(listening, source, options, log_format, Console()))
+
+
+def _choose_source(
+    models: list[str],
+    deployments: list[Path],
+    dtype: Dtype | None,
+    cluster: str | None,
+    key_file: Path | None,
+) -> Source:
+    """Models whose pipelines this process runs: their stages are here, or on a Ray cluster."""
+    from cantata.serving import server
+
+    number_format: NumberFormat | None = dtype.value if dtype else None
+    if cluster is None:
+        return server.ModelsHere(models, deployments, number_format, key_file)
+    from cantata.deploying.ray_discovery import ModelsOnRay
+
+    return ModelsOnRay(cluster, models, deployments, number_format)
 
 
 def replica(
