@@ -84,18 +84,18 @@ async def _read(request: Request) -> tuple[str, dict[str, Any]]:
     """The offer, and the session's settings.
 
     Raises:
-        InvalidRequest: there is no offer, or the settings are no JSON object.
+        InvalidRequest: there is no offer, the settings are no JSON object, or a text is not UTF-8.
     """
     sent_as = request.headers.get("content-type", "").lower()
     if sent_as.startswith(_SDP):
-        return (await request.body()).decode(), {}
+        return _decode(await request.body(), "sdp"), {}
     if not sent_as.startswith(_FORM):
         raise InvalidRequest(
             f"the body must be an SDP offer, sent as {_SDP}, or a form with sdp and session, sent "
             f"as {_FORM}"
         )
     async with request.form(max_files=2, max_fields=8) as form:
-        sdp, session = [await _read_text(form.get(name)) for name in ("sdp", "session")]
+        sdp, session = [await _read_text(form.get(name), name) for name in ("sdp", "session")]
     if not sdp:
         raise InvalidRequest("sdp is required", "sdp")
     try:
@@ -107,8 +107,15 @@ async def _read(request: Request) -> tuple[str, dict[str, Any]]:
     return sdp, settings
 
 
-async def _read_text(part: UploadFile | str | None) -> str:
+async def _read_text(part: UploadFile | str | None, name: str) -> str:
     """A part of a form; some clients send text as a file."""
     if isinstance(part, UploadFile):
-        return (await part.read()).decode()
+        return _decode(await part.read(), name)
     return part or ""
+
+
+def _decode(data: bytes, name: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{name} is not UTF-8: {error}", name) from None

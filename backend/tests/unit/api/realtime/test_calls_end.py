@@ -74,6 +74,13 @@ async def test_offers_that_cannot_be_answered_are_refused(server: Server) -> Non
     async with httpx.AsyncClient(timeout=30) as http:
         address = f"{server.url}/v1/realtime/calls"
         assert "application/sdp" in (await http.post(address, json={})).text
+        answer = await http.post(
+            address, content=b"v=0\xff", headers={"content-type": "application/sdp"}
+        )
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "sdp")
+        binary: dict[str, Any] = {"sdp": (None, sdp), "session": ("session.json", b"\xff")}
+        answer = await http.post(address, files=binary)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "session")
         form = {"sdp": (None, sdp), "session": (None, '{"audio": {"output": {"speed": 9}}}')}
         answer = await http.post(address, files=form)
         assert answer.json()["error"]["param"] == "session.audio.output.speed"

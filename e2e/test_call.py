@@ -1,0 +1,92 @@
+"""A spoken conversation over WebRTC in a real browser, by the code that the documents show."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Page
+
+from cantata_bench.asr import word_error_rate
+
+from .judges.speech import transcribe
+
+pytestmark = [pytest.mark.e2e, pytest.mark.level2]
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "realtime.md"
+WORST_WER = 0.35
+"""Of one short answer."""
+CONVERSE = """
+async () => {
+  const told = [];
+  const heard = new Promise((resolve) => {
+    const chunks = [];
+    const audio = document.querySelector("audio");
+    const record = () => {
+      const recorder = new MediaRecorder(audio.srcObject);
+      recorder.ondataavailable = ({ data }) => chunks.push(data);
+      recorder.onstop = async () => {
+        const bytes = new Uint8Array(await new Blob(chunks).arrayBuffer());
+        resolve(btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")));
+      };
+      recorder.start();
+      window.stopped = () => recorder.stop();
+    };
+    if (audio.srcObject) record();
+    else audio.onloadstart = record;
+  });
+  const wait = (type) => new Promise((resolve, reject) => {
+    setTimeout(() => reject(new Error(`no ${type} after ${told}`)), 30000);
+    const look = ({ data }) => {
+      const event = JSON.parse(data);
+      told.push(event.type);
+      if (event.type !== type) return;
+      events.removeEventListener("message", look);
+      resolve(event);
+    };
+    events.addEventListener("message", look);
+  });
+  await wait("session.created");
+  const send = (event) => events.send(JSON.stringify(event));
+  send({ type: "session.update",
+         session: { type: "realtime", audio: { input: { turn_detection: null } } } });
+  await wait("session.updated");
+  const content = [{ type: "input_text", text: "The children walk along the river." }];
+  send({ type: "conversation.item.create", item: { type: "message", role: "user", content } });
+  send({ type: "response.create" });
+  const [done] = await Promise.all([
+    wait("response.output_audio_transcript.done"), wait("output_audio_buffer.stopped")]);
+  window.stopped();
+  return { told, text: done.transcript, sound: await heard };
+}
+"""
+
+
+def read_example() -> str:
+    """The document's code, with its constants as globals."""
+    (code,) = re.findall(r"```js\n(const peer = .*?)```", DOCUMENT.read_text(), re.DOTALL)
+    return f"async () => {{ {code}; Object.assign(window, {{ peer, events }}); }}"
+
+
+def decode(recording: str) -> tuple[NDArray[np.float32], int]:
+    """What `MediaRecorder` made."""
+    with av.open(io.BytesIO(base64.b64decode(recording)), "r") as file:
+        frames = [frame.to_ndarray()[0] for frame in file.decode(audio=0)]
+        return np.concatenate(frames).astype(np.float32), file.streams.audio[0].rate or 0
+
+
+def test_the_documents_example_holds_a_conversation(page: Page) -> None:
+    page.evaluate("document.body.append(Object.assign(new Audio(), { autoplay: true }))")
+    page.evaluate(read_example())
+    answer: dict[str, Any] = page.evaluate(CONVERSE)
+    assert "output_audio_buffer.started" in answer["told"]
+    assert "response.output_audio.delta" not in answer["told"]
+    heard = transcribe(*decode(answer["sound"]))
+    assert word_error_rate([answer["text"]], [heard]) <= WORST_WER, (answer["text"], heard)
