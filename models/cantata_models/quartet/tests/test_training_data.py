@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cantata_bench.voice_quality.run import read_sentences
 from cantata_models.quartet.training import prose
 from cantata_models.quartet.training.bank import SpeechBank
 from cantata_models.quartet.training.generate import DataPart, read_aloud, write_speech
+from cantata_models.quartet.training.judging import CLONE_TEXTS
 from cantata_models.quartet.training.packages import (
     PackageMissing,
     read_network,
@@ -25,6 +27,8 @@ from cantata_models.quartet.training.shards import (
     write_shard,
 )
 from cantata_models.quartet.training.teachers import (
+    HELD_OUT_MIXTURES,
+    HELD_OUT_STYLES,
     ScriptLine,
     SpeechTeacher,
     TeachingVoice,
@@ -82,6 +86,11 @@ def test_held_out_sentences_are_never_drawn(monkeypatch: pytest.MonkeyPatch) -> 
     module = "cantata_models.quartet.training.texts"
     monkeypatch.setattr(f"{module}.list_held_out", lambda: frozenset({bare(first)}))
     assert TextMaker(3).draw_sentence() != first
+
+
+def test_every_held_out_voice_has_sentences_of_its_own() -> None:
+    voices = HELD_OUT_MIXTURES + len(HELD_OUT_STYLES)
+    assert len(read_sentences(None)) >= voices * CLONE_TEXTS
 
 
 def test_a_paragraph_is_one_reading_if_it_is_short() -> None:

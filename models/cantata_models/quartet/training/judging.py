@@ -35,8 +35,8 @@ from cantata_models.quartet.voice import BLOCKS, TAIL_FRAMES, PlannedSentence, p
 
 STEP = 10
 """Each stock voice reads one sentence of so many."""
-CLONE_STEP, CLONE_TEXTS = 5, 4
-"""Each other voice begins so many sentences after the one before, and reads so many."""
+CLONE_TEXTS = 4
+"""Sentences of each other voice, which no other of them reads."""
 HELD_OUT_FILE, HELD_OUT_CLONES_FILE = "held_out.npz", "held_out_clones.npz"
 
 Floats = npt.NDArray[np.float32]
@@ -55,7 +55,7 @@ def write_held_out(packages: Path, folder: Path) -> None:
     plans = {
         HELD_OUT_FILE: [(voice, texts[place::STEP]) for place, voice in enumerate(stock)],
         HELD_OUT_CLONES_FILE: [
-            (voice, texts[place * CLONE_STEP :][:CLONE_TEXTS])
+            (voice, texts[place * CLONE_TEXTS :][:CLONE_TEXTS])
             for place, voice in enumerate(followed)
         ],
     }
