@@ -33,6 +33,12 @@ _SETTLING_STEPS = 4
 _MIN_SLOPE_S = 1e-6
 """Least seconds of a frame, which is never free."""
 
+_FADING = 0.97
+"""Decay per step of the mean: some 30 count, the parts of several sentences."""
+_MAX_STEPS = 4.0
+"""A step counts as at most this many mean ones: a process that once waited for a processor is not
+slow."""
+
 
 class StepTimeModel:
     """Fits t(n) to the steps."""
@@ -108,3 +114,37 @@ class StepTimeModel:
         # Neither is below zero.
         self._frame_s = max(min(frame_s, step_s / frames), _MIN_SLOPE_S)
         self._fixed_s = step_s - self._frame_s * frames
+
+
+class FrameTimeModel:
+    """The mean time of a frame, t(n) = b n, where no two requests share a step.
+
+    WHY no fixed time: of a step that serves one request nothing is shared, so n listeners take n
+    times as much, whatever part of it is fixed. It is a mean over many steps, since a request's
+    first ones cost more for each frame than the others.
+    """
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self._seconds = self._frames = self._weight = 0.0
+        """Sums over the steps, each weighted by how many came after it."""
+
+    def measure(self, frames: int, seconds: float, now_s: float) -> None:
+        """As `StepTimeModel.measure`."""
+        if frames < 1:
+            return
+        self._steps += 1
+        if self._steps <= _SETTLING_STEPS:
+            return
+        if self._weight:
+            seconds = min(seconds, _MAX_STEPS * self._seconds / self._weight)
+        self._seconds = self._seconds * _FADING + seconds
+        self._frames = self._frames * _FADING + frames
+        self._weight = self._weight * _FADING + 1
+
+    @property
+    def cost(self) -> StepCost | None:
+        """The mean; None before a frame was measured."""
+        if not self._frames:
+            return None
+        return StepCost(0.0, max(self._seconds / self._frames, _MIN_SLOPE_S))

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from cantata.scheduling.capacity import USABLE, StagePace, places
-from cantata.scheduling.step_time_model import StepTimeModel
+from cantata.scheduling.step_time_model import FrameTimeModel, StepTimeModel
 
 PERIOD_S = 0.08
 
@@ -186,3 +186,45 @@ def test_a_busy_start_is_forgotten_with_the_first_steps_of_a_listener(slow: floa
         now_s += 0.08
         pace.measure(1, fixed_s + frame_s, now_s)
     assert places([StagePace(pace.cost)], 0.08, slots) == slots
+
+
+SENTENCE = [(3, 0.04), (5, 0.036), (10, 0.051), (14, 0.059), (0, 0.0)]
+"""Frames of a sentence's parts, and seconds of each: of short ones, most is fixed."""
+
+
+def test_where_no_two_requests_share_a_step_all_of_it_is_their_own() -> None:
+    """The fit takes half of these times for a cost that all share, and so promises too much."""
+    alone, shared = FrameTimeModel(), StepTimeModel()
+    for number in range(200):
+        frames, seconds = SENTENCE[number % len(SENTENCE)]
+        for model in (alone, shared):
+            model.measure(frames, seconds, number * 0.1)
+    used = sum(s for _, s in SENTENCE) / (sum(n for n, _ in SENTENCE) * PERIOD_S)
+    assert alone.cost is not None
+    assert shared.cost is not None
+    promised = places([StagePace(alone.cost)], PERIOD_S, 64)
+    assert promised == pytest.approx(USABLE / used, abs=1)
+    assert places([StagePace(shared.cost)], PERIOD_S, 64) > 1.3 * promised
+
+
+def test_one_step_that_waited_for_a_processor_changes_little() -> None:
+    model = FrameTimeModel()
+    assert model.cost is None
+    for number in range(100):
+        model.measure(10, 0.05, number)
+    before = model.cost
+    model.measure(10, 5.0, 100)
+    assert before is not None
+    assert model.cost is not None
+    assert before.frame_s == pytest.approx(0.005)
+    assert before.frame_s < model.cost.frame_s < 1.15 * before.frame_s
+
+
+def test_a_machine_that_becomes_slower_is_noticed_within_some_sentences() -> None:
+    model = FrameTimeModel()
+    for number in range(100):
+        model.measure(10, 0.05, number)
+    for number in range(100):
+        model.measure(10, 0.1, number)
+    assert model.cost is not None
+    assert model.cost.frame_s == pytest.approx(0.01, rel=0.06)

@@ -12,7 +12,7 @@ from cantata.config import FeedForwardDeployment
 from cantata.contract.data.chunks import Pcm, Rows, WordTiming
 from cantata.contract.data.errors import ConfigError, Overloaded, ProtocolViolation, RequestFailed
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
-from cantata.stages.feed_forward.synthesis import HEADROOM_S, SynthesisStage
+from cantata.stages.feed_forward.synthesis import SynthesisStage
 
 RATE = 1000
 PART = Pcm(np.ones((500, 1), np.float32))
@@ -90,12 +90,24 @@ def test_who_runs_dry_first_has_the_next_turn_and_batches_the_last() -> None:
 
 
 def test_a_first_part_waits_for_those_who_are_about_to_run_dry() -> None:
+    """Each part takes 0.15 s here, so a first part before the next one of a listener with 0.25 s
+    left would come too late for it."""
     model, now = Parts(), [100.0]
-    stage = build_stage(model, clock=lambda: now[0])
-    stage.add("heard", saying("heard", 3), batch=False)
-    assert stage.step().chunks[0].request_id == "heard"
+
+    def clock() -> float:
+        return now[0]
+
+    def synthesize(inputs: Any) -> Iterator[Pcm]:
+        for part in Parts.synthesize(model, inputs):
+            now[0] += 0.15
+            yield part
+
+    model.synthesize = synthesize  # type: ignore[method-assign]
+    stage = build_stage(model, clock=clock)
+    stage.add("heard", saying("heard", 4), batch=False)
+    assert [stage.step().chunks[0].request_id for _ in range(2)] == ["heard", "heard"]
+    now[0] += 0.6  # it has a second of sound, less these and the second part's 0.15
     stage.add("new", saying("new", 1), batch=False)
-    now[0] += 0.5 - HEADROOM_S / 2
     order = [stage.step().chunks[0].request_id for _ in range(2)]
     assert order == ["heard", "new"]
 

@@ -64,8 +64,12 @@ class SpeakerBlock(nn.Module):
 
     def forward(self, x: torch.Tensor, speaker: torch.Tensor) -> torch.Tensor:
         """[B, C, T] and [B, S] -> [B, C, T]."""
+        return self.transform(x, self.depthwise(x), speaker)
+
+    def transform(self, x: torch.Tensor, seen: torch.Tensor, speaker: torch.Tensor) -> torch.Tensor:
+        """As `forward`, where the convolution has made `seen` ([B, C, T]) of x."""
         scale, shift = self.speaker(speaker)[:, None].chunk(2, dim=-1)
-        y = self.norm(self.depthwise(x).transpose(1, 2)) * (1 + scale) + shift
+        y = self.norm(seen.transpose(1, 2)) * (1 + scale) + shift
         y = self.contract(functional.gelu(self.expand(y))) * self.gamma
         moved: torch.Tensor = x + y.transpose(1, 2)
         return moved
@@ -235,11 +239,21 @@ class SpectrumPredictor(nn.Module):
         Returns:
             Five of [B, F, BINS]: see `harmonic_vocoder.Spectra`.
         """
-        melody = torch.log(1 + pitch.clamp(min=0)) / LOG_SCALE
-        x = torch.cat([encoded, melody[..., None], energy[..., None] / ENERGY_SCALE], dim=-1)
-        x = self.frames_in(x.transpose(1, 2))
+        x = self.frames_in(self.join_inputs(encoded, pitch, energy))
         for block in self.blocks:
             x = block(x, speaker)
+        return self.predict_parts(x, speaker)
+
+    def join_inputs(
+        self, encoded: torch.Tensor, pitch: torch.Tensor, energy: torch.Tensor
+    ) -> torch.Tensor:
+        """What the first layer takes, [B, C, F]; the arguments are `predict`'s."""
+        melody = torch.log(1 + pitch.clamp(min=0)) / LOG_SCALE
+        parts = [encoded, melody[..., None], energy[..., None] / ENERGY_SCALE]
+        return torch.cat(parts, dim=-1).transpose(1, 2)
+
+    def predict_parts(self, x: torch.Tensor, speaker: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """What the last block made, [B, C, F], -> the five of `predict`."""
         made = self.out(self.norm(x.transpose(1, 2))) + self.speaker_out(speaker)[:, None]
         parts: tuple[torch.Tensor, ...] = made.split(BINS, dim=-1)
         return parts

@@ -17,16 +17,12 @@ from torch.nn import functional
 
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
-from cantata_layers.harmonic_vocoder import SAMPLE_RATE, Spectra, stream_noise, synthesize
+from cantata_layers.harmonic_vocoder import SAMPLE_RATE, stream_noise, synthesize
 from cantata_layers.misaki.speech import SentenceInput, add_word_times
 from cantata_models.quartet.checkpoint import load_network
 from cantata_models.quartet.config import load_config
-from cantata_models.quartet.network import (
-    CONTEXT,
-    FRAMES_PER_COUNT,
-    QuartetNetwork,
-    QuartetSpeaker,
-)
+from cantata_models.quartet.network import FRAMES_PER_COUNT, QuartetNetwork, QuartetSpeaker
+from cantata_models.quartet.spectrum_stream import SpectrumInput, SpectrumStream
 
 COUNT_S = 0.025
 """By which durations are counted."""
@@ -40,8 +36,8 @@ TAIL_FRAMES = 24
 """Kept after the last audible frame: 0.3 s. The teacher's sentences end and begin with 0.3 to 0.5 s
 of silence, which together is longer than a breath, and long enough to lose one's turn."""
 BLOCKS = (40, 80, 160)
-"""Frames of a sentence's parts after the first. Later ones are longer: what a part needs on both
-sides is computed in each."""
+"""Frames of a sentence's parts after the first. Later ones are longer: each takes a fixed time,
+too, and by then the listener has more to play."""
 FIRST_S = 0.3
 """Of the first word and what follows in a sentence's first part."""
 
@@ -50,14 +46,10 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class PlannedSentence:
-    """Implements `harmonic_vocoder.SpectraPredictor` for a sentence with durations and a melody."""
+    """A sentence with durations and a melody."""
 
     network: QuartetNetwork
-    speaker: QuartetSpeaker
-    encoded: torch.Tensor
-    """[1, F, C]."""
-    contour: tuple[torch.Tensor, torch.Tensor]
-    """[1, F] Hz and [1, F] energy."""
+    inputs: SpectrumInput
     durations: Floats
     """[T] frames of `COUNT_S`."""
     tail: int
@@ -66,7 +58,7 @@ class PlannedSentence:
     @property
     def audible(self) -> NDArray[np.bool_]:
         """[F] where there is sound."""
-        audible: NDArray[np.bool_] = self.contour[1][0].numpy() > AUDIBLE_ENERGY
+        audible: NDArray[np.bool_] = self.inputs.energy[0].numpy() > AUDIBLE_ENERGY
         return audible
 
     @property
@@ -74,20 +66,12 @@ class PlannedSentence:
         """[F] Hz, without most of the silence at the end."""
         heard = np.flatnonzero(self.audible)
         end = heard[-1] + 1 + self.tail if len(heard) else None
-        pitch: Floats = self.contour[0][0].numpy()[:end]
+        pitch: Floats = self.inputs.pitch[0].numpy()[:end]
         return pitch
 
-    @torch.inference_mode()
-    def predict(self, begin: int, end: int) -> Spectra:
-        """Frames [begin, end), as they are in the whole sentence."""
-        first = max(begin - CONTEXT, 0)
-        around = slice(first, min(end + CONTEXT, self.encoded.shape[1]))
-        pitch, energy = (values[:, around] for values in self.contour)
-        speaker = self.speaker.spectrum
-        made = self.network.spectrum.predict(self.encoded[:, around], pitch, energy, speaker)
-        inner = slice(begin - first, end - first)
-        harmonic, rotation, noise, free, phase = (part[0, inner].numpy().T for part in made)
-        return Spectra(harmonic, rotation, noise, free, phase, self.pitch[begin:end])
+    def predict_spectra(self) -> SpectrumStream:
+        """One pass through it, from its beginning."""
+        return SpectrumStream(self.network.spectrum, self.inputs, self.pitch)
 
 
 @torch.inference_mode()
@@ -121,7 +105,8 @@ def plan_sentence(
     spoken = network.spectrum.encode(row, speaker.spectrum)
     frames = spoken.repeat_interleave(counts * FRAMES_PER_COUNT, 1)
     tail = round(TAIL_FRAMES / speed)
-    return PlannedSentence(network, speaker, frames, (pitch, energy), durations.numpy(), tail)
+    inputs = SpectrumInput(frames, pitch, energy, speaker.spectrum)
+    return PlannedSentence(network, inputs, durations.numpy(), tail)
 
 
 def _round_durations(counts: torch.Tensor, carries: bool) -> torch.Tensor:
@@ -173,7 +158,8 @@ class QuartetVoices:
         )
         silent = sentence.durations[: inputs.words[0, 0]].sum() * COUNT_S
         first = math.ceil((silent + FIRST_S) / COUNT_S) * FRAMES_PER_COUNT
-        parts = synthesize(sentence, stream_noise(inputs.seed), (first, *BLOCKS))
+        noise = stream_noise(inputs.seed)
+        parts = synthesize(sentence.predict_spectra(), noise, (first, *BLOCKS))
         # Of the silence before it, too: the end of the sentence before is pause enough.
         trimmed = replace(inputs, begins=True)
         counts, frame_s = sentence.durations, COUNT_S / FRAMES_PER_COUNT

@@ -83,6 +83,8 @@ class StageCapacity:
     channels: int = 1
     max_batch_frames: int | None = None
     """Most frames in one step. None: one per request."""
+    batches_requests: bool = True
+    """Whether requests share a step. Otherwise its fixed cost is each request's own."""
     credit_samples: int = 0
     """Most samples per channel that the stage makes for a listener that reads nothing."""
     state_bytes: int = 0

@@ -19,14 +19,12 @@ from cantata.contract.data.request import StageInput
 from cantata.contract.model.feed_forward import Synthesizer
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
+from cantata.scheduling.part_plan import PartPlan, PendingPart
 from cantata.stages.common.plugin_call import plugin_call
 from cantata.stages.common.slots import check_slot
 
 FRAME_S = 0.1
 """Seconds of sound by which such a stage's work is measured; its parts have any length."""
-HEADROOM_S = 0.2
-"""A listener with less sound than this goes before one who waits for the first. Otherwise a crowd's
-first parts would all be made before the second part of anyone."""
 _FAILURE = "the sound could not be made"
 
 
@@ -48,9 +46,8 @@ class _SynthesisStream:
 class SynthesisStage:
     """Implements `contract.process.stage.Stage` over a `Synthesizer`.
 
-    A step makes one part of one request: the one whose listener runs out of sound first. One that
-    has not begun comes after those with less sound than `HEADROOM_S`. A request that its listener
-    has no credit for waits. An abort acts between two parts.
+    A step makes one part of one request, by `PartPlan`. A request that its listener has no credit
+    for waits. An abort acts between two parts.
 
     Args:
         model: makes the sound.
@@ -74,6 +71,7 @@ class SynthesisStage:
         self._slots = deployment.slots
         self._credit_samples = int(deployment.credit_s * model.sample_rate)
         self._clock = clock
+        self._plan = PartPlan()
         self._streams: dict[str, _SynthesisStream] = {}
 
     @property
@@ -84,6 +82,7 @@ class SynthesisStage:
             frame_period_s=FRAME_S,
             sample_rate=self._model.sample_rate,
             channels=self._model.channels,
+            batches_requests=False,
             credit_samples=self._credit_samples,
         )
 
@@ -138,9 +137,9 @@ class SynthesisStage:
 
     def step(self) -> StepResult:
         """Make the next part of one request."""
-        ready = (item for item in self._streams.items() if item[1].credit_samples > 0)
-        now = self._clock()
-        request_id, stream = min(ready, key=lambda item: self._urgency(item[1], now))
+        begun_s = self._clock()
+        request_id = self._plan.choose(self._list_pending(), begun_s).request_id
+        stream = self._streams[request_id]
         try:
             part = self._next_part(stream)
         except CantataError as error:
@@ -151,8 +150,12 @@ class SynthesisStage:
             part, final = Pcm(np.zeros((0, self._model.channels), np.float32)), True
         else:
             final = False
+        done_s = self._clock()
+        self._plan.record(
+            stream.sent_chunks, done_s - begun_s, part.units / self._played_per_s(stream)
+        )
         if stream.started_s is None:
-            stream.started_s = self._clock()
+            stream.started_s = done_s
         stream.sent_samples += part.units
         stream.credit_samples -= part.units
         chunk = Chunk(request_id, self._port, stream.sent_chunks, part, final)
@@ -171,12 +174,23 @@ class SynthesisStage:
         for request_id in list(self._streams):
             self.abort(request_id)
 
-    def _urgency(self, stream: _SynthesisStream, now: float) -> tuple[bool, float]:
-        """Live before batch, then by when the listener has played everything."""
+    def _list_pending(self) -> list[PendingPart]:
+        """The next parts of all requests whose listeners have credit."""
+        return [
+            PendingPart(request_id, stream.sent_chunks, self._deadline(stream), stream.batch)
+            for request_id, stream in self._streams.items()
+            if stream.credit_samples > 0
+        ]
+
+    def _deadline(self, stream: _SynthesisStream) -> float | None:
+        """When the listener has played everything; None: there was nothing yet."""
         if stream.started_s is None:
-            return stream.batch, now + HEADROOM_S
-        played_per_s = self._model.sample_rate * stream.stretch
-        return stream.batch, stream.started_s + stream.sent_samples / played_per_s
+            return None
+        return stream.started_s + stream.sent_samples / self._played_per_s(stream)
+
+    def _played_per_s(self, stream: _SynthesisStream) -> float:
+        """Samples that the listener plays in one second."""
+        return self._model.sample_rate * stream.stretch
 
     @torch.inference_mode()
     def _next_part(self, stream: _SynthesisStream) -> Pcm | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, Progress
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.steps import StepCost, StepReport
-from cantata.scheduling.step_time_model import StepTimeModel
+from cantata.scheduling.step_time_model import FrameTimeModel, StepTimeModel
 from cantata.stages.process.step_meter import StepMeter
 
 NEWS = 0.05
@@ -23,7 +23,7 @@ class StepWatch:
 
     def __init__(self, capacity: StageCapacity) -> None:
         self._capacity = capacity
-        self._pace = StepTimeModel()
+        self._pace = StepTimeModel() if capacity.batches_requests else FrameTimeModel()
         self._meter = StepMeter()
         self._reported: StepCost | None = None
         self._free_s = 0.0

@@ -128,6 +128,6 @@ def test_the_beginning_is_hibari() -> None:
     )
     assert np.array_equal(first.pitch, second.pitch)
     theirs = Hibari()(text, 1.0, seed=0)
-    assert first.encoded.shape[1] * HOP == pytest.approx(len(theirs), rel=0.02)
+    assert first.inputs.encoded.shape[1] * HOP == pytest.approx(len(theirs), rel=0.02)
     voiced = first.pitch[first.pitch > 40]
     assert 140 < np.median(voiced) < 260

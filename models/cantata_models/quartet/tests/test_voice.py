@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +28,11 @@ from cantata_bench.asr import transcribe, word_error_rate
 from cantata_layers.harmonic_vocoder import HOP, stream_noise, synthesize
 from cantata_layers.misaki.speech import EnglishRequestBuilder, SentenceInput
 from cantata_layers.speaker_features import MELS, speaker_vector
-from cantata_models.quartet import voice as stage
 from cantata_models.quartet.checkpoint import WEIGHTS_FILE
 from cantata_models.quartet.config import CONFIG_FILE
-from cantata_models.quartet.network import CONTEXT
 from cantata_models.quartet.plugin import PLUGIN
 from cantata_models.quartet.request_builder import load_builder
+from cantata_models.quartet.spectrum_stream import REACH, SpectrumStream
 from cantata_models.quartet.voice import BLOCKS, QuartetVoices, load_voices, plan_sentence
 from e2e.judges import waveform
 from e2e.judges.speech import align
@@ -76,8 +76,32 @@ def speak(
     return np.concatenate([part.samples[:, 0] for part in voices.synthesize(inputs)])
 
 
+@pytest.mark.parametrize("blocks", [(28, *BLOCKS), (1, 3, 30), (1000,)])
+def test_spectra_part_by_part_are_those_of_the_whole_sentence(
+    blocks: tuple[int, ...], builder: EnglishRequestBuilder, voices: QuartetVoices
+) -> None:
+    inputs = inputs_of(builder, SpeechRequest(TEXT, "ruby"))
+    sentence = plan_sentence(voices.network, inputs.phones, voices.network.find_speaker(2), 1.0)
+    given, frames = sentence.inputs, len(sentence.pitch)
+    with torch.inference_mode():
+        whole = voices.network.spectrum.predict(
+            given.encoded, given.pitch, given.energy, given.speaker
+        )
+    stream, begin = sentence.predict_spectra(), 0
+    for size in chain(blocks, repeat(blocks[-1])):
+        end = min(begin + size, frames)
+        part = stream.predict(begin, end)
+        for made, expected in zip(
+            (part.harmonic, part.rotation, part.noise, part.free, part.phase), whole, strict=True
+        ):
+            assert np.allclose(made.T, expected[0, begin:end], atol=1e-3)
+        begin = end
+        if end == frames:
+            break
+
+
 def test_parts_are_the_whole_sentence(
-    builder: EnglishRequestBuilder, voices: QuartetVoices, monkeypatch: pytest.MonkeyPatch
+    builder: EnglishRequestBuilder, voices: QuartetVoices
 ) -> None:
     """What a part needs of its neighbours is all there: in one part the sound is the same."""
     inputs = inputs_of(builder, SpeechRequest(TEXT, "ruby"))
@@ -85,16 +109,27 @@ def test_parts_are_the_whole_sentence(
     frames = len(sentence.pitch)
     assert frames > sum(BLOCKS[:2])
 
-    def make(blocks: tuple[int, ...]) -> Floats:
+    def make(blocks: tuple[int, ...], stream: SpectrumStream) -> Floats:
         silent = stream_noise(0)
         quiet = lambda begin, end: silent(begin, end) * 0  # noqa: E731
-        return np.concatenate(list(synthesize(sentence, quiet, blocks)))
+        return np.concatenate(list(synthesize(stream, quiet, blocks)))
 
-    whole, parts = make((frames,)), make(BLOCKS)
+    whole = make((frames,), sentence.predict_spectra())
+    parts = make(BLOCKS, sentence.predict_spectra())
     assert len(whole) == frames * HOP
     assert np.abs(whole - parts).max() < 1e-4 * np.abs(whole).max()
-    monkeypatch.setattr(stage, "CONTEXT", CONTEXT // 3)
-    assert np.abs(whole - make(BLOCKS)).max() > 1e-3 * np.abs(whole).max()
+    forgets = make(BLOCKS, Forgetful(voices.network.spectrum, sentence.inputs, sentence.pitch))
+    assert np.abs(whole - forgets).max() > 1e-3 * np.abs(whole).max()
+
+
+class Forgetful(SpectrumStream):
+    """One layer forgets what was before."""
+
+    def _surround(self, layer: int, x: torch.Tensor) -> torch.Tensor:
+        around = super()._surround(layer, x)
+        if layer == 4:
+            self._histories[layer] = torch.zeros_like(around[..., -2 * REACH :])
+        return around
 
 
 def test_a_seed_repeats_and_changes_only_the_noise(
@@ -237,7 +272,7 @@ def measure_words(voices: QuartetVoices, inputs: SentenceInput) -> Floats2:
     assert isinstance(inputs.voice, str)
     speaker = voices.network.find_speaker(voices.speakers[inputs.voice])
     sentence = plan_sentence(voices.network, inputs.phones, speaker, 1.0, inputs.inflections)
-    sound = np.concatenate(list(synthesize(sentence, stream_noise(0), BLOCKS)))
+    sound = np.concatenate(list(synthesize(sentence.predict_spectra(), stream_noise(0), BLOCKS)))
     ends = np.cumsum(sentence.durations).astype(int) * 2
     rows = []
     for first, last in inputs.words:

@@ -21,6 +21,7 @@ from cantata_bench.voice_quality.run import read_sentences
 from cantata_layers.harmonic_vocoder import SAMPLE_RATE, stream_noise, synthesize
 from cantata_layers.speaker_features import SPEAKER_SIZE, speaker_vector
 from cantata_models.quartet.network import FRAMES_PER_COUNT, QuartetNetwork, QuartetSpeaker
+from cantata_models.quartet.spectrum_stream import SpectrumInput
 from cantata_models.quartet.training.bank import INT16_SCALE, SpokenBy
 from cantata_models.quartet.training.generate import read_aloud
 from cantata_models.quartet.training.shards import read_shard, write_shard
@@ -112,9 +113,9 @@ def copy_prosody(network: QuartetNetwork, one: SpokenBy) -> PlannedSentence:
     phones = torch.from_numpy(spoken.phones.astype(np.int64))
     counts = torch.from_numpy(spoken.durations.astype(np.int64)) * FRAMES_PER_COUNT
     encoded = network.spectrum.encode(phones[None], speaker.spectrum).repeat_interleave(counts, 1)
-    contour = (torch.from_numpy(spoken.pitch)[None], torch.from_numpy(spoken.energy)[None])
-    lasting = spoken.durations.astype(np.float32)
-    return PlannedSentence(network, speaker, encoded, contour, lasting, TAIL_FRAMES)
+    pitch, energy = (torch.from_numpy(one)[None] for one in (spoken.pitch, spoken.energy))
+    inputs = SpectrumInput(encoded, pitch, energy, speaker.spectrum)
+    return PlannedSentence(network, inputs, spoken.durations.astype(np.float32), TAIL_FRAMES)
 
 
 def plan_speech_of(network: QuartetNetwork, one: SpokenBy) -> PlannedSentence:
@@ -125,7 +126,7 @@ def plan_speech_of(network: QuartetNetwork, one: SpokenBy) -> PlannedSentence:
 
 def speak(sentence: PlannedSentence) -> Floats:
     """[N] samples."""
-    return np.concatenate(list(synthesize(sentence, stream_noise(0), BLOCKS)))
+    return np.concatenate(list(synthesize(sentence.predict_spectra(), stream_noise(0), BLOCKS)))
 
 
 class SpeechJudge:
