@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Mount
 
 from cantata_web.gradio_app import GradioApp
+from cantata_web.gradio_streams import Leaving
 from cantata_web.page import ASSETS_PATH, build_page
 
 GRADIO_PATH = "/gradio"
@@ -24,19 +25,21 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def mount(app: FastAPI) -> None:
     """Serves the page at `/` of `app`, and the Gradio app at `/gradio`.
 
+    A server that drains has a `Leaving` as `app.state.drain`.
+
     Raises:
         ImportError: Gradio is not installed.
     """
 
     _mount_page(app, api_base="")
-    _mount_gradio(app, "..", None)
+    _mount_gradio(app, "..", None, getattr(app.state, "drain", None))
 
 
 def mount_apart(app: FastAPI, api_base: str) -> None:
     """As `mount`, for the speech server at `api_base`."""
     api_base = api_base.rstrip("/") + "/"
     _mount_page(app, api_base)
-    _mount_gradio(app, api_base, api_base)
+    _mount_gradio(app, api_base, api_base, None)
 
 
 def _mount_page(app: FastAPI, api_base: str) -> None:
@@ -62,7 +65,9 @@ def _mount_page(app: FastAPI, api_base: str) -> None:
     _add_route(app, f"/{ASSETS_PATH}/{{name}}", send_asset)
 
 
-def _mount_gradio(app: FastAPI, server_url: str, api_base: str | None) -> None:
+def _mount_gradio(
+    app: FastAPI, server_url: str, api_base: str | None, leaving: Leaving | None
+) -> None:
     if find_spec("gradio") is None:
         raise ImportError("No module named 'gradio'")
 
@@ -70,7 +75,7 @@ def _mount_gradio(app: FastAPI, server_url: str, api_base: str | None) -> None:
         return RedirectResponse(f"{GRADIO_PATH.removeprefix('/')}/")
 
     _add_route(app, GRADIO_PATH, redirect)
-    gradio = GradioApp(server_url, api_base)
+    gradio = GradioApp(server_url, api_base, leaving)
     app.router.routes.append(Mount(GRADIO_PATH, app=gradio, name="gradio"))
     _at_shutdown(app, gradio.stop)
 

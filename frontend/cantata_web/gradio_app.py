@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from cantata_web.gradio_offer import Offer, read_offer
+from cantata_web.gradio_streams import HEARTBEAT, Leaving, SessionStreams
 
 # What the app and its client ask for. The rest stays shut, such as proxies.
 _PATHS = ("/", "/config", "/theme.css", "/manifest.json", "/favicon.ico")
@@ -28,7 +29,7 @@ _API = tuple(
         *("upload", "upload_progress", "run/predict"),
     )
 )
-_API_FOLDERS = ("/gradio_api/file=", "/gradio_api/heartbeat/")
+_API_FOLDERS = ("/gradio_api/file=", HEARTBEAT)
 
 
 class GradioApp:
@@ -38,11 +39,14 @@ class GradioApp:
         server_url: the speech server, for browsers; relative to the app's page.
         api_base: the speech server, for this process. None: the one that this app is part of, at
             the address at which it is first called.
+        leaving: tells when the server that serves the app stops. None: nothing waits for its
+            streams.
     """
 
-    def __init__(self, server_url: str, api_base: str | None) -> None:
+    def __init__(self, server_url: str, api_base: str | None, leaving: Leaving | None) -> None:
         self._server_url = server_url
         self._api_base = api_base
+        self._streams = None if leaving is None else SessionStreams(leaving)
         self._starting = asyncio.Lock()
         self._app: FastAPI | None = None
         self._running: asyncio.Task[None] | None = None
@@ -55,7 +59,10 @@ class GradioApp:
         async with self._starting:
             if self._app is None:
                 self._app = await self._start(scope)
-        await self._app(scope, receive, send)
+        if self._streams is None:
+            await self._app(scope, receive, send)
+        else:
+            await self._streams.serve(self._app, path, scope, receive, send)
 
     async def stop(self) -> None:
         """End the app, if it was started, and remove its files."""

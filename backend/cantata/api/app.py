@@ -97,6 +97,7 @@ def create_app(
     )
     app.state.context = context
     app.state.wyoming = wyoming
+    app.state.drain = context.drain  # for pages: their streams end when the server stops
     errors.install(app)
     # The last one added is the outermost: the id must be on the body limit's rejections.
     app.add_middleware(

@@ -1,9 +1,9 @@
 """`python fake_server_process.py OPTIONS`: a real server process over the fake service.
 
 OPTIONS is JSON: `connections` and `voices_dir` are settings of the server, `behaviour` of the
-fake model, `port` is one to share (0: a free one). It prints its address, and lets utterances
-sound once it reads a line. In a process of its own, signals and limits of the operating system
-meet the server alone.
+fake model, `port` is one to share (0: a free one), `pages` adds the page and Gradio. It
+prints its address, and lets utterances sound once it reads a line. In a process of its own, signals
+and limits of the operating system meet the server alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from fake_service import FakeService
 
-from cantata.api.app import create_app
+from cantata.api.app import create_app, mount_pages
 from cantata.api.server.listening import bound, get_url, listen
 from cantata.api.server.serve import serve
 from cantata.api.settings import ConnectionSettings, ReferenceSettings, ServerSettings
@@ -33,6 +33,8 @@ async def main(options: dict[str, Any]) -> None:
         references=ReferenceSettings(voices_dir=Path(voices_dir) if voices_dir else None),
     )
     app = create_app(service, settings)
+    if options.get("pages", False):
+        mount_pages(app)
     if (port := options.get("port")) is None:
         listener = listen("127.0.0.1", 0)
     else:
