@@ -38,6 +38,7 @@ ON_SHARED_SERVER = (
     "e2e/test_page_talk_more.py",
     "e2e/test_page_voice.py",
     "e2e/test_page_voices.py",
+    "e2e/test_docs_page.py",
     "e2e/test_device.py",
     "e2e/test_first_load.py",
     "e2e/test_concurrency.py",

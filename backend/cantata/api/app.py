@@ -30,6 +30,7 @@ from cantata.api.routes import (
     provenance,
     realtime,
     realtime_calls,
+    reference,
     responses,
     speech,
     speech_batch,
@@ -93,6 +94,9 @@ def create_app(
         description="Streaming speech, answers and pictures. Routes and messages: docs/protocol.md",
         # A redirect is not in the protocol's format, and names the host as a proxy sees it.
         redirect_slashes=False,
+        # Their scripts would come from elsewhere; `reference` has its own.
+        docs_url=None,
+        redoc_url=None,
         lifespan=_lifespan,
     )
     app.state.context = context
@@ -131,6 +135,7 @@ def create_app(
     ):
         add_routes(app, routes.router)
     mount_adapters(app)
+    reference.add_reference(app)
     return app
 
 

@@ -38,7 +38,7 @@ _EXPOSED = (
 
 _OPEN = ("/health", "/ready")
 _LISTS = ("/v1/models", "/v1/audio/models", "/v1/audio/voices")
-_GUARDED_READS = ("/v1", "/v2", "/metrics", "/docs", "/redoc", "/openapi.json")
+_GUARDED_READS = ("/v1", "/v2", "/metrics", "/docs", "/openapi.json")
 """Under these, reading needs a key too. Other readable paths are pages and their scripts."""
 _TRUSTED = "cantata.trusted"
 _KEY_LABEL = "cantata.key"

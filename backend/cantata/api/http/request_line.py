@@ -10,7 +10,7 @@ import re
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_API = re.compile(r"/(?:v1|v2|openai|health|ready|metrics|docs|redoc|openapi\.json)(?:/|\Z)")
+_API = re.compile(r"/(?:v1|v2|openai|health|ready|metrics|docs|openapi\.json)(?:/|\Z)")
 """Other paths are pages, whose files may have any name."""
 _SLASHES = re.compile(r"/{2,}")
 _AZURE = re.compile(r"/openai/v1/|/openai/(?=(?:models|realtime)(?:/|\Z))")
