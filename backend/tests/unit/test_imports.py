@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cantata.stages": set(),
     "cantata.stages.common": {"contract"},
     "cantata.stages.ar": {"contract", "config", "stages.common"},
-    "cantata.stages.feed_forward": {"contract", "config", "stages.common"},
+    "cantata.stages.feed_forward": {"contract", "config", "scheduling", "stages.common"},
     "cantata.stages.recognition": {"contract", "config", "stages.common"},
     "cantata.stages.codec": {
         "contract",
