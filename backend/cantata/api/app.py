@@ -21,10 +21,12 @@ from cantata.api.http.overload import OverloadMiddleware
 from cantata.api.http.recorded import RecordingMiddleware, open_sinks
 from cantata.api.http.request_id import BodyLimitMiddleware, RequestIdMiddleware
 from cantata.api.http.request_line import RequestLineMiddleware
+from cantata.api.jobs.narrator import speaking_jobs
 from cantata.api.routes import (
     chat,
     health,
     images,
+    jobs,
     lexicons,
     models,
     provenance,
@@ -44,6 +46,7 @@ from cantata.api.server.lifecycle import ServiceLifecycle
 from cantata.api.settings import ReferenceSettings, ServerSettings
 from cantata.contract.data.errors import ConfigError, LexiconNotFound
 from cantata.contract.transcription_service import TranscriptionService
+from cantata.jobs.store import JobStore
 from cantata.lexicons.store import LexiconStore
 from cantata.media.fetching import Fetcher
 from cantata.media.loading import MediaLoader
@@ -122,6 +125,7 @@ def create_app(
         models,
         voices,
         lexicons,
+        jobs,
         provenance,
         speech,
         speech_batch,
@@ -155,6 +159,9 @@ def _make_context(service: TranscriptionService, settings: ServerSettings) -> Ap
         MediaReader(loader, settings.media, tagged=settings.provenance != "off", signer=signer),
         signer,
         Cascade(settings.realtime),
+        None
+        if settings.jobs.folder is None
+        else JobStore(settings.jobs.folder, settings.jobs.limits),
     )
 
 
@@ -194,6 +201,7 @@ def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
         "/v1/audio/speech": settings.max_body_bytes + recording * 4 // 3,
         "/v1/audio/transcriptions": settings.max_body_bytes + settings.max_recording_bytes,
         "/v1/audio/translations": settings.max_body_bytes + settings.max_recording_bytes,
+        "/v1/jobs": settings.max_body_bytes + settings.jobs.limits.max_source_bytes,
         "/v1/listen": settings.max_recording_bytes,
     }
 
@@ -218,6 +226,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         stack.push_async_callback(context.cascade.close)
         stack.callback(context.recordings.close)
         stack.push_async_callback(context.calls.close)
+        await stack.enter_async_context(speaking_jobs(context))
         if app.state.wyoming is not None:
             # Its package is optional.
             from cantata.api.adapters.wyoming import wyoming_server

@@ -23,6 +23,8 @@ from cantata.contract.data.errors import InvalidRequest, ModelNotFound, VoiceNot
 from cantata.contract.image_service import ImageModel
 from cantata.contract.service import SpeechModel
 from cantata.contract.transcription_service import TranscriptionModel, TranscriptionService
+from cantata.documents.reader import DocumentReader
+from cantata.jobs.store import JobStore
 from cantata.lexicons.store import LexiconStore
 from cantata.media.provenance import make_sound_tags
 from cantata.media.request_media import MediaReader
@@ -55,6 +57,9 @@ class ApiContext:
     """Signs files that are whole; None: they have tags at most."""
     cascade: Cascade
     """Models and processes that all spoken conversations share."""
+    jobs: JobStore | None = None
+    """Kept jobs; None: none are taken."""
+    documents: DocumentReader = field(default_factory=DocumentReader)
     recordings: RecordingReader = field(default_factory=RecordingReader)
     transcripts: Transcripts = field(default_factory=Transcripts)
     """Transcripts of spoken answers."""

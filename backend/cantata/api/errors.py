@@ -28,6 +28,10 @@ from cantata.contract.data.errors import (
     CantataError,
     Forbidden,
     InvalidRequest,
+    JobEnded,
+    JobNotFound,
+    JobsFull,
+    JobsLocked,
     LexiconExists,
     LexiconNotFound,
     LexiconsFull,
@@ -97,6 +101,10 @@ def _describe(error: BaseException) -> HttpError:
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param or "model"))
         case UploadNotFound() | LexiconNotFound() | ResponseNotFound() | CallNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param))
+        case JobNotFound():
+            return HttpError(404, build_detail(error, INVALID_REQUEST, error.param))
+        case JobEnded() | JobsFull():
+            return HttpError(409, build_detail(error, INVALID_REQUEST, error.param))
         case VoiceExists() | VoicesFull() | LexiconExists() | LexiconsFull():
             return HttpError(409, build_detail(error, INVALID_REQUEST, error.param))
         case Quarantined():
@@ -115,6 +123,8 @@ def _describe(error: BaseException) -> HttpError:
             return HttpError(429, build_detail(error, RATE_LIMIT), wait)
         case StartFailed():
             return HttpError(503, build_detail(error, SERVER_ERROR))
+        case JobsLocked():
+            return HttpError(503, build_detail(error, SERVER_ERROR), {"retry-after": "10"})
         case StageDied() | NotReady():
             return HttpError(503, build_detail(error, SERVER_ERROR), {"retry-after": "1"})
         case NotInstalled():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from cantata.api.access.api_keys import ApiKeys
+from cantata.jobs.job import JobLimits
 from cantata.media.fetching import FetchLimits
 from cantata.media.request_media import MediaLimits
 from cantata.media.signing import SigningFiles
@@ -50,6 +51,15 @@ class ReferenceSettings:
     lexicons_dir: Path | None = None
     """Where lexicons are kept; None: none are taken."""
     store: StoreLimits = field(default_factory=StoreLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """Books and other texts that are spoken in the background."""
+
+    folder: Path | None = None
+    """Where they are kept; None: none are taken."""
+    limits: JobLimits = field(default_factory=JobLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +120,7 @@ class ServerSettings:
     speaks: Mapping[str, str] = field(default_factory=dict)
     """Models that write -> the model that speaks their answers. Others: the default voice's."""
     references: ReferenceSettings = ReferenceSettings()
+    jobs: JobSettings = field(default_factory=JobSettings)
     realtime: RealtimeSettings = field(default_factory=RealtimeSettings)
     media: MediaLimits = field(default_factory=MediaLimits)
     """Sound, pictures and videos in messages."""

@@ -266,6 +266,28 @@ TimestampUrl = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+JobsFolder = Annotated[
+    Path | None,
+    typer.Option(
+        file_okay=False,
+        help="Folder for books and other kept jobs. Default: in the user's data folder.",
+        rich_help_panel=VOICES,
+    ),
+]
+JobsPerKey = Annotated[
+    int,
+    typer.Option(min=1, help="Most jobs that one API key may keep.", rich_help_panel=ACCESS),
+]
+JobsExpire = Annotated[
+    float,
+    typer.Option(
+        "--jobs-expire",
+        min=0,
+        metavar="DAYS",
+        help="How long a job is kept after its end.",
+        rich_help_panel=VOICES,
+    ),
+]
 Lexicons = Annotated[
     list[str] | None,
     typer.Option(

@@ -79,6 +79,12 @@ def has_key(scope: Scope) -> bool:
     return scope[_KEY_LABEL] is not None
 
 
+def get_key_label(scope: Scope) -> str:
+    """What identifies a request's key without revealing it; empty: it has none."""
+    label: str | None = scope[_KEY_LABEL]
+    return label or ""
+
+
 class KeyMiddleware:
     """401 for a request without a known key, where one is needed."""
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cantata.api.sessions.connection import Channel
-from cantata.api.speech.sentences import is_inside, line_starts, split_sentences, trimmed
 from cantata.api.speech.utterance_queue import Mark, Speak
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import TextSpan
 from cantata.text import Pause, markup_spans, read_markup
+from cantata.text.sentences import is_inside, line_starts, split_sentences, trimmed
 
 _LONG_SENTENCE = 160
 """A longer sentence is cut at its last clause instead of being waited for."""

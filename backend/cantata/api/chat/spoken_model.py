@@ -7,7 +7,6 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
 from cantata.api.chat.stop import StopFilter
-from cantata.api.speech.sentences import split_sentences
 from cantata.api.speech.text_input import ArrivingText
 from cantata.contract.chat_service import (
     Answer,
@@ -20,6 +19,7 @@ from cantata.contract.chat_service import (
 from cantata.contract.data.chat import AnswerOption, ChatRequest, Modality
 from cantata.contract.data.request import SpeechRequest, Voice
 from cantata.contract.service import AdmissionReport, SpeechModel
+from cantata.text.sentences import split_sentences
 from cantata.utils.merge_streams import merge_streams
 
 

@@ -15,18 +15,21 @@ from cantata.api.access.api_keys import ApiKeys, read_keys
 from cantata.api.settings import (
     ANY_ORIGIN,
     ConnectionSettings,
+    JobSettings,
     Provenance,
     ReferenceSettings,
     SecuritySettings,
     ServerSettings,
 )
 from cantata.contract.data.errors import ConfigError
+from cantata.jobs.job import JobLimits
 from cantata.media.fetching import FetchLimits
 from cantata.media.signing import SigningFiles
 from cantata.references.consent import ConsentMode
 from cantata.speech_input.settings import CallSettings, Endpoint, RealtimeSettings
 from cantata.watermark.pattern import read_key
 
+_DAY_S = 86_400.0
 KEYS_VARIABLE = "CANTATA_API_KEYS"
 CHAT_KEY_VARIABLE = "CANTATA_CHAT_API_KEY"
 TRANSCRIPTION_KEY_VARIABLE = "CANTATA_TRANSCRIPTION_API_KEY"
@@ -75,6 +78,10 @@ class ServerOptions:
     """None: a folder in the user's data folder."""
     voices_url: str | None = None
     """URL of a store that several servers share, instead of a folder."""
+    jobs_dir: Path | None = None
+    """None: a folder beside that of uploaded voices, or in the user's data folder."""
+    jobs_per_key: int = JobLimits().per_owner
+    jobs_expire_days: float = JobLimits().expires_s / _DAY_S
     consent: ConsentMode = "none"
     provenance: Provenance = "tags"
     signing_certificate: Path | None = None
@@ -120,6 +127,7 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
         model_aliases=_aliases(options.aliases),
         speaks=options.speaks,
         references=_references(options),
+        jobs=_jobs(options),
         provenance=options.provenance,
         signing=_signing(options),
         request_log=options.request_log,
@@ -244,6 +252,18 @@ def _references(options: ServerOptions) -> ReferenceSettings:
     return ReferenceSettings(voices_url=options.voices_url, consent=options.consent)
 
 
+def _jobs(options: ServerOptions) -> JobSettings:
+    folder, voices = options.jobs_dir, options.voices_dir
+    if folder is not None:
+        _check_writable("--jobs-dir", folder)
+    elif voices is not None:
+        folder = voices / "jobs"
+    else:
+        folder = platformdirs.user_data_path("cantata") / "jobs"
+    expires_s = options.jobs_expire_days * _DAY_S
+    return JobSettings(folder, JobLimits(options.jobs_per_key, expires_s=expires_s))
+
+
 def _lexicon(written: str) -> tuple[str, str]:
     """Voice, empty for all, and lexicon of an option."""
     voice, equals, name = written.partition("=")
@@ -255,10 +275,14 @@ def _voices_dir(options: ServerOptions) -> Path:
     named = options.voices_dir
     if named is None:
         return platformdirs.user_data_path("cantata") / "voices"
+    _check_writable("--voices-dir", named)
+    return named
+
+
+def _check_writable(option: str, named: Path) -> None:
     existing = next(path for path in (named, *named.absolute().parents) if path.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise ConfigError(f"--voices-dir {named}: {existing} cannot be written to")
-    return named
+        raise ConfigError(f"{option} {named}: {existing} cannot be written to")
 
 
 def _keys(options: ServerOptions, address: str) -> ApiKeys:

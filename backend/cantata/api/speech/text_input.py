@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from cantata.api.context import ApiContext
 from cantata.api.speech.lexicon_choice import Entries, choose_lexicons
 from cantata.api.speech.messages import InputText, SessionConfig, SessionConfigured
-from cantata.api.speech.sentences import line_starts, split_clauses, split_sentences, trimmed
 from cantata.api.speech.utterance_queue import Job, Mark, Speak, UtteranceQueue
 from cantata.api.speech.voice_choice import ChosenVoice, choose_model, choose_voice
 from cantata.contract.data.errors import InvalidRequest, Overloaded, ProtocolViolation
 from cantata.contract.data.request import SpeechRequest, TextSpan
 from cantata.contract.service import SpeechModel
 from cantata.text.lexicon import select_entries
+from cantata.text.sentences import line_starts, split_clauses, split_sentences, trimmed
 
 MAX_SENTENCE_CHARACTERS = 4096
 """An unfinished sentence is read again with every message."""

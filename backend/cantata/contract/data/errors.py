@@ -15,6 +15,10 @@
     │   │   └── InvalidVideo
     │   ├── ResponseNotFound
     │   ├── CallNotFound
+    │   ├── InvalidDocument     a book that cannot be read
+    │   ├── JobNotFound
+    │   ├── JobEnded            a job that can no longer be cancelled
+    │   ├── JobsFull            no more jobs can be kept
     │   ├── LexiconNotFound
     │   ├── LexiconExists
     │   ├── LexiconsFull        no more lexicons can be kept
@@ -26,6 +30,7 @@
     ├── Unauthorized            no API key, or an unknown one
     ├── Forbidden               not on this server, or not from that web site
     ├── StorageFailed           the disk does not give or delete a voice
+    │   ├── JobsLocked          another program works on the folder of jobs
     │   └── NotStored           the disk is full, read-only or broken: it takes no upload
     ├── NotInstalled            an optional package that this needs is not there
     ├── ConfigError             a deployment file, plug-in or checkpoint that cannot be served
@@ -121,6 +126,33 @@ class CallNotFound(InvalidRequest):
     code = "call_not_found"
 
 
+class InvalidDocument(InvalidRequest):
+    """A book or another document cannot be read; the message says why."""
+
+    code = "invalid_document"
+
+    def __init__(self, message: str, param: str | None = "file") -> None:
+        super().__init__(message, param)
+
+
+class JobNotFound(InvalidRequest):
+    """No kept job of this client has that id, or it has no such file."""
+
+    code = "job_not_found"
+
+
+class JobEnded(InvalidRequest):
+    """The job has ended."""
+
+    code = "job_ended"
+
+
+class JobsFull(InvalidRequest):
+    """The limit of kept jobs is reached."""
+
+    code = "jobs_full"
+
+
 class LexiconNotFound(InvalidRequest):
     """No lexicon has that id or name."""
 
@@ -214,6 +246,12 @@ class StorageFailed(CantataError):
 
 class NotStored(StorageFailed):
     """The disk rejects an upload."""
+
+
+class JobsLocked(StorageFailed):
+    """Another program works on the folder of jobs."""
+
+    code = "jobs_locked"
 
 
 class NotInstalled(CantataError):

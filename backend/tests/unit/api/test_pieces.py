@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from cantata.api.speech.messages import AudioDone, AudioStart, AudioTimestamps, InputSpoken
 from cantata.api.speech.outbox import AudioFrame, Outbox, OutboxFull
-from cantata.api.speech.sentences import line_starts, split_clauses, split_sentences
 from cantata.audio.pcm import encode_s16le, to_s16
 from cantata.audio.wav import streaming_header
+from cantata.text.sentences import line_starts, split_clauses, split_sentences
 
 
 def test_samples_are_rounded_and_clipped() -> None:

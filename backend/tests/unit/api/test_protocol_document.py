@@ -38,6 +38,8 @@ from cantata.api.chat import answers, body, conversation, whole
 from cantata.api.chat import messages as chat_messages
 from cantata.api.images import answers as image_answers
 from cantata.api.images import body as image_body
+from cantata.api.jobs import body as job_body
+from cantata.api.jobs import objects as job_objects
 from cantata.api.routes import health, lexicons, provenance
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
@@ -46,6 +48,7 @@ from cantata.api.speech import whole as speech_whole
 from cantata.api.transcription import answers as transcription_answers
 from cantata.api.transcription import body as transcription_body
 from cantata.audio.formats import FORMATS
+from cantata.documents.document import MAX_CHARACTERS
 from cantata.media import images, video
 from cantata.speech_input.recordings import MAX_RECORDING_S
 
@@ -67,6 +70,8 @@ def types() -> dict[str, type[BaseModel]]:
             answers,
             image_body,
             image_answers,
+            job_body,
+            job_objects,
             deepgram_messages,
             deepgram_listen_messages,
             elevenlabs_dictionaries,
@@ -114,6 +119,7 @@ def test_every_message_and_body_has_an_example() -> None:
     bodies |= {"SpeechAudioTimestamps", "SpeechAudioVerification"}
     bodies |= {"BatchBody", "BatchResult", "BatchFailure"}
     bodies |= {"ChatBody", "ChatCompletion", "ChatCompletionChunk"}
+    bodies |= {"JobBody", "JobObject"}
     bodies |= {"GenerationBody", "EditBody", "ImagesAnswer"}
     bodies |= {"PartialImage", "CompletedImage", "DrawingProgress", "ThoughtDelta"}
     bodies |= {"TranscriptionAnswer", "VerboseTranscription"}
@@ -201,6 +207,10 @@ def test_every_route_and_setting_is_documented() -> None:
     assert (
         f"{defaults.max_recording_bytes >> 20} MiB and {MAX_RECORDING_S / 3600:g} hours" in DOCUMENT
     )
+    jobs = defaults.jobs.limits
+    assert f"at most {jobs.max_source_bytes >> 20} MiB and {MAX_CHARACTERS:,}" in DOCUMENT
+    assert f"has its {jobs.per_owner} jobs" in DOCUMENT
+    assert f"take more than {jobs.max_bytes >> 30} GiB" in DOCUMENT
     media = defaults.media
     assert f"over white. {media.max_bytes >> 20} MiB in all |" in DOCUMENT
     assert f"may have {media.max_bytes >> 20} MiB" in DOCUMENT

@@ -7,7 +7,8 @@ from bisect import bisect
 from collections.abc import Iterator
 
 from cantata.contract.data.request import TextSpan
-from cantata.text import markup_spans, spoken_text
+from cantata.text.arriving import markup_spans
+from cantata.text.reading import spoken_text
 
 _END = re.compile(
     r"""

@@ -1,0 +1,216 @@
+"""EPUB 2 and 3: the text in reading order, chapters by the table of contents, the cover.
+
+XML is read by defusedxml: entities are refused, and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml import ElementTree
+from defusedxml.common import DefusedXmlException
+
+from cantata.contract.data.errors import InvalidDocument
+from cantata.documents.archive import Archive
+from cantata.documents.document import Chapter, Document
+from cantata.documents.plain import decode_text
+from cantata.documents.web_page import Block, read_page, split_chapters
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_RIGHTS = "META-INF/rights.xml"
+_OF_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+"""Methods that hide fonts only."""
+_MAX_COVER_BYTES = 8 << 20
+_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    path: str
+    media_type: str
+    properties: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A line of the table of contents."""
+
+    path: str
+    anchor: str
+    title: str
+
+
+def read_epub(path: Path) -> Document:
+    """A book.
+
+    Raises:
+        InvalidDocument: it is damaged, encrypted, too large, or no EPUB.
+    """
+    archive = Archive(path)
+    _check_free(archive)
+    container = _parse(archive, _CONTAINER)
+    package_path = next(
+        (one.get("full-path", "") for one in container.iter() if _name(one) == "rootfile"), ""
+    )
+    package = _parse(archive, package_path)
+    folder = posixpath.dirname(package_path)
+    items = {
+        one.get("id", ""): _Item(
+            _resolve(folder, one.get("href", "")),
+            one.get("media-type", ""),
+            one.get("properties", ""),
+        )
+        for one in package.iter()
+        if _name(one) == "item"
+    }
+    spine = [
+        items[one.get("idref", "")]
+        for one in package.iter()
+        if _name(one) == "itemref" and one.get("idref", "") in items and one.get("linear") != "no"
+    ]
+    pages = [one for one in spine if one.media_type in _PAGES and "nav" not in one.properties]
+    if not pages:
+        raise InvalidDocument("the EPUB has no pages in its reading order")
+    contents = _read_contents(archive, package, items)
+    chapters = tuple(_iterate_chapters(archive, pages, contents))
+    cover = _find_cover(archive, package, items)
+    told = {name: _find_text(package, name) for name in ("title", "creator", "language")}
+    return Document(told["title"], told["creator"], told["language"], chapters, cover)
+
+
+def _check_free(archive: Archive) -> None:
+    """Refuse a book whose text is encrypted; hidden fonts do not matter."""
+    if _RIGHTS in archive.names:
+        raise InvalidDocument("the EPUB is protected (META-INF/rights.xml); it cannot be read")
+    if _ENCRYPTION in archive.names:
+        methods = [
+            one.get("Algorithm", "")
+            for data in _parse(archive, _ENCRYPTION).iter()
+            if _name(data) == "EncryptedData"
+            for one in data
+            if _name(one) == "EncryptionMethod"
+        ]
+        if any(one not in _OF_FONTS for one in methods):
+            raise InvalidDocument(
+                "the EPUB is encrypted (META-INF/encryption.xml); it cannot be read"
+            )
+
+
+def _iterate_chapters(
+    archive: Archive, pages: list[_Item], contents: list[_Entry]
+) -> Iterator[Chapter]:
+    """Chapters by the table of contents, or else by headings."""
+    blocks = [(page.path, block) for page in pages for block in _read_blocks(archive, page)]
+    known = {one.path for one in contents}
+    if not known & {path for path, _ in blocks}:
+        yield from split_chapters([block for _, block in blocks])
+        return
+    starts = {(one.path, one.anchor): one.title for one in reversed(contents)}
+    title, paragraphs, before = "", list[str](), ("", "")
+    for path, block in blocks:
+        places = [(path, "")] if path != before[0] else []
+        if (path, block.anchor) != before:
+            places.append((path, block.anchor))
+        begun = next((starts[place] for place in reversed(places) if place in starts), None)
+        if begun is not None:
+            if paragraphs:
+                yield Chapter(title, tuple(paragraphs))
+            title, paragraphs = begun, []
+        paragraphs.append(block.text)
+        before = (path, block.anchor)
+    if paragraphs:
+        yield Chapter(title, tuple(paragraphs))
+
+
+def _read_blocks(archive: Archive, page: _Item) -> tuple[Block, ...]:
+    return read_page(decode_text(archive.read(page.path))).blocks
+
+
+def _read_contents(archive: Archive, package: Element, items: dict[str, _Item]) -> list[_Entry]:
+    """The table of contents of EPUB 3, or else of EPUB 2; empty: there is none."""
+    nav = next((one for one in items.values() if "nav" in one.properties.split()), None)
+    if nav is not None and nav.path in archive.names:
+        return list(_read_nav(_parse(archive, nav.path), posixpath.dirname(nav.path)))
+    spine = next((one for one in package.iter() if _name(one) == "spine"), None)
+    ncx = items.get(spine.get("toc", "") if spine is not None else "")
+    if ncx is None or ncx.path not in archive.names:
+        return []
+    return list(_read_ncx(_parse(archive, ncx.path), posixpath.dirname(ncx.path)))
+
+
+def _read_nav(root: Element, folder: str) -> Iterator[_Entry]:
+    for nav in root.iter():
+        kind = next((value for key, value in nav.attrib.items() if key.endswith("}type")), "toc")
+        if _name(nav) != "nav" or kind != "toc":
+            continue
+        for link in nav.iter():
+            if _name(link) == "a" and link.get("href"):
+                yield _make_entry(folder, link.get("href", ""), "".join(link.itertext()))
+
+
+def _read_ncx(root: Element, folder: str) -> Iterator[_Entry]:
+    for point in root.iter():
+        if _name(point) != "navPoint":
+            continue
+        source = next((one.get("src", "") for one in point if _name(one) == "content"), "")
+        label = next((one for one in point if _name(one) == "navLabel"), None)
+        yield _make_entry(folder, source, "" if label is None else "".join(label.itertext()))
+
+
+def _make_entry(folder: str, link: str, title: str) -> _Entry:
+    anchor = unquote(urlsplit(link).fragment)
+    return _Entry(_resolve(folder, link), anchor, " ".join(title.split()))
+
+
+def _find_cover(archive: Archive, package: Element, items: dict[str, _Item]) -> bytes:
+    """The picture on the cover; empty: there is none that can be used."""
+    named = next(
+        (
+            one.get("content", "")
+            for one in package.iter()
+            if _name(one) == "meta" and one.get("name") == "cover"
+        ),
+        "",
+    )
+    covers = [one for one in items.values() if "cover-image" in one.properties.split()]
+    if named in items:
+        covers.append(items[named])
+    for one in covers:
+        if one.media_type in ("image/jpeg", "image/png") and one.path in archive.names:
+            data = archive.read(one.path)
+            return data if len(data) <= _MAX_COVER_BYTES else b""
+    return b""
+
+
+def _find_text(package: Element, name: str) -> str:
+    return next(
+        ("".join(one.itertext()) for one in package.iter() if _name(one) == name), ""
+    ).strip()
+
+
+def _parse(archive: Archive, name: str) -> Element:
+    try:
+        root: Element = ElementTree.fromstring(archive.read(name))
+    except DefusedXmlException as error:
+        raise InvalidDocument(
+            f"the EPUB's {name[:100]} declares entities, which are not expanded"
+        ) from error
+    except (ParseError, ValueError, LookupError) as error:
+        raise InvalidDocument(f"the EPUB is damaged: {name[:100]} is not XML: {error}") from error
+    return root
+
+
+def _resolve(folder: str, link: str) -> str:
+    """An entry's name from a link in a file of a folder."""
+    return posixpath.normpath(posixpath.join(folder, unquote(urlsplit(link).path)))
+
+
+def _name(element: Element) -> str:
+    """Without its namespace."""
+    return str(element.tag).rpartition("}")[2]

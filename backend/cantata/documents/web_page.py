@@ -1,0 +1,150 @@
+"""HTML: its paragraphs and headings. Nothing is run, expanded or fetched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+from cantata.contract.data.errors import InvalidDocument
+from cantata.documents.document import Chapter, Document
+
+_UNSPOKEN = frozenset(
+    (
+        *("script", "style", "head", "nav", "template", "svg", "math", "audio", "video", "object"),
+        *("iframe", "noscript", "select", "button", "form", "rt", "rp"),
+    )
+)
+_BLOCKS = frozenset(
+    (
+        *("address", "article", "aside", "blockquote", "body", "caption", "dd", "div", "dl", "dt"),
+        *("figcaption", "figure", "footer", "header", "hr", "html", "li", "main", "ol", "p"),
+        *("pre", "section", "table", "td", "th", "tr", "ul"),
+        *("h1", "h2", "h3", "h4", "h5", "h6"),
+    )
+)
+_VOID = frozenset(("br", "hr", "img", "input", "meta", "link", "wbr", "col", "source", "area"))
+_ENTITIES = re.compile(r"<!ENTITY", re.IGNORECASE)
+_HEAD_CHARACTERS = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph of a page."""
+
+    text: str
+    level: int = 0
+    """Of a heading, 1 to 6; 0: it is none."""
+    anchor: str = ""
+    """The last id that was met before its end."""
+
+
+class _BlockParser(HTMLParser):
+    """Collects blocks of text."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.blocks: list[Block] = []
+        self.title = ""
+        self.language = ""
+        self._text: list[str] = []
+        self._level = 0
+        self._anchor = ""
+        self._hidden: list[str] = []
+        self._in_title = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "html":
+            self.language = given.get("lang") or given.get("xml:lang", "")
+        if tag == "title" and not self.title:
+            self._in_title = True
+        if tag in _BLOCKS:
+            self._end_block()
+        if given.get("id"):
+            self._anchor = given["id"]
+        if tag == "br":
+            self._text.append("\n")
+        elif tag == "img" and not self._hidden:
+            self._text.append(" ")
+        if tag in _UNSPOKEN and tag not in _VOID:
+            self._hidden.append(tag)
+        if len(tag) == 2 and tag[0] == "h" and tag[1] in "123456":
+            self._level = int(tag[1])
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in _VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "title":
+            self._in_title = False
+        if tag in _BLOCKS:
+            self._end_block()
+        if tag in self._hidden:
+            while self._hidden.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self.title += data
+        elif not self._hidden:
+            self._text.append(data)
+
+    def close(self) -> None:
+        super().close()
+        self._end_block()
+
+    def _end_block(self) -> None:
+        text = "".join(self._text)
+        lines = (" ".join(line.split()) for line in text.split("\n"))
+        joined = " ".join(line for line in lines if line)
+        if joined:
+            self.blocks.append(Block(joined, self._level, self._anchor))
+        self._text, self._level = [], 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page says."""
+
+    blocks: tuple[Block, ...]
+    title: str
+    language: str
+
+
+def read_page(text: str) -> Page:
+    """The blocks of a page.
+
+    Raises:
+        InvalidDocument: it declares entities.
+    """
+    if _ENTITIES.search(text, 0, _HEAD_CHARACTERS):
+        raise InvalidDocument("the document declares entities, which are not expanded")
+    parser = _BlockParser()
+    parser.feed(text)
+    parser.close()
+    return Page(tuple(parser.blocks), parser.title, parser.language)
+
+
+def read_html(text: str) -> Document:
+    """A page as a document; `<h1>` and `<h2>` begin chapters."""
+    page = read_page(text)
+    chapters = split_chapters(page.blocks)
+    first = next((one.text for one in page.blocks if one.level == 1), "")
+    return Document(page.title.strip() or first, "", page.language, tuple(chapters))
+
+
+def split_chapters(blocks: Sequence[Block]) -> list[Chapter]:
+    """The chapters of a page, by its headings."""
+    chapters: list[Chapter] = []
+    title, paragraphs = "", list[str]()
+    for block in blocks:
+        if block.level in (1, 2):
+            if paragraphs:
+                chapters.append(Chapter(title, tuple(paragraphs)))
+            title, paragraphs = block.text, []
+        paragraphs.append(block.text)
+    return [*chapters, Chapter(title, tuple(paragraphs))] if paragraphs else chapters

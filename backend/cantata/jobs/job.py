@@ -1,0 +1,167 @@
+"""What is kept of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.service import SpokenWord
+
+
+class JobStatus(StrEnum):
+    """How far a job is."""
+
+    QUEUED = "queued"
+    SPEAKING = "speaking"
+    WRITING = "writing"
+    """All is spoken; its files are being written."""
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing changes any more."""
+        return self in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What is spoken at once; work that is lost is lost by the sentence."""
+
+    number: int
+    """From 0, in the whole job."""
+    chapter: int
+    """From 0."""
+    text: str
+    speaker: str = ""
+    """Name in the job's `voices`; empty: the job's own voice."""
+    pause_s: float = 0.0
+    """Silence before it, beside the voice's own."""
+    begins: bool = False
+    """It is the first of its chapter."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenSentence:
+    """The sound of a sentence."""
+
+    samples: NDArray[np.int16]
+    """[N, C]."""
+    words: tuple[SpokenWord, ...]
+    """Places in the sentence's text; seconds from its first sample."""
+    skipped: str = ""
+    """Why it could not be spoken; empty: it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoundShape:
+    """What all sound of a job has in common."""
+
+    sample_rate: int
+    """Hz."""
+    channels: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to be kept."""
+
+    owner: str
+    """Label of the client's API key; empty: it has none."""
+    options: Mapping[str, Any]
+    """How to speak and what to write, in JSON; whoever speaks gives it its meaning."""
+    shape: SoundShape
+    title: str
+    author: str
+    language: str
+    chapters: tuple[str, ...]
+    """Titles."""
+    sentences: tuple[Sentence, ...]
+    cover: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A result."""
+
+    name: str
+    media_type: str
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobChapter:
+    """A chapter, as far as it is spoken."""
+
+    number: int
+    """From 0."""
+    title: str
+    sentences: int
+    spoken: int
+    samples: int
+    """Per channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A kept job."""
+
+    id: str
+    owner: str
+    status: JobStatus
+    created_at: float
+    """Unix time, as the next two."""
+    ended_at: float | None
+    expires_at: float | None
+    """When it will be deleted; None: it has not ended."""
+    options: Mapping[str, Any]
+    shape: SoundShape
+    title: str
+    author: str
+    language: str
+    sentences: int
+    spoken: int
+    skipped: int
+    samples: int
+    """Per channel."""
+    error_code: str
+    """Empty: it has not failed, as the next."""
+    error: str
+    chapters: tuple[JobChapter, ...] = field(default=())
+    files: tuple[JobFile, ...] = field(default=())
+
+    @property
+    def seconds(self) -> float:
+        """Length of what is spoken."""
+        return self.samples / self.shape.sample_rate
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """A step of a job."""
+
+    id: int
+    """From 1, without gaps."""
+    data: str
+    """JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobLimits:
+    """How much is kept."""
+
+    per_owner: int = 100
+    """Jobs."""
+    max_bytes: int = 50 << 30
+    """Of sound, as estimated when a job arrives."""
+    expires_s: float = 7 * 86_400.0
+    """Seconds from a job's end to its deletion."""
+    max_source_bytes: int = 64 << 20
+    """Largest document."""
