@@ -53,6 +53,7 @@ say: install ## Speak TEXT="..." into speech.wav.
 
 test: $(VENV)/.dev ## Test units, stage processes on vLLM, all levels of the pyramid; SHORT= adds what else runs at night.
 	scripts/browser-packages.sh $(BIN)/python
+	scripts/proxy-packages.sh .cache/proxies
 	$(BIN)/python -m pytest -n $(WORKERS) $(SHORT) --junitxml=artifacts/tests.xml
 
 test-long: $(VENV)/.dev ## Run the long tests in full: 1,000 clients, ten minutes of speech, 10,000 random requests.

@@ -45,6 +45,7 @@ ON_SHARED_SERVER = (
     "e2e/test_crowd.py",
     "e2e/test_firefox.py",
     "e2e/test_judges.py",
+    "e2e/test_proxies.py",
     "e2e/test_realtime.py",
     "e2e/test_voice.py",
     "e2e/test_word_times.py",
