@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import metadata
 from typing import Any
 
 from cantata.contract.model.plugin import ModelPlugin
@@ -91,12 +90,11 @@ def list_local_voices(model: str | None) -> list[ListedVoice]:
 def _list_local_models() -> list[dict[str, Any]]:
     from cantata.config.plugins import installed_plugins
 
-    extras = metadata("cantata").get_all("Provides-Extra") or ()
     return [
         {
             "id": name,
             "does": list(_does(plugin)),
-            "needs": _needs(plugin, extras),
+            "needs": _needs(plugin),
             "default": plugin.is_default,
         }
         for name, plugin in sorted(
@@ -116,12 +114,14 @@ def _does(plugin: ModelPlugin) -> tuple[str, ...]:
     return tuple(does for does, builder in builders.items() if builder is not None)
 
 
-def _needs(plugin: ModelPlugin, extras: Sequence[str]) -> str | None:
+def _needs(plugin: ModelPlugin) -> str | None:
     """What is to be given or installed before it runs; None: nothing."""
-    if plugin.embedded_checkpoint is not None:
+    from cantata.config.plugins import find_install_command, find_weights
+
+    if find_weights(plugin) is not None:
         return None
-    install = f", pip install 'cantata[{plugin.name}]'" if plugin.name in extras else ""
-    return f"a checkpoint folder{install}"
+    command = find_install_command(plugin)
+    return "a checkpoint folder" if command is None else f"a checkpoint folder, {command}"
 
 
 async def _ask(server: str, path: str, query: Mapping[str, str]) -> Any:

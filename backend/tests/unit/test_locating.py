@@ -168,8 +168,44 @@ def test_weights_of_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPa
         locate("solo")
 
 
-@pytest.mark.parametrize("name", ["llama.gguf", ""])
-def test_a_gguf_file_is_refused_with_what_to_pass_instead(tmp_path: Path, name: str) -> None:
+def test_weights_of_another_package_are_served_where_they_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "weights.one").touch()
+    solo = installed_plugins()["solo"]
+    found: list[Path] = []
+
+    def find() -> Path | None:
+        return found[0] if found else None
+
+    def open_file(file: Path) -> Path:
+        return file.with_suffix(".folder")
+
+    plugin = replace(
+        solo,
+        embedded_checkpoint=None,
+        find_checkpoint=find,
+        install="pip install it",
+        file_suffix=".one",
+        open_file=open_file,
+    )
+    monkeypatch.setattr(plugins, "installed_plugins", lambda: {"solo": plugin})
+    with pytest.raises(ConfigError, match=r"give a checkpoint, or pip install it$"):
+        locate("solo")
+    found.append(tmp_path / "weights.one")
+    served = LocatedModel(plugin, tmp_path / "weights.folder")
+    assert locate("solo") == served
+    assert locate(str(found[0])) == served
+    assert plugins.embedded_models() == []
+
+
+def test_a_file_that_is_no_checkpoint_is_refused_with_what_may_be(tmp_path: Path) -> None:
+    (tmp_path / "model.txt").touch()
+    with pytest.raises(ConfigError, match=r"model.txt: not a checkpoint; give a folder.*\.gguf"):
+        locate(str(tmp_path / "model.txt"))
+
+
+def test_a_folder_of_whole_files_is_refused_with_their_names(tmp_path: Path) -> None:
     (tmp_path / "llama.gguf").write_bytes(b"GGUF")
-    with pytest.raises(ConfigError, match=r"GGUF files are not read.*config\.json"):
-        locate(str(tmp_path / name))
+    with pytest.raises(ConfigError, match=r"give one of its files.*: llama\.gguf$"):
+        locate(str(tmp_path))

@@ -1,4 +1,4 @@
-"""The plug-in for the server."""
+"""The plug-ins for the server: any text model, and the one that a package holds."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,26 +8,51 @@ from typing import Any
 
 from cantata.contract.model.factory import Factory
 from cantata.contract.model.plugin import ModelPlugin
+from cantata_models.text_model import smollm2
 from cantata_models.text_model.config import is_text_model
+from cantata_models.text_model.gguf.folder import SUFFIX, open_gguf
 from cantata_models.text_model.options import read_options
 from cantata_models.text_model.pipeline import PIPELINE
 
 LOAD_CHAT_BUILDER = Factory("cantata_models.text_model.chat_builder:TextModelBuilder")
+_FOLDER = Path(__file__).parent
 
 
 def configure(options: Mapping[str, Any]) -> ModelPlugin:
     """Return the plug-in with a deployment's options."""
+    return _with_options(PLUGIN, options)
+
+
+def configure_smollm2(options: Mapping[str, Any]) -> ModelPlugin:
+    """The same for SmolLM2."""
+    return _with_options(SMOLLM2, options)
+
+
+def _with_options(plugin: ModelPlugin, options: Mapping[str, Any]) -> ModelPlugin:
     load = partial(LOAD_CHAT_BUILDER, options=read_options(options))
-    return replace(PLUGIN, load_chat_builder=load)
+    return replace(plugin, load_chat_builder=load)
 
 
 PLUGIN = ModelPlugin(
     name="text-model",
     model_types=(),
     pipeline=PIPELINE,
-    deployment=Path(__file__).with_name("deploy.yaml"),
+    deployment=_FOLDER / "deploy.yaml",
     load_chat_builder=LOAD_CHAT_BUILDER,
     takes_unclaimed=is_text_model,
+    file_suffix=SUFFIX,
+    open_file=open_gguf,
     configure=configure,
     write_random_checkpoint=Factory("cantata_models.text_model.random_checkpoint:write_tiny"),
+)
+SMOLLM2 = ModelPlugin(
+    name=smollm2.NAME,
+    model_types=(),
+    pipeline=PIPELINE,
+    deployment=_FOLDER / "deploy_smollm2.yaml",
+    load_chat_builder=LOAD_CHAT_BUILDER,
+    find_checkpoint=smollm2.find_file,
+    install=smollm2.INSTALL,
+    open_file=open_gguf,
+    configure=configure_smollm2,
 )

@@ -21,6 +21,7 @@ from vllm.transformers_utils.config import get_config
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.embedding_source import EmbeddingSource, StaticEmbeddings
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
+from cantata_layers.exact_products import make_products_exact
 from cantata_layers.omni.thinker_rows import ThinkerRows
 from cantata_models.text_model.config import find_architecture, load_settings
 from cantata_models.text_model.inputs import TextModelInput
@@ -76,6 +77,8 @@ class TextModelThinker(nn.Module, Talker):
             loader.load_weights(self.network, self._model_config)
         except (KeyError, RuntimeError, ValueError) as error:
             raise ConfigError(f"{checkpoint}: vLLM cannot load the weights: {error}") from error
+        if make_products_exact(self.network):
+            self.min_rows = 1
         ends = load_settings(checkpoint).end_tokens
         # WHY now: the first answer in a grammar would hold up all others for a second.
         self._guides = (

@@ -165,6 +165,17 @@ class ModelPlugin:
     """Checkpoint folder -> stages of the pipeline that it does without. None: it uses all."""
     embedded_checkpoint: Path | None = None
     """Weights that ship with the plug-in, used when no checkpoint is named."""
+    find_checkpoint: Callable[[], Path | None] | None = None
+    """Finds weights that a package of others has installed: a folder, or a file that `open_file`
+    takes. The model is served where it is named, and only there. None: no package has them."""
+    install: str | None = None
+    """The command that installs these weights; None: the extra of the plug-in's name does, if there
+    is one."""
+    file_suffix: str | None = None
+    """How the names of files end that each are a whole checkpoint; None: only folders are."""
+    open_file: Callable[[Path], Path] | None = None
+    """Such a file -> the folder that is served in its place; raises ConfigError. It takes long at
+    most once. None: there are no such files."""
     check_numerics: Callable[[], NumericsReport] | None = None
     """Measures, within seconds, whether the model's products give a request the same samples alone
     and in a batch on this machine's CPU, for `cantata doctor`. Imports what they need."""
