@@ -24,7 +24,7 @@ ASSETS_PATH = "cantata_web"
 
 ENTRY = "page.js"
 PARTS = ("speak", "keep", "talk", "draw", "listen", "clone", "metrics")
-LATE_PARTS = ("read", "chat", "talkmore", "voices", "parallel")
+LATE_PARTS = ("read", "chat", "talkmore", "voices", "agreement", "parallel")
 """Tabs, or parts of some, that browsers fetch when they are first opened: the module views/NAME.js,
 markup and styles."""
 # In this order: later rules refine earlier ones.

@@ -98,7 +98,7 @@ def test_what_the_page_loads_is_kept_forever_and_the_page_is_not(
     client: TestClient, assets: list[str]
 ) -> None:
     assert {name.rsplit(".", 1)[1] for name in assets} == {"js", "css", "html"}
-    late = 5  # tabs, or parts of some, each with a script, markup and a style
+    late = 6  # tabs, or parts of some, each with a script, markup and a style
     assert len(assets) == 4 + 3 * late, "and script, two worklets, stylesheet"
     for name in assets:
         assert re.fullmatch(r"cantata_web/\w+-[0-9a-f]{16}\.\w+", name)

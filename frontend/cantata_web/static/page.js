@@ -127,6 +127,7 @@ function start(root) {
   const tabs = startTabs(root, (name) => {
     if (Object.hasOwn(late, name)) void late[name].open();
     if (name === "talk") void late.talkmore.open();
+    if (name === "clone") void clone.open();
     metrics.watch(name === "metrics");
     if (name === "draw") void painters.look();
     else painters.rest();
@@ -146,9 +147,16 @@ function start(root) {
     part("text").focus();
   };
   const tryVoice = (voice) => speakWith({ voice });
-  Object.assign(context, { preview, speak, speakWith });
   const uploads = new UploadedVoices(server, store);
-  new CloneView(part("clone"), { choices, uploads, confirm, preview, tryVoice });
+  Object.assign(context, { preview, speak, speakWith, uploads });
+  const clone = new CloneView(part("clone"), {
+    choices,
+    uploads,
+    agreement: late.agreement,
+    confirm,
+    preview,
+    tryVoice,
+  });
 
   document.addEventListener("keydown", (event) => {
     if (root.querySelector("dialog[open]") !== null) return;
@@ -191,6 +199,11 @@ function openLate(part, context) {
     talkmore: new LateTab(part("talkmore"), async (panel) => {
       const { TalkMore } = await import("./views/talkmore.js");
       return new TalkMore(panel, context);
+    }),
+    agreement: new LateTab(part("agreement"), async (panel) => {
+      const { Agreement } = await import("./views/agreement.js");
+      const tick = panel.parentElement.querySelector("[data-role='consented']");
+      return new Agreement(panel, { uploads: context.uploads, tick });
     }),
     parallel: new LateTab(part("parallel"), async (panel) => {
       const { ParallelView } = await import("./views/parallel.js");

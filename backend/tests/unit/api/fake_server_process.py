@@ -1,7 +1,7 @@
 """`python fake_server_process.py OPTIONS`: a real server process over the fake service.
 
-OPTIONS is JSON: `connections` and `voices_dir` are settings of the server, `behaviour` of the
-fake model, `port` is one to share (0: a free one), `pages` adds the page and Gradio. It
+OPTIONS is JSON: `connections`, `voices_dir` and `consent` are settings of the server, `behaviour`
+of the fake model, `port` is one to share (0: a free one), `pages` adds the page and Gradio. It
 prints its address, and lets utterances sound once it reads a line. In a process of its own, signals
 and limits of the operating system meet the server alone.
 """
@@ -30,7 +30,10 @@ async def main(options: dict[str, Any]) -> None:
     voices_dir = options.get("voices_dir")
     settings = ServerSettings(
         connections=ConnectionSettings(**options.get("connections", {})),
-        references=ReferenceSettings(voices_dir=Path(voices_dir) if voices_dir else None),
+        references=ReferenceSettings(
+            voices_dir=Path(voices_dir) if voices_dir else None,
+            consent=options.get("consent", "none"),
+        ),
     )
     app = create_app(service, settings)
     if options.get("pages", False):

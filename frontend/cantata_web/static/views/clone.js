@@ -10,6 +10,7 @@ const MAX_BYTES = 10 * 2 ** 20;
 export class CloneView {
   #choices;
   #uploads;
+  #agreement;
   #confirm;
   #root;
   #show;
@@ -18,14 +19,16 @@ export class CloneView {
 
   /**
    * @param {UploadedVoices} uploads
+   * @param {LateTab} agreement what the server asks for beside the tick
    * @param {(question) => Promise<boolean>} confirm asks before a voice is deleted
    * @param {Preview} preview plays a voice
    * @param {(id) => void} tryVoice goes where the voice can speak
    */
-  constructor(root, { choices, uploads, confirm, preview, tryVoice }) {
+  constructor(root, { choices, uploads, agreement, confirm, preview, tryVoice }) {
     this.#root = root;
     this.#choices = choices;
     this.#uploads = uploads;
+    this.#agreement = agreement;
     this.#confirm = confirm;
     this.#show = statusLine(this.#find("clone-status"));
     this.#recording = new Recording(root);
@@ -44,6 +47,21 @@ export class CloneView {
     choices.addEventListener("change", () => this.#noteReferences());
   }
 
+  /** Shows what the server asks for, as soon as somebody looks. */
+  open() {
+    return this.#attempt(() => this.#openAgreement());
+  }
+
+  // Resolves with null if the tick is enough.
+  async #openAgreement() {
+    if (this.#agreement.view !== null) return this.#agreement.view;
+    const asked = await this.#uploads.askForConsent();
+    if (asked.mode === "none") return null;
+    const view = await this.#agreement.open();
+    view?.show(asked);
+    return view;
+  }
+
   #find(role) {
     return this.#root.querySelector(`[data-role="${role}"]`);
   }
@@ -59,10 +77,20 @@ export class CloneView {
     if (!this.#field("consent").checked) {
       this.#refuse("consent", "Without the speaker's consent the voice cannot be saved.");
     }
+    const agreement = await this.#openAgreement();
+    const voice = { name, sample, said: this.#recording.said };
+    voice.agreement = (await agreement?.fields()) ?? {};
     this.#show("Saving…");
-    const kept = await this.#uploads.save({ name, sample, said: this.#recording.said });
+    let kept;
+    try {
+      kept = await this.#uploads.save(voice);
+    } catch (error) {
+      await agreement?.finish(error);
+      throw error;
+    }
     this.#find("clone-form").reset();
     this.#recording.clear();
+    await agreement?.finish();
     await this.#choices.load();
     const unkept = " This browser keeps no data: delete the voice before you close the page.";
     this.#show(`${name} is saved.${kept ? "" : unkept}`);

@@ -46,6 +46,12 @@ export class SavedVoices {
       ? button("Delete", `Delete ${voice.name}`, () => this.#act.remove(voice))
       : element("small", "saved in another browser");
     entry.append(element("strong", voice.name), element("span", made), hear, speak, last);
+    if (voice.consent) entry.append(element("small", describeConsent(voice.consent)));
     return entry;
   }
+}
+
+function describeConsent({ kind, by, statement, given_at: at }) {
+  const verb = kind === "spoken" ? "spoken" : "attested";
+  return `Consent ${verb} by ${by}, ${new Date(at * 1000).toLocaleDateString()}: “${statement}”`;
 }
