@@ -6,6 +6,8 @@ import io
 import zipfile
 from collections.abc import Mapping
 
+from PIL import Image
+
 CONTAINER = """<?xml version="1.0"?>
 <container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
 <rootfile full-path="OEBPS/book.opf" media-type="application/oebps-package+xml"/>
@@ -31,7 +33,15 @@ ONE = """<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><
 wide &amp; blue.</p><p>Gulls <em>cry</em>.</p><h2 id="land">II</h2><p>The land is dry.</p>
 <script>alert(1)</script></body></html>"""
 TWO = "<html><body><p>The sky is high.</p></body></html>"
-COVER = b"\x89PNG\r\n\x1a\n cover"
+
+
+def _draw_cover() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGBA", (40, 60), (200, 30, 30, 255)).save(file, "PNG")
+    return file.getvalue()
+
+
+COVER = _draw_cover()
 
 WHOLE: Mapping[str, str | bytes] = {
     "META-INF/container.xml": CONTAINER,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cantata.cli import info_commands, media_commands, server_commands
+from cantata.cli import book_commands, info_commands, media_commands, server_commands
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +29,11 @@ _EXAMPLES = {
         "cantata say book.md -o book.mp3 --srt",
         "fortune | cantata say --raw | aplay -r 24000 -f S16_LE",
         "cantata say -f letter.txt --ref-audio me.wav -o letter.flac",
+    ),
+    "book": (
+        "cantata book novel.epub -o novel.m4b",
+        "cantata book talk.md -o talk --format flac --captions srt",
+        "cantata book play.txt --speaker Alice=ruby --speaker Bob=ben",
     ),
     "draw": (
         "cantata draw red apple -o apple.png",
@@ -79,6 +84,7 @@ def options(
 
 for _name, _command, _panel in (
     ("say", media_commands.say, _MAKE),
+    ("book", book_commands.book, _MAKE),
     ("draw", media_commands.draw, _MAKE),
     ("transcribe", media_commands.transcribe, _MAKE),
     ("serve", server_commands.serve, _RUN),

@@ -49,7 +49,7 @@ class Document:
     """BCP 47."""
     chapters: tuple[Chapter, ...]
     cover: bytes = b""
-    """A picture's file; empty: there is none."""
+    """A JPEG; empty: there is none."""
 
 
 def find_kind(name: str) -> str:

@@ -17,6 +17,7 @@ from defusedxml.common import DefusedXmlException
 
 from cantata.contract.data.errors import InvalidDocument
 from cantata.documents.archive import Archive
+from cantata.documents.cover import redraw_cover
 from cantata.documents.document import Chapter, Document
 from cantata.documents.plain import decode_text
 from cantata.documents.web_page import Block, read_page, split_chapters
@@ -26,7 +27,6 @@ _ENCRYPTION = "META-INF/encryption.xml"
 _RIGHTS = "META-INF/rights.xml"
 _OF_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 """Methods that hide fonts only."""
-_MAX_COVER_BYTES = 8 << 20
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 
 
@@ -169,7 +169,7 @@ def _make_entry(folder: str, link: str, title: str) -> _Entry:
 
 
 def _find_cover(archive: Archive, package: Element, items: dict[str, _Item]) -> bytes:
-    """The picture on the cover; empty: there is none that can be used."""
+    """The picture on the cover, as a JPEG; empty: there is none that can be used."""
     named = next(
         (
             one.get("content", "")
@@ -183,8 +183,7 @@ def _find_cover(archive: Archive, package: Element, items: dict[str, _Item]) -> 
         covers.append(items[named])
     for one in covers:
         if one.media_type in ("image/jpeg", "image/png") and one.path in archive.names:
-            data = archive.read(one.path)
-            return data if len(data) <= _MAX_COVER_BYTES else b""
+            return redraw_cover(archive.read(one.path))
     return b""
 
 

@@ -124,6 +124,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "config",
         "contract",
         "deploying",
+        "documents",
+        "jobs",
+        "lexicons",
         "pipeline",
         "media",
         "references",
@@ -133,6 +136,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "ipc",
         "stages.codec",
         "stages.common",
+        "text",
         "watermark",
     },
 }

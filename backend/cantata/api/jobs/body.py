@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 from starlette.datastructures import FormData, UploadFile
@@ -45,7 +45,10 @@ class JobBody(WireModel):
         default_factory=dict
     )
     """By names of speakers: a line that begins with one and a colon is spoken by that voice."""
-    response_format: ResponseFormat = "mp3"
+    response_format: ResponseFormat | Literal["m4b"] = "mp3"
+    """`m4b`: one file for all chapters; others: a file for each."""
+    captions: Literal["srt", "vtt"] | None = None
+    """Also write captions, beside each file of sound."""
     sample_rate: SampleRate | None = None
     """Hz. Absent: the model's own."""
     speed: Speed = 1.0

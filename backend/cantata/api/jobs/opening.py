@@ -13,7 +13,7 @@ from starlette.datastructures import UploadFile
 
 from cantata.api.context import ApiContext
 from cantata.api.jobs.body import JobBody
-from cantata.api.jobs.narrator import order_sentence
+from cantata.api.jobs.narrator import choose_results, order_sentence
 from cantata.api.speech.voice_choice import choose_model
 from cantata.contract.data.errors import (
     Forbidden,
@@ -24,6 +24,7 @@ from cantata.contract.data.errors import (
 )
 from cantata.documents.document import Document, find_kind, tidy_title
 from cantata.jobs.job import Job, NewJob, SoundShape
+from cantata.jobs.results import check_results
 from cantata.jobs.script import write_script
 from cantata.jobs.store import JobStore
 
@@ -57,12 +58,14 @@ async def open_job(context: ApiContext, body: JobBody, file: UploadFile | None, 
     for speaker in ("", *body.voices):
         probe = replace(script[0], text="One.", speaker=speaker)
         await order_sentence(context, model, body, probe)
+    shape = SoundShape(model.sample_rate, model.channels)
+    check_results(choose_results(context, body), shape)
     chosen = body.model_copy(update={"model": model.name, "input": None})
     return await store.add(
         NewJob(
             owner=owner,
             options=chosen.model_dump(mode="json", exclude_none=True),
-            shape=SoundShape(model.sample_rate, model.channels),
+            shape=shape,
             title=tidy_title(body.title or document.title),
             author=document.author,
             language=document.language,

@@ -19,6 +19,8 @@ from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.api.transcription.body import close_files
 from cantata.audio.formats import FORMATS
 from cantata.contract.data.errors import InvalidRequest, JobNotFound
+from cantata.jobs.audiobook import MEDIA_TYPE
+from cantata.jobs.results import CAPTIONS
 
 router = APIRouter(tags=["jobs"], route_class=CheckedRoute, responses=ERRORS)
 
@@ -105,7 +107,9 @@ async def delete_job(id: str, request: Request, context: Context) -> DeletedJob:
 @router.get(
     "/v1/jobs/{id}/files/{file}",
     response_class=Response,
-    responses=answers(*(one.media_type for one in FORMATS.values())),
+    responses=answers(
+        *(one.media_type for one in FORMATS.values()), MEDIA_TYPE, *CAPTIONS.values()
+    ),
 )
 async def get_job_file(id: str, file: str, request: Request, context: Context) -> Response:
     """A result of a job, or a range of it."""

@@ -185,7 +185,7 @@ async def test_a_failure_that_passes_is_waited_for(server: Server, http: httpx.A
 async def test_a_failure_that_stays_ends_the_job(
     server: Server, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cantata.jobs.runner._ATTEMPTS", 1)
+    monkeypatch.setattr("cantata.jobs.speaking._ATTEMPTS", 1)
     server.solo.behaviour.error, server.solo.behaviour.fail_after = RequestFailed("no"), 0
     id = (await http.post(JOBS, json={"input": "One here."})).json()["id"]
     assert (await until_done(http, id))[-1]["code"] == "request_failed"

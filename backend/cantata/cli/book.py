@@ -1,0 +1,248 @@
+"""`cantata book`: a document as an audiobook, spoken here, sentence by sentence.
+
+What is spoken is kept in the user's cache until the book is written, so the same command goes on
+after whatever ended it. The code is the one that speaks a server's jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+from rich.console import Console
+
+from cantata.contract.data.errors import CantataError, InvalidRequest
+from cantata.documents.document import Document, find_kind
+from cantata.documents.reader import DocumentReader
+from cantata.jobs.job import Job, JobLimits, NewJob, SoundShape
+from cantata.jobs.results import WHOLE_BOOK, ResultOptions, check_results
+from cantata.jobs.script import write_script
+from cantata.jobs.speaking import speak_job
+from cantata.jobs.store import JobStore
+from cantata.utils.atomic_file import write_whole
+
+if TYPE_CHECKING:
+    from cantata.contract.service import SpeechModel
+
+_KEPT_S = 30 * 86_400.0
+"""How long a book that nobody goes on with is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookArguments:
+    """The command's options."""
+
+    file: Path
+    out: Path
+    """A file for `m4b`, else a folder."""
+    form: str
+    captions: str | None = None
+    voice: str | None = None
+    speakers: Mapping[str, str] | None = None
+    """Voices by names of speakers."""
+    speed: float = 1.0
+    seed: int = 0
+    title: str | None = None
+    lexicons: tuple[Path, ...] = ()
+    model: str | None = None
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """What the sound and the files depend on besides the document, in JSON."""
+        chosen = {name: value for name, value in asdict(self).items() if name not in _ELSEWHERE}
+        return {**chosen, "lexicons": [path.read_text("utf-8") for path in self.lexicons]}
+
+
+_ELSEWHERE = ("file", "out", "lexicons")
+
+
+async def make_book(options: BookArguments, console: Console) -> None:
+    """Speak a book, or the rest of it, and write it.
+
+    Raises:
+        CantataError: the document cannot be read, or not be spoken.
+    """
+    kind = find_kind(options.file.name)
+    _check_target(options)
+    folder = await asyncio.to_thread(_find_folder, options)
+    store = JobStore(folder, JobLimits())
+    try:
+        kept = await store.list_all("") if store.exists else []
+        document = None if kept else await _read(options, kind)
+        async with _serving(options, console) as model:
+            if document is None:
+                job = await store.find(kept[0].id)
+            else:
+                job = await store.add(await asyncio.to_thread(_plan, options, document, model))
+            begun, asked_at = job.seconds, time.monotonic()
+            if 0 < job.spoken < job.sentences:
+                console.print(
+                    f"going on at sentence {job.spoken + 1} of {job.sentences}", highlight=False
+                )
+            await _speak(options, store, job, model, console)
+        spent_s = time.monotonic() - asked_at
+        job = await store.find(job.id)
+        await asyncio.to_thread(_put_files, store, job, options.out)
+        await asyncio.to_thread(_report, options, job, begun, spent_s, console)
+    finally:
+        await store.close()
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _check_target(options: BookArguments) -> None:
+    """Reject a place that cannot be written before anything is loaded."""
+    if not options.out.absolute().parent.is_dir():
+        raise InvalidRequest(f"{options.out}: there is no folder {options.out.parent}")
+    if options.form != WHOLE_BOOK and options.out.exists() and not options.out.is_dir():
+        raise InvalidRequest(f"{options.out} is no folder; {options.form} has a file per chapter")
+
+
+def _find_folder(options: BookArguments) -> Path:
+    """Where this very book is kept meanwhile; forgets those that were left long ago."""
+    books = platformdirs.user_cache_path("cantata") / "books"
+    with suppress(OSError):
+        for left in books.iterdir():
+            if time.time() - left.stat().st_mtime > _KEPT_S:
+                shutil.rmtree(left, ignore_errors=True)
+    try:
+        digest = hashlib.sha256(options.file.read_bytes())
+        digest.update(json.dumps(options.how, sort_keys=True).encode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{options.file}: cannot be read ({error})") from error
+    return books / digest.hexdigest()[:32]
+
+
+@asynccontextmanager
+async def _serving(options: BookArguments, console: Console) -> AsyncIterator[SpeechModel]:
+    """The model in stage processes of its own, for the time of the block."""
+    from cantata.cli.say_progress import show_loading
+    from cantata.pipeline.local import find_model
+    from cantata.pipeline.plan import plan_service
+    from cantata.pipeline.service import create_service
+
+    name = options.model
+    if name is None and options.voice is not None:
+        name = find_model(options.voice)
+    service = create_service(plan_service(name))
+    model = service.model(service.default_model)
+    for voice in (options.voice, *(options.speakers or {}).values()):
+        model.voice(voice)
+    try:
+        with show_loading(console):
+            await service.start()
+        yield model
+    finally:
+        await service.stop()
+
+
+async def _read(options: BookArguments, kind: str) -> Document:
+    path = await asyncio.to_thread(options.file.absolute)
+    return await DocumentReader().read(path, kind)
+
+
+def _plan(options: BookArguments, document: Document, model: SpeechModel) -> NewJob:
+    """The job of a document.
+
+    Raises:
+        InvalidRequest: the format cannot have the model's sound.
+    """
+    shape = SoundShape(model.sample_rate, model.channels)
+    check_results(ResultOptions(options.form), shape)
+    return NewJob(
+        owner="",
+        options={"model": model.name},
+        shape=shape,
+        title=options.title or document.title or options.file.stem,
+        author=document.author,
+        language=document.language,
+        chapters=tuple(one.title for one in document.chapters),
+        sentences=write_script(document, tuple(options.speakers or {})),
+        cover=document.cover,
+    )
+
+
+async def _speak(
+    options: BookArguments, store: JobStore, job: Job, model: SpeechModel, console: Console
+) -> None:
+    from cantata.cli.book_narrator import BookNarrator
+    from cantata.cli.book_progress import follow_book
+
+    if job.status.is_final:
+        return  # only the files were not put in place
+    narrator = BookNarrator(options, store, model)
+    showing = asyncio.create_task(follow_book(store, job, console))
+    try:
+        await speak_job(store, narrator, job.id)
+    finally:
+        showing.cancel()
+        await asyncio.wait([showing])
+
+
+def _put_files(store: JobStore, job: Job, out: Path) -> None:
+    """Copy the results to where they are wanted, each whole or not at all."""
+    if not any(one.name.endswith(f".{WHOLE_BOOK}") for one in job.files):
+        out.mkdir(exist_ok=True)
+    for one in job.files:
+        source = store.find_results(job.id) / one.name
+        target = out / one.name if out.is_dir() else out.with_suffix(source.suffix)
+        if source.suffix == f".{WHOLE_BOOK}" and not out.is_dir():
+            target = out
+        with write_whole(target) as unfinished:
+            shutil.copyfile(source, unfinished)
+
+
+def _report(
+    options: BookArguments, job: Job, begun_s: float, spent_s: float, console: Console
+) -> None:
+    made_s = job.seconds - begun_s
+    rtf = f": {spent_s:.0f} s, RTF {spent_s / made_s:.3f}" if made_s else ""
+    left_out = f", {job.skipped} sentences left out" if job.skipped else ""
+    console.print(
+        f"{job.seconds:.0f} s of sound in {len(job.chapters)} chapters in {options.out}"
+        f"{left_out}{rtf}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def read_speakers(written: list[str]) -> dict[str, str]:
+    """Voices by speakers' names, of `NAME=VOICE`.
+
+    Raises:
+        InvalidRequest: one is not written so.
+    """
+    speakers: dict[str, str] = {}
+    for one in written:
+        name, equals, voice = (part.strip() for part in one.partition("="))
+        if not (name and equals and voice):
+            raise InvalidRequest(f"--speaker {one!r}: write NAME=VOICE, such as Alice=ruby")
+        speakers[name] = voice
+    return speakers
+
+
+def choose_output(file: Path, out: Path | None, form: str | None) -> tuple[Path, str]:
+    """Where the book goes, and in which format.
+
+    Raises:
+        CantataError: the name and the format do not fit.
+    """
+    if out is None:
+        is_whole = form in (None, WHOLE_BOOK)
+        return file.with_suffix(f".{WHOLE_BOOK}" if is_whole else ""), form or WHOLE_BOOK
+    if out.suffix.lower() in (".m4b", ".m4a"):
+        if form not in (None, WHOLE_BOOK):
+            raise CantataError(f"{out}: {form} has a file per chapter; name a folder")
+        return out, WHOLE_BOOK
+    if form == WHOLE_BOOK:
+        raise CantataError(f"{out}: the name of an m4b ends with .m4b")
+    return out, form or "mp3"

@@ -1,0 +1,53 @@
+"""Speaks a book's sentences with a model of this program."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from cantata.cli.book import BookArguments
+from cantata.contract.data.request import SpeechRequest
+from cantata.contract.service import SpeechModel
+from cantata.jobs.job import Job, JobFile, Sentence, SpokenSentence
+from cantata.jobs.results import ResultOptions, write_results
+from cantata.jobs.speaking import gather_sound, speak_or_skip
+from cantata.jobs.store import JobStore
+from cantata.lexicons.pls import read_pls
+from cantata.media.provenance import make_sound_tags
+from cantata.text.lexicon import select_entries
+
+
+class BookNarrator:
+    """Implements `jobs.speaking.Narrator`.
+
+    Raises:
+        InvalidLexicon: one of the lexicons is none.
+    """
+
+    def __init__(self, options: BookArguments, store: JobStore, model: SpeechModel) -> None:
+        self._options, self._store, self._model = options, store, model
+        self._entries = tuple(
+            chain.from_iterable(read_pls(path.read_bytes()) for path in options.lexicons)
+        )
+
+    async def speak(self, job: Job, sentence: Sentence) -> SpokenSentence:
+        return await speak_or_skip(self._speak, sentence, job.shape.channels)
+
+    async def write(self, job: Job) -> tuple[JobFile, ...]:
+        tags = make_sound_tags(self._model.name)
+        options = ResultOptions(self._options.form, None, self._options.captions, tags)
+        return await write_results(self._store, job, options)
+
+    async def _speak(self, sentence: Sentence) -> SpokenSentence:
+        options = self._options
+        voice = (options.speakers or {}).get(sentence.speaker, options.voice)
+        request = SpeechRequest(
+            sentence.text,
+            self._model.voice(voice).id,
+            speed=options.speed,
+            seed=options.seed,
+            continued=not sentence.begins,
+            lexicon=select_entries(sentence.text, self._entries),
+            batch=True,
+        )
+        async with self._model.run(request) as utterance:
+            return await gather_sound(utterance, self._model.channels)

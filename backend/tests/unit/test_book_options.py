@@ -1,0 +1,55 @@
+"""`cantata book`: where it writes, who speaks, and what it refuses before it loads a voice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cantata.cli.app import app
+from cantata.cli.book import choose_output, read_speakers
+from cantata.contract.data.errors import CantataError
+
+
+def test_the_name_says_what_is_written() -> None:
+    book = Path("a/novel.epub")
+    assert choose_output(book, None, None) == (Path("a/novel.m4b"), "m4b")
+    assert choose_output(book, None, "mp3") == (Path("a/novel"), "mp3")
+    assert choose_output(book, Path("b.M4B"), None) == (Path("b.M4B"), "m4b")
+    assert choose_output(book, Path("folder"), None) == (Path("folder"), "mp3")
+    for out, form in ((Path("b.m4b"), "flac"), (Path("folder"), "m4b")):
+        with pytest.raises(CantataError):
+            choose_output(book, out, form)
+
+
+def test_speakers_are_written_with_their_voices() -> None:
+    assert read_speakers(["Ann = ruby", "Bob=ben"]) == {"Ann": "ruby", "Bob": "ben"}
+    with pytest.raises(CantataError, match="NAME=VOICE"):
+        read_speakers(["Ann"])
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "out", "reason"),
+    [
+        ("a.docx", b"x", "a.m4b", "no document"),
+        ("a.epub", b"x", "a.m4b", "damaged"),
+        ("a.txt", b"...", "a.m4b", "no text"),
+        ("a.txt", b"One.", "none/a.m4b", "no folder"),
+        ("a.txt", b"One.", "a.txt", "no folder"),
+    ],
+)
+def test_mistakes_are_told_at_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    data: bytes,
+    out: str,
+    reason: str,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / name).write_bytes(data)
+    command = ["book", str(tmp_path / name), "-o", str(tmp_path / out)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 1
+    assert reason in done.stderr
