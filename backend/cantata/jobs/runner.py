@@ -80,6 +80,10 @@ class JobRunner:
             await speak_job(self._store, self._narrator, id)
         except JobStopped:
             return
+        except StorageFailed as error:
+            # A disk that is full today has room tomorrow.
+            logger.warning("%s waits: %s", id, error)
+            await asyncio.sleep(_RETRY_S)
         except CantataError as error:
             logger.warning("%s failed: %s", id, error)
             await self._fail(id, error.code, error.message)

@@ -193,6 +193,25 @@ async def test_a_failure_that_stays_ends_the_job(
     assert (job["status"], job["error"]["code"]) == ("failed", "request_failed")
 
 
+async def test_a_job_waits_for_a_full_disk(
+    server: Server,
+    http: httpx.AsyncClient,
+    settings: ServerSettings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cantata.jobs.runner._RETRY_S", 0.01)
+    server.solo.behaviour.may_sound = asyncio.Event()
+    id = (await http.post(JOBS, json={"input": "One here."})).json()["id"]
+    assert settings.jobs.folder is not None
+    sound = settings.jobs.folder / id / "00000.pcm"
+    sound.symlink_to("/dev/full")
+    server.solo.behaviour.may_sound.set()
+    await eventually(lambda: server.solo.counts.finished > 2)
+    assert (await http.get(f"{JOBS}/{id}")).json()["status"] == "speaking"
+    sound.unlink()
+    assert (await until_done(http, id))[-1]["type"] == "job.completed"
+
+
 async def test_a_running_job_is_cancelled_and_the_next_begins(
     server: Server, http: httpx.AsyncClient
 ) -> None:

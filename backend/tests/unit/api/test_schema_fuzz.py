@@ -35,7 +35,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from cantata.api.app import create_app
-from cantata.api.settings import ReferenceSettings, SecuritySettings, ServerSettings
+from cantata.api.settings import JobSettings, ReferenceSettings, SecuritySettings, ServerSettings
 from cantata.api.speech.messages import SERVER_MESSAGES
 from cantata.audio.pcm import encode_s16le
 from tiers import scaled
@@ -77,6 +77,7 @@ def hurried(examples: int) -> settings:
 def test_the_document_is_true_of_every_answer(tmp_path: Path) -> None:
     voices = ServerSettings(
         references=ReferenceSettings(voices_dir=tmp_path),
+        jobs=JobSettings(tmp_path / "jobs"),
         # As Schemathesis calls it.
         security=SecuritySettings(allowed_hosts=("testserver",)),
     )
