@@ -19,8 +19,7 @@ from cantata.contract.data.errors import CantataError, ConfigError
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
-from cantata_layers.qwen_image.sampling.steps import finished
+from cantata_layers.qwen_image.sampling import PreviewColours, finished, fit_preview
 from cantata_models.bagel.config import PIXELS_PER_LATENT
 from cantata_models.bagel.drawing import Drawing, Phase, PicturePhase, Reading
 from cantata_models.bagel.inputs import AnswerInput, DrawInput, ReferenceGrids

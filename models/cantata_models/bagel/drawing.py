@@ -19,7 +19,7 @@ from typing import Protocol
 import torch
 
 from cantata.contract.data.forward_size import ForwardSize
-from cantata_layers.qwen_image.sampling.steps import euler
+from cantata_layers.qwen_image.sampling import euler
 from cantata_models.bagel.config import MARKS
 from cantata_models.bagel.inputs import Branch, Guidance, Renorm
 from cantata_models.bagel.language_model import Context, ForwardOutput, Span

@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.row_products import RowLinear
-from cantata_layers.qwen_image.transformer.norms import RmsNorm
+from cantata_layers.qwen_image.transformer.modulation import RmsNorm
 from cantata_layers.qwen_image.transformer.packing import by_row
 from cantata_models.bagel.config import LanguageConfig
 

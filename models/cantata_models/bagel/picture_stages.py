@@ -17,8 +17,8 @@ from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.model.feed_forward import Fed
 from cantata.contract.model.pipeline import LATENTS
 from cantata_layers.picture_key import picture_key
-from cantata_layers.qwen_image.dtypes import dtype_on
 from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.numerics import dtype_on
 from cantata_models.bagel.config import PIXELS_PER_TOKEN, load_config
 from cantata_models.bagel.inputs import BagelDecodeInput, BagelReferenceInput, VisionInput
 from cantata_models.bagel.plugin import IMAGE, REFERENCES, SEEN

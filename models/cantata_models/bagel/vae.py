@@ -24,8 +24,8 @@ from torch import nn
 from torch.nn import functional
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.qwen_image.dtypes import dtype_on
 from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.numerics import dtype_on
 from cantata_layers.weight_map import WeightMap
 from cantata_models.bagel.config import AUTOENCODER, COLOURS, PATCH
 

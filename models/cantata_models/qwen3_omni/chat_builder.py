@@ -16,8 +16,7 @@ from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.omni.sound_rows import sound_rows
-from cantata_layers.omni.tool_calls import ToolCallReader
-from cantata_layers.omni.tools import ToolTemplate
+from cantata_layers.omni.tools import ToolCallReader, ToolTemplate
 from cantata_layers.openai_voices import list_aliases
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_layers.token_reader import TokenReader

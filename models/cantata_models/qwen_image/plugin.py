@@ -6,9 +6,8 @@ from pathlib import Path
 from cantata.contract.model.factory import Factory
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_layers.json_fields import read_json
-from cantata_layers.qwen_image.config.pipeline import INDEX, Family, read_family
-from cantata_layers.qwen_image.stages.pipeline import PIPELINE
-from cantata_layers.qwen_image.stages.ports import REFERENCES_STAGE
+from cantata_layers.qwen_image.config import INDEX, Family, read_family
+from cantata_layers.qwen_image.stages.pipeline import PIPELINE, REFERENCES_STAGE
 
 
 def unused_stages(checkpoint: Path) -> Collection[str]:

@@ -5,8 +5,7 @@ from pathlib import Path
 from cantata.contract.model.factory import Factory
 from cantata.contract.model.picture import ImageBuilder
 from cantata.contract.model.plugin import ModelPlugin
-from cantata_layers.qwen_image.stages.pipeline import PIPELINE
-from cantata_layers.qwen_image.stages.ports import REFERENCES_STAGE
+from cantata_layers.qwen_image.stages.pipeline import PIPELINE, REFERENCES_STAGE
 from cantata_models.sketch.checkpoint import GUIDANCE, SIDE, STEPS, WEIGHTS_FOLDER
 
 MIN_SIDE, MAX_PIXELS = 64, 512 * 512

@@ -6,8 +6,7 @@ import torch
 
 from cantata.contract.model.numerics import NumericsReport, differing_counts
 from cantata_models.solo.config import SoloConfig
-from cantata_models.solo.networks.fbgemm_rows import describe, missing_rows
-from cantata_models.solo.networks.packed_product import PackedProduct
+from cantata_models.solo.networks.packed_product import PackedProduct, describe, missing_rows
 
 _COUNTS = (*range(1, 17), 31, 32, 37, 64, 121, 127)
 _AMONG = 120

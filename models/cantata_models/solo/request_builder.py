@@ -19,7 +19,7 @@ from cantata.contract.data.request import (
 from cantata_layers.openai_voices import alias_by_gender
 from cantata_layers.speaker_features import Vector, are_alike, speaker_vector
 from cantata_models.solo.config import SoloConfig, load_config
-from cantata_models.solo.inputs import TalkerInput
+from cantata_models.solo.pipeline import TalkerInput
 from cantata_models.solo.text import Sentence, TextError, WordlessText, phonemize
 
 

@@ -17,7 +17,6 @@ from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.model.embedding_source import StaticEmbeddings, TalkerPrompt
 from cantata.contract.model.talker import FrameDraws, Talker
 from cantata_models.solo.config import SoloConfig, load_config
-from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
 from cantata_models.solo.networks.text_track import (
     SLOT_S,
@@ -25,6 +24,7 @@ from cantata_models.solo.networks.text_track import (
     TextTrackEncoder,
     TrackPlan,
 )
+from cantata_models.solo.pipeline import TalkerInput
 from cantata_models.solo.timing import word_timings
 
 FIRST_BLOCK = 8

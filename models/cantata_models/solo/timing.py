@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from cantata.contract.data.chunks import WordTiming
-from cantata_models.solo.networks.phones import SIL_ID
+from cantata_models.solo.networks.layers import SIL_ID
 from cantata_models.solo.networks.text_track import SLOT_S
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cantata.contract.data.chat import CallArguments, CallStarted
 from cantata.contract.model.conversation import Written
-from cantata_layers.omni.tool_calls import ToolCallReader
+from cantata_layers.omni.tools import ToolCallReader
 
 ARGUMENTS = '{"city": "Ulm \\"}\\" {[", "days": [1, {"at": null}], "x": "\\u00fc</tool_call>"}'
 ONE = f'<tool_call>\n{{"name": "weather", "arguments": {ARGUMENTS}}}\n</tool_call>'

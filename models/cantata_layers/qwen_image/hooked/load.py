@@ -11,10 +11,9 @@ import torch
 
 from cantata.contract.data.errors import ConfigError, NotInstalled
 from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
-from cantata_layers.qwen_image.config.pipeline import TRANSFORMER
-from cantata_layers.qwen_image.hooked.caches import enable_cache
-from cantata_layers.qwen_image.hooked.network import HookedNetwork
-from cantata_layers.qwen_image.lora.fusing import Fusion
+from cantata_layers.qwen_image.config import TRANSFORMER
+from cantata_layers.qwen_image.hooked.network import HookedNetwork, enable_cache
+from cantata_layers.qwen_image.lora import Fusion
 
 HOST = torch.device("cpu")
 STORED = torch.float8_e4m3fn

@@ -16,11 +16,10 @@ from cantata.contract.model.feed_forward import Fed
 from cantata.contract.model.pipeline import LATENTS
 from cantata.contract.model.tiling import Tiling
 from cantata_layers.picture_key import picture_key
-from cantata_layers.qwen_image.config.pipeline import load_config
+from cantata_layers.qwen_image.config import load_config
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.sampling.noise import to_latents, to_tokens
-from cantata_layers.qwen_image.stages.inputs import DecodeInput, ReferenceInput
-from cantata_layers.qwen_image.stages.ports import IMAGE, REFERENCES
+from cantata_layers.qwen_image.sampling import to_latents, to_tokens
+from cantata_layers.qwen_image.stages.pipeline import IMAGE, REFERENCES, DecodeInput, ReferenceInput
 from cantata_layers.qwen_image.vae.coder import PictureDecoder, PictureEncoder
 
 

@@ -18,25 +18,22 @@ from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.contract.model.picture import PlannedImage
 from cantata.contract.model.pipeline import PROGRESS
-from cantata_layers.qwen_image.config.pipeline import Family, load_config
+from cantata_layers.qwen_image.config import Family, load_config
 from cantata_layers.qwen_image.grid import POSITIONS, Grid, first_text_position
-from cantata_layers.qwen_image.lora.folder import lora_files
-from cantata_layers.qwen_image.lora.lightning import drawing_defaults
-from cantata_layers.qwen_image.sampling.schedule import noise_shares
-from cantata_layers.qwen_image.stages.inputs import (
-    DecodeInput,
-    DenoiseInput,
-    EncodeInput,
-    ReferenceInput,
-)
-from cantata_layers.qwen_image.stages.ports import (
+from cantata_layers.qwen_image.lora import drawing_defaults, lora_files
+from cantata_layers.qwen_image.sampling import noise_shares
+from cantata_layers.qwen_image.stages.pipeline import (
     DECODE,
     DENOISE,
     ENCODE,
     IMAGE,
     REFERENCES_STAGE,
+    DecodeInput,
+    DenoiseInput,
+    EncodeInput,
+    ReferenceInput,
+    forward_size,
 )
-from cantata_layers.qwen_image.stages.sizes import forward_size
 from cantata_layers.qwen_image.text.pictures import (
     EDIT_AREAS,
     EditAreas,
@@ -48,7 +45,7 @@ from cantata_layers.qwen_image.text.pictures import (
 from cantata_layers.qwen_image.text.prompts import Prompts
 
 if TYPE_CHECKING:
-    from cantata_layers.qwen_image.text.patches import PatchMaker
+    from cantata_layers.qwen_image.text.pictures import PatchMaker
 
 NOTHING = " "
 """The negative prompt unless a request has one, as the publisher recommends."""
@@ -252,6 +249,6 @@ def _check_positions(text: int, grids: Sequence[Grid]) -> None:
 
 def _patch_maker(checkpoint: Path) -> PatchMaker:
     # WHY here: transformers is slow to import, and a model that only draws needs none of it.
-    from cantata_layers.qwen_image.text.patches import PatchMaker
+    from cantata_layers.qwen_image.text.pictures import PatchMaker
 
     return PatchMaker(checkpoint)

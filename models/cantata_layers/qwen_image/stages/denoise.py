@@ -22,31 +22,38 @@ from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
-from cantata_layers.qwen_image.config.pipeline import load_config
+from cantata_layers.qwen_image.config import load_config
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.hooked.caches import forget as forget_branch
 from cantata_layers.qwen_image.hooked.load import load_hooked_network
-from cantata_layers.qwen_image.lora.folder import lora_files
-from cantata_layers.qwen_image.lora.fusing import Fusion
-from cantata_layers.qwen_image.lora.lightning import drawing_defaults
-from cantata_layers.qwen_image.sampling.noise import draw_noise, to_latents
-from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
-from cantata_layers.qwen_image.sampling.steps import euler, finished, guided
-from cantata_layers.qwen_image.stages.branches import BranchExchange
-from cantata_layers.qwen_image.stages.inputs import DenoiseInput
-from cantata_layers.qwen_image.stages.ports import CONDITION, NEGATIVE, REFERENCES
-from cantata_layers.qwen_image.stages.sizes import forward_size
-from cantata_layers.qwen_image.stages.velocities import (
+from cantata_layers.qwen_image.hooked.network import forget as forget_branch
+from cantata_layers.qwen_image.lora import Fusion, drawing_defaults, lora_files
+from cantata_layers.qwen_image.sampling import (
+    PreviewColours,
+    draw_noise,
+    euler,
+    finished,
+    fit_preview,
+    guided,
+    to_latents,
+)
+from cantata_layers.qwen_image.stages.branches import (
+    BranchExchange,
     BranchStep,
     Compute,
     Made,
     PackedSteps,
     SharedSteps,
 )
-from cantata_layers.qwen_image.transformer.load import load_denoiser
+from cantata_layers.qwen_image.stages.pipeline import (
+    CONDITION,
+    NEGATIVE,
+    REFERENCES,
+    DenoiseInput,
+    forward_size,
+)
+from cantata_layers.qwen_image.transformer.load import load_denoiser, place
 from cantata_layers.qwen_image.transformer.network import Reference, Row
 from cantata_layers.qwen_image.transformer.packing import by_row
-from cantata_layers.qwen_image.transformer.placement import place
 from cantata_layers.qwen_image.transformer.skipping import Memory, check_skipping
 from cantata_layers.qwen_image.vae.coder import PictureEncoder
 

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError
-from cantata_layers.qwen_image.config.pipeline import load_config
-from cantata_layers.qwen_image.stages.inputs import EncodeInput
-from cantata_layers.qwen_image.stages.ports import CONDITION, NEGATIVE
+from cantata_layers.qwen_image.config import load_config
+from cantata_layers.qwen_image.stages.pipeline import CONDITION, NEGATIVE, EncodeInput
 from cantata_layers.qwen_image.text.encoder import TextEncoder
-from cantata_layers.qwen_image.text.patches import Patches, PatchMaker
-from cantata_layers.qwen_image.text.templates import TEMPLATES
+from cantata_layers.qwen_image.text.pictures import Patches, PatchMaker
+from cantata_layers.qwen_image.text.prompts import TEMPLATES
 
 KEPT = 16
 """Embedded prompts. Most negative prompts are the same."""

@@ -19,9 +19,9 @@ from transformers.initialization import no_init_weights
 
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.json_fields import read_json
-from cantata_layers.qwen_image.config.pipeline import TEXT_ENCODER
-from cantata_layers.qwen_image.dtypes import dtype_on
-from cantata_layers.qwen_image.text.patches import Patches
+from cantata_layers.qwen_image.config import TEXT_ENCODER
+from cantata_layers.qwen_image.numerics import dtype_on
+from cantata_layers.qwen_image.text.pictures import Patches
 from cantata_layers.weight_map import SAME_NAMES, WeightMap
 
 LANGUAGE, VISION = "language_model.", "visual."

@@ -13,8 +13,8 @@ from torch import nn
 from torch.nn import functional
 
 from cantata.contract.model.row_products import RowLinear
-from cantata_layers.qwen_image.config.transformer import TransformerConfig
-from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
+from cantata_layers.qwen_image.config import TransformerConfig
+from cantata_layers.qwen_image.transformer.modulation import RmsNorm, layer_norm
 from cantata_layers.qwen_image.transformer.packing import Stream, by_row
 from cantata_layers.qwen_image.transformer.rotation import Rotation
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from cantata_layers.qwen_image.transformer.block import Block, Side
-from cantata_layers.qwen_image.transformer.modulation import Modulation
-from cantata_layers.qwen_image.transformer.norms import layer_norm
+from cantata_layers.qwen_image.transformer.modulation import Modulation, layer_norm
 from cantata_layers.qwen_image.transformer.packing import Segment, Stream, by_row
 from cantata_layers.qwen_image.transformer.rotation import Rotation
 

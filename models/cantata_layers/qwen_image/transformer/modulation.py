@@ -1,10 +1,10 @@
-"""What a step's share of noise changes: shifts, scales and gates of every block.
+"""What a step's share of noise changes: shifts, scales and gates of every block; and
+normalisations, computed in float32.
 
 They depend on the share alone and are a third of the published model's weights. So they are
 computed once for each share, and the weights may stay off the device: `home`.
 
-Letters: D width, B blocks, U shares of noise.
-"""
+Letters: D width, B blocks, U shares of noise, L tokens, E columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,28 @@ from torch import nn
 from torch.nn import functional
 
 from cantata.contract.model.row_products import RowLinear
-from cantata_layers.qwen_image.config.schedule import TIMESTEPS
+from cantata_layers.qwen_image.config import TIMESTEPS
+
+EPSILON = 1e-6
+
+
+class RmsNorm(nn.Module):
+    """[..., E] -> [..., E] of the same dtype, with a learnt gain."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = x.float()
+        scaled = wide * torch.rsqrt((wide * wide).mean(-1, keepdim=True) + EPSILON)
+        return scaled.to(x.dtype) * self.weight
+
+
+def layer_norm(x: torch.Tensor) -> torch.Tensor:
+    """[L, E] -> [L, E], without gain or bias; the modulation has both."""
+    return functional.layer_norm(x, x.shape[-1:], eps=EPSILON)
+
 
 FREQUENCIES = 128
 PERIOD = 10_000

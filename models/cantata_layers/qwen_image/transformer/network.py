@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from cantata.contract.model.row_products import RowLinear
-from cantata_layers.qwen_image.config.transformer import TransformerConfig
+from cantata_layers.qwen_image.config import TransformerConfig
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.transformer.block import Block
 from cantata_layers.qwen_image.transformer.block_stack import BlockStack, StreamLayout
@@ -21,8 +21,9 @@ from cantata_layers.qwen_image.transformer.modulation import (
     Modulation,
     Modulations,
     ModulationWeights,
+    RmsNorm,
+    layer_norm,
 )
-from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
 from cantata_layers.qwen_image.transformer.packing import Segment, by_row
 from cantata_layers.qwen_image.transformer.rotation import Positions, Rotation
 from cantata_layers.weight_map import WeightMap

@@ -1,14 +1,15 @@
 """Steps that are near the one before leave out blocks, each row by itself.
 
-What the middle blocks add is kept from full steps and foreseen for the others. The rules and where
-they are from: TeaCache (arXiv 2411.19108), ParaAttention's first-block cache, cache-dit's DBCache,
-TaylorSeer (arXiv 2503.06923).
+What the middle blocks add is kept from full steps and foreseen for the others, by a Taylor series
+whose derivatives are divided differences of full steps. The rules and where they are from: TeaCache
+(arXiv 2411.19108), ParaAttention's first-block cache, cache-dit's DBCache, TaylorSeer (arXiv
+2503.06923).
 
-Letters: T text tokens, I tokens of pictures (noise and references), D width.
-"""
+Letters: T text tokens, I tokens of pictures (noise and references), D width."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,40 @@ import torch
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.skipping import Skipping, SkipTest
 from cantata_layers.qwen_image.transformer.block_stack import BlockStack
-from cantata_layers.qwen_image.transformer.taylor import EMPTY, Series
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The last value and its derivatives by step."""
+
+    last: int = 0
+    """The step of the last value."""
+    terms: tuple[torch.Tensor, ...] = ()
+    """The value, its first derivative, and so on."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no value yet."""
+        return not self.terms
+
+    def noted(self, step: int, value: torch.Tensor, order: int) -> Series:
+        """The series with the value of a later step, up to the derivative `order`."""
+        terms = [value]
+        for before in self.terms[:order]:
+            terms.append((terms[-1] - before) / (step - self.last))
+        return Series(step, tuple(terms))
+
+    def at(self, step: int) -> torch.Tensor:
+        """The value foreseen for a step; there is one value at least."""
+        distance = step - self.last
+        foreseen = self.terms[0]
+        for power, term in enumerate(self.terms[1:], start=1):
+            foreseen = foreseen + term * (distance**power / math.factorial(power))
+        return foreseen
+
+
+EMPTY = Series()
+
 
 COEFFICIENTS = (-450.0, 280.0, -45.0, 3.2, -0.02)
 """Of TeaCache's polynomial for Qwen-Image, as vLLM-Omni and ComfyUI-TeaCache have it."""

@@ -26,7 +26,7 @@ from cantata_layers.qwen_image.stages.autoencoder import (
 from cantata_layers.qwen_image.stages.builder import PictureBuilder
 from cantata_layers.qwen_image.stages.denoise import Job, load_picture_denoiser
 from cantata_layers.qwen_image.stages.encode import load_prompt_encoder
-from cantata_layers.qwen_image.stages.ports import (
+from cantata_layers.qwen_image.stages.pipeline import (
     DECODE,
     DENOISE,
     ENCODE,

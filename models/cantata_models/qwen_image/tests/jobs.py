@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.model.denoiser import Denoiser
-from cantata_layers.qwen_image.config.schedule import few_steps_schedule
-from cantata_layers.qwen_image.sampling.schedule import noise_shares
-from cantata_layers.qwen_image.stages.inputs import DenoiseInput, GridSize
-from cantata_layers.qwen_image.stages.ports import CONDITION, NEGATIVE, REFERENCES
+from cantata_layers.qwen_image.config import few_steps_schedule
+from cantata_layers.qwen_image.sampling import noise_shares
+from cantata_layers.qwen_image.stages.pipeline import (
+    CONDITION,
+    NEGATIVE,
+    REFERENCES,
+    DenoiseInput,
+    GridSize,
+)
 from cantata_models.qwen_image.random_checkpoint.shapes import TINY
 
 TOKEN_WIDTH = 64

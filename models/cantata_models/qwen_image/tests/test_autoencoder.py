@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.tiling import Tiling
-from cantata_layers.qwen_image.config.pipeline import WEIGHTS, load_config
-from cantata_layers.qwen_image.sampling.preview import fit_preview
+from cantata_layers.qwen_image.config import WEIGHTS, load_config
+from cantata_layers.qwen_image.sampling import fit_preview
 from cantata_layers.qwen_image.vae.coder import PictureDecoder, PictureEncoder, statistics
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint

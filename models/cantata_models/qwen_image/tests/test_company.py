@@ -13,14 +13,12 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_layers.json_fields import JsonFields
-from cantata_layers.qwen_image.config.pipeline import load_config
-from cantata_layers.qwen_image.config.transformer import read_transformer
+from cantata_layers.qwen_image.config import load_config, read_transformer
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.stages.denoise import load_picture_denoiser
-from cantata_layers.qwen_image.transformer.load import load_denoiser
+from cantata_layers.qwen_image.transformer.load import Placement, load_denoiser, place, weight_bytes
 from cantata_layers.qwen_image.transformer.modulation import Modulations
 from cantata_layers.qwen_image.transformer.network import Denoiser, Reference, Row
-from cantata_layers.qwen_image.transformer.placement import Placement, place, weight_bytes
 from cantata_models.qwen_image.random_checkpoint import configs
 from cantata_models.qwen_image.random_checkpoint.shapes import PUBLISHED, VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint

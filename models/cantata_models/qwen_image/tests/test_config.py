@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.qwen_image.config.pipeline import Family, load_config
-from cantata_layers.qwen_image.config.schedule import few_steps_schedule
-from cantata_layers.qwen_image.lora.folder import LoraFile
-from cantata_layers.qwen_image.lora.lightning import drawing_defaults
-from cantata_layers.qwen_image.sampling.schedule import noise_shares
+from cantata_layers.qwen_image.config import Family, few_steps_schedule, load_config
+from cantata_layers.qwen_image.lora import LoraFile, drawing_defaults
+from cantata_layers.qwen_image.sampling import noise_shares
 from cantata_models.qwen_image.plugin import PLUGIN
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.qwen_image.config.pipeline import WEIGHTS
+from cantata_layers.qwen_image.config import WEIGHTS
 from cantata_models.qwen_image.tests.checks import check_pixels
 from cantata_models.qwen_image.tests.drawing import Studio
 from cantata_models.qwen_image.tests.parity.scenarios import QwenImageScenario, checkpoint_for

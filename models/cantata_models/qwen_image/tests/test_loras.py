@@ -11,13 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.qwen_image.config.pipeline import load_config
-from cantata_layers.qwen_image.config.transformer import TransformerConfig
-from cantata_layers.qwen_image.lora.files import read_lora
-from cantata_layers.qwen_image.lora.folder import LoraFile, lora_files
-from cantata_layers.qwen_image.lora.fusing import Fusion, layer_names
-from cantata_layers.qwen_image.transformer.load import load_denoiser
-from cantata_layers.qwen_image.transformer.placement import Placement
+from cantata_layers.qwen_image.config import TransformerConfig, load_config
+from cantata_layers.qwen_image.lora import Fusion, LoraFile, layer_names, lora_files, read_lora
+from cantata_layers.qwen_image.transformer.load import Placement, load_denoiser
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.drawing import CPU

@@ -17,14 +17,11 @@ LAYERS = "cantata_layers.qwen_image"
 DRAWING = "cantata_models.qwen_image.tests.drawing"
 MODULES = (
     f"{LAYERS}.grid",
-    *(f"{LAYERS}.text.{name}" for name in ("templates", "prompts", "pictures", "patches")),
-    f"{LAYERS}.text.encoder",
-    *(f"{LAYERS}.sampling.{name}" for name in ("noise", "schedule", "steps", "preview")),
-    *(f"{LAYERS}.lora.{name}" for name in ("folder", "files", "fusing", "lightning")),
-    *(f"{LAYERS}.transformer.{name}" for name in ("rotation", "norms", "packing", "modulation")),
-    *(f"{LAYERS}.transformer.{name}" for name in ("block", "block_stack", "network")),
-    *(f"{LAYERS}.transformer.{name}" for name in ("placement", "load")),
-    *(f"{LAYERS}.vae.{name}" for name in ("layers", "encoder_decoder", "tiling", "coder")),
+    *(f"{LAYERS}.text.{name}" for name in ("prompts", "pictures", "encoder")),
+    *(f"{LAYERS}.{name}" for name in ("sampling", "lora")),
+    *(f"{LAYERS}.transformer.{name}" for name in ("rotation", "modulation", "packing")),
+    *(f"{LAYERS}.transformer.{name}" for name in ("block", "block_stack", "network", "load")),
+    *(f"{LAYERS}.vae.{name}" for name in ("encoder_decoder", "coder")),
     *(f"{LAYERS}.stages.{name}" for name in ("encode", "autoencoder", "denoise", "builder")),
     DRAWING,
 )
@@ -76,13 +73,13 @@ def check_lightning(folder: Path) -> None:
 TRANSFORMER, TEXT, SAMPLING = f"{LAYERS}.transformer", f"{LAYERS}.text", f"{LAYERS}.sampling"
 MUTANTS = (
     *mutants(
-        f"{TEXT}.templates",
+        f"{TEXT}.prompts",
         check_text,
         ("dropped=34", "dropped=33"),
         ('spatial "\n', 'spatial"\n'),
     ),
-    *mutants(f"{TEXT}.templates", check_edit, ("the original input", "the input")),
-    *mutants(f"{TEXT}.templates", check_still, ('"Picture {}: "', '"Picture {} "')),
+    *mutants(f"{TEXT}.prompts", check_edit, ("the original input", "the input")),
+    *mutants(f"{TEXT}.prompts", check_still, ('"Picture {}: "', '"Picture {} "')),
     *mutants(f"{TEXT}.prompts", check_long, ("template.dropped + MAX_EMBEDDINGS", "600")),
     *mutants(
         f"{TEXT}.pictures",
@@ -96,29 +93,29 @@ MUTANTS = (
         ('"mm_token_type_ids": (ids == self._picture_token).int(),', ""),
     ),
     *mutants(
-        f"{SAMPLING}.noise",
+        SAMPLING,
         check_text,
         ("manual_seed(seed)", "manual_seed(seed + 1)"),
         ("permute(1, 3, 0, 2, 4).reshape(-1, ch", "permute(1, 3, 2, 4, 0).reshape(-1, ch"),
         ("permute(2, 0, 3, 1, 4)", "permute(2, 0, 4, 1, 3)"),
     ),
     *mutants(
-        f"{SAMPLING}.schedule",
+        SAMPLING,
         check_text,
         ("1 / steps, steps)", "0.5 / steps, steps)"),
         ("(1 - config.terminal)", "(1 + config.terminal)"),
         ("- slope * config.min_tokens", "- slope * config.max_tokens"),
     ),
     *mutants(
-        f"{SAMPLING}.steps",
+        SAMPLING,
         check_text,
         ("negative + scale *", "velocity + scale *"),
         ("moved * (wanted / found)", "moved"),
         ("following) - torch.tensor(share)", "share) - torch.tensor(following)"),
     ),
-    *mutants(f"{LAYERS}.lora.files", check_kohya, ("alpha / by", "1.0")),
-    *mutants(f"{LAYERS}.lora.files", check_lora, ('metadata.get("lora_alpha", rank)', "rank")),
-    *mutants(f"{LAYERS}.lora.lightning", check_lightning, (", few_steps_schedule()", ", schedule")),
+    *mutants(f"{LAYERS}.lora", check_kohya, ("alpha / by", "1.0")),
+    *mutants(f"{LAYERS}.lora", check_lora, ('metadata.get("lora_alpha", rank)', "rank")),
+    *mutants(f"{LAYERS}.lora", check_lightning, (", few_steps_schedule()", ", schedule")),
     *mutants(
         f"{TRANSFORMER}.rotation",
         check_text,
@@ -132,7 +129,7 @@ MUTANTS = (
         ("torch.full((grid.tokens,), frame)", "rows.repeat_interleave(grid.width) * 0"),
     ),
     *mutants(f"{LAYERS}.grid", check_text, ("// 2, grid.width // 2)", ", grid.width)")),
-    *mutants(f"{TRANSFORMER}.norms", check_text, ("EPSILON = 1e-6", "EPSILON = 1e-2")),
+    *mutants(f"{TRANSFORMER}.modulation", check_text, ("EPSILON = 1e-6", "EPSILON = 1e-2")),
     *mutants(
         f"{TRANSFORMER}.packing",
         check_text,
@@ -165,12 +162,12 @@ MUTANTS = (
         ("self._layers.txt_norm(self._on_device(text))", "self._on_device(text)"),
     ),
     *mutants(
-        f"{LAYERS}.vae.layers",
+        f"{LAYERS}.vae.encoder_decoder",
         check_text,
         ("len(self.gamma) ** 0.5", "1.0"),
         ('mode="nearest-exact"', 'mode="bilinear"'),
     ),
-    *mutants(f"{LAYERS}.vae.layers", check_edit, ("(0, 1, 0, 1)", "(1, 0, 1, 0)")),
+    *mutants(f"{LAYERS}.vae.encoder_decoder", check_edit, ("(0, 1, 0, 1)", "(1, 0, 1, 0)")),
     *mutants(
         f"{LAYERS}.vae.coder",
         check_edit,

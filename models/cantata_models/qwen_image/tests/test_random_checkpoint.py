@@ -10,13 +10,15 @@ import torch
 
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.json_fields import JsonFields
-from cantata_layers.qwen_image.config.pipeline import WEIGHTS
-from cantata_layers.qwen_image.config.transformer import read_transformer
+from cantata_layers.qwen_image.config import WEIGHTS, read_transformer
 from cantata_layers.random_tensors import TensorSpec
 from cantata_models.qwen_image.random_checkpoint import configs
-from cantata_models.qwen_image.random_checkpoint.shapes import PUBLISHED, VARIANTS
-from cantata_models.qwen_image.random_checkpoint.text_tensors import text_tensors
-from cantata_models.qwen_image.random_checkpoint.vae_layout import vae_tensors
+from cantata_models.qwen_image.random_checkpoint.shapes import (
+    PUBLISHED,
+    VARIANTS,
+    text_tensors,
+    vae_tensors,
+)
 from cantata_models.qwen_image.random_checkpoint.write import denoiser_tensors, write_checkpoint
 
 DENOISER = read_transformer(JsonFields(configs.transformer(PUBLISHED, VARIANTS["image"]), "config"))

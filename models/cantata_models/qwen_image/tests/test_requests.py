@@ -9,14 +9,13 @@ import pytest
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
-from cantata_layers.qwen_image.config.pipeline import Family
+from cantata_layers.qwen_image.config import Family
 from cantata_layers.qwen_image.stages.builder import Offer, PictureBuilder
 from cantata_layers.qwen_image.text.pictures import EDIT_AREAS, Size, near_area
-from cantata_layers.qwen_image.text.prompts import Prompts
-from cantata_layers.qwen_image.text.templates import ANSWER
+from cantata_layers.qwen_image.text.prompts import ANSWER, Prompts
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+from cantata_models.qwen_image.random_checkpoint.configs import special_ids
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
-from cantata_models.qwen_image.random_checkpoint.tokens import special_ids
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.parity.scenarios import picture
 

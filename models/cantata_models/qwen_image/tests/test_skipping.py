@@ -13,12 +13,11 @@ import torch
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata.contract.model.skipping import Skipping, SkipTest
-from cantata_layers.qwen_image.lora.folder import FOLDER
+from cantata_layers.qwen_image.lora import FOLDER
 from cantata_layers.qwen_image.stages.denoise import PictureDenoiser, load_picture_denoiser
 from cantata_layers.qwen_image.transformer.block_stack import BlockStack
 from cantata_layers.qwen_image.transformer.network import Denoiser, Row
-from cantata_layers.qwen_image.transformer.skipping import COEFFICIENTS
-from cantata_layers.qwen_image.transformer.taylor import EMPTY
+from cantata_layers.qwen_image.transformer.skipping import COEFFICIENTS, EMPTY
 from cantata_models.qwen_image.random_checkpoint.shapes import TINY, VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.jobs import Asked, drawn

@@ -18,7 +18,7 @@ from cantata.contract.data.chunks import Rows
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import read_json
 from cantata_layers.qwen_image.stages.encode import PromptEncoder
-from cantata_layers.qwen_image.stages.inputs import EncodeInput
+from cantata_layers.qwen_image.stages.pipeline import EncodeInput
 from cantata_layers.qwen_image.text.encoder import TextEncoder, empty_network
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint

@@ -12,8 +12,7 @@ from torch import nn
 
 from cantata.contract.model.codec import StreamingDecoder
 from cantata_models.solo.config import CodecConfig
-from cantata_models.solo.networks.codebooks import to_latents
-from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
+from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear, to_latents
 
 BIN_ALIGNMENT = 16
 """Bins are padded to a multiple of this, the width of a vector register."""

@@ -11,8 +11,7 @@ from torch.nn import functional
 
 from cantata_layers.mel_filters import mel_filters
 from cantata_models.solo.config import CodecConfig
-from cantata_models.solo.networks.codebooks import to_latents
-from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
+from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear, to_latents
 
 LOG_FLOOR = 1e-5
 

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata_models.solo.networks.codebooks import to_latents
-from cantata_models.solo.networks.layers import RowLinear, in_training
+from cantata_models.solo.networks.layers import RowLinear, in_training, to_latents
 from cantata_models.solo.networks.packed_product import PackedProduct
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cantata_models.solo.config import SoloConfig
-from cantata_models.solo.networks import fbgemm_rows
+from cantata_models.solo.networks import packed_product
 from cantata_models.solo.networks.layers import RowLinear
 from cantata_models.solo.networks.packed_product import PackedProduct, is_half
 from cantata_models.solo.numerics import served_shapes
@@ -64,12 +64,12 @@ def test_so_it_is_with_fewer_instructions(smaller: str) -> None:
 
 
 def test_the_padding_is_what_this_cpu_needs() -> None:
-    missing = fbgemm_rows.missing_rows()
+    missing = packed_product.missing_rows()
     if os.environ.get("FBGEMM_ENABLE_INSTRUCTIONS") == "AVX2":
         # Blocks of one and of two rows, as in FBGEMM's table for AVX2.
         assert missing is not None
         assert missing[:15] == (0, 2, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1)
-    found = fbgemm_rows.describe(missing)
+    found = packed_product.describe(missing)
     assert ("oneDNN" in found) == (missing is None)
     assert ("rows more" in found) == any(missing or ())
 
@@ -83,9 +83,9 @@ def test_a_product_without_regular_rows_needs_another_library() -> None:
     def longer_period(rows: torch.Tensor) -> torch.Tensor:
         return rows * (1 + len(rows) // 241)
 
-    assert fbgemm_rows.find_missing_rows(irregular, row) is None
-    assert fbgemm_rows.find_missing_rows(longer_period, row) is None
-    assert fbgemm_rows.find_missing_rows(torch.clone, row) == (0,) * fbgemm_rows.PERIOD
+    assert packed_product.find_missing_rows(irregular, row) is None
+    assert packed_product.find_missing_rows(longer_period, row) is None
+    assert packed_product.find_missing_rows(torch.clone, row) == (0,) * packed_product.PERIOD
 
 
 def test_a_product_keeps_the_weights_it_was_made_of() -> None:

@@ -19,11 +19,10 @@ from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
 from cantata.stages.ar import build_stage
 from cantata_models.solo.checkpoint import TALKER_FILE, load_talker, save_checkpoint
-from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder
 from cantata_models.solo.networks.talker import Talker
-from cantata_models.solo.pipeline import PIPELINE
+from cantata_models.solo.pipeline import PIPELINE, TalkerInput
 from cantata_models.solo.tests.small_models import SMALL
 
 pytestmark = [

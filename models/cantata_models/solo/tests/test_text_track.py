@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata_models.solo.checkpoint import load_talker
-from cantata_models.solo.networks.phones import PHONE_INVENTORY, SIL_ID, phone_ids
+from cantata_models.solo.networks.layers import PHONE_INVENTORY, SIL_ID, phone_ids
 from cantata_models.solo.networks.text_track import (
     DISTINCT_END_SLOTS,
     DISTINCT_PHONE_SLOTS,

@@ -13,8 +13,8 @@ from cantata_models.solo.text.tokens import (
     say,
     say_span,
     sentence_end_follows,
+    word_set,
 )
-from cantata_models.solo.text.wordlists import word_set
 from cantata_models.solo.text.words import spell
 
 # Titles before a name: the full stop after them never ends a sentence.

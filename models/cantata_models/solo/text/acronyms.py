@@ -11,7 +11,7 @@ import functools
 
 from cantata_models.solo.text.fixes import FIXES, LETTERS
 from cantata_models.solo.text.lexicon import load_lexicon
-from cantata_models.solo.text.wordlists import word_set
+from cantata_models.solo.text.tokens import word_set
 
 SPELLED = word_set(
     "AC AD AI AKA ALS AMA AR ATM BC BCE BMI CD CE CET CLI CST CSV CV DIY DJ DM DNS EDT EST ETA EU "

@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 
 from cantata_models.solo.text import numbers
-from cantata_models.solo.text.tokens import Expansion, Item, Pause, Strength, rule, say_span
-from cantata_models.solo.text.wordlists import word_set
+from cantata_models.solo.text.tokens import (
+    Expansion,
+    Item,
+    Pause,
+    Strength,
+    rule,
+    say_span,
+    word_set,
+)
 from cantata_models.solo.text.words import spell, word_items
 
 _TOP_LEVEL = (

@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 
 from cantata_models.solo.text import numbers
-from cantata_models.solo.text.tokens import Expansion, rule, say_span
-from cantata_models.solo.text.wordlists import table
+from cantata_models.solo.text.tokens import Expansion, rule, say_span, table
 
 _BOOKS = table(
     """

@@ -11,8 +11,15 @@ from itertools import pairwise
 
 from cantata_models.solo.text import numbers
 from cantata_models.solo.text.code_cues import LONG_CODE, NAMED_BEFORE, WINDOW, is_code
-from cantata_models.solo.text.tokens import Expansion, Item, Pause, Strength, rule, say_span
-from cantata_models.solo.text.wordlists import word_set
+from cantata_models.solo.text.tokens import (
+    Expansion,
+    Item,
+    Pause,
+    Strength,
+    rule,
+    say_span,
+    word_set,
+)
 from cantata_models.solo.text.words import spell, word_items
 
 _MAKER_BEFORE = re.compile(

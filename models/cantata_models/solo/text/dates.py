@@ -13,8 +13,8 @@ from cantata_models.solo.text.tokens import (
     rule,
     say,
     sentence_end_follows,
+    word_list,
 )
-from cantata_models.solo.text.wordlists import word_list
 
 _MONTHS = word_list(
     "january february march april may june july august september october november december"

@@ -11,8 +11,7 @@ import re
 
 from cantata_models.solo.text import numbers
 from cantata_models.solo.text.latex import COMMANDS, FUNCTIONS, SILENT
-from cantata_models.solo.text.tokens import Expansion, Item, rule, say, say_span
-from cantata_models.solo.text.wordlists import word_set
+from cantata_models.solo.text.tokens import Expansion, Item, rule, say, say_span, word_set
 from cantata_models.solo.text.words import is_listed, spell
 
 _COLLECTIONS = word_set(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cantata_models.solo.text.wordlists import table, word_set
+from cantata_models.solo.text.tokens import table, word_set
 
 _Phones = tuple[str, ...]
 

@@ -13,8 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from cantata_models.solo.text.errors import TextError
-from cantata_models.solo.text.wordlists import table
+from cantata_models.solo.text.tokens import TextError, table
 
 _SYMBOLS = {
     symbol: tuple(phones.split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cantata_models.solo.text.wordlists import table, word_list
+from cantata_models.solo.text.tokens import table, word_list
 
 GREEK_NAMES = word_list(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "

@@ -2,7 +2,7 @@
 
 Each letter emits zero, one or two phones, chosen by a two-layer bidirectional GRU over the whole
 word. It runs in NumPy: a word is too short for torch to pay off, and the result does not depend on
-the number of threads. `train_letter_to_sound.py` trains the weights.
+the number of threads. `solo/training/letter_to_sound.py` trains the weights.
 """
 
 from __future__ import annotations

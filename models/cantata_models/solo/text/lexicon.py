@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 
-from cantata_models.solo.text.phones import PHONES
+from cantata_models.solo.text.tokens import PHONES
 
 LEXICON_FILE = Path(__file__).with_name("lexicon.txt.xz")
 

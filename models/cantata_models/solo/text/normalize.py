@@ -27,11 +27,18 @@ from cantata_models.solo.text import (
     symbols,
     words,
 )
-from cantata_models.solo.text.errors import TextError
 from cantata_models.solo.text.folding import OVERRIDE, fold
 from cantata_models.solo.text.ipa import ipa_phones
-from cantata_models.solo.text.phones import PHONES
-from cantata_models.solo.text.tokens import Expansion, Item, Pause, Rule, Spoken, rule
+from cantata_models.solo.text.tokens import (
+    PHONES,
+    Expansion,
+    Item,
+    Pause,
+    Rule,
+    Spoken,
+    TextError,
+    rule,
+)
 
 _SHOWN_PHONES = 5
 _VALID = f"valid phones are {' '.join(PHONES)}, or IPA in slashes"

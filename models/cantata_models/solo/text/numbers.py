@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from cantata_models.solo.text.wordlists import word_list
+from cantata_models.solo.text.tokens import word_list
 
 _ONES = word_list(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "

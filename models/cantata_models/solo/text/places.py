@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cantata_models.solo.text.tokens import Expansion, rule, say
-from cantata_models.solo.text.wordlists import table, word_set
+from cantata_models.solo.text.tokens import Expansion, rule, say, table, word_set
 
 _STATES = table(
     """

@@ -14,7 +14,7 @@ from cantata_models.solo.text.fixes import FIXES, LETTERS
 from cantata_models.solo.text.homographs import HOMOGRAPHS, NounVerb, is_third_person
 from cantata_models.solo.text.letter_to_sound import load_letter_to_sound
 from cantata_models.solo.text.lexicon import load_lexicon
-from cantata_models.solo.text.phones import VOWELS
+from cantata_models.solo.text.tokens import VOWELS
 
 Phones = tuple[str, ...]
 

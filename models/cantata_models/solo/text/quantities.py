@@ -1,17 +1,95 @@
 # ruff: noqa: RUF001 (dashes, primes and signs that look alike are what this file is about)
-"""Rules for numbers with a percent sign or a unit, and for units alone."""
+"""Rules for numbers with a percent sign or a unit, for units alone, and for units with powers,
+products and quotients: "kg·m⁻³", "mg/kg/day", "W/(m²·K)"."""
 
 from __future__ import annotations
 
 import re
 
-from cantata_models.solo.text import numbers, unit_expressions
+from cantata_models.solo.text import numbers
 from cantata_models.solo.text.folding import SUPERSCRIPTS
 from cantata_models.solo.text.number_rules import DECIMAL_COMMA, NUMBER, SIGN
-from cantata_models.solo.text.tokens import Expansion, rule, say
-from cantata_models.solo.text.unit_expressions import EXPRESSION, NAMES
-from cantata_models.solo.text.units import UNITS
-from cantata_models.solo.text.wordlists import word_list
+from cantata_models.solo.text.tokens import Expansion, rule, say, word_list, word_set
+from cantata_models.solo.text.units import UNITS, Unit
+
+NAMES = "|".join(re.escape(name) for name in sorted(UNITS, key=len, reverse=True))
+
+_PER_WORDS = {
+    "hour": "hour",
+    "second": "second",
+    "minute": "minute",
+    "day": "day",
+    "d": "day",
+    "week": "week",
+    "month": "month",
+    "mo": "month",
+    "year": "year",
+    "acre": "acre",
+    "person": "person",
+    "dose": "dose",
+    "100km": "one hundred kilometers",
+    "100 km": "one hundred kilometers",
+    "100g": "one hundred grams",
+    "100 g": "one hundred grams",
+    "100 mL": "one hundred milliliters",
+    "100 ml": "one hundred milliliters",
+}
+_LENGTHS = word_set("m mm cm dm km µm nm mi yd ft in")
+_POWER = r"(?:\^?[23](?!\w)|[²³]|(?:\^[-−]|[-−])[¹²³]|\^[-−][123](?!\w))?"
+_FACTOR = rf"(?:{NAMES}){_POWER}"
+_PER_NAMES = "|".join(sorted(_PER_WORDS, key=len, reverse=True))
+_PER = rf"(?:in|{_PER_NAMES}|{NAMES}){_POWER}"
+EXPRESSION = (
+    rf"{_FACTOR}(?:\s?•\s?{_FACTOR}|\s(?:{NAMES})(?:\^[-−][123](?!\w)|\^?[-−][¹²³])){{0,3}}"
+    rf"(?:/{_PER}(?![A-Za-z])|/\({_FACTOR}(?:\s?•\s?{_FACTOR}){{0,2}}\)){{0,3}}"
+)
+"""A unit, or several that are multiplied or divided. It has no groups."""
+_PARTS = re.compile(
+    rf"(?P<sign>/\(?|\s?•\s?|\s|^)(?P<name>in(?![A-Za-z])|{_PER_NAMES}|{NAMES})(?P<power>{_POWER})"
+    r"(?![A-Za-z])",
+    re.ASCII,
+)
+_SUPERSCRIPTS = str.maketrans("¹²³−", "123-", "^")
+
+
+def read_expression(expression: str, *, single: bool) -> list[str]:
+    """Puts an expression into words; the unit that is counted is in the plural unless `single`."""
+    counted: list[list[str]] = []
+    divided: list[list[str]] = []
+    in_brackets = False
+    last: tuple[str, int] = ("", 1)
+    for part in _PARTS.finditer(expression):
+        name = part["name"]
+        power = int(part["power"].translate(_SUPERSCRIPTS) or "1")
+        divides = part["sign"].startswith("/") or power < 0
+        if divides or in_brackets:
+            words = _raised(_name(name).one.split(), name, abs(power))
+            divided.append(
+                words if in_brackets and not part["sign"].startswith("/") else ["per", *words]
+            )
+        else:
+            counted.append(_raised(_name(name).one.split(), name, power))
+            last = (name, power)
+        in_brackets = in_brackets or part["sign"] == "/("
+    if counted and not single:
+        counted[-1] = _raised(_name(last[0]).many.split(), *last)
+    return [word for words in counted + divided for word in words]
+
+
+def _name(name: str) -> Unit:
+    if name == "in":
+        return Unit("inch", "inches")
+    return Unit(_PER_WORDS[name], _PER_WORDS[name]) if name in _PER_WORDS else UNITS[name]
+
+
+def _raised(words: list[str], name: str, power: int) -> list[str]:
+    """Adds a power: "square meters", but "seconds squared"."""
+    if power == 1:
+        return words
+    if name in _LENGTHS:
+        return ["square" if power == 2 else "cubic", *words]
+    return [*words, "squared" if power == 2 else "cubed"]
+
 
 # After a space these letters usually mean something else ("5 V signs", "2 L shapes").
 _ATTACHED_ONLY = frozenset({*"VWLl", "cc", "kb"})
@@ -31,7 +109,7 @@ _NOUN_AFTER = re.compile(
     r"[A-Za-z]",
     re.ASCII,
 )
-_PER_WORDS = {
+_PER_UNIT_WORDS = {
     "mo": "month",
     "sec": "second",
     "s": "second",
@@ -61,7 +139,7 @@ def _unit(match: re.Match[str]) -> Expansion:
     one = number.lstrip("-−") == "1" or numbers.is_below_one(number)
     thousand = ["thousand"] if match["thousand"] else []
     square = ["square"] if match["square"] else []
-    words = unit_expressions.read(name, single=bool(one or described))
+    words = read_expression(name, single=bool(one or described))
     return say(match, [*numbers.quantity(number), *thousand, *square, *words])
 
 
@@ -83,18 +161,20 @@ def _after_power(match: re.Match[str]) -> Expansion:
     """Reads the unit after a power, as in "10⁸ m" and "1e-3 m"."""
     if _EXPONENT_BEFORE.search(match.string, max(0, match.start() - 8), match.start()) is None:
         return None
-    return say(match, unit_expressions.read(match["unit"], single=False))
+    return say(match, read_expression(match["unit"], single=False))
 
 
 def _bare_unit(match: re.Match[str]) -> Expansion:
     left = match.string[max(0, match.start() - 9) : match.start()]
     single = re.search(r"\b(?:half|per|an?|each)\s(?:an?\s)?$", left) or "/" in match["unit"]
-    return say(match, unit_expressions.read(match["unit"], single=bool(single)))
+    return say(match, read_expression(match["unit"], single=bool(single)))
 
 
 def _per_period(match: re.Match[str]) -> Expansion:
     name = match["per"]
-    return say(match, ["per", UNITS[name].one if name in UNITS else _PER_WORDS.get(name, name)])
+    return say(
+        match, ["per", UNITS[name].one if name in UNITS else _PER_UNIT_WORDS.get(name, name)]
+    )
 
 
 def _per_million(match: re.Match[str]) -> Expansion:

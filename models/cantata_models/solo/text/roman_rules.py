@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 
 from cantata_models.solo.text import numbers
-from cantata_models.solo.text.tokens import Expansion, rule, say
-from cantata_models.solo.text.wordlists import word_set
+from cantata_models.solo.text.tokens import Expansion, rule, say, word_set
 
 _COUNTED_BY_ROMAN = word_set(
     "war chapter ch vol fig sec part volume book act scene section phase type class title article "

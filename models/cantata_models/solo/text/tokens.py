@@ -1,4 +1,4 @@
-"""The output of normalisation, spoken words and pauses, and the rules that produce it."""
+"""What the text front end passes on: phones, spoken words and pauses, sentences; and its errors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,46 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
+
+
+class TextError(ValueError):
+    """The text cannot be spoken. The message gives the reason and what is accepted."""
+
+
+class WordlessText(TextError):
+    """The text has no letters that the voice cannot read, but nothing with a sound either."""
+
+
+VOWELS: tuple[str, ...] = (
+    *("AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW"),
+)
+
+CONSONANTS: tuple[str, ...] = (
+    *("B", "CH", "D", "DH", "F", "G", "HH", "JH", "K", "L", "M", "N", "NG", "P", "R", "S", "SH"),
+    *("T", "TH", "V", "W", "Y", "Z", "ZH"),
+)
+
+PHONES: tuple[str, ...] = tuple(sorted(VOWELS + CONSONANTS))
+"""The 39 phones in alphabetical order. Trained weights depend on this order."""
+
+SIL = "SIL"
+"""Silence: the start and end of a sentence, and every punctuation mark that pauses."""
+
+
+def word_list(text: str) -> tuple[str, ...]:
+    """Splits a literal at white space."""
+    return tuple(text.split())
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Splits a literal at white space into a set."""
+    return frozenset(text.split())
+
+
+def table(text: str) -> dict[str, str]:
+    """Reads "key: value" lines and skips empty ones."""
+    lines = (line.strip() for line in text.strip().split("\n"))
+    return dict(line.split(": ", 1) for line in lines if line)
 
 
 class Strength(enum.IntEnum):
@@ -73,3 +113,37 @@ _AFTER_SENTENCE = re.compile(r"[\"')\]]*(?:\s*$|\s+[\"'(\[]*[A-Z])", re.ASCII)
 def sentence_end_follows(text: str, position: int) -> bool:
     """Whether a sentence ends or starts after an abbreviation's full stop."""
     return _AFTER_SENTENCE.match(text, position) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One spoken word.
+
+    The spans of a text's words are in order. Any two spans are either equal or disjoint: the words
+    of "$3.50" share one span. A character that folds to several ("㎏") belongs entirely to its
+    word, and so do the marks after a letter.
+    """
+
+    text: str
+    """The caller's characters that this word came from."""
+    start: int
+    end: int
+    """Character offsets [start, end) in the caller's text, before any folding."""
+    phones: tuple[str, ...]
+    """ARPAbet without stress, from `PHONES`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One stretch of speech. The first two tuples have the same length."""
+
+    phones: tuple[str, ...]
+    """All words' phones, with SIL at the start, at the end and where punctuation pauses."""
+    word_starts: tuple[bool, ...]
+    """True on a word's first phone."""
+    question: bool
+    words: tuple[Word, ...]
+
+
+Clause = list[Word]
+"""The words between two pauses."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cantata_models.solo.text.wordlists import table
+from cantata_models.solo.text.tokens import table
 
 
 class Currency(NamedTuple):

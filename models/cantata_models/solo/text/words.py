@@ -7,8 +7,7 @@ import re
 from cantata_models.solo.text import acronyms, numbers
 from cantata_models.solo.text.fixes import FIXES
 from cantata_models.solo.text.lexicon import load_lexicon
-from cantata_models.solo.text.tokens import Expansion, Item, Spoken, rule, say, say_span
-from cantata_models.solo.text.wordlists import word_set
+from cantata_models.solo.text.tokens import Expansion, Item, Spoken, rule, say, say_span, word_set
 
 _MIXED_CASE = {
     "IoT": "I O T",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.pictures import ImageRequest
-from cantata_layers.qwen_image.config.pipeline import Family
+from cantata_layers.qwen_image.config import Family
 from cantata_layers.qwen_image.text.pictures import EditAreas
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint

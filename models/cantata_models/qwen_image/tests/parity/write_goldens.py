@@ -27,7 +27,7 @@ from transformers import AutoTokenizer, Qwen2_5_VLForConditionalGeneration, Qwen
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from cantata_layers.json_fields import read_json
-from cantata_layers.qwen_image.config.pipeline import INDEX, Family
+from cantata_layers.qwen_image.config import INDEX, Family
 from cantata_models.qwen_image.tests.parity.scenarios import (
     AREAS,
     GOLDENS,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from cantata_models.solo.text.letter_alignment import align, train_table
 from cantata_models.solo.text.letter_to_sound import (
     ALPHABET,
     MAX_LETTERS,
@@ -14,9 +13,10 @@ from cantata_models.solo.text.letter_to_sound import (
     load_letter_to_sound,
     phone_errors,
 )
-from cantata_models.solo.text.phones import PHONES
 from cantata_models.solo.text.pronounce import past, plural, word_phones
-from cantata_models.solo.text.train_letter_to_sound import (
+from cantata_models.solo.text.tokens import PHONES
+from cantata_models.solo.training.letter_alignment import align, train_table
+from cantata_models.solo.training.letter_to_sound import (
     Network,
     is_held_out,
     lexicon_pairs,

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from cantata_models.solo.text.build_lexicon import first_pronunciations, pack
 from cantata_models.solo.text.fixes import FIXES, LETTERS
 from cantata_models.solo.text.homographs import HOMOGRAPHS
 from cantata_models.solo.text.lexicon import (
@@ -16,7 +15,8 @@ from cantata_models.solo.text.lexicon import (
     encode_phones,
     load_lexicon,
 )
-from cantata_models.solo.text.phones import PHONES
+from cantata_models.solo.text.tokens import PHONES
+from cantata_models.solo.training.lexicon import first_pronunciations, pack
 
 
 def test_lookups_at_the_ends_and_between() -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from cantata_models.solo.text import Sentence, TextError, phonemize
-from cantata_models.solo.text.phones import PHONES, SIL
+from cantata_models.solo.text.tokens import PHONES, SIL
 
 
 def phonemize_text(text: str) -> str:

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from cantata_models.solo.text import Sentence, TextError, phonemize
 from cantata_models.solo.text.folding import fold
 from cantata_models.solo.text.normalize import RULES, normalize
-from cantata_models.solo.text.phones import PHONES, SIL
 from cantata_models.solo.text.sentences import MAX_PHONES
-from cantata_models.solo.text.tokens import Spoken
+from cantata_models.solo.text.tokens import PHONES, SIL, Spoken
 
 FRAGMENTS = (
     "Dr.", "St.", "p.m.", "U.S.", "$5", "-$1.50", "3:05", "1/2", "km/h", "http://", "a.com",

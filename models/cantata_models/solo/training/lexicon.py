@@ -1,6 +1,6 @@
 """Makes `lexicon.txt.xz` from the pronouncing dictionary inside pocketsphinx's wheel.
 
-Run it as `python -m cantata_models.solo.text.build_lexicon` with the `train` extra installed. The
+Run it as `python -m cantata_models.solo.training.lexicon` with the `train` extra installed. The
 source is `cmudict-en-us.dict` (BSD licence, see `LEXICON_LICENSE`). Each word keeps its first
 pronunciation; the source marks others as "word(2)". Each output line has the word, a space, and one
 character per phone. Lines are in code-point order so that a lookup can bisect.

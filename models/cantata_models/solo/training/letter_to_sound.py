@@ -1,6 +1,6 @@
 """Trains the letter-to-sound network on the lexicon and prints its phone error rate.
 
-Run as `python -m cantata_models.solo.text.train_letter_to_sound` (about ten minutes on one core).
+Run as `python -m cantata_models.solo.training.letter_to_sound` (about ten minutes on one core).
 A hash of the stem holds out every twentieth word from training, so "smith's" and "smith" are always
 on the same side. The error rate is the edit distance over phones against the lexicon's first
 pronunciation. It is measured on held-out words with the shipped NumPy code and rounded weights.
@@ -20,7 +20,6 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from cantata_models.solo.text.letter_alignment import Chunk, Pair, align, train_table
 from cantata_models.solo.text.letter_to_sound import (
     ALPHABET,
     LAYERS,
@@ -29,6 +28,7 @@ from cantata_models.solo.text.letter_to_sound import (
     phone_errors,
 )
 from cantata_models.solo.text.lexicon import load_lexicon
+from cantata_models.solo.training.letter_alignment import Chunk, Pair, align, train_table
 
 HELD_OUT_SHARE = 20
 ALIGNMENT_SAMPLE = 20_000

@@ -1,1 +1,0 @@
-"""The published model_index.json and the config.json of each part."""
