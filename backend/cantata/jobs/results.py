@@ -8,6 +8,7 @@ import re
 import shutil
 import unicodedata
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ WHOLE_BOOK = "m4b"
 CAPTIONS = {"srt": "application/x-subrip", "vtt": "text/vtt"}
 """Formats of captions, and their media types."""
 _NAME_CHARACTERS = 60
+_NICENESS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,17 @@ async def write_results(store: JobStore, job: Job, options: ResultOptions) -> tu
         await store.list_words(job.id, one.number) if options.captions else []
         for one in job.chapters
     ]
-    writing = asyncio.ensure_future(asyncio.to_thread(_write, store, job, options, spoken))
+    # An hour of AAC takes a minute of CPU time, which live streams need more.
+    thread = ThreadPoolExecutor(1, "results", initializer=os.nice, initargs=(_NICENESS,))
+    loop = asyncio.get_running_loop()
+    writing = loop.run_in_executor(thread, _write, store, job, options, spoken)
     try:
         return await asyncio.shield(writing)
     except asyncio.CancelledError:
         await asyncio.wait([writing])  # the thread uses files that others may delete
         raise
+    finally:
+        thread.shutdown()
 
 
 def _write(
