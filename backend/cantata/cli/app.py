@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cantata.cli import book_commands, info_commands, media_commands, server_commands
+from cantata.cli import book_commands, chat_commands, info_commands, media_commands, server_commands
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,7 +22,7 @@ app = typer.Typer(
 
 COMMANDS_GROUP = "cantata.commands"
 """Entry points of other packages' commands: Typer apps, light to import."""
-_MAKE, _RUN, _LOOK = "Speak, draw, listen", "Serve", "Look and measure"
+_MAKE, _RUN, _LOOK = "Speak, answer, draw, listen", "Serve", "Look and measure"
 _EXAMPLES = {
     "say": (
         "cantata say Good morning -o morning.wav",
@@ -34,6 +34,12 @@ _EXAMPLES = {
         "cantata book novel.epub -o novel.m4b",
         "cantata book talk.md -o talk --format flac --captions srt",
         "cantata book play.txt --speaker Alice=ruby --speaker Bob=ben",
+    ),
+    "chat": (
+        "cantata chat",
+        "cantata chat What is the capital of France?",
+        "cantata chat --speak --voice ewan --model ~/models/Qwen3-0.6B",
+        "cantata chat --server http://127.0.0.1:8000 --image photo.jpg What is this?",
     ),
     "draw": (
         "cantata draw red apple -o apple.png",
@@ -85,6 +91,7 @@ def options(
 for _name, _command, _panel in (
     ("say", media_commands.say, _MAKE),
     ("book", book_commands.book, _MAKE),
+    ("chat", chat_commands.chat, _MAKE),
     ("draw", media_commands.draw, _MAKE),
     ("transcribe", media_commands.transcribe, _MAKE),
     ("serve", server_commands.serve, _RUN),

@@ -1,0 +1,70 @@
+"""A typed conversation: what was asked and answered, as a request and as Markdown."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cantata.cli.draw import read_file
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question and its answer."""
+
+    question: str
+    pictures: tuple[Path, ...]
+    answer: str
+    """As far as it came."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    """All turns so far."""
+
+    instructions: str | None
+    turns: list[Turn] = field(default_factory=list)
+
+    def ask(self, question: str, pictures: tuple[Path, ...]) -> list[dict[str, Any]]:
+        """The messages of a request for the next answer.
+
+        Raises:
+            FileError: a picture cannot be read.
+        """
+        system = [] if self.instructions is None else [_message("system", self.instructions)]
+        earlier = [
+            message
+            for turn in self.turns
+            for message in (
+                _question(turn.question, turn.pictures),
+                _message("assistant", turn.answer),
+            )
+        ]
+        return [*system, *earlier, _question(question, pictures)]
+
+    def write(self) -> str:
+        """The conversation in Markdown."""
+        parts = [] if self.instructions is None else [f"> {self.instructions}"]
+        for turn in self.turns:
+            shown = [f"![]({path})" for path in turn.pictures]
+            parts += ["## You", *shown, turn.question, "## Answer", turn.answer]
+        return "\n\n".join(parts) + "\n"
+
+
+def _message(role: str, content: object) -> dict[str, Any]:
+    return {"role": role, "content": content}
+
+
+def _question(text: str, pictures: tuple[Path, ...]) -> dict[str, Any]:
+    if not pictures:
+        return _message("user", text)
+    shown = [{"type": "image_url", "image_url": {"url": _as_url(path)}} for path in pictures]
+    return _message("user", [*shown, {"type": "text", "text": text}])
+
+
+def _as_url(path: Path) -> str:
+    kind = mimetypes.guess_type(path.name)[0] or "image/png"
+    return f"data:{kind};base64,{base64.b64encode(read_file(path)).decode()}"
