@@ -21,14 +21,13 @@ from cantata_layers.omni.features import (
     SoundFeatures,
     VisionFeatures,
 )
+from cantata_layers.omni.mel_extractor import HOP, make_mel_extractor
 from cantata_layers.omni.messages import Picture, Sound, Video
 from cantata_layers.omni.preprocessor_config import (
-    HOP,
     RATE,
     VIDEO_FRAME_ROWS,
     PixelLimits,
     PreprocessorConfig,
-    make_mel_extractor,
 )
 from cantata_layers.omni.thinker_fields import VisionGrid
 

@@ -1,13 +1,10 @@
 """How media become features: preprocessor_config.json or, as transformers 5 saves them,
-processor_config.json with a section for each kind of media; and Whisper's log-mel spectrograms."""
+processor_config.json with a section for each kind of media."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-from transformers import WhisperFeatureExtractor
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
@@ -117,19 +114,3 @@ def _colours(fields: JsonFields, key: str) -> tuple[float, float, float]:
     if len(values) != 3:
         raise ConfigError(f"{fields.where}: {key} must be three numbers, not {list(values)}")
     return values[0], values[1], values[2]
-
-
-HOP = 160
-"""Samples of a mel frame."""
-
-
-def make_mel_extractor(mel_bins: int, padding_side: Literal["left", "right"] = "right") -> Any:
-    """transformers' own, for mono sound at `RATE`; recordings are filled up on `padding_side`."""
-    extractor: Any = WhisperFeatureExtractor  # its signatures are too narrow
-    return extractor(
-        feature_size=mel_bins,
-        sampling_rate=RATE,
-        hop_length=HOP,
-        dither=0.0,
-        padding_side=padding_side,
-    )

@@ -23,7 +23,8 @@ from cantata.contract.data.errors import CantataError, InvalidAudio, RequestFail
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.omni.encoder import fill_network
 from cantata_layers.omni.features import SoundFeatures
-from cantata_layers.omni.preprocessor_config import HOP, RATE, make_mel_extractor
+from cantata_layers.omni.mel_extractor import HOP, make_mel_extractor
+from cantata_layers.omni.preprocessor_config import RATE
 from cantata_layers.omni.sound_rows import WINDOW_FRAMES, sound_rows
 from cantata_models.qwen3_asr.config import Qwen3AsrConfig, load_config
 
