@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cantata_layers.speaker_features import SPEAKER_SIZE
-from cantata_models.solo.networks.layers import PHONE_INVENTORY
+from cantata_models.solo.text.tokens import PHONE_INVENTORY
 
 MODEL_TYPE = "cantata_solo"
 

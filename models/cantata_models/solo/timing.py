@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 
 from cantata.contract.data.chunks import WordTiming
-from cantata_models.solo.networks.layers import SIL_ID
 from cantata_models.solo.networks.text_track import SLOT_S
+from cantata_models.solo.text.tokens import SIL_ID
 
 
 def word_timings(

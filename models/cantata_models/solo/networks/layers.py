@@ -1,19 +1,16 @@
 """Building blocks whose float32 result for a row, on a CPU, does not depend on the other rows;
-phone ids; codes to latents.
+codes to latents.
 
 `packed_product` explains how the matrix products achieve this. LayerNorm, GELU, exp, sin, cos and
 irfft are already exact per row. SiLU is not: its vector and scalar paths differ by a bit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
 from torch import nn
 from torch.nn import functional
 
 from cantata_models.solo.networks.packed_product import PackedProduct
-from cantata_models.solo.text.tokens import PHONES, SIL
 
 
 def to_latents(codebooks: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
@@ -31,27 +28,6 @@ def to_latents(codebooks: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
     table = codebooks.reshape(books * size, width)
     total = functional.embedding_bag(entries.reshape(-1, books), table, mode="sum")
     return total.view(*codes.shape[:-1], width)
-
-
-PHONE_INVENTORY: tuple[str, ...] = (*PHONES, SIL)
-"""The 39 phones of pocketsphinx's dictionary, then silence."""
-
-PHONE_IDS: dict[str, int] = {phone: index for index, phone in enumerate(PHONE_INVENTORY)}
-SIL_ID = PHONE_IDS[SIL]
-
-
-def phone_ids(phones: Iterable[str]) -> list[int]:
-    """Returns the phones' ids.
-
-    Raises:
-        ValueError: a phone is not in the inventory.
-    """
-    try:
-        return [PHONE_IDS[phone] for phone in phones]
-    except KeyError as error:
-        raise ValueError(
-            f"unknown phone {error.args[0]!r}; the phones are {' '.join(PHONE_INVENTORY)}"
-        ) from None
 
 
 def in_training(input: torch.Tensor, weight: torch.Tensor) -> bool:

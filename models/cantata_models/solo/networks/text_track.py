@@ -12,7 +12,8 @@ from torch import nn
 from torch.nn import functional
 
 from cantata_models.solo.config import TextConfig
-from cantata_models.solo.networks.layers import SIL_ID, ConvNextBlock, RowLinear
+from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
+from cantata_models.solo.text.tokens import SIL_ID
 
 SLOT_S = 0.02
 SLOTS_PER_FRAME = 4

@@ -18,7 +18,7 @@ from cantata_layers.speaker_features import (
     pitch_track,
     speaker_vector,
 )
-from cantata_models.solo.networks.layers import PHONE_INVENTORY, SIL_ID
+from cantata_models.solo.text.tokens import PHONE_INVENTORY, SIL_ID
 from cantata_models.solo.training.aligner import best_path
 from cantata_models.solo.training.audio import STOCK_SHARES, plan_utterances
 from cantata_models.solo.training.speakers import (

@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 
 from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
-from cantata_models.solo.networks.layers import phone_ids
 from cantata_models.solo.tests.small_models import SMALL, small_talker
+from cantata_models.solo.text.tokens import phone_ids
 from cantata_models.solo.training.examples import BatchMaker, Example, collate, split
 from cantata_models.solo.training.speaker_vectors import SpeakerVectors
 from cantata_models.solo.training.talker import TalkerTrainer, usual_log_durations

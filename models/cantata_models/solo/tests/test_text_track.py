@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata_models.solo.checkpoint import load_talker
-from cantata_models.solo.networks.layers import PHONE_INVENTORY, SIL_ID, phone_ids
 from cantata_models.solo.networks.text_track import (
     DISTINCT_END_SLOTS,
     DISTINCT_PHONE_SLOTS,
@@ -21,6 +20,7 @@ from cantata_models.solo.networks.text_track import (
     whole_slots,
 )
 from cantata_models.solo.tests.small_models import SMALL, small_talker
+from cantata_models.solo.text.tokens import PHONE_INVENTORY, SIL_ID, phone_ids
 
 HELLO = phone_ids(["SIL", "HH", "AH", "L", "OW", "SIL"])
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
-from cantata_models.solo.networks.layers import SIL_ID, phone_ids
 from cantata_models.solo.text.lexicon import load_lexicon
+from cantata_models.solo.text.tokens import SIL_ID, phone_ids
 from cantata_models.solo.training import word_lists
 from cantata_models.solo.training.align import phone_ends, read_text, to_slots
 from cantata_models.solo.training.audio import PEAK, SAMPLE_RATE, trim

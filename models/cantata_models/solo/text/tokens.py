@@ -32,6 +32,26 @@ PHONES: tuple[str, ...] = tuple(sorted(VOWELS + CONSONANTS))
 SIL = "SIL"
 """Silence: the start and end of a sentence, and every punctuation mark that pauses."""
 
+PHONE_INVENTORY: tuple[str, ...] = (*PHONES, SIL)
+"""The 39 phones of pocketsphinx's dictionary, then silence. Trained weights depend on the order."""
+
+PHONE_IDS: dict[str, int] = {phone: index for index, phone in enumerate(PHONE_INVENTORY)}
+SIL_ID = PHONE_IDS[SIL]
+
+
+def phone_ids(phones: Iterable[str]) -> list[int]:
+    """Returns the phones' ids.
+
+    Raises:
+        ValueError: a phone is not in the inventory.
+    """
+    try:
+        return [PHONE_IDS[phone] for phone in phones]
+    except KeyError as error:
+        raise ValueError(
+            f"unknown phone {error.args[0]!r}; the phones are {' '.join(PHONE_INVENTORY)}"
+        ) from None
+
 
 def word_list(text: str) -> tuple[str, ...]:
     """Splits a literal at white space."""

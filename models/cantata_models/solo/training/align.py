@@ -20,9 +20,9 @@ import pocketsphinx
 import soundfile
 import soxr
 
-from cantata_models.solo.networks.layers import PHONE_INVENTORY, SIL_ID, phone_ids
 from cantata_models.solo.networks.text_track import SLOT_S, SLOTS_PER_FRAME
 from cantata_models.solo.text.lexicon import load_lexicon
+from cantata_models.solo.text.tokens import PHONE_INVENTORY, SIL_ID, phone_ids
 from cantata_models.solo.training.audio import SAMPLE_RATE, Utterance
 from cantata_models.solo.training.progress import tracked
 

@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional
 
 from cantata_models.solo.config import SoloConfig
-from cantata_models.solo.networks.layers import SIL_ID
+from cantata_models.solo.text.tokens import SIL_ID
 from cantata_models.solo.training.align import (
     MAX_PHONE_SLOTS,
     Alignment,
