@@ -7,12 +7,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 import soundfile
+from gradio_client import Client, handle_file  # type: ignore[import-untyped]
+from gradio_client.exceptions import AppError  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Locator, Page, Playwright, expect
 
@@ -128,6 +131,9 @@ def attesting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         try:
             assert process.stdout is not None
+            assert process.stdin is not None
+            process.stdin.write(b"\n")  # it may sound
+            process.stdin.flush()
             yield Server(process.stdout.readline().decode().strip())
         finally:
             end(process)
@@ -154,3 +160,19 @@ def test_a_person_answers_for_the_voice_by_name(
     assert kept is not None
     assert (kept["kind"], kept["by"]) == ("attest", "Grace Hopper")
     expect(saved(page, "Ada")).to_contain_text("Consent attested by Grace Hopper")
+
+
+def test_gradio_takes_the_name_too(attesting: Server, tmp_path: Path) -> None:
+    recording = tmp_path / "tone.wav"
+    seconds = np.arange(4 * RATE) / RATE
+    soundfile.write(recording, 0.3 * np.sin(2 * np.pi * 220 * seconds), RATE)
+    timeout = {"timeout": SPEECH_DEADLINE_MS / 1000}
+    client = Client(
+        f"{attesting.url}/gradio/", download_files=tmp_path, verbose=False, httpx_kwargs=timeout
+    )
+    given = [handle_file(recording), "", "The gate is open.", ""]
+    with pytest.raises(AppError, match="asks for a person's name in attested_by"):
+        client.predict(*given, api_name="/clone")
+    path = client.predict(*given, "Grace Hopper", api_name="/clone")
+    assert Path(path).stat().st_size > 1000
+    client.close()

@@ -22,6 +22,7 @@ _TEXTS = (
     "Wait for it. [pause 1s] There it is!",
 )
 ANY_SEED = -1
+_ATTESTED = "Who answers for the speaker's consent"
 _CONSENT = "Use the voice of somebody who agrees. 3 to 15 seconds of clear speech are best."
 _PROMPTS = ("red apple", "blue boat on the sea", "green tree under a yellow sun")
 
@@ -116,7 +117,12 @@ def add_clone(server: SpeechServer, offer: Offer) -> Filled:
     """A text in the voice of a recording."""
 
     async def clone(
-        recording: str, transcript: str, text: str, model: str, request: gr.Request
+        recording: str,
+        transcript: str,
+        text: str,
+        model: str,
+        attested_by: str,
+        request: gr.Request,
     ) -> str:
         """Speak a text in the voice of a recording; answers with an MP3 file.
 
@@ -125,11 +131,13 @@ def add_clone(server: SpeechServer, offer: Offer) -> Filled:
             transcript: what is said in it; empty if unknown.
             text: what to say.
             model: one that follows recordings; empty means the server's default.
+            attested_by: who answers for the speaker's consent, where the server asks.
         """
         if not recording:
             raise gr.Error("Record a voice, or choose a file first.", print_exception=False)
         fields = {"input": text, "ref_audio": as_data_url(recording), "ref_text": transcript}
-        return await server.speak({**fields, "model": model}, authorization(request))
+        fields |= {"model": model, "attested_by": attested_by}
+        return await server.speak(fields, authorization(request))
 
     with gr.Tab("Clone", id="Clone", visible=bool(offer.cloning)) as tab:
         gr.Markdown(_CONSENT)
@@ -137,9 +145,10 @@ def add_clone(server: SpeechServer, offer: Offer) -> Filled:
         transcript = gr.Textbox("", label="What is said in it", placeholder="may stay empty")
         text = gr.Textbox(FIRST_TEXT, label="Text", lines=3)
         model = _menu("Model", _same(offer.cloning))
+        attested_by = gr.Textbox("", label=_ATTESTED, placeholder="your name, if the server asks")
         button = gr.Button("Speak like this", variant="primary")
         saved = gr.Audio(label="Speech", type="filepath", interactive=False, buttons=["download"])
-    given = [recording, transcript, text, model]
+    given = [recording, transcript, text, model, attested_by]
     button.click(clone, given, saved, api_name="clone", concurrency_limit=None)
 
     def refresh(offer: Offer) -> list[Any]:

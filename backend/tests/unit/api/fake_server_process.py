@@ -1,9 +1,10 @@
 """`python fake_server_process.py OPTIONS`: a real server process over the fake service.
 
 OPTIONS is JSON: `connections`, `voices_dir` and `consent` are settings of the server, `behaviour`
-of the fake model, `port` is one to share (0: a free one), `pages` adds the page and Gradio. It
-prints its address, and lets utterances sound once it reads a line. In a process of its own, signals
-and limits of the operating system meet the server alone.
+of the fake model (which follows recordings if a consent is asked for), `port` is one to share (0: a
+free one), `pages` adds the page and Gradio. It prints its address, and lets utterances sound once
+it reads a line. In a process of its own, signals and limits of the operating system meet the server
+alone.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from cantata.api.app import create_app, mount_pages
 from cantata.api.server.listening import bound, get_url, listen
 from cantata.api.server.serve import serve
 from cantata.api.settings import ConnectionSettings, ReferenceSettings, ServerSettings
+from cantata.contract.data.capabilities import Capabilities
 
 
 async def main(options: dict[str, Any]) -> None:
@@ -27,6 +29,8 @@ async def main(options: dict[str, Any]) -> None:
     service.solo.behaviour.may_sound = may_sound = asyncio.Event()
     for name, value in options.get("behaviour", {}).items():
         setattr(service.solo.behaviour, name, value)
+    if "consent" in options:
+        service.solo.capabilities = Capabilities(references=True)
     voices_dir = options.get("voices_dir")
     settings = ServerSettings(
         connections=ConnectionSettings(**options.get("connections", {})),
