@@ -238,6 +238,10 @@ def realtime(
     ] = [1, 8],  # noqa: B006
     turns: Annotated[int, typer.Option(min=1, help="Turns of each conversation.")] = 5,
     model: Annotated[str | None, typer.Option(help="Model's name or checkpoint folder.")] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(help="Model that answers, served beside. Default: answers are ready."),
+    ] = None,
     voice: Annotated[str, typer.Option(help="Voice that speaks to the server.")] = "heart",
     folder: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("artifacts/bench"),
 ) -> None:
@@ -246,8 +250,8 @@ def realtime(
 
     from cantata_bench.realtime import measure_realtime, realtime_table
 
-    found = asyncio.run(measure_realtime(model, voice, sessions, turns, folder))
-    typer.echo(realtime_table(found))
+    found = asyncio.run(measure_realtime(model, voice, sessions, turns, folder, answers))
+    typer.echo(realtime_table(found, ready=answers is None))
 
 
 @app.command()
