@@ -78,6 +78,26 @@ def test_parts_leave_one_by_one_and_the_end_follows() -> None:
     assert set(stage.counts().values()) == {0}
 
 
+def test_a_model_that_plans_when_it_is_called_is_called_when_it_is_its_turn() -> None:
+    """Plans of a crowd would otherwise be made one after the other, while listeners run dry."""
+    model = Parts()
+
+    def synthesize(inputs: Any) -> list[Pcm]:
+        model.log.append(f"plan {inputs[0]}")
+        return [PART] * inputs[1]
+
+    model.synthesize = synthesize  # type: ignore[method-assign,assignment]
+    stage = build_stage(model)
+    for name in ("a", "b"):
+        stage.add(name, saying(name, 1), batch=False)
+    assert model.log == []
+    stage.step()
+    assert model.log == ["plan a"]
+    stage.abort("b")
+    assert steps(stage) == [("a", 1, 0, True)]
+    assert model.log == ["plan a"]
+
+
 def test_who_runs_dry_first_has_the_next_turn_and_batches_the_last() -> None:
     model = Parts()
     stage = build_stage(model)

@@ -100,11 +100,9 @@ class SynthesisStage:
         Raises:
             ProtocolViolation: the id is in use, or there is no input.
             Overloaded: every slot is taken.
-            RequestFailed: the model cannot read the input.
         """
         payload = check_slot(request_id, payload, self._streams, self._slots)
-        with plugin_call("the input could not be read"):
-            parts = iter(self._model.synthesize(payload))
+        parts = self._synthesize(payload)
         self._streams[request_id] = _SynthesisStream(
             parts, self._credit_samples, batch, stretch, started_s=playout_deadline_s
         )
@@ -191,6 +189,11 @@ class SynthesisStage:
     def _played_per_s(self, stream: _SynthesisStream) -> float:
         """Samples that the listener plays in one second."""
         return self._model.sample_rate * stream.stretch
+
+    def _synthesize(self, payload: StageInput) -> Iterator[Pcm]:
+        """WHY a generator: a model may plan the whole sentence when it is called. That, too, waits
+        for the request's turn, and is part of what its first part takes."""
+        yield from self._model.synthesize(payload)
 
     @torch.inference_mode()
     def _next_part(self, stream: _SynthesisStream) -> Pcm | None:
