@@ -18,6 +18,7 @@ from cantata.stages.diffusion.ranks import main
 from cantata.stages.diffusion.ranks.denoiser import LOST, RankedDenoiser, SharedJob
 from cantata.stages.diffusion.ranks.load import load_ranked
 from cantata.stages.diffusion.ranks.messages import Message
+from process_group import leave_process_group
 from tiny_painter.inputs import TinyCanvas
 from tiny_painter.stages import TinyDenoiser
 
@@ -136,6 +137,7 @@ def test_a_rank_that_cannot_load_is_an_error_and_none_is_left(
     import psutil
     from torch import distributed
 
+    leave_process_group()
     before = set(psutil.Process().children())
     options = DenoiserOptions("cpu", "float32", ranks=Ranks(Parallel.BRANCHES, 2))
     try:

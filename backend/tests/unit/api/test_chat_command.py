@@ -171,6 +171,8 @@ async def test_ctrl_c_stops_the_answer_and_not_the_conversation(
             terminal.see("abcdef\r\nabc")
             terminal.process.send_signal(signal.SIGINT)
             terminal.see("stopped")
+            aborted = eventually(lambda: thinker.counts.aborted == 1)
+            asyncio.run_coroutine_threadsafe(aborted, loop).result(WAIT_S)
             assert thinker.behaviour.may_continue is not None
             loop.call_soon_threadsafe(thinker.behaviour.may_continue.set)
             terminal.type("go on\n")
@@ -179,7 +181,6 @@ async def test_ctrl_c_stops_the_answer_and_not_the_conversation(
             return terminal.process.wait(WAIT_S)
 
     assert await asyncio.to_thread(hold) == 0
-    await eventually(lambda: thinker.counts.aborted == 1)
     first, second = thinker.counts.requests
     assert len(first.messages) == 1
     said = [part for message in second.messages for part in message.parts]

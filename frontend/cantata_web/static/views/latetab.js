@@ -27,8 +27,9 @@ export class LateTab extends EventTarget {
       const { markup, style } = panel.dataset;
       const [text] = await Promise.all([fetchText(markup), addStyle(style)]);
       panel.classList.remove("desk");
+      panel.inert = true; // its controls do nothing before the view is there
       panel.innerHTML = text;
-      this.view = await this.#load(panel);
+      this.view = await this.#load(panel).finally(() => (panel.inert = false));
       this.dispatchEvent(new CustomEvent("open", { detail: this.view }));
     } catch (error) {
       if (!(error instanceof TypeError)) throw error; // what browsers raise for what they cannot get

@@ -25,6 +25,7 @@ from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.jobs import Asked, drawn
 from cantata_models.qwen_image.tests.parity.scenarios import checkpoint_for, scenario_named
+from process_group import leave_process_group
 from threads import threads
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -156,6 +157,7 @@ def test_the_packed_cache_is_diffusers_own(checkpoint: Path) -> None:
 @pytest.mark.integration
 def test_ulysses_on_two_ranks_draws_the_same(checkpoint: Path, packed: list[np.ndarray]) -> None:
     """On a CPU; texts of odd numbers too, but pictures whose tokens the ranks share evenly."""
+    leave_process_group()
     options = DenoiserOptions("cpu", "float32", ranks=Ranks(Parallel.ULYSSES, 2), hooked=Hooked())
     model = load_ranked(FACTORY, checkpoint, options)
     even = [number for number, asked in enumerate(COMPANY) if not asked.references]

@@ -19,6 +19,7 @@ from cantata_layers.qwen_image.transformer.network import Denoiser
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.jobs import Asked, drawn
+from process_group import leave_process_group
 from threads import threads
 
 pytestmark = pytest.mark.integration
@@ -43,6 +44,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def ranked(checkpoint: Path) -> Iterator[RankedDenoiser]:
     """Shortened steps have a memory for each branch, which must stay on the branch's rank."""
+    leave_process_group()
     ranks = Ranks(Parallel.BRANCHES, 2)
     options = DenoiserOptions("cpu", "float32", SKIPPING, ranks)
     model = load_ranked(FACTORY, checkpoint, options)
