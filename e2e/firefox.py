@@ -104,13 +104,18 @@ class Firefox:
 
 
 @contextmanager
-def null_sound(folder: Path) -> Iterator[str]:
-    """A dummy sound device, for machines without one: PulseAudio's address.
+def null_sound(folder: Path, *names: str) -> Iterator[str]:
+    """Dummy sound devices, for machines without one: PulseAudio's address.
 
     Firefox plays nothing without a device; Chromium pretends to have one.
+
+    Args:
+        folder: for what PulseAudio keeps.
+        names: of the devices; none: one without a name.
     """
     address = folder / "sound"
-    modules = ("module-null-sink", f"module-native-protocol-unix auth-anonymous=1 socket={address}")
+    sinks = [f"module-null-sink sink_name={name}" for name in names] or ["module-null-sink"]
+    modules = (*sinks, f"module-native-protocol-unix auth-anonymous=1 socket={address}")
     command = ["pulseaudio", "-n", "--daemonize=no", "--use-pid-file=no", "--exit-idle-time=-1"]
     command += [f"--load={module}" for module in modules]
     home = {"HOME": str(folder), "XDG_RUNTIME_DIR": str(folder)}

@@ -36,6 +36,7 @@ ON_SHARED_SERVER = (
     "e2e/test_page_takes.py",
     "e2e/test_page_talk.py",
     "e2e/test_page_talk_more.py",
+    "e2e/test_talk_command.py",
     "e2e/test_page_voice.py",
     "e2e/test_page_voices.py",
     "e2e/test_docs_page.py",

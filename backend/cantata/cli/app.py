@@ -41,6 +41,11 @@ _EXAMPLES = {
         "cantata chat --speak --voice ewan --model ~/models/Qwen3-0.6B",
         "cantata chat --server http://127.0.0.1:8000 --image photo.jpg What is this?",
     ),
+    "talk": (
+        "cantata talk",
+        "cantata talk --headphones --voice ben --save conversation.md",
+        "cantata talk --server http://127.0.0.1:8000 --model smollm2",
+    ),
     "draw": (
         "cantata draw red apple -o apple.png",
         'cantata draw "paint the door green" --edit house.png --model FOLDER',
@@ -92,6 +97,7 @@ for _name, _command, _panel in (
     ("say", media_commands.say, _MAKE),
     ("book", book_commands.book, _MAKE),
     ("chat", chat_commands.chat, _MAKE),
+    ("talk", chat_commands.talk, _MAKE),
     ("draw", media_commands.draw, _MAKE),
     ("transcribe", media_commands.transcribe, _MAKE),
     ("serve", server_commands.serve, _RUN),

@@ -15,13 +15,12 @@ from typing import Any, NoReturn
 from rich.console import Console
 
 from cantata.cli.answer_sound import AnswerSound, open_sound
-from cantata.cli.conversation import Conversation, Turn
+from cantata.cli.conversation import Conversation, Turn, save_conversation
 from cantata.cli.draw import read_file
 from cantata.cli.own_server import choose_mind, choose_voice_model, open_server
 from cantata.client import KEY_VARIABLE
 from cantata.client.answers import stream_answer
 from cantata.contract.data.errors import CantataError, InvalidRequest
-from cantata.utils.atomic_file import write_whole
 
 _HELP = (
     "/reset forgets, /save FILE.md keeps, /image FILE shows. Ctrl-C stops an answer, Ctrl-D ends."
@@ -154,8 +153,7 @@ class _Chat:
                 self._pictures = ()
                 self._tell("A new conversation.")
             case "/save" if rest:
-                with write_whole(Path(rest).expanduser()) as unfinished:
-                    _write(unfinished, self._talk.write(), rest)
+                save_conversation(self._talk, Path(rest).expanduser())
                 self._tell(f"{len(self._talk.turns)} turns in {rest}")
             case "/image" if rest:
                 path = Path(rest).expanduser()
@@ -182,13 +180,6 @@ class _Chat:
 
     def _tell(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, style="dim")
-
-
-def _write(path: Path, text: str, name: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise InvalidRequest(f"{name}: cannot be written ({error.strerror})") from error
 
 
 @contextmanager

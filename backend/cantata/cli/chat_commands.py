@@ -1,4 +1,4 @@
-"""The command that converses."""
+"""The commands that converse."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cantata.cli.media_commands import (
     MODEL,
     OUTPUT,
     VOICE,
+    InputDevice,
     ModelOrFolder,
     Quiet,
     ServerUrl,
@@ -92,6 +93,49 @@ def chat(
         model=model,
         server=server,
     )
+    try:
+        converse(options, Console(stderr=True, quiet=quiet))
+    except CantataError as error:
+        fail(error.message)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def talk(
+    instructions: Annotated[
+        str | None,
+        typer.Option(help="What the model is to be and do.", rich_help_panel=MODEL),
+    ] = None,
+    voice: VoiceName = None,
+    headphones: Annotated[
+        bool,
+        typer.Option(
+            "--headphones",
+            help="The microphone does not hear the answers: speaking interrupts them. Otherwise it "
+            "is deaf while they sound.",
+        ),
+    ] = False,
+    input_device: InputDevice = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.md", help="Write the conversation down.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    quiet: Quiet = False,
+    model: ModelOrFolder = None,
+    server: ServerUrl = None,
+) -> None:
+    """Converse with a model by voice."""
+    from rich.console import Console
+
+    from cantata.cli.talk import TalkArguments
+    from cantata.cli.talk import talk as converse
+
+    if save is not None and not save.absolute().parent.is_dir():
+        fail(f"--save {save}: there is no folder {save.parent}", code=2)
+    set_up_logging()
+    options = TalkArguments(instructions, voice, model, server, input_device, headphones, save)
     try:
         converse(options, Console(stderr=True, quiet=quiet))
     except CantataError as error:

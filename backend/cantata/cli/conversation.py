@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cantata.cli.draw import read_file
+from cantata.contract.data.errors import InvalidRequest
+from cantata.utils.atomic_file import write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,19 @@ class Conversation:
             shown = [f"![]({path})" for path in turn.pictures]
             parts += ["## You", *shown, turn.question, "## Answer", turn.answer]
         return "\n\n".join(parts) + "\n"
+
+
+def save_conversation(conversation: Conversation, path: Path) -> None:
+    """Write it to a Markdown file, whole or not at all.
+
+    Raises:
+        InvalidRequest: it cannot be written there.
+    """
+    with write_whole(path) as unfinished:
+        try:
+            unfinished.write_text(conversation.write(), "utf-8")
+        except OSError as error:
+            raise InvalidRequest(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def _message(role: str, content: object) -> dict[str, Any]:

@@ -101,6 +101,11 @@ RefText = Annotated[
     typer.Option(help="What is said in --ref-audio.", rich_help_panel=VOICE),
 ]
 
+InputDevice = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Microphone, by a part of its name. Default: the system's."),
+]
+
 
 def say(
     text: Annotated[
@@ -293,12 +298,7 @@ def transcribe(
     microphone: Annotated[
         bool, typer.Option("--microphone", help="Listen to the microphone until Ctrl-C.")
     ] = False,
-    input_device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Microphone, by a part of its name. Default: the system's."
-        ),
-    ] = None,
+    input_device: InputDevice = None,
     out: Annotated[
         Path | None,
         typer.Option(
