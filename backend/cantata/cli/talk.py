@@ -120,11 +120,21 @@ class _SpokenConversation:
         rate = self._microphone.rate
         resampler = soxr.ResampleStream(rate, RATE, 1, dtype="int16", quality="LQ")
         while True:
-            data = await asyncio.to_thread(self._microphone.read)
+            data = await self._read()
             if self._hears_itself:
                 continue
             sound = resampler.resample_chunk(np.frombuffer(data, np.int16))
             await session.hear(sound.tobytes())
+
+    async def _read(self) -> bytes:
+        """The next sound of the microphone. WHY also when it is cancelled: PortAudio must not close
+        a device that a thread still reads."""
+        reading = asyncio.ensure_future(asyncio.to_thread(self._microphone.read))
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            await asyncio.wait([reading])
+            raise
 
     @property
     def _hears_itself(self) -> bool:
