@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cantata.audio.devices import NoSoundDevice
 from cantata.audio.sinks import Pcm, check_device
 
 _BLOCK_S = 0.02
@@ -51,6 +52,7 @@ class Loudspeaker(AbstractContextManager["Loudspeaker"]):
         self._latency_s = 0.0
         """From giving the device a sample to hearing it."""
         self._is_closed = False
+        self._failure: NoSoundDevice | None = None
         self._thread = Thread(target=self._play, name="loudspeaker", daemon=True)
 
     def __enter__(self) -> Loudspeaker:
@@ -75,8 +77,14 @@ class Loudspeaker(AbstractContextManager["Loudspeaker"]):
         return bool(self._answers)
 
     def put(self, name: str, pcm: Pcm) -> None:
-        """Add sound ([N, 1]) of an answer; returns at once."""
+        """Add sound ([N, 1]) of an answer; returns at once.
+
+        Raises:
+            NoSoundDevice: the device cannot be opened, or is gone.
+        """
         with self._change:
+            if self._failure is not None:
+                raise self._failure
             if not self._answers or self._answers[-1].name != name:
                 self.finish()
                 self._answers.append(_PlayedAnswer(name))
@@ -106,6 +114,15 @@ class Loudspeaker(AbstractContextManager["Loudspeaker"]):
             return sounding.name, max(0.0, sounding.given / self._rate - self._latency_s)
 
     def _play(self) -> None:
+        try:
+            self._play_answers()
+        except self._library.PortAudioError as error:
+            reason = str(error.args[0]) if error.args else repr(error)
+            with self._change:
+                self._failure = NoSoundDevice(f"the sound device has stopped ({reason})")
+                self._answers.clear()
+
+    def _play_answers(self) -> None:
         while (answer := self._wait_for_answer()) is not None:
             device = self._library.OutputStream(self._rate, channels=1, dtype="int16")
             with closing(device):

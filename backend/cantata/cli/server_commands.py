@@ -10,12 +10,11 @@ import typer
 
 from cantata.cli.runner import fail, run, set_up_logging
 from cantata.serving.options import (
-    CONVERSATION,
-    RUNNING,
     AllowedHosts,
     AllowedOrigins,
     AllowRefUrls,
     ApiKeyFile,
+    ChatModelName,
     ChatUrl,
     ClusterKeyFile,
     Deployments,
@@ -39,10 +38,12 @@ from cantata.serving.options import (
     RefUrlPorts,
     ReplicaAddresses,
     RequestLogFile,
+    SharePort,
     SigningCertificate,
     SigningKey,
     TimestampUrl,
     TracesEndpoint,
+    TranscriptionModelName,
     TranscriptionUrl,
     VoiceConsent,
     VoicesFolder,
@@ -84,14 +85,9 @@ def serve(
     allow_ref_urls: AllowRefUrls = False,
     ref_url_port: RefUrlPorts = None,
     chat_url: ChatUrl = None,
-    chat_model: Annotated[
-        str | None, typer.Option(help="Model to name to --chat-url.", rich_help_panel=CONVERSATION)
-    ] = None,
+    chat_model: ChatModelName = None,
     transcription_url: TranscriptionUrl = None,
-    transcription_model: Annotated[
-        str | None,
-        typer.Option(help="Model to name to --transcription-url.", rich_help_panel=CONVERSATION),
-    ] = None,
+    transcription_model: TranscriptionModelName = None,
     webrtc_ports: WebRtcPorts = None,
     webrtc_address: WebRtcAddress = None,
     replica: ReplicaAddresses = None,
@@ -106,14 +102,7 @@ def serve(
     watermark_key: WatermarkKey = None,
     request_log: RequestLogFile = None,
     otlp_traces_endpoint: TracesEndpoint = None,
-    share_port: Annotated[
-        bool,
-        typer.Option(
-            "--share-port",
-            help="Let other servers listen on the same port.",
-            rich_help_panel=RUNNING,
-        ),
-    ] = False,
+    share_port: SharePort = False,
     drain_timeout: DrainTimeout = 60.0,
     log_level: LogLevels = LogLevel.INFO,
     log_format: LogFormats = LogFormat.TEXT,

@@ -362,3 +362,18 @@ RayCluster = Annotated[
         rich_help_panel=MACHINES,
     ),
 ]
+ChatModelName = Annotated[
+    str | None, typer.Option(help="Model to name to --chat-url.", rich_help_panel=CONVERSATION)
+]
+TranscriptionModelName = Annotated[
+    str | None,
+    typer.Option(help="Model to name to --transcription-url.", rich_help_panel=CONVERSATION),
+]
+SharePort = Annotated[
+    bool,
+    typer.Option(
+        "--share-port",
+        help="Let other servers listen on the same port.",
+        rich_help_panel=RUNNING,
+    ),
+]
