@@ -71,7 +71,8 @@ test-fast: $(VENV)/.dev ## Run only the unit tests (no processes, no weights, no
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not integration and not e2e"
 
 fuzz: $(VENV)/.dev ## Search for texts that break the text frontends; every run tries others.
-	$(BIN)/python -m pytest models/cantata_models/solo/tests/text/test_properties.py \
+	$(BIN)/python -m pytest models/cantata_layers/english/tests/test_properties.py \
+	  models/cantata_models/solo/tests/text/test_properties.py \
 	  models/cantata_layers/tests/test_misaki_g2p.py --hypothesis-profile=searching
 
 NODE_CLIENTS := e2e/clients/node
@@ -109,7 +110,7 @@ parity-:
 	@echo "write MODEL=, one of qwen3_tts, moss_tts, omni, qwen3_asr, qwen_image, voxcpm2, kokoro, pocket_tts, bagel"; exit 2
 
 parity-qwen3_tts: $(REFERENCE_VENV)/.installed
-	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
+	cd models && PYTHONPATH=.:../backend HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
 	  $(abspath $(REFERENCE_VENV))/bin/python -m cantata_models.qwen3_tts.tests.parity.write_goldens
 
 # LOCAL=, NANO=: git clones of its published code.
@@ -142,7 +143,7 @@ parity-qwen_image: $(VENV)/.dev
 	  cantata_models.qwen_image.tests.parity.write_goldens
 
 parity-voxcpm2: $(VOXCPM2_VENV)/.installed
-	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
+	cd models && PYTHONPATH=.:../backend HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
 	  $(abspath $(VOXCPM2_VENV))/bin/python -W ignore -m \
 	  cantata_models.voxcpm2.tests.parity.write_goldens
 

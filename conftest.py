@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["lanes", "tiers", "durations", "stage_imports"]
+pytest_plugins = ["lanes", "tiers", "durations", "stage_imports", "model_engines"]
 
 # A test fails for what has changed, not by luck; `make fuzz` looks for new examples.
 settings.register_profile("repeatable", derandomize=True, deadline=None)

@@ -96,7 +96,8 @@ def figures(request: pytest.FixtureRequest) -> Callable[..., None]:
 @pytest.fixture
 def kept(request: pytest.FixtureRequest) -> Iterator[Path]:
     """A folder for what explains a failure; it stays only after one."""
-    folder = ARTIFACTS / request.node.name
+    # With the file's name: tests of the same name in two files run at the same time.
+    folder = ARTIFACTS / f"{request.node.path.stem}-{request.node.name}"
     folder.mkdir(parents=True, exist_ok=True)
     yield folder
     if not request.node.stash.get(failed, False):
@@ -118,7 +119,8 @@ def serving(
     # Every worker has servers of its own.
     log = ARTIFACTS / f"server-{name}-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.log"
     failures = request.session.testsfailed
-    options = ["--voices-dir", str(voices), *(["--model", model] if model else []), *more]
+    options = ["--voices-dir", str(voices), "--jobs-dir", str(voices.with_suffix(".jobs"))]
+    options += [*(["--model", model] if model else []), *more]
     with running_server(log, options=options) as running:
         yield Server(running.url)
     if request.session.testsfailed == failures:

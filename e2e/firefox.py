@@ -36,6 +36,9 @@ PREFERENCES = {
     "browser.safebrowsing.update.enabled": False,
     "extensions.update.enabled": False,
     "toolkit.telemetry.enabled": False,
+    # A microphone that hums, which every page may hear.
+    "media.navigator.streams.fake": True,
+    "media.navigator.permission.disabled": True,
 }
 
 
@@ -58,6 +61,11 @@ class Firefox:
     def open(self, url: str) -> None:
         """Go there; returns when the page is loaded."""
         self._command("browsingContext.navigate", context=self._context, url=url, wait="complete")
+
+    def resize(self, width: int, height: int) -> None:
+        """Make the page as large as a screen, in CSS pixels."""
+        viewport = {"width": width, "height": height}
+        self._command("browsingContext.setViewport", context=self._context, viewport=viewport)
 
     def ask(self, expression: str) -> Any:
         """The value of an expression."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
+from .read_page import DROP_FOLDER
 from .speech_page import SpeechPage
 
 HEARD_MS = 120_000
@@ -97,6 +98,9 @@ class ListenPage:
         panel = self.page.locator("#cantata-listen")
         data = base64.b64encode(file.read_bytes()).decode()
         panel.evaluate(DROP, {"base64": data, "name": file.name})
+
+    def drop_folder(self) -> None:
+        self.page.locator("#cantata-listen").evaluate(DROP_FOLDER)
 
     def hear(self, file: Path) -> None:
         """Choose a file; returns when it has been heard to its end."""

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
-from .speech_page import SpeechPage
+from .speech_page import PICTURE_DEADLINE_MS, SpeechPage
 from .test_page_layout import FOCUSED
 
 TEXT = "Hello there."
 SEED = 7
 PROMPT = "a blue square"
-DRAWN_MS = 60_000
 
 
 def facts(listed: Locator) -> dict[str, str]:
@@ -88,7 +87,7 @@ def draw(page: Page) -> NDArray[np.uint8]:
     page.get_by_role("button", name="Draw", exact=True).click()
     expect(cards).to_have_count(before + 1)
     status = page.get_by_role("region", name="Pictures").get_by_role("status")
-    expect(status).to_have_text("Done.", timeout=DRAWN_MS)
+    expect(status).to_have_text("Done.", timeout=PICTURE_DEADLINE_MS)
     with page.expect_download() as download:
         cards.first.get_by_role("button", name="Download").click()
     return decode_pixels(Path(download.value.path()).read_bytes())

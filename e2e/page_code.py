@@ -36,6 +36,7 @@ def speak_awkward_text(speech_page: SpeechPage, url: str) -> None:
 
 def open_code(page: Page) -> None:
     page.get_by_text("This request as code").click()
+    page.get_by_label("Language").wait_for()
 
 
 def code_in(page: Page, language: str) -> str:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import soundfile
 from numpy.typing import NDArray
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 LOAD_DEADLINE_MS = 30_000
 SPEECH_DEADLINE_MS = 120_000
+PICTURE_DEADLINE_MS = 120_000
 
 PLAYED_AS_BASE64 = """
 () => {
@@ -95,8 +96,14 @@ class SpeechPage:
     def press(self, name: str) -> None:
         self.page.get_by_role("button", name=name, exact=True).click()
 
-    def tab(self, name: str) -> None:
+    def choose_tab(self, name: str) -> None:
+        """Clicks a tab. A server that does not answer leaves one that comes late empty."""
         self.page.get_by_role("tab", name=name, exact=True).click()
+
+    def tab(self, name: str) -> None:
+        """Opens a tab; what the browser fetches for it has come, or is said to be missing."""
+        self.choose_tab(name)
+        expect(self.page.get_by_role("tabpanel", name=name, exact=True)).not_to_be_empty()
 
     def open_settings(self) -> None:
         """Unfolds the controls that are rarely used."""

@@ -4,24 +4,69 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 from numpy.typing import NDArray
+from playwright.sync_api import ViewportSize
 
 from timed import timed
 
 from .continuity import first_fault
 from .firefox import Firefox, find_firefox, null_sound, running_firefox
+from .judges.speech import transcribe
 from .server import READY_DEADLINE_S, STOP_DEADLINE_S, Server, wait_until
 from .speech_page import PLAYED_AS_BASE64, turn_figures
 from .test_page import LONG_TEXT, MAX_SECONDS_TO_SILENCE, SENTENCES
+from .test_page_languages import TOO_WIDE
+from .test_page_layout import CROWDED_TABS, LAPTOP, PHONE
+from .test_page_talk import PLAYED as ANSWER
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 SPEECH_DEADLINE_S = 120.0
+NOTE_ERRORS = """
+(() => {
+  window.thrown = [];
+  window.addEventListener("error", ({ message }) => window.thrown.push(message));
+  window.addEventListener("unhandledrejection", ({ reason }) => window.thrown.push(String(reason)));
+})()
+"""
+SEEK = """
+((steps) => {
+  const slider = document.querySelector("[data-role=seek]");
+  slider.value = String(steps);
+  for (const type of ["input", "change"]) slider.dispatchEvent(new Event(type, { bubbles: true }));
+})(500)
+"""
+# A conversation over WebRTC in which nobody but the server speaks aloud.
+BEGIN_CALL = """
+(() => {
+  for (const [id, value] of [["way", "call"], ["turns", "key"]]) {
+    const menu = document.querySelector(`#cantata-talk-${id}`);
+    menu.value = value;
+    menu.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+  window.states = [];
+  const status = document.querySelector("[data-role=talk-status]");
+  new MutationObserver(() => window.states.push(status.dataset.state)).observe(status, {
+    attributeFilter: ["data-state"],
+  });
+  document.querySelector("[data-role=talk]").click();
+})()
+"""
+ASK = """
+(() => {
+  document.querySelector("#cantata-talk-text").value = "What time is it?";
+  document.querySelector("[data-role=talk-form]").requestSubmit();
+})()
+"""
+LISTENS = "window.cantata.talk.state === 'listening'"
+OFFERED_TABS = "[...document.querySelectorAll('[role=tab]:not([hidden])')].map(({ id }) => id)"
+PANEL_IS_THERE = "document.querySelector('[role=tabpanel]:not([hidden]) section') !== null"
 IS_READY = "document.querySelector('[data-role=server]')?.dataset.ready === 'true'"
 
 
@@ -96,3 +141,49 @@ def test_stop_in_firefox_is_silence_at_once(page: Firefox) -> None:
     page.click("[data-role=stop]")
     wait_for_state(page, "stopped")
     assert page.ask("window.cantata.metrics")["silenceSeconds"] <= MAX_SECONDS_TO_SILENCE
+
+
+def test_firefox_goes_to_any_place_of_what_was_heard(page: Firefox) -> None:
+    speak(page, SENTENCES[0])
+    wait_for_state(page, "done")
+    whole = played_by(page)
+    page.ask(SEEK)
+    wait_for_state(page, "done")
+    half = played_by(page)
+    assert abs(2 * len(half) - len(whole)) <= 2  # to the nearest sample
+    np.testing.assert_array_equal(half, whole[-len(half) :])
+
+
+@pytest.mark.thorough
+def test_firefox_converses_over_webrtc(page: Firefox) -> None:
+    page.click("#cantata-tab-talk")
+    menu = "document.querySelector('#cantata-talk-way') !== null"
+    wait_until(lambda: bool(page.ask(menu)), READY_DEADLINE_S, "the tab is there")
+    page.ask(BEGIN_CALL)
+    wait_until(lambda: bool(page.ask(LISTENS)), READY_DEADLINE_S, "the call is connected")
+    page.ask(ASK)
+    answered = f"window.states.includes('speaking') && {LISTENS}"
+    wait_until(lambda: bool(page.ask(answered)), SPEECH_DEADLINE_S, "the question is answered")
+    asked = page.ask("performance.getEntriesByType('resource').map(({ name }) => name)")
+    assert any(url.partition("?")[0].endswith("/v1/realtime/calls") for url in asked)
+    _, answer = page.ask("window.cantata.talk.turns.map(({ text }) => text)")
+    sound = np.frombuffer(base64.b64decode(page.ask(f"({ANSWER})()")), dtype="<i2")
+    heard = transcribe(sound.astype(np.float32) / np.float32(32768), 24_000)
+    # The time, as clocks write it.
+    assert answer.startswith("It is ")
+    assert "it is" in heard.lower(), heard
+    page.click("[data-role=talk]")
+
+
+@pytest.mark.parametrize("screen", [PHONE, LAPTOP], ids=["phone", "laptop"])
+def test_every_tab_opens_in_firefox_and_fits(page: Firefox, screen: ViewportSize) -> None:
+    page.resize(screen["width"], screen["height"])
+    page.ask(NOTE_ERRORS)
+    tabs = page.ask(OFFERED_TABS)
+    assert len(tabs) >= 8
+    for tab in tabs:
+        page.ask(f"document.getElementById({tab!r}).click()")
+        wait_until(partial(page.ask, PANEL_IS_THERE), SPEECH_DEADLINE_S, f"{tab} is there")
+        assert page.ask(f"({TOO_WIDE})()") == 0, tab
+    assert page.ask(f"({CROWDED_TABS})()") == []
+    assert page.ask("window.thrown") == []

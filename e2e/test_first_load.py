@@ -21,7 +21,7 @@ from .speech_page import SpeechPage
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 MAX_REQUESTS = 8
-MAX_BYTES = 96_000
+MAX_BYTES = 84_000
 LOADS = 5
 MAX_TIMES_TRIVIAL = 5.0
 """The page's time to its heading over that of a page which is nothing but a heading."""

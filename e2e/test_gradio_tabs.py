@@ -20,13 +20,31 @@ from playwright.sync_api import Page, expect
 from served import planned, served_plans
 from tiny_talker.omni import PLUGIN as OMNI
 
-from .server import Server
+from .server import READY_DEADLINE_S, Server, wait_until
 from .speech_page import SPEECH_DEADLINE_MS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 SENTENCE = "The gate is open."
 QUESTION = "What is the weather like?"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded(server: Server, recording: Path) -> None:
+    """A server that has just started loads what draws and what listens last."""
+
+    def draws() -> bool:
+        body = {"prompt": "red apple", "n": 1}
+        url = f"{server.url}/v1/images/generations"
+        return httpx.post(url, json=body, timeout=120).is_success
+
+    def listens() -> bool:
+        with recording.open("rb") as file:
+            url = f"{server.url}/v1/audio/transcriptions"
+            return httpx.post(url, files={"file": file}, timeout=120).is_success
+
+    wait_until(draws, READY_DEADLINE_S, "a model draws")
+    wait_until(listens, READY_DEADLINE_S, "a model listens")
 
 
 @pytest.fixture(scope="module")

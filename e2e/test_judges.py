@@ -121,6 +121,7 @@ def judged(voice: str, sound: Samples) -> list[str]:
     return [*waveform.faults(sound, RATE), *speech.faults(text, voice, sound, RATE)]
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_fault_is_heard_in_every_voice(sounds: Mapping[str, Samples], fault: str) -> None:
     missed = [voice for voice, sound in sounds.items() if not judged(voice, FAULTS[fault](sound))]

@@ -149,10 +149,11 @@ def test_the_download_is_what_was_played(speech_page: SpeechPage, tmp_path: Path
 
 
 def test_the_foot_leads_to_what_is_beside_the_page(page: Page, server: Server) -> None:
-    links = page.locator(".foot").get_by_role("link")
+    links = page.locator(".foot > a")
     expect(links).to_have_text(["API", "Gradio", "Apache-2.0"])
-    for place in range(2):
-        assert server.get(f"/{links.nth(place).get_attribute('href')}").is_success
+    read = [server.get(f"/{link.get_attribute('href')}") for link in links.all()]
+    assert all(one.is_success for one in read)
+    assert read[-1].text == Path(__file__).parents[1].joinpath("LICENSE").read_text("utf-8")
     expect(page.locator(".foot")).to_contain_text(version("cantata"))
 
 

@@ -147,7 +147,7 @@ def test_streams_without_room_show_what_the_server_answered(
     enter_key(browser_page, KEY)
     speech_page = SpeechPage(browser_page)
     speech_page.wait_until_ready()
-    speech_page.tab("In parallel")
+    speech_page.tab("Lab")
     speech_page.streams.fill("4")
     # One place, taken by a client that does not read, and one to wait in.
     with httpx.stream(

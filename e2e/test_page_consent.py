@@ -1,5 +1,5 @@
-"""What a server asks for before it keeps a voice, on the tab "Your voice": a person's word, or the
-speaker's own."""
+"""What a server asks for before it keeps a voice, on the tab "Your voice" and by command: the word
+of a person, or the speaker's own."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from .chromium import launch_chromium
 from .conftest import GIVEN_URL, ROOT, serving
 from .server import Server
 from .speech_page import SPEECH_DEADLINE_MS
+from .test_howtos import run
 from .test_page_voice import RATE, describe, open_tab, status, wav
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
@@ -75,6 +76,16 @@ def consents(url: str) -> list[dict[str, Any] | None]:
 
 def saved(page: Page, name: str) -> Locator:
     return page.get_by_role("listitem").filter(has_text=name)
+
+
+def test_the_commands_of_the_howto(server: Server, tmp_path: Path) -> None:
+    run("voices.md", ["ask"], server, tmp_path)
+    statement = json.loads((tmp_path / "consent.json").read_bytes())["statement"]
+    for name, text in (("ada", SAID), ("statement", statement)):
+        soundfile.write(tmp_path / f"{name}.wav", speak(server, text), RATE)
+    kept = json.loads(run("voices.md", ["spoken"], server, tmp_path))["consent"]
+    assert (kept["by"], kept["statement"]) == ("Ada Lovelace", statement)
+    httpx.delete(f"{server.url}/v1/audio/voices/Ada").raise_for_status()
 
 
 def test_the_speaker_reads_the_servers_sentence(browser_page: Page, server: Server) -> None:

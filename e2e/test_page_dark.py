@@ -11,7 +11,7 @@ from .speech_page import SpeechPage
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 MIN_CONTRAST = 4.5  # WCAG 2, level AA, small text
-TABS = ("Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "Lab")
 
 # Of each visible text: its contrast with what lies behind it, below the least.
 TOO_FAINT = """

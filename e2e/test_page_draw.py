@@ -20,7 +20,7 @@ from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 
 from .conftest import serving
 from .server import Server, wait_until
-from .speech_page import SpeechPage
+from .speech_page import PICTURE_DEADLINE_MS, SpeechPage
 from .test_page_dark import MIN_CONTRAST, TOO_FAINT
 from .test_page_layout import FINGER_PX, PHONE, SMALL_TARGETS
 from .test_page_tabs import UNNAMED_CONTROLS
@@ -36,7 +36,6 @@ MANY_STEPS = 200
 FEW_STEPS = 2
 FREE_S = 60.0
 ADMITTED_S = 10.0
-DRAWN_MS = 60_000
 
 # Every file that is shown, in its order; and what the pictures and their progress say.
 NOTE = """
@@ -139,7 +138,7 @@ class DrawPage:
         self.wait_until_done()
 
     def wait_until_done(self) -> None:
-        expect(self.status).to_have_text("Done.", timeout=DRAWN_MS)
+        expect(self.status).to_have_text("Done.", timeout=PICTURE_DEADLINE_MS)
 
     def press(self, card: Locator, name: str) -> None:
         card.get_by_role("button", name=f"{name}: {PROMPT}").click()
@@ -181,13 +180,15 @@ def decode_file(answer: httpx.Response) -> bytes:
 
 def generated(server: Server, seed: int) -> bytes:
     url = f"{server.url}/v1/images/generations"
-    return decode_file(httpx.post(url, json=asked(seed), timeout=60))
+    return decode_file(httpx.post(url, json=asked(seed), timeout=PICTURE_DEADLINE_MS / 1000))
 
 
 def previews(server: Server, seed: int) -> list[bytes]:
     """The previews that the API sends, in order."""
     body = {**asked(seed), "stream": True, "partial_images": 3}
-    answer = httpx.post(f"{server.url}/v1/images/generations", json=body, timeout=60)
+    answer = httpx.post(
+        f"{server.url}/v1/images/generations", json=body, timeout=PICTURE_DEADLINE_MS / 1000
+    )
     data = [json.loads(line[6:]) for line in answer.text.splitlines() if line[:6] == "data: "]
     partial = [one for one in data if one["type"].endswith(".partial_image")]
     return [base64.b64decode(one["b64_json"]) for one in partial]
@@ -201,7 +202,7 @@ def test_a_picture_appears_by_previews_and_is_the_apis_own(
     drawing: DrawPage, server: Server
 ) -> None:
     tabs = drawing.page.get_by_role("tab").all_inner_texts()
-    assert tabs == ["Draw", "Listen", "Server"], "no model speaks"
+    assert tabs == ["Draw", "Listen", "Lab"], "no model speaks"
     drawing.draw(seed=7)
     *before, last = digests(drawing.shown())
     assert last == digests([generated(server, 7)])[0]
@@ -368,7 +369,7 @@ def test_an_uploaded_picture_is_edited_and_so_is_its_edit(
     expect(drawing.status).to_have_text("Choose a picture to edit.")
     field = page.locator("#cantata-pictures")
     field.set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": b"no picture"})
-    expect(drawing.status).to_have_text("a.png is not a picture that this browser can read.")
+    expect(drawing.status).to_have_text("“a.png” is not a picture that this browser can read.")
     written = io.BytesIO()
     Image.new("RGB", (SIDE, SIDE), (200, 30, 90)).save(written, "PNG")
     encoded = base64.b64encode(written.getvalue()).decode()
@@ -383,7 +384,7 @@ def test_an_uploaded_picture_is_edited_and_so_is_its_edit(
             f"{editor.url}/v1/images/edits",
             data=asked(5, FEW_STEPS),
             files={"image": ("own.png", written.getvalue(), "image/png")},
-            timeout=60,
+            timeout=PICTURE_DEADLINE_MS / 1000,
         )
     )
     card = drawing.cards.nth(0)

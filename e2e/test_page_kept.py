@@ -169,3 +169,40 @@ def test_a_link_is_copied_over_plain_http_and_a_long_text_says_that_it_is_left_o
     assert parse_qs(urlsplit(link).query).keys() >= {"voice", "speed"}
     assert "text" not in parse_qs(urlsplit(link).query)
     expect(page.get_by_role("button", name="Copy a link to this text")).to_be_focused()
+
+
+def test_three_tabs_at_once_keep_each_others_takes(browser_page: Page, server: Server) -> None:
+    """In one browser: each hears its own sentence, and none plays what another has cleared."""
+    context = browser_page.context
+    pages = [SpeechPage(page) for page in (browser_page, context.new_page(), context.new_page())]
+    sentences = ["One of us is first.", "Two is a pair.", "Three is a crowd of tabs."]
+    for speech_page, sentence in zip(pages, sentences, strict=True):
+        speech_page.open(server.url)
+        speech_page.write(sentence)
+    for speech_page in pages:
+        speech_page.page.evaluate("document.querySelector('[data-role=speak]').click()")
+    for speech_page, sentence in zip(pages, sentences, strict=True):
+        speech_page.wait_for_state("done")
+        answer = server.speech(input=sentence, response_format="pcm", **speech_page.chosen())
+        played = np.frombuffer(answer.content, dtype="<i2")
+        np.testing.assert_array_equal(speech_page.played(), played)
+        expect(speech_page.page.locator(".takes q").get_by_text(sentence)).to_be_visible()
+    first, second, _ = pages
+    second.page.reload()
+    second.wait_until_ready()
+    takes = second.page.locator(".takes q")
+    expect(takes).to_have_count(3)
+    assert set(takes.all_inner_texts()) == set(sentences)
+    first.press("Clear the takes")
+    first.press("Clear")
+    expect(first.page.locator(".takes q")).to_have_count(0)
+    second.page.locator(".takes").get_by_role("button", name="Play Clara").first.click()
+    expect(second.page.locator(".takes")).to_contain_text("None yet")
+
+
+def test_a_million_characters_are_refused_with_what_fits(speech_page: SpeechPage) -> None:
+    speech_page.write("word " * 200_000)
+    speech_page.press("Speak")
+    expect(speech_page.status()).to_contain_text("The text has 1,000,000 characters")
+    expect(speech_page.status()).to_have_attribute("data-error", "true")
+    expect(speech_page.page.get_by_role("button", name="Read along")).to_be_visible()

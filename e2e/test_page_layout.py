@@ -18,7 +18,7 @@ from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-TABS = ("Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "Lab")
 CROWDED_TABS = """
 () => [...document.querySelectorAll(".tabs button:not([hidden])")].filter((tab, i, tabs) => {
   const label = document.createRange();
@@ -194,8 +194,8 @@ def test_labels_of_tabs_stay_in_one_line_and_apart(speech_page: SpeechPage) -> N
     page.set_viewport_size(PHONE)
     assert page.evaluate(CROWDED_TABS) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    speech_page.tab("Server")  # the last one comes into sight
-    box = page.get_by_role("tab", name="Server").bounding_box()
+    speech_page.tab("Lab")  # the last one comes into sight
+    box = page.get_by_role("tab", name="Lab").bounding_box()
     assert box is not None
     assert box["x"] + box["width"] <= PHONE["width"]
 
@@ -210,7 +210,7 @@ def test_a_finger_hits_every_control(speech_page: SpeechPage, tab: str) -> None:
     assert page.evaluate(SMALL_TARGETS, FINGER_PX) == []
 
 
-@pytest.mark.parametrize("tab", ["Speak", "Talk", "In parallel"])
+@pytest.mark.parametrize("tab", ["Speak", "Talk", "Lab"])
 def test_explanations_open_by_touch_and_none_needs_a_mouse(
     browser: Browser, server: Server, tab: str
 ) -> None:
@@ -220,6 +220,8 @@ def test_explanations_open_by_touch_and_none_needs_a_mouse(
     speech_page.open(server.url)
     speech_page.tab(tab)
     panel = page.get_by_role("tabpanel")
+    if tab == "Speak":
+        panel.get_by_text("Figures", exact=True).tap()
     expect(panel.locator(".meters dt").first).to_be_attached()
     terms = panel.locator(".meters dt").all_inner_texts()
     panel.get_by_text("What these figures mean").tap()
@@ -234,8 +236,8 @@ def test_explanations_open_by_touch_and_none_needs_a_mouse(
 def test_the_text_of_charts_can_be_read(speech_page: SpeechPage, screen: ViewportSize) -> None:
     page = speech_page.page
     page.set_viewport_size(screen)
-    speech_page.tab("Server")
-    charts = page.get_by_role("region", name="The server's own figures").get_by_role("img")
+    speech_page.tab("Lab")
+    charts = page.get_by_role("region", name="Server", exact=True).get_by_role("img")
     expect(charts.first).to_be_visible()
     assert charts.count() == 4
     for chart in charts.all():
@@ -249,7 +251,7 @@ def test_the_text_of_charts_can_be_read(speech_page: SpeechPage, screen: Viewpor
 
 
 def test_one_stream_is_one_stream(speech_page: SpeechPage) -> None:
-    speech_page.tab("In parallel")
+    speech_page.tab("Lab")
     speech_page.streams.fill("1")
     speech_page.press("Start")
     expect(speech_page.status("Streams")).to_have_text(
@@ -271,7 +273,7 @@ def test_forced_colours_show_what_is_chosen(browser_page: Page, server: Server) 
     browser_page.emulate_media(forced_colors="active", reduced_motion="reduce")
     speech_page = SpeechPage(browser_page)
     speech_page.open(server.url)
-    tab = browser_page.get_by_role("tab", name="Server", exact=True)
+    tab = browser_page.get_by_role("tab", name="Lab", exact=True)
     resting = picture(tab)
     tab.click()
     browser_page.mouse.move(0, 0)

@@ -234,6 +234,9 @@ def test_what_cannot_be_heard_is_told(
     assert listen_page.status.get_attribute("data-error") == "true"
     expect(listen_page.page.get_by_role("button", name="Save as SRT")).to_be_disabled()
 
+    listen_page.drop_folder()
+    expect(listen_page.status).to_contain_text("This is a folder. Drop one file of it: WAV")
+
     silence = tmp_path / "silence.wav"
     soundfile.write(silence, np.zeros(16_000, np.int16), 16_000)
     listen_page.hear(silence)
@@ -362,6 +365,7 @@ def test_what_the_model_takes_is_what_it_says(
     assert_is_like(listen_page.text.inner_text(), SENTENCES[0])
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_moves_and_all_of_it_can_be_read_and_hit_on_a_phone(
     browser_page: Page, server: Server, recording: Path, scheme: str

@@ -47,7 +47,7 @@ from .test_page_tabs import UNNAMED_CONTROLS
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 NARROW: ViewportSize = {"width": 360, "height": 740}
-SPEECH_TABS = ["Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "In parallel", "Server"]
+SPEECH_TABS = ["Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "Lab"]
 ListChange = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 Opener = Callable[..., SpeechPage]
 
@@ -105,8 +105,7 @@ def test_the_page_says_what_is_served(make_opener: Opener) -> None:
         "Listen",
         "Voices",
         "Your voice",
-        "In parallel",
-        "Server",
+        "Lab",
     ]
     assert speech_facts(page) == {
         "Sound": "24 kHz, stereo",
@@ -116,7 +115,7 @@ def test_the_page_says_what_is_served(make_opener: Opener) -> None:
         "the sound is stretched",
         "Text": "Up to 100,000 characters at a time",
     }
-    speech_page.tab("Server")
+    speech_page.tab("Lab")
     rows = page.get_by_role("region", name="Models").get_by_role("row")
     assert [row.locator("th, td").all_inner_texts() for row in rows.all()[1:]] == [
         ["tiny-directed", "text", "sound"],
@@ -161,11 +160,11 @@ def test_directions_and_options_reach_the_model(make_opener: Opener, url: str) -
     page.get_by_label("Mood").select_option("")
     page.get_by_label("Voice and manner, in words").fill("")
     takes = page.get_by_role("list", name="Last takes").get_by_role("listitem")
-    takes.first.get_by_role("button", name="Use the text").click()
+    takes.first.get_by_role("button", name="Use again").click()
     expect(page.get_by_label("Drawl")).to_have_value("5")
     expect(page.get_by_label("Mood")).to_have_value("glad")
     expect(page.get_by_label("Voice and manner, in words")).to_have_value("Slowly.")
-    takes.nth(1).get_by_role("button", name="Use the text").click()
+    takes.nth(1).get_by_role("button", name="Use again").click()
     expect(page.get_by_label("Drawl")).to_have_value("")
     expect(page.get_by_label("Voice and manner, in words")).to_have_value("")
 
@@ -343,22 +342,22 @@ def test_options_of_any_schema_have_a_control(make_opener: Opener) -> None:
         (
             "tiny-painter",
             "Pictures you see while they are still being drawn.",
-            ["Draw", "Listen", "Server"],
+            ["Draw", "Listen", "Lab"],
         ),
         (
             "tiny-omni",
             "Answers that arrive while they are still being made.",
-            ["Chat", "Talk", "Listen", "Server"],
+            ["Chat", "Talk", "Listen", "Lab"],
         ),
         (
             "reader",
             "Answers that arrive while they are still being made.",
-            ["Chat", "Listen", "Server"],
+            ["Chat", "Listen", "Lab"],
         ),
         (
             "both",
             "Answers and pictures while they are still being made.",
-            ["Chat", "Draw", "Listen", "Server"],
+            ["Chat", "Draw", "Listen", "Lab"],
         ),
     ],
 )
@@ -386,6 +385,10 @@ def test_the_words_and_the_tabs_follow_what_is_served(
     assert tabs(page) == offered
     expect(page.get_by_role("tabpanel", name=offered[0], exact=True)).to_be_visible()
     expect(page.get_by_label("Voice that answers")).to_be_hidden()
+    speech_page.tab("Lab")
+    expect(page.get_by_role("region", name="Server", exact=True)).to_be_visible()
+    streams = page.get_by_role("region", name="In parallel")
+    expect(streams).to_be_visible(visible=served == TALKER.name)
 
 
 @pytest.mark.parametrize(
@@ -468,9 +471,9 @@ def test_it_can_be_read_and_reached(make_opener: Opener, browser_page: Page, loo
     speech_page = make_opener()
     page = speech_page.page
     speech_page.open_settings()
-    reached = keyboard_order(page, "Download as", 3)
+    reached = keyboard_order(page, "Speed", 3)
     assert reached == ["Voice and manner, in words", "Drawl", "Mood"]
-    for tab in ("Speak", "Chat", "Talk", "Draw", "Server"):
+    for tab in ("Speak", "Chat", "Talk", "Draw", "Lab"):
         page.set_viewport_size({"width": 1280, "height": 940})
         speech_page.tab(tab)
         for folded in page.locator("[role=tabpanel]:visible details:not([open]) > summary").all():

@@ -29,6 +29,17 @@ PIECE_SECONDS = 40
 STORAGE_IS_FULL = """
 Storage.prototype.setItem = () => { throw new DOMException("full", "QuotaExceededError"); };
 """
+NOTE_CONTROLS = """
+() => {
+  window.handled = new Promise((resolve) => {
+    const observer = new MutationObserver(() => {
+      observer.disconnect();
+      resolve(window.cantata.reader !== undefined);
+    });
+    observer.observe(document.querySelector("#cantata-read"), { childList: true });
+  });
+}
+"""
 
 
 @pytest.fixture
@@ -76,6 +87,12 @@ def test_a_long_text_is_read_along_from_any_word_and_by_keys(read_page: ReadPage
     follow.click()
     expect(follow).to_have_attribute("aria-pressed", "true")
 
+    bar = page.get_by_label("Place in the text")
+    box = bar.bounding_box()
+    assert box is not None
+    bar.click(position={"x": box["width"] / 2, "y": box["height"] / 2})
+    assert read_page.place() / len(LONG) == pytest.approx(0.5, abs=0.05)
+
     place = read_page.place()
     page.reload()
     speech_page.wait_until_ready()
@@ -93,7 +110,7 @@ def test_speed_and_volume_change_while_it_reads_and_to_its_end(read_page: ReadPa
     read_page.press("Play")
     read_page.wait_for("playing")
     read_page.page.get_by_label("Speed").last.select_option("3")
-    read_page.page.get_by_label("Volume").fill("0.3")
+    read_page.page.get_by_label("Volume").last.fill("0.3")
     assert read_page.page.evaluate("window.cantata.reader.going"), "it goes on at the new speed"
     read_page.wait_for("done")
     expect(read_page.status).to_have_text("This is the end.")
@@ -168,6 +185,13 @@ def test_a_broken_connection_loses_no_word_and_repeats_none(
     assert (heard[0][1], heard[-1][1]) == (words_of(SENTENCE)[0], words_of(SENTENCE)[-1])
 
 
+CHAPTERS = {
+    "b%20b.xhtml": "<h2>Chapter</h2><p>Is second by name.</p>",
+    "a.xhtml": "<p>End.</p>",
+}
+SET_CHAPTERS = "H3 Chapter|P Is second by name.|P End."
+
+
 @pytest.mark.parametrize(
     ("name", "content", "blocks"),
     [
@@ -188,19 +212,15 @@ def test_a_broken_connection_loses_no_word_and_repeats_none(
             b"<p>One&amp;two<br>three</p>loose<ul><li>four</ul><script>x()</script>",
             "H3 The mill|P One&two three|P loose|P four",
         ),
-        (
+        ("a.epub", epub(CHAPTERS), SET_CHAPTERS),
+        pytest.param(
             "a.epub",
-            epub(
-                {
-                    "b%20b.xhtml": "<h2>Chapter</h2><p>Is second by name.</p>",
-                    "a.xhtml": "<p>End.</p>",
-                },
-                padding=40_000_000,
-            ),
-            "H3 Chapter|P Is second by name.|P End.",
+            epub(CHAPTERS, padding=40_000_000),
+            SET_CHAPTERS,
+            marks=pytest.mark.thorough,
         ),
     ],
-    ids=["txt", "md", "html", "epub of 40 MB"],
+    ids=["txt", "md", "html", "epub", "epub of 40 MB"],
 )
 def test_files_are_set_as_pages(
     read_page: ReadPage, name: str, content: bytes, blocks: str
@@ -209,6 +229,12 @@ def test_files_are_set_as_pages(
     read_page.choose(name, content)
     expect(read_page.pages).to_be_visible()
     assert read_page.blocks() == [tuple(block.split(" ", 1)) for block in blocks.split("|")]
+
+
+def test_its_controls_come_together_with_what_handles_them(read_page: ReadPage) -> None:
+    read_page.page.evaluate(NOTE_CONTROLS)
+    read_page.show()
+    assert read_page.page.evaluate("handled"), "a file that is chosen at once would be lost"
 
 
 def test_what_cannot_be_read_is_refused_with_what_to_do(browser_page: Page, server: Server) -> None:
@@ -221,8 +247,9 @@ def test_what_cannot_be_read_is_refused_with_what_to_do(browser_page: Page, serv
     for name, content, told in [
         ("a.epub", drm, "Choose one without DRM"),
         ("a.epub", b"PK nothing", "Download it again"),
-        ("a.pdf", b"%PDF", "Choose a file of .txt"),
+        ("a.pdf", b"%PDF", "Choose a file of these kinds: .txt"),
         ("a.txt", b" \n ", "no words"),
+        ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is no text, whatever its name says"),
         ("a.txt", b"x" * 10_000_000, "Open a part of it"),
     ]:
         read_page.choose(name, content)

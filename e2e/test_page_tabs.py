@@ -13,7 +13,7 @@ from .speech_page import SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-TABS = ("Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Read", "Talk", "Listen", "Voices", "Your voice", "Lab")
 RUN_DEADLINE_MS = 120_000
 
 UNNAMED_CONTROLS = """
@@ -57,9 +57,9 @@ def test_it_is_ready_when_every_tab_is_in_its_place(browser_page: Page, server: 
     expect(notice).to_have_attribute("data-ready", "true")
 
 
-def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage) -> None:
+def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage, server: Server) -> None:
     page = speech_page.page
-    speech_page.tab("In parallel")
+    speech_page.tab("Lab")
     speech_page.streams.fill("2")
     speech_page.press("Start")
     expect(speech_page.status("Streams")).to_contain_text(
@@ -74,6 +74,10 @@ def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage) -> None:
         rounded_ms = math.floor(first_at * 1000 + 0.5)  # halves up, as JavaScript does
         told = f"{rounded_ms} ms" if outcome == "done" else "429"
         expect(lanes.nth(lane)).to_contain_text(told)
+    # Below the lanes, what the server says of the same streams.
+    count = int(server.gauge("cantata_audio_ttfp_seconds_count"))
+    drawn = page.get_by_role("region", name="Server", exact=True).get_by_role("img")
+    expect(drawn.nth(1)).to_have_attribute("aria-label", re.compile(rf" of {count}$"))
 
 
 def test_a_tab_that_could_not_be_fetched_comes_once_the_server_is_back(
@@ -96,7 +100,7 @@ def test_the_servers_figures_are_drawn(speech_page: SpeechPage, server: Server) 
     speech_page.write("One.")
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
-    speech_page.tab("Server")
+    speech_page.tab("Lab")
     count = int(server.gauge("cantata_audio_ttfp_seconds_count"))
     drawn = page.get_by_role("img", name="First packet after")
     expect(drawn).to_have_attribute("aria-label", re.compile(rf" of {count}$"))
@@ -110,7 +114,7 @@ def test_the_servers_figures_are_drawn(speech_page: SpeechPage, server: Server) 
 def test_speech_goes_on_while_another_tab_is_looked_at(speech_page: SpeechPage) -> None:
     speech_page.write("We walk along the river.")
     speech_page.press("Speak")
-    speech_page.tab("Server")
+    speech_page.tab("Lab")
     speech_page.wait_for_state("done")
     metrics = speech_page.metrics()
     assert metrics["playedFrames"] == metrics["server"]["samples"]

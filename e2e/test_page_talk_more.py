@@ -12,6 +12,7 @@ import pytest
 import soundfile
 from playwright.sync_api import Page, WebSocketRoute, expect
 
+from .cuttable_line import cuttable_line
 from .server import Server
 from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
@@ -31,13 +32,28 @@ navigator.wakeLock.request = async () => {
   return { release: async () => (window.locks -= 1) };
 };
 """
+NOTE_STATES = """
+() => {
+  window.states = [];
+  const status = document.querySelector("[data-role=talk-status]");
+  new MutationObserver(() => window.states.push(status.dataset.state)).observe(status, {
+    attributeFilter: ["data-state"],
+  });
+}
+"""
+LONG = "She went to the market to buy some bread and milk, and then she walked along the river."
+SPEAKS = """
+() => window.cantata.talk.state === "speaking" && window.cantata.talk.capturedPcm().length > 6000
+"""
+SPOKEN = "() => window.states.includes('speaking') && window.cantata.talk.state === 'listening'"
+PLAYED = "Array.from(window.cantata.talk.capturedPcm())"
 SPEAKER_TURNS = "window.cantata.talk.turns.filter(({ role }) => role === 'assistant').length"
 
 
-def start(page: Page, server: Server) -> SpeechPage:
+def start(page: Page, server: Server, url: str | None = None) -> SpeechPage:
     page.add_init_script(WATCH_DEVICES)
     speech_page = SpeechPage(page)
-    speech_page.open(server.url)
+    speech_page.open(url or server.url)
     speech_page.tab("Talk")
     return speech_page
 
@@ -84,6 +100,38 @@ def test_a_typed_question_is_answered_aloud_and_saved_with_its_sound(
     browser_page.wait_for_function("window.locks === 0")
 
 
+def test_a_lost_network_costs_no_sample_of_an_answer(browser_page: Page, server: Server) -> None:
+    """The same question twice; the second answer loses its connection when it has begun."""
+    page = browser_page
+    with cuttable_line(server.url) as line:
+        speech_page = start(page, server, line.url)
+        page.evaluate(NOTE_STATES)
+        speech_page.press("Mute")
+        speech_page.press("Start talking")
+        wait_for_state(page, "listening")
+
+        def ask() -> None:
+            page.evaluate("window.states = []")
+            page.get_by_label("Or type what you would say").fill(LONG)
+            page.keyboard.press("Enter")
+            page.wait_for_function(SPEAKS, timeout=SPEECH_DEADLINE_MS)
+
+        ask()
+        page.wait_for_function(SPOKEN, timeout=SPEECH_DEADLINE_MS)
+        whole = page.evaluate(PLAYED)
+        ask()
+        assert line.cut() == 1
+        page.wait_for_function("window.states.includes('lost')", timeout=SPEECH_DEADLINE_MS)
+        page.wait_for_function(SPOKEN, timeout=SPEECH_DEADLINE_MS)
+        assert page.evaluate(PLAYED) == whole
+        turns = page.evaluate("window.cantata.talk.turns")
+        assert [turn["role"] for turn in turns] == ["user", "assistant"] * 2
+        assert not any(turn["cut"] for turn in turns)
+        assert turns[1]["text"] == turns[3]["text"]
+        expect(speech_page.status("The answer")).to_have_text("Listening.")
+        speech_page.press("Stop talking")
+
+
 def test_a_microphone_that_vanishes_says_what_to_do(browser_page: Page, server: Server) -> None:
     speech_page = start(browser_page, server)
     speech_page.press("Start talking")
@@ -111,7 +159,7 @@ def test_instructions_tools_and_push_to_talk_reach_the_server(
 
     browser_page.route_web_socket("**/v1/realtime*", answer)
     speech_page = start(browser_page, server)
-    browser_page.get_by_text("Instructions, turns, tools").click()
+    browser_page.get_by_text("Instructions, turns, tools, connection").click()
     browser_page.get_by_label("A turn ends").select_option("key")
     tools = browser_page.get_by_label("Tools, a JSON list; you type")
     tools.fill("nonsense")
@@ -136,3 +184,63 @@ def test_instructions_tools_and_push_to_talk_reach_the_server(
     assert types[0] == "input_audio_buffer.clear"
     assert set(types[1:-2]) == {"input_audio_buffer.append"}
     assert types[-2:] == ["input_audio_buffer.commit", "response.create"]
+
+
+# A microphone that hears nothing at all.
+SILENT_MICROPHONE = """
+navigator.mediaDevices.getUserMedia = async () => {
+  const context = new AudioContext();
+  const silence = context.createGain();
+  silence.gain.value = 0;
+  const source = context.createOscillator();
+  const target = context.createMediaStreamDestination();
+  source.connect(silence).connect(target);
+  source.start();
+  return target.stream;
+};
+"""
+ALL_GIVEN_BACK = "window.opened.every(({ track }) => track.readyState === 'ended')"
+INK_ON_THE_LINE = """
+(canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let ink = 0;
+  for (let i = 3; i < data.length; i += 4) ink += data[i] > 0;
+  return ink;
+}
+"""
+
+
+def test_the_microphone_is_heard_and_played_before_a_talk(
+    browser_page: Page, server: Server
+) -> None:
+    speech_page = start(browser_page, server)
+    told = browser_page.locator("[data-role=talk-told]")
+    speech_page.press("Test both")
+    expect(told).to_have_text("Say something…")
+    expect(told).to_have_text("This is what it heard.")  # Chromium's pretended one beeps
+    assert browser_page.evaluate("window.opened[0].track.readyState") == "ended", "it is given back"
+    line = browser_page.locator("[data-role=talk-level]")
+    assert line.evaluate(INK_ON_THE_LINE) > 100
+    expect(browser_page.get_by_role("button", name="Test both")).to_be_visible()  # it was played
+
+    speech_page.press("Test both")
+    speech_page.press("End the test")
+    expect(browser_page.get_by_role("button", name="Test both")).to_be_visible()
+    browser_page.wait_for_function(ALL_GIVEN_BACK)
+
+    speech_page.press("Test both")
+    speech_page.press("Start talking")  # which needs the microphone
+    wait_for_state(browser_page, "listening")
+    expect(browser_page.get_by_role("button", name="Test both")).to_be_disabled()
+
+
+def test_a_silent_microphone_is_found_out(browser_page: Page, server: Server) -> None:
+    browser_page.add_init_script(SILENT_MICROPHONE)
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    speech_page.tab("Talk")
+    speech_page.press("Test both")
+    expect(browser_page.locator("[data-role=talk-told]")).to_have_text(
+        "Nothing was heard. Choose another microphone, or see whether the system has muted it."
+    )
+    expect(browser_page.get_by_role("button", name="Test both")).to_be_visible()

@@ -80,7 +80,7 @@ def test_a_text_is_heard_in_every_voice_and_one_is_used(browser_page: Page, serv
     assert len({body["voice"] for body in asked}) == len(names)
     assert all("calmly" in body["instructions"] for body in asked)
 
-    speech_page.press(f"Speak with {names[2]}")
+    speech_page.press(f"Use {names[2]}")
     chosen = browser_page.locator("#cantata-voice option:checked")
     expect(chosen).to_have_text(names[2])
     speech_page.open_settings()

@@ -19,13 +19,14 @@ import trustme
 from websockets.sync.client import connect
 
 from cantata_bench.server import end, free_port
+from documented import HOWTOS, fill_in, read_block
 
 from .conftest import GIVEN_URL, ROOT
 from .server import READY_DEADLINE_S, Server, wait_until
 
 pytestmark = pytest.mark.e2e
 
-DOCUMENT = ROOT / "docs" / "howto" / "proxies.md"
+DOCUMENT = HOWTOS / "proxies.md"
 PACKAGES = ROOT / ".cache" / "proxies"
 CHAPTER = "He walked along the river and looked at the boats, and nobody saw him there. " * 60
 BEGINNING, REST = "The gate is open, and the road is long. ", "We shall walk until the evening."
@@ -42,21 +43,6 @@ class Proxy:
 
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=self.url, verify=self.trust, timeout=60)
-
-
-def documented(label: str) -> str:
-    """The block of code of this label in the document."""
-    text = DOCUMENT.read_text(encoding="utf-8")
-    (found,) = re.findall(rf"^```\w+ {re.escape(label)}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    return str(found)
-
-
-def filled_in(text: str, values: dict[str, str]) -> str:
-    """What a reader of the document does: put own values in the place of the example's."""
-    for example, own in values.items():
-        assert text.count(example) == 1, example
-        text = text.replace(example, own)
-    return text
 
 
 def find_program(name: str) -> str:
@@ -81,7 +67,7 @@ def nginx(server: str, folder: Path) -> Iterator[Proxy]:
         "/etc/ssl/speech.example.com/privkey.pem": str(key),
         "http://127.0.0.1:8000": server,
     }
-    (folder / "cantata.conf").write_text(filled_in(documented("cantata.conf"), values))
+    (folder / "cantata.conf").write_text(fill_in(read_block(DOCUMENT, "cantata.conf"), values))
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     # In one process, which needs no other user.
     main = [f"pid {folder}/pid;", "daemon off;", "master_process off;", "events {}", "http {"]
@@ -102,7 +88,7 @@ def caddy(server: str, folder: Path) -> Iterator[Proxy]:
     # A certificate of its own authority: no other gives one to an address.
     here = ["admin off", "auto_https disable_redirects", "local_certs", "skip_install_trust"]
     here += ["default_bind 127.0.0.1", f"storage file_system {folder}/storage"]
-    page = filled_in(documented("Caddyfile"), values)
+    page = fill_in(read_block(DOCUMENT, "Caddyfile"), values)
     (folder / "Caddyfile").write_text("\n".join(["{", *here, "}", page]))
     authority = folder / "storage" / "pki" / "authorities" / "local" / "root.crt"
     with running([program, "run", "--config", f"{folder}/Caddyfile"], folder):

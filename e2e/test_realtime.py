@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from cantata.speech_input.semantic_end import PATIENCE
-from cantata.speech_input.smart_turn import weights
+from cantata.speech_input.semantic_end import PATIENCE, weights
 from cantata_bench.asr import word_error_rate
 
 from .conftest import KNOWN
@@ -150,6 +149,58 @@ def test_with_semantic_vad_who_hesitates_is_waited_for(
     figures(finished=f"{finished_s:.2f} s", hesitating=f"{hesitating_s:.2f} s")
     assert finished_s < 0.6
     assert abs(hesitating_s - longest_s) < 0.3
+    wait_until(server.is_idle, FREE_S, "everything free again")
+
+
+def test_a_connection_that_breaks_in_an_answer_costs_no_sample(
+    server: Server, figures: Callable[..., None]
+) -> None:
+    """Once behind its first sound, once in its middle; the answer has no mark of it."""
+    place = server.url.replace("http", "ws", 1) + "/v1/realtime"
+    content = [{"type": "input_text", "text": LONG}]
+    item = {"type": "message", "role": "user", "content": content}
+
+    async def ask(c: Conversation) -> None:
+        await c.send("conversation.item.create", item=item)
+        await c.send("response.create")
+
+    async def hear_whole() -> bytes:
+        async with connect(place, max_size=None) as socket:
+            c = Conversation(socket)
+            await ask(c)
+            await c.until("response.done")
+            return c.sound()
+
+    async def hear_in_parts() -> Conversation:
+        query = "?resumable=true"
+        c: Conversation | None = None
+        for deltas in (1, 8, None):
+            async with connect(place + query, max_size=None) as socket:
+                c = Conversation(socket, [] if c is None else c.events)
+                if deltas == 1:
+                    token = (await c.until("session.created"))["resume"]["token"]
+                    await ask(c)
+                if deltas is None:
+                    await c.until("response.done")
+                    break
+                for _ in range(deltas):
+                    await c.until("response.output_audio.delta")
+                query = f"?resume={token}&after={c.events[-1]['event_id']}"
+                socket.transport.abort()
+        assert c is not None
+        return c
+
+    async def hear_both() -> tuple[bytes, Conversation]:
+        return await hear_whole(), await hear_in_parts()
+
+    whole, c = asyncio.run(hear_both())
+    kinds = [event["type"] for event in c.events]
+    assert kinds.count("session.resumed") == 2
+    assert c.events[-1]["response"]["status"] == "completed"
+    assert c.sound() == whole
+    samples = np.frombuffer(whole, "<i2").astype(np.float32) / np.float32(32768)
+    assert faults(samples, RATE) == []
+    figures(resumed=f"{len(samples) / RATE:.1f} s of sound over three connections")
     wait_until(server.is_idle, FREE_S, "everything free again")
 
 

@@ -61,6 +61,7 @@ def speak(server: Server, voice: str) -> Spoken:
     return asyncio.run(run())
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("number", range(4))
 def test_words_are_where_the_aligner_finds_them(
     server: Server, number: int, figures: Callable[..., None]

@@ -21,7 +21,17 @@ from packaging.utils import canonicalize_name
 LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "triton"}
 SEPARATE = {"cantata", "torch"}
 """Installed by steps of their own: the project itself, and torch from a CPU build."""
-RUNTIME_EXTRAS = ("books", "cpu", "hibari", "play", "realtime", "web", "whisper", "wyoming")
+RUNTIME_EXTRAS = (
+    "books",
+    "cpu",
+    "hibari",
+    "play",
+    "realtime",
+    "smart-turn",
+    "web",
+    "whisper",
+    "wyoming",
+)
 DEV_EXTRAS = ("dev", "train")
 ALONE = {"pipecat-ai"}
 """Only a file in it is read: what its code needs is not installed."""

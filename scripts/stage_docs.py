@@ -31,6 +31,7 @@ SOURCES = (
     "docs",
     "docker/README.md",
     "benchmarks/gpu/README.md",
+    "frontend/gradio_streaming_speech/README.md",
     "examples",
     "models/*/*/MODEL_CARD.md",
     "models/*/*/deploy*.yaml",

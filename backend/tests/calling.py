@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import av
@@ -153,7 +154,12 @@ async def offer(peer: RTCPeerConnection) -> str:
 
 @asynccontextmanager
 async def caller(
-    url: str, query: str = "", *, trickle: bool = False, **session: Any
+    url: str,
+    query: str = "",
+    *,
+    trickle: bool = False,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    **session: Any,
 ) -> AsyncIterator[Caller]:
     """A call whose session has been created.
 
@@ -161,6 +167,7 @@ async def caller(
         url: of the server.
         query: behind the path.
         trickle: offer no addresses, as browsers do that gather theirs later.
+        headers: of the request.
         session: settings, sent with the offer.
     """
     one = Caller(RTCPeerConnection(RTCConfiguration(iceServers=[])))
@@ -168,14 +175,14 @@ async def caller(
         sdp = await offer(one.peer)
         if trickle:
             sdp = re.sub(r"^a=(candidate:.*|end-of-candidates)\r\n", "", sdp, flags=re.MULTILINE)
-        async with httpx.AsyncClient(timeout=30) as http:
+        async with httpx.AsyncClient(timeout=30, headers=headers) as http:
             address = f"{url}/v1/realtime/calls{query}"
             if session:
                 form = {"sdp": (None, sdp), "session": (None, json.dumps(session))}
                 answer = await http.post(address, files=form)
             else:
-                headers = {"content-type": "application/sdp"}
-                answer = await http.post(address, content=sdp, headers=headers)
+                kind = {"content-type": "application/sdp"}
+                answer = await http.post(address, content=sdp, headers=kind)
         assert answer.status_code == 201, answer.text
         one.location = answer.headers["location"]
         await one.peer.setRemoteDescription(RTCSessionDescription(answer.text, "answer"))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pytest
 
 L = TypeVar("L")
+Test = TypeVar("Test", bound=Callable[..., Any])
 Inject = Callable[[L, pytest.MonkeyPatch], None]
 
 
@@ -26,3 +27,14 @@ class Faults(Generic[L]):
             return inject
 
         return register
+
+    @property
+    def scenarios(self) -> list[str]:
+        """All that detect one."""
+        return sorted({scenario for scenario, _ in self.cases})
+
+    def each(self, test: Test) -> Test:
+        """Run a test for each fault: it takes `name` of the scenario, and `inject`."""
+        ids = [f"{inject.__name__} in {name}" for name, inject in self.cases]
+        cases = pytest.mark.parametrize(("name", "inject"), self.cases, ids=ids)
+        return pytest.mark.thorough(every=6)(cases(test))  # type: ignore[no-any-return]

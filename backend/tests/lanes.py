@@ -28,14 +28,17 @@ ON_SHARED_SERVER = (
     "e2e/test_page_chat.py",
     "e2e/test_page_dark.py",
     "e2e/test_page_kept.py",
+    "e2e/test_page_languages.py",
     "e2e/test_page_layout.py",
     "e2e/test_page_listen.py",
+    "e2e/test_page_books.py",
     "e2e/test_page_read.py",
     "e2e/test_page_stream.py",
     "e2e/test_page_tabs.py",
     "e2e/test_page_takes.py",
     "e2e/test_page_talk.py",
     "e2e/test_page_talk_more.py",
+    "e2e/test_page_call.py",
     "e2e/test_talk_command.py",
     "e2e/test_page_voice.py",
     "e2e/test_page_voices.py",
@@ -48,6 +51,8 @@ ON_SHARED_SERVER = (
     "e2e/test_judges.py",
     "e2e/test_proxies.py",
     "e2e/test_realtime.py",
+    "e2e/test_interruptions.py",
+    "e2e/test_howtos.py",
     "e2e/test_voice.py",
     "e2e/test_word_times.py",
     "e2e/test_idle.py",
@@ -167,10 +172,12 @@ class Turnstile:
 
 turnstile = pytest.StashKey[Turnstile]()
 COMPUTING = 3
-"""Workers, for two cores. If there are more, the last runs only units of `_SERVERS` and ends with
-them; the others run such a unit only when no other is left."""
+"""Workers, for two cores. If there are more, the last runs only what mostly waits: first units of
+`_SERVERS`, which the others run only when nothing else is left, then those of `_BROWSERS`. It
+collects nothing else."""
 _SERVERS = ("backend/tests/unit/api/", "backend/tests/unit/distributed/")
 """Folders of tests of servers without a model, which compute for a third of their time."""
+_BROWSERS = ("e2e/",)
 _WAITING = ("backend/tests/integration/", *_SERVERS)
 """Folders of tests of running servers."""
 _SECONDS = {"e2e/": 35, OWN_SERVER: 100, TIMED: 60, "backend/tests/integration/": 20, "models/": 3}
@@ -245,6 +252,35 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[turnstile] = Turnstile(config.rootpath / "artifacts" / "lanes")
 
 
+def _is_last(worker: str, workers: int) -> bool:
+    """Whether it is the one that runs only what mostly waits."""
+    return workers > COMPUTING and worker == f"gw{workers - 1}"
+
+
+def choose_unit(waiting: Sequence[str], *, is_last: bool) -> str | None:
+    """The unit that a worker takes of those that are left, if there are more than `COMPUTING`.
+
+    Args:
+        waiting: units, in their order.
+        is_last: whether the worker runs only what mostly waits.
+    """
+    of_servers = [unit for unit in waiting if unit.startswith(_SERVERS)]
+    others = [unit for unit in waiting if unit not in of_servers]
+    of_browsers = [unit for unit in others if unit.startswith(_BROWSERS)]
+    preferred = [*of_servers, *of_browsers] if is_last else [*others, *of_servers]
+    return next(iter(preferred), None)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """WHY: to collect all tests is to import most packages, a minute of CPU in each worker."""
+    given: Mapping[str, Any] = getattr(config, "workerinput", {})
+    if not given or not _is_last(given["workerid"], given["workercount"]):
+        return None
+    path = f"{collection_path.relative_to(config.rootpath).as_posix()}/"
+    mine = (*_SERVERS, *_BROWSERS)
+    return None if any(path.startswith(s) or s.startswith(path) for s in mine) else True
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[Any]:
     """Outside a test's time limit: waiting for other tests does not count."""
@@ -276,16 +312,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return get_unit(nodeid)
 
+        def schedule(self) -> None:
+            super().schedule()
+            # Of all that is to run. xdist sets what the slowest worker collected, which may be
+            # nothing, and pytest would report that there were no tests.
+            session: Any = config.pluginmanager.get_plugin("session")
+            session.testscollected = len(self.collection or ())
+
+        def _check_nodes_have_same_collection(self) -> bool:
+            last = {
+                node: self.registered_collections.pop(node)
+                for node in tuple(self.registered_collections)
+                if _is_last(node.gateway.id, self.numnodes)
+            }
+            same: bool = super()._check_nodes_have_same_collection()
+            # At the end: the first one's tests are those to run.
+            self.registered_collections |= last
+            return same
+
         def _assign_work_unit(self, node: Any) -> None:
             if self.numnodes > COMPUTING:
-                is_last = node.gateway.id == f"gw{self.numnodes - 1}"
-                fitting = (unit for unit in self.workqueue if unit.startswith(_SERVERS) == is_last)
-                chosen = next(fitting, None)
-                if chosen is not None:
-                    self.workqueue.move_to_end(chosen, last=False)
-                elif is_last:
+                is_last = _is_last(node.gateway.id, self.numnodes)
+                chosen = choose_unit(tuple(self.workqueue), is_last=is_last)
+                if chosen is None:
                     node.shutdown()
                     return
+                self.workqueue.move_to_end(chosen, last=False)
             super()._assign_work_unit(node)
 
     config.option.loadscopereorder = False

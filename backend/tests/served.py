@@ -7,9 +7,10 @@ tests use too: a server by `cantata serve` would import vLLM and the api once mo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from socket import socket
 
@@ -24,8 +25,8 @@ from cantata.api.server.server_config import ServerOptions, build_settings
 from cantata.config import load_deployment
 from cantata.config.plugins import LocatedModel
 from cantata.contract.model.plugin import ModelPlugin
-from cantata.pipeline.plan import ServicePlan, plan_services, preload_stages
-from cantata.pipeline.service import create_service
+from cantata.pipeline.plan import ServicePlan, plan_service, plan_services, preload_stages
+from cantata.pipeline.service import PipelineService, create_service
 
 START_DEADLINE_S = 240.0
 
@@ -48,6 +49,32 @@ def served(checkpoint: Path, voices: Path, *, pages: bool = False) -> Iterator[s
     plans = plan_services([str(checkpoint)], dtype="float32")
     with served_plans(plans, voices, pages=pages) as url:
         yield url
+
+
+def plan_small(checkpoint: Path, **settings: Mapping[str, int]) -> ServicePlan:
+    """How to serve a checkpoint in float32, with four slots in each stage.
+
+    Args:
+        checkpoint: a model's folder.
+        settings: others of stages, by name.
+    """
+    plan = plan_service(str(checkpoint), dtype="float32")
+    stages = {
+        name: stage.model_copy(update={"slots": 4, **settings.get(name, {})})
+        for name, stage in plan.deployment.stages.items()
+    }
+    return replace(plan, deployment=plan.deployment.model_copy(update={"stages": stages}))
+
+
+@asynccontextmanager
+async def started(plan: ServicePlan) -> AsyncIterator[PipelineService]:
+    """Run a model without the api, in the caller's loop."""
+    service = create_service(plan)
+    await service.start()
+    try:
+        yield service
+    finally:
+        await service.stop()
 
 
 def planned(plugin: ModelPlugin, folder: Path) -> ServicePlan:

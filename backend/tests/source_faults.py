@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,8 @@ from functools import cache
 from importlib.abc import ExecutionLoader
 from pathlib import Path
 from types import CodeType
+
+import pytest
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +79,24 @@ def _get_loader(module: str) -> ExecutionLoader:
     assert spec is not None
     assert isinstance(spec.loader, ExecutionLoader)
     return spec.loader
+
+
+def each_mutant(mutants: Sequence[Mutant]) -> pytest.MarkDecorator:
+    """Run a test for each fault: it takes `mutant`."""
+    ids = [f"{mutant.module}: {mutant.wrong.strip()}" for mutant in mutants]
+    return pytest.mark.parametrize("mutant", mutants, ids=ids)
+
+
+def assert_caught(mutant: Mutant, modules: Sequence[str], folder: Path) -> None:
+    """Check that a comparison of arrays fails with a fault in the source.
+
+    Args:
+        mutant: the fault, and its check.
+        modules: as in `injected`.
+        folder: for the check.
+    """
+    for name in modules:
+        importlib.import_module(name)
+    different = pytest.raises(AssertionError, match=r"Not equal|not equal|Arrays are not")
+    with injected(mutant, modules), different:
+        mutant.check(folder)

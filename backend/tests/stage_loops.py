@@ -26,9 +26,8 @@ from cantata.contract.process.messages import (
     StepMeasured,
 )
 from cantata.contract.process.stage import StepResult, Working
-from cantata.ipc.base import ChunkSender
+from cantata.ipc.connectors import ChunkSender, SocketSender, listen, new_address
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory
-from cantata.ipc.socket import SocketSender, listen, new_address
 from cantata.ipc.stage_messages import Message, decode_message, encode_message
 from cantata.ipc.wire import BlockingChannel
 from cantata.stages.process.exchange import Exchange

@@ -26,7 +26,7 @@ from cantata.contract.process.stage import Stage
 from cantata.stages.process.exchange import UNLIMITED_CREDIT
 from cantata.stages.process.launch import build_stage, settle_threads
 from cantata.stages.process.measuring import frames_in
-from cantata_bench.results import BareBatch, Baseline, FirstPacket, StepTime
+from cantata_bench.results import BareBatch, FirstPacket, ServerlessBaseline, StepTime
 from cantata_bench.texts import text_set
 
 _ROUNDS = 6
@@ -147,7 +147,7 @@ def load_stages(located: LocatedModel, deployment: Deployment) -> BarePipeline:
     return BarePipeline(located.pipeline, stages)
 
 
-def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> Baseline:
+def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> ServerlessBaseline:
     """Run the bare loop; in a process of its own, since it loads the model.
 
     Args:
@@ -161,18 +161,18 @@ def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> Basel
 
 def measure_bare(
     bare: BarePipeline, builder: RequestBuilder, batches: Sequence[int], seed: int
-) -> Baseline:
+) -> ServerlessBaseline:
     """Run stages that are built, and close them."""
     try:
-        requests = _requests(builder, seed)
-        first = _first_packet(bare, builder, requests, seed)
+        requests = _make_requests(builder, seed)
+        first = _measure_first_packet(bare, builder, requests, seed)
         measured = [
-            _batch(bare, requests, streams)
+            _measure_batch(bare, requests, streams)
             for streams in sorted({min(streams, bare.slots) for streams in batches})
         ]
-        _grid(bare, requests)
+        _measure_grid(bare, requests)
         talker, decoder = bare.names
-        return Baseline(
+        return ServerlessBaseline(
             frame_period_s=bare.frame_period_s,
             talker=talker,
             decoder=decoder,
@@ -184,14 +184,14 @@ def measure_bare(
         bare.close()
 
 
-def _requests(builder: RequestBuilder, seed: int) -> Iterator[PipelineRequest]:
+def _make_requests(builder: RequestBuilder, seed: int) -> Iterator[PipelineRequest]:
     """Pieces of the medium texts, in every voice, without end."""
     voices = itertools.cycle(builder.voices)
     for number, text in enumerate(itertools.cycle(text_set("medium", seed))):
         yield from builder.build(f"bare-{number}", SpeechRequest(text, next(voices).id))
 
 
-def _first_packet(
+def _measure_first_packet(
     bare: BarePipeline, builder: RequestBuilder, requests: Iterator[PipelineRequest], seed: int
 ) -> FirstPacket:
     texts = itertools.cycle(text_set("medium", seed))
@@ -200,13 +200,13 @@ def _first_packet(
         began = time.perf_counter()
         builder.build(f"text-{number}", SpeechRequest(next(texts), builder.voices[0].id))
         text_s = time.perf_counter() - began
-        found.append(_alone(bare, next(requests), text_s))
+        found.append(_measure_alone(bare, next(requests), text_s))
     warm = found[_ALONE // 3 :]
     fields = FirstPacket.model_fields
     return FirstPacket(**{name: median(getattr(one, name) for one in warm) for name in fields})
 
 
-def _alone(bare: BarePipeline, request: PipelineRequest, text_s: float) -> FirstPacket:
+def _measure_alone(bare: BarePipeline, request: PipelineRequest, text_s: float) -> FirstPacket:
     before = len(bare.steps)
     began = time.perf_counter()
     bare.add(request)
@@ -229,7 +229,9 @@ def _alone(bare: BarePipeline, request: PipelineRequest, text_s: float) -> First
     )
 
 
-def _batch(bare: BarePipeline, requests: Iterator[PipelineRequest], streams: int) -> BareBatch:
+def _measure_batch(
+    bare: BarePipeline, requests: Iterator[PipelineRequest], streams: int
+) -> BareBatch:
     """Closed loop: as soon as one request ends, the next takes its place."""
     for request in itertools.islice(requests, streams):
         bare.add(request)
@@ -265,7 +267,7 @@ def _refill(
     return ended
 
 
-def _grid(bare: BarePipeline, requests: Iterator[PipelineRequest]) -> None:
+def _measure_grid(bare: BarePipeline, requests: Iterator[PipelineRequest]) -> None:
     """The last stage alone, with more frames of each request than the loop ever leaves waiting."""
     talker, decoder = (bare.stages[name] for name in bare.names)
     if talker is decoder:

@@ -30,20 +30,26 @@ from cantata_bench.load_options import (
     Voices,
     WarmUp,
 )
-from cantata_bench.model_page.command import model_command
-from cantata_bench.transcription.command import transcription_command, uploads_command
-from cantata_bench.voice_quality.command import voices_command
+from cantata_bench.model_commands import (
+    model_command,
+    peers_command,
+    transcription_command,
+    uploads_command,
+    voices_command,
+)
 
 if TYPE_CHECKING:
     from cantata_bench.results import BenchRun
 
 app = typer.Typer(invoke_without_command=True)
 app.command("model")(model_command)
+app.command("peers")(peers_command)
 app.command("transcription")(transcription_command)
 app.command("uploads")(uploads_command)
 app.command("voices")(voices_command)
 
 PERFORMANCE_MARKER = "figures: written by `cantata bench report --page`"
+INTERRUPTIONS_MARKER = "figures: written by `cantata bench interruptions --cases wide --page`"
 SCALING_MARKER = "figures: written by `cantata bench plan`"
 _RECOGNISER = ("pocketsphinx", "jiwer")
 _RESULT, _REPORT, _PICTURE = "bench.json", "bench.md", "bench.png"
@@ -208,8 +214,8 @@ def scale(
     seed: Annotated[int, typer.Option(help="Random seed for the order of the texts.")] = 0,
 ) -> None:
     """Simulate many live listeners on one or more servers."""
-    from cantata_bench.simulator.scaling import scale as predict
-    from cantata_bench.simulator.scaling import scale_table
+    from cantata_bench.simulator.plan import scale as predict
+    from cantata_bench.simulator.plan import scale_table
     from cantata_bench.simulator.system import build_system, load_system
 
     try:
@@ -252,6 +258,66 @@ def realtime(
 
     found = asyncio.run(measure_realtime(model, voice, sessions, turns, folder, answers))
     typer.echo(realtime_table(found, ready=answers is None))
+
+
+@app.command()
+def composed(
+    mind: Annotated[
+        str, typer.Option(help="Text model that answers: a name or a folder.")
+    ] = "smollm2",
+    voice: Annotated[
+        str | None, typer.Option(help="Model that speaks. Default: the first.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 2,
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions at a time, in the end.")] = 8,
+    folder: Annotated[Path, typer.Option(help="Folder for the logs.")] = Path("artifacts/bench"),
+) -> None:
+    """Measure spoken answers of a text model: one server, and two that are joined by HTTP."""
+    from cantata.config.plugins import embedded_models
+    from cantata_bench.composed import composed_table, measure_composed
+
+    speaks = voice or embedded_models()[0]
+    try:
+        found = measure_composed(mind, speaks, rounds, sessions, folder, typer.echo)
+    except RuntimeError as error:
+        _fail(str(error))
+    typer.echo(composed_table(found))
+
+
+@app.command()
+def interruptions(
+    cases: Annotated[
+        str,
+        typer.Option(
+            help="tuned: what the server's rule was found on; held-out: other words, voices and "
+            "noises; wide: again others, of three engines (needs espeak-ng), 60 of each kind."
+        ),
+    ] = "tuned",
+    interrupt_on: Annotated[
+        str, typer.Option(help="words, or speech: any speech stops the answer.")
+    ] = "words",
+    sessions: Annotated[int, typer.Option(min=1, help="Conversations at a time.")] = 2,
+    page: Annotated[Path | None, typer.Option(help="Markdown page that gets the figures.")] = None,
+    folder: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("artifacts/bench"),
+) -> None:
+    """Measure what stops an answer: words of the user should, coughs and "mm-hm" should not."""
+    import asyncio
+
+    from cantata_bench.interruptions.cases import CASE_SETS
+    from cantata_bench.interruptions.report import describe_outcomes
+    from cantata_bench.interruptions.run import measure_interruptions
+    from cantata_bench.tables import put_between_markers
+
+    if cases not in CASE_SETS:
+        _fail(f"--cases {cases}: there is no such set; valid: {', '.join(CASE_SETS)}")
+    try:
+        found = asyncio.run(measure_interruptions(CASE_SETS[cases], interrupt_on, sessions, folder))
+    except (ConfigError, RuntimeError) as error:
+        _fail(str(error))
+    text = describe_outcomes(found)
+    typer.echo(text)
+    if page is not None:
+        put_between_markers(page, INTERRUPTIONS_MARKER, f"{text}\n")
 
 
 @app.command()
@@ -299,12 +365,12 @@ def cluster(
     folder: Annotated[Path, typer.Option(help="Folder for the logs.")] = Path("artifacts/bench"),
 ) -> None:
     """Measure what several machines cost beside one: links, edges between stages, replicas."""
-    from cantata_bench.cluster.connectors import PERIOD_S, Pace, measure_connectors
+    from cantata_bench.cluster.connectors import PERIOD_S, CarriedLoad, measure_connectors
     from cantata_bench.cluster.served import measure_served
     from cantata_bench.cluster.stage_edges import measure_edges
     from cantata_bench.cluster.tables import connectors_table, edges_table, served_table
 
-    pace = Pace(max(streams), max(1, round(seconds / PERIOD_S)))
+    pace = CarriedLoad(max(streams), max(1, round(seconds / PERIOD_S)))
     typer.echo(connectors_table(measure_connectors(pace)))
     typer.echo(edges_table(measure_edges(pace)))
     if not served:

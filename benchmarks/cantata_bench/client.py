@@ -142,20 +142,22 @@ def open_speaker(
         ConnectionLost: it could not be made.
         OSError: no server answers.
     """
-    return _over_http(target, stream) if transport == "http" else _over_websocket(target, stream)
+    return (
+        _connect_http(target, stream) if transport == "http" else _connect_websocket(target, stream)
+    )
 
 
 @asynccontextmanager
-async def _over_http(target: Target, stream: int) -> AsyncIterator[Speaker]:
+async def _connect_http(target: Target, stream: int) -> AsyncIterator[Speaker]:
     timeout = httpx.Timeout(10.0, read=_READ_TIMEOUT_S, pool=None)
     async with httpx.AsyncClient(
-        base_url=target.url, headers=target.headers, timeout=timeout, verify=_tls()
+        base_url=target.url, headers=target.headers, timeout=timeout, verify=_make_tls()
     ) as client:
         yield _HttpSpeaker(client, target.options(stream))
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def _make_tls() -> ssl.SSLContext:
     """Made once: it takes longer than many a first packet."""
     return httpx.create_ssl_context()
 
@@ -198,7 +200,7 @@ def _retry_after_s(value: str | None) -> float:
 
 
 @asynccontextmanager
-async def _over_websocket(target: Target, stream: int) -> AsyncIterator[Speaker]:
+async def _connect_websocket(target: Target, stream: int) -> AsyncIterator[Speaker]:
     address = target.url.replace("http", "ws", 1) + "/v1/audio/speech/stream"
     try:
         async with connect(

@@ -82,12 +82,12 @@ def merged(spec: LoadSpec, parts: Sequence[LoadResult]) -> LoadResult:
             lag_max_s=max(part.client.lag_max_s for part in parts),
             behind=any(part.client.behind for part in parts),
         ),
-        processes=_summed([process for part in parts for process in part.processes]),
+        processes=_sum_use([process for part in parts for process in part.processes]),
         disturbance=", ".join(dict.fromkeys(p.disturbance for p in parts if p.disturbance)),
     )
 
 
-def _summed(processes: Sequence[ProcessUse]) -> tuple[ProcessUse, ...]:
+def _sum_use(processes: Sequence[ProcessUse]) -> tuple[ProcessUse, ...]:
     """Sums by name: all CPU time, and the highest peak."""
     by_name: dict[str, ProcessUse] = {}
     for process in processes:

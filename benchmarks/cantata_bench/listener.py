@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cantata_bench.results import RESERVES_S, RequestRecord
+from cantata_bench.results import RESERVES_S, ListenedRequest
 
 AUDIBLE = 0.01
 """Level at which sound begins, as a part of full scale: -40 dBFS."""
@@ -62,10 +62,10 @@ class Listener:
 
     def record(
         self, sent_s: float, text: str, refusals: int, words: int = 0, word_errors: float = 0.0
-    ) -> RequestRecord:
+    ) -> ListenedRequest:
         """The finished request; one without sound has failed."""
         if not self.arrivals:
-            return RequestRecord(
+            return ListenedRequest(
                 outcome="failed",
                 error="no sound",
                 sent_s=sent_s,
@@ -73,7 +73,7 @@ class Listener:
                 refusals=refusals,
             )
         intervals = np.diff([at_s for at_s, _ in self.arrivals])
-        return RequestRecord(
+        return ListenedRequest(
             outcome="spoken",
             sent_s=sent_s,
             characters=len(text),

@@ -24,8 +24,26 @@ from cantata_bench.client import (
     open_speaker,
 )
 from cantata_bench.listener import Listener, heard_at_s
-from cantata_bench.results import ClientHealth, LoadSpec, RequestRecord
-from cantata_bench.texts import text_set
+from cantata_bench.results import ClientHealth, ListenedRequest, LoadSpec
+from cantata_bench.texts import text_set, varied_text
+
+
+def speak_long(target: Target, minutes: float, seed: int) -> ListenedRequest:
+    """Speak it over the WebSocket, in a process of its own.
+
+    Raises:
+        RequestFault: the server could not.
+        Refused: the server is at capacity.
+    """
+    return asyncio.run(_speak(target, varied_text(minutes, seed)))
+
+
+async def _speak(target: Target, text: str) -> ListenedRequest:
+    listener = Listener()
+    async with open_speaker(target, "websocket", 0) as speaker:
+        await speaker.speak(text, listener, lambda audio_s: None)
+    return listener.record(0.0, text, refusals=0)
+
 
 CountErrors = Callable[[str, bytes, int], tuple[int, float]]
 """Text, mono s16le sound, Hz -> words, and how many of them were not understood."""
@@ -42,7 +60,7 @@ own."""
 class ClientReport:
     """The result of the client process."""
 
-    records: list[RequestRecord]
+    records: list[ListenedRequest]
     """Records of the requests that were sent after the warm-up."""
     audio_in_window_s: float
     """Sound that arrived between the warm-up and the load's end."""
@@ -62,7 +80,7 @@ class _Tally:
     in_window_s: float = 0.0
     audio_s: float = 0.0
     packets: int = 0
-    records: list[RequestRecord] = field(default_factory=list)
+    records: list[ListenedRequest] = field(default_factory=list)
 
     def now_s(self) -> float:
         return time.perf_counter() - self.began
@@ -73,7 +91,7 @@ class _Tally:
         if self.window[0] <= self.now_s() < self.window[1]:
             self.in_window_s += audio_s
 
-    def take(self, record: RequestRecord) -> None:
+    def take(self, record: ListenedRequest) -> None:
         if record.sent_s >= self.counted_from_s:
             self.records.append(record)
 
@@ -81,13 +99,13 @@ class _Tally:
 def measured_load(spec: LoadSpec, target: Target, asr: bool) -> ClientReport:
     """Run one load to its end."""
     if not asr:
-        return asyncio.run(_measured(spec, target, None))
+        return asyncio.run(_measure(spec, target, None))
     from cantata_bench.asr import count_errors  # an extra that other loads do without
 
-    return asyncio.run(_measured(spec, target, count_errors))
+    return asyncio.run(_measure(spec, target, count_errors))
 
 
-async def _measured(
+async def _measure(
     spec: LoadSpec, target: Target, count_errors: CountErrors | None
 ) -> ClientReport:
     load = _Load(spec, target, count_errors)
@@ -140,14 +158,16 @@ class _Load:
         self.tally.began = time.perf_counter()
         async with asyncio.TaskGroup() as group:
             if self._spec.kind == "open":
-                await self._arrive(lambda number: group.create_task(self._visit(number)))
+                await self._space_arrivals(
+                    lambda number: group.create_task(self._run_visit(number))
+                )
             else:
                 dice = random.Random(self._spec.seed)
                 for number in range(self._spec.streams):
                     after_s = dice.uniform(0.0, self._spec.arrive_within_s)
-                    group.create_task(self._stream(number, after_s), name=f"stream:{number}")
+                    group.create_task(self._run_stream(number, after_s), name=f"stream:{number}")
 
-    async def _arrive(self, begin: Callable[[int], Awaitable[None]]) -> None:
+    async def _space_arrivals(self, begin: Callable[[int], Awaitable[None]]) -> None:
         """Poisson arrivals: the gaps between them are exponential."""
         dice = random.Random(self._spec.seed)
         due_s = dice.expovariate(self._spec.rate)
@@ -158,18 +178,18 @@ class _Load:
             number += 1
             due_s += dice.expovariate(self._spec.rate)
 
-    async def _visit(self, number: int) -> None:
-        async with self._connections(number) as speaker:
+    async def _run_visit(self, number: int) -> None:
+        async with self._open_connections(number) as speaker:
             await self._ask(speaker)
 
-    async def _stream(self, number: int, after_s: float) -> None:
+    async def _run_stream(self, number: int, after_s: float) -> None:
         await asyncio.sleep(after_s)
-        async with self._connections(number) as speaker:
+        async with self._open_connections(number) as speaker:
             while self.tally.now_s() < self._end_s:
                 pause_s = await self._ask(speaker)
                 await asyncio.sleep(pause_s)
 
-    def _connections(self, number: int) -> Connections:
+    def _open_connections(self, number: int) -> Connections:
         return Connections(
             partial(open_speaker, self._target, self._spec.transport, number),
             one_request_each=self._spec.kind == "reconnecting",
@@ -190,11 +210,11 @@ class _Load:
                 again = self._spec.honour_retry_after and self._spec.kind != "open"
                 retry_s = self._spec.retry_s or refusal.retry_after_s
                 if not again or self.tally.now_s() + retry_s > self._end_s:
-                    self._refused(sent_s, text, refusals)
+                    self._record_refusal(sent_s, text, refusals)
                     return retry_s if again else _GIVEN_UP_PAUSE_S
                 await asyncio.sleep(retry_s)
             except (OSError, RequestFault) as error:
-                self._failed(sent_s, text, refusals, error)
+                self._record_failure(sent_s, text, refusals, error)
                 return _GIVEN_UP_PAUSE_S
             else:
                 await self._follow(listener, sent_s, text, refusals)
@@ -211,14 +231,16 @@ class _Load:
             )
         self.tally.take(listener.record(sent_s, text, refusals, words, errors))
 
-    def _refused(self, sent_s: float, text: str, refusals: int) -> None:
+    def _record_refusal(self, sent_s: float, text: str, refusals: int) -> None:
         self.tally.take(
-            RequestRecord(outcome="refused", sent_s=sent_s, characters=len(text), refusals=refusals)
+            ListenedRequest(
+                outcome="refused", sent_s=sent_s, characters=len(text), refusals=refusals
+            )
         )
 
-    def _failed(self, sent_s: float, text: str, refusals: int, error: Exception) -> None:
+    def _record_failure(self, sent_s: float, text: str, refusals: int, error: Exception) -> None:
         self.tally.take(
-            RequestRecord(
+            ListenedRequest(
                 outcome="failed",
                 sent_s=sent_s,
                 characters=len(text),

@@ -17,12 +17,17 @@ from cantata.contract.model.plugin import ModelPlugin
 from cantata_bench.baseline import measure_floor
 from cantata_bench.client import Target
 from cantata_bench.interleave import RepeatBudget, in_turns
-from cantata_bench.load import measured_load
-from cantata_bench.long_text import speak_long
-from cantata_bench.machine import describe_machine, in_own_process
+from cantata_bench.load import measured_load, speak_long
+from cantata_bench.machine import describe_machine, in_own_process, watched
 from cantata_bench.noise_guard import observed
-from cantata_bench.processes import watched
-from cantata_bench.results import STAMPEDE, Baseline, BenchRun, LoadResult, LoadSpec, LongText
+from cantata_bench.results import (
+    STAMPEDE,
+    BenchRun,
+    LoadResult,
+    LoadSpec,
+    LongText,
+    ServerlessBaseline,
+)
 from cantata_bench.server import running_server, stage_gauges
 from cantata_bench.summary import summarise
 
@@ -67,28 +72,28 @@ def measure_here(model: str | None, plan: Plan, folder: Path, tell: Tell) -> Ite
     located = locate(model)
     plugin = located.plugin
     deployment = load_deployment(plugin.deployment, plugin.pipeline)
-    run = _described(plugin, deployment)
+    run = _describe(plugin, deployment)
     patience = RepeatBudget(tell)
     if plan.floor_batches:
         tell("the bare model, without a server")
-        run = run.model_copy(update={"floor": _calm_floor(model, plan, patience)})
+        run = run.model_copy(update={"floor": _measure_calm_floor(model, plan, patience)})
         yield run
     options: tuple[str, ...] = ("--model", plugin.name if model is None else model)
     with running_server(folder / "server.log", options=options) as server:
         startup = stage_gauges(server.url, "cantata_stage_startup_seconds")
         run = run.model_copy(update={"server_ready_s": server.startup_s, "stage_ready_s": startup})
-        target = Target(server.url, voices=_voices(server.url))
-        for so_far in _loaded(run, plan, target, server.pid, patience):
+        target = Target(server.url, voices=_list_voices(server.url))
+        for so_far in _measure_loads(run, plan, target, server.pid, patience):
             run = so_far
             yield run
         if plan.batch_loads:
-            whole = _whole(plugin.deployment, folder / "batch-mode.yaml")
+            whole = _write_whole_deployment(plugin.deployment, folder / "batch-mode.yaml")
             options = (*options, "--deploy", str(whole))
             with running_server(folder / "batch-mode.log", options=options) as other:
-                batch_target = Target(other.url, voices=_voices(other.url))
+                batch_target = Target(other.url, voices=_list_voices(other.url))
                 _warm_up(batch_target, plan.batch_loads)
                 modes = (target, server.pid), (batch_target, other.pid)
-                yield _compared(run, plan, *modes, patience)
+                yield _measure_compared(run, plan, *modes, patience)
 
 
 def measure_elsewhere(target: Target, plan: Plan, tell: Tell) -> Iterator[BenchRun]:
@@ -104,11 +109,13 @@ def measure_elsewhere(target: Target, plan: Plan, tell: Tell) -> Iterator[BenchR
         httpx.get(f"{target.url}/v1/models", headers=target.headers)
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise ConfigError(f"{target.url}: {error}") from error
-    run = BenchRun(began=_now(), machine=describe_machine(), model=target.model or target.url)
-    yield from _loaded(run, plan, target, None, RepeatBudget(tell))
+    run = BenchRun(
+        began=_format_now(), machine=describe_machine(), model=target.model or target.url
+    )
+    yield from _measure_loads(run, plan, target, None, RepeatBudget(tell))
 
 
-def _loaded(
+def _measure_loads(
     run: BenchRun, plan: Plan, target: Target, server_pid: int | None, patience: RepeatBudget
 ) -> Iterator[BenchRun]:
     """The run with another load each time, and at last with the long text."""
@@ -119,21 +126,21 @@ def _loaded(
         yield run
     if plan.long_minutes:
         patience.tell(f"a text of {plan.long_minutes:g} minutes")
-        yield run.model_copy(update={"long_text": _long(plan, target, server_pid)})
+        yield run.model_copy(update={"long_text": _measure_long_text(plan, target, server_pid)})
 
 
-def _whole(deployment: Path, path: Path) -> Path:
+def _write_whole_deployment(deployment: Path, path: Path) -> Path:
     """A copy of a deployment in which every stage waits for the one before it."""
     raw = yaml.safe_load(deployment.read_text(encoding="utf-8"))
     path.write_text(yaml.safe_dump({**raw, "async_chunk": False}), encoding="utf-8")
     return path
 
 
-def _described(plugin: ModelPlugin, deployment: Deployment) -> BenchRun:
+def _describe(plugin: ModelPlugin, deployment: Deployment) -> BenchRun:
     """A run that has not measured anything yet."""
     codecs = [s for s in deployment.stages.values() if isinstance(s, CodecDeployment)]
     return BenchRun(
-        began=_now(),
+        began=_format_now(),
         machine=describe_machine(),
         model=plugin.name,
         slots=min(stage.slots for stage in deployment.stages.values()),
@@ -142,10 +149,12 @@ def _described(plugin: ModelPlugin, deployment: Deployment) -> BenchRun:
     )
 
 
-def _calm_floor(model: str | None, plan: Plan, patience: RepeatBudget) -> Baseline:
+def _measure_calm_floor(
+    model: str | None, plan: Plan, patience: RepeatBudget
+) -> ServerlessBaseline:
     """Measured again while something disturbs it, `ATTEMPTS` times in all."""
 
-    def attempt() -> Baseline:
+    def attempt() -> ServerlessBaseline:
         with observed() as observation:
             floor = in_own_process(measure_floor, model, plan.floor_batches, plan.seed)
         return floor.model_copy(update={"disturbance": observation.disturbance})
@@ -153,7 +162,7 @@ def _calm_floor(model: str | None, plan: Plan, patience: RepeatBudget) -> Baseli
     return patience.repeated(attempt, lambda floor: floor.disturbance)
 
 
-def _compared(
+def _measure_compared(
     run: BenchRun,
     plan: Plan,
     streaming: tuple[Target, int],
@@ -161,7 +170,7 @@ def _compared(
     patience: RepeatBudget,
 ) -> BenchRun:
     """The run with both modes' loads, measured in turns."""
-    reported = _prefixed(patience.tell, "async_chunk false: ")
+    reported = _add_prefix(patience.tell, "async_chunk false: ")
     for spec in plan.batch_loads:
         ours, theirs = in_turns(
             spec,
@@ -202,11 +211,11 @@ def _load_once(
         # A server that was not started here is itself one of the other processes.
         disturbance=observation.disturbance if server_pid is not None else "",
     )
-    tell(_line(result))
+    tell(_format_line(result))
     return result
 
 
-def _line(result: LoadResult) -> str:
+def _format_line(result: LoadResult) -> str:
     found = result.summary
     if found is None:
         return f"{result.spec.title}: nothing was spoken"
@@ -218,7 +227,7 @@ def _line(result: LoadResult) -> str:
     )
 
 
-def _long(plan: Plan, target: Target, pid: int | None) -> LongText:
+def _measure_long_text(plan: Plan, target: Target, pid: int | None) -> LongText:
     with watched(pid) as before:
         in_own_process(speak_long, target, 1.0, plan.seed)
     with observed() as observation, watched(pid) as after:
@@ -242,16 +251,16 @@ def _warm_up(target: Target, loads: Sequence[LoadSpec]) -> None:
         in_own_process(measured_load, spec, target, False)
 
 
-def _voices(url: str) -> tuple[str, ...]:
+def _list_voices(url: str) -> tuple[str, ...]:
     listed = httpx.get(f"{url}/v1/audio/voices").json()["voices"]
     return tuple(voice["id"] for voice in listed if voice.get("kind", "stock") == "stock")
 
 
-def _prefixed(tell: Tell, prefix: str) -> Tell:
+def _add_prefix(tell: Tell, prefix: str) -> Tell:
     return lambda text: tell(prefix + text)
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -259,7 +268,9 @@ def ladder(
     streams: Sequence[int], rates: Sequence[float], transports: Sequence[str], base: LoadSpec
 ) -> tuple[LoadSpec, ...]:
     """Closed and live loops of every level, and open loads of every rate, over each transport."""
-    return tuple(base.model_copy(update=update) for update in _levels(streams, rates, transports))
+    return tuple(
+        base.model_copy(update=update) for update in _list_levels(streams, rates, transports)
+    )
 
 
 def stampede(capacity: int, base: LoadSpec) -> tuple[LoadSpec, ...]:
@@ -278,7 +289,7 @@ def stampede(capacity: int, base: LoadSpec) -> tuple[LoadSpec, ...]:
     )
 
 
-def _levels(
+def _list_levels(
     streams: Sequence[int], rates: Sequence[float], transports: Sequence[str]
 ) -> Iterator[dict[str, object]]:
     for transport in transports:

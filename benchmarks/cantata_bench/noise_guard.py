@@ -191,11 +191,11 @@ class _Clocks:
             busy_s=total_s - idle_s - stolen_s - guests_s,
             idle_s=idle_s,
             stolen_s=stolen_s,
-            own_s=sum(_cpu_s(process) for process in (this, *this.children(recursive=True))),
+            own_s=sum(_sum_cpu_s(process) for process in (this, *this.children(recursive=True))),
         )
 
 
-def _cpu_s(process: psutil.Process) -> float:
+def _sum_cpu_s(process: psutil.Process) -> float:
     """CPU time of the process and of its children that have ended."""
     try:
         return float(sum(process.cpu_times()[:4]))

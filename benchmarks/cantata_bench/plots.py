@@ -27,16 +27,16 @@ def plot(run: BenchRun, path: Path) -> None:
     loads = [r for r in run.loads if r.spec.kind == "closed" and r.summary]
     transport = loads[0].spec.transport if loads else "websocket"
     loads = [r for r in loads if r.spec.transport == transport]
-    _latency(axes[0][0], run, loads)
-    _throughput(axes[0][1], run, loads)
-    _continuity(axes[1][0], [r for r in run.loads if r.summary])
-    _cost(axes[1][1], loads)
+    _plot_latency(axes[0][0], run, loads)
+    _plot_throughput(axes[0][1], run, loads)
+    _plot_continuity(axes[1][0], [r for r in run.loads if r.summary])
+    _plot_cost(axes[1][1], loads)
     figure.suptitle(f"{run.model} on {run.machine.cores} cores, {transport}")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
 
 
-def _over_streams(axis: Any, title: str, loads: list[LoadResult]) -> list[int]:
+def _set_up_streams(axis: Any, title: str, loads: list[LoadResult]) -> list[int]:
     streams = [result.spec.streams for result in loads]
     axis.set_title(title, loc="left", fontsize=10)
     axis.set_xlabel("streams at a time (closed loop)")
@@ -46,8 +46,8 @@ def _over_streams(axis: Any, title: str, loads: list[LoadResult]) -> list[int]:
     return streams
 
 
-def _latency(axis: Any, run: BenchRun, loads: list[LoadResult]) -> None:
-    streams = _over_streams(axis, "first packet, ms", loads)
+def _plot_latency(axis: Any, run: BenchRun, loads: list[LoadResult]) -> None:
+    streams = _set_up_streams(axis, "first packet, ms", loads)
     for share, style in (("p50", "-"), ("p95", "--"), ("p99", ":")):
         values = [1000 * getattr(r.summary.ttfp, share) for r in loads if r.summary]
         axis.plot(streams, values, style, marker="o", color=_STREAMING, label=share)
@@ -58,8 +58,8 @@ def _latency(axis: Any, run: BenchRun, loads: list[LoadResult]) -> None:
     axis.legend(fontsize=8)
 
 
-def _throughput(axis: Any, run: BenchRun, loads: list[LoadResult]) -> None:
-    streams = _over_streams(axis, "seconds of sound per second", loads)
+def _plot_throughput(axis: Any, run: BenchRun, loads: list[LoadResult]) -> None:
+    streams = _set_up_streams(axis, "seconds of sound per second", loads)
     values = [r.summary.throughput_x for r in loads if r.summary]
     axis.plot(streams, values, marker="o", color=_STREAMING, label="served")
     if run.floor is not None:
@@ -70,7 +70,7 @@ def _throughput(axis: Any, run: BenchRun, loads: list[LoadResult]) -> None:
     axis.legend(fontsize=8)
 
 
-def _continuity(axis: Any, loads: list[LoadResult]) -> None:
+def _plot_continuity(axis: Any, loads: list[LoadResult]) -> None:
     axis.set_title("streams that never run dry (C0), %", loc="left", fontsize=10)
     names = [r.spec.title for r in loads]
     shares = [100 * r.summary.continuous[0] for r in loads if r.summary]
@@ -81,9 +81,9 @@ def _continuity(axis: Any, loads: list[LoadResult]) -> None:
     axis.set_xlim(0, 100)
 
 
-def _cost(axis: Any, loads: list[LoadResult]) -> None:
+def _plot_cost(axis: Any, loads: list[LoadResult]) -> None:
     counted = [r for r in loads if r.cpu_per_audio_s]
-    streams = _over_streams(axis, "CPU seconds per second of sound", counted)
+    streams = _set_up_streams(axis, "CPU seconds per second of sound", counted)
     names = sorted({p.name for r in counted for p in r.processes})
     bottom = [0.0] * len(counted)
     for name in names:

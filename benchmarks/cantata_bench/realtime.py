@@ -64,7 +64,7 @@ WER_GOAL = 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenSentence:
+class UserSentence:
     """What a session says."""
 
     text: str
@@ -79,7 +79,7 @@ class SpokenSentence:
 
 @dataclass(slots=True)
 class ConversationFigures:
-    """Of all sessions; times in seconds, one for each turn."""
+    """Figures of all sessions; times in seconds, one for each turn."""
 
     answers: list[float] = field(default_factory=list)
     """Seconds from the end of the sound that ended the turn, including the silence that was waited
@@ -88,6 +88,15 @@ class ConversationFigures:
     """Seconds from the first loud sample of an interruption to the last sound of the answer."""
     transcripts: list[float] = field(default_factory=list)
     """Seconds from the end of a turn to the words that were understood."""
+    ends: list[float] = field(default_factory=list)
+    """Seconds from the end of a turn to the news of it."""
+    writing: list[float] = field(default_factory=list)
+    """Seconds from the news to the first of the answer's text: what is left of finding the user's
+    words, and reading the conversation."""
+    speaking: list[float] = field(default_factory=list)
+    """Seconds from there to the first sound: writing as much as is spoken first, and speaking."""
+    first_texts: list[int] = field(default_factory=list)
+    """Characters that were written when the first sound came."""
     words: int = 0
     """That were spoken."""
     errors: int = 0
@@ -105,7 +114,7 @@ class _Session:
     def __init__(
         self,
         socket: ClientConnection,
-        sentences: Iterator[SpokenSentence],
+        sentences: Iterator[UserSentence],
         figures: ConversationFigures,
         *,
         may_end: bool,
@@ -132,12 +141,10 @@ class _Session:
             for turn in range(turns + 1):
                 onset_s = self._ask()
                 if turn:
-                    self._figures.interruptions += await self._interrupted(onset_s)
-                answered = await self._answered()
-                if turn < turns:
-                    self._figures.answers.append(answered)
+                    self._figures.interruptions += await self._await_interruption(onset_s)
+                await self._await_answer(is_counted=turn < turns)
                 await asyncio.sleep(LISTENED_S)
-            await self._transcribed()
+            await self._await_transcript()
             for task in tasks:
                 task.cancel()
         self._count_words()
@@ -149,16 +156,31 @@ class _Session:
         self._rest = sentence.pcm
         return self._sent_s + sentence.onset_s
 
-    async def _answered(self) -> float:
-        end_ms = (await self._event("input_audio_buffer.speech_stopped"))[1]["audio_end_ms"]
-        at, _ = await self._event("response.output_audio.delta")
-        ended_at = self._to_time(end_ms / 1000)
-        self._figures.transcripts += [
+    async def _await_answer(self, *, is_counted: bool) -> None:
+        """Until the first sound; counts where the time went."""
+        stopped_at, stopped = await self._receive_event("input_audio_buffer.speech_stopped")
+        written_at, written = await self._receive_event("response.output_audio_transcript.delta")
+        characters = len(written["delta"])
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                at, event = await self._events.get()
+                if event["type"] == "response.output_audio_transcript.delta":
+                    characters += len(event["delta"])
+                if event["type"] == "response.output_audio.delta":
+                    break
+        ended_at = self._to_time(stopped["audio_end_ms"] / 1000)
+        figures = self._figures
+        if is_counted:
+            figures.answers.append(at - ended_at)
+            figures.ends.append(stopped_at - ended_at)
+            figures.writing.append(written_at - stopped_at)
+            figures.speaking.append(at - written_at)
+            figures.first_texts.append(characters)
+        figures.transcripts += [
             max(0.0, came_at - ended_at) for came_at, _ in self._understood[len(self._said) - 1 :]
         ]
-        return at - ended_at
 
-    async def _interrupted(self, onset_s: float) -> list[float]:
+    async def _await_interruption(self, onset_s: float) -> list[float]:
         """Until the last sound; none if the answer had ended by itself."""
         last_at = 0.0
         async with asyncio.timeout(WAIT_S):
@@ -173,16 +195,16 @@ class _Session:
                     # The last sound may have come before anything was said.
                     return [max(0.0, last_at - self._to_time(onset_s))]
 
-    async def _event(self, kind: str) -> tuple[float, dict[str, Any]]:
+    async def _receive_event(self, kind: str) -> tuple[float, dict[str, Any]]:
         async with asyncio.timeout(WAIT_S):
             while True:
                 at, event = await self._events.get()
                 if event["type"] == kind:
                     return at, event
 
-    async def _transcribed(self) -> None:
+    async def _await_transcript(self) -> None:
         while len(self._understood) < len(self._said):
-            await self._event(TRANSCRIBED)
+            await self._receive_event(TRANSCRIBED)
 
     def _count_words(self) -> None:
         words, errors = count_errors(
@@ -218,7 +240,7 @@ class _Session:
 
 
 @asynccontextmanager
-async def _chat() -> AsyncIterator[str]:
+async def serve_long_answers() -> AsyncIterator[str]:
     """A chat endpoint whose answers are long; its base address."""
 
     async def pieces() -> AsyncIterator[str]:
@@ -240,7 +262,7 @@ async def _chat() -> AsyncIterator[str]:
         await serving
 
 
-async def _read_sentences(url: str, voice: str) -> list[SpokenSentence]:
+async def _read_sentences(url: str, voice: str) -> list[UserSentence]:
     """What the sessions say, as a voice of the server reads it."""
     spoken = []
     async with httpx.AsyncClient(base_url=url, timeout=WAIT_S) as http:
@@ -252,12 +274,12 @@ async def _read_sentences(url: str, voice: str) -> list[SpokenSentence]:
                 "sample_rate": RATE,
             }
             answer = (await http.post("/v1/audio/speech", json=body)).raise_for_status()
-            spoken.append(SpokenSentence(sentence.text, answer.content))
+            spoken.append(UserSentence(sentence.text, answer.content))
     return spoken
 
 
-async def _converse(
-    url: str, spoken: Sequence[SpokenSentence], sessions: int, turns: int, *, may_end: bool
+async def _hold_conversations(
+    url: str, spoken: Sequence[UserSentence], sessions: int, turns: int, *, may_end: bool
 ) -> ConversationFigures:
     """Sessions at a time, which begin one after the other, each with another sentence."""
     figures = ConversationFigures()
@@ -296,7 +318,7 @@ async def measure_realtime(
         mind: the model that answers, served beside; None: answers are ready.
     """
     found = {}
-    async with _chat() as chat:
+    async with serve_long_answers() as chat:
         # All named, so that the server is ready when all are.
         models = [model] if model else embedded_models()
         models += [] if mind is None else [mind]
@@ -309,8 +331,10 @@ async def measure_realtime(
             spoken = await _read_sentences(server.url, voice)
             for number in sessions:
                 may_end = mind is not None
-                await _converse(server.url, spoken, number, 1, may_end=may_end)
-                found[number] = await _converse(server.url, spoken, number, turns, may_end=may_end)
+                await _hold_conversations(server.url, spoken, number, 1, may_end=may_end)
+                found[number] = await _hold_conversations(
+                    server.url, spoken, number, turns, may_end=may_end
+                )
         finally:
             await asyncio.to_thread(serving.__exit__, None, None, None)
     return found
@@ -332,6 +356,9 @@ def realtime_table(found: dict[int, ConversationFigures], *, ready: bool = True)
                 figures.answers,
                 answer_goal_s if ready else WRITTEN_ANSWER_GOAL_S,
             ),
+            ("of this, until its end is told", figures.ends, None),
+            ("of this, then until the answer's first text", figures.writing, None),
+            ("of this, then until its first sound", figures.speaking, None),
             ("end of turn to its words", figures.transcripts, TRANSCRIPT_GOAL_S if alone else None),
             ("barge-in to last sound", figures.interruptions, INTERRUPTION_GOAL_S),
         ):
@@ -341,6 +368,10 @@ def realtime_table(found: dict[int, ConversationFigures], *, ready: bool = True)
             goal = "" if goal_s is None else _judge(p50, 1000 * goal_s, " ms")
             row = (sessions, name, len(values_s), f"{p50:.0f} ms", f"{p95:.0f} ms", goal)
             lines.append(f"| {' | '.join(map(str, row))} |")
+        if figures.first_texts:
+            p50, p95 = np.percentile(figures.first_texts, [50, 95])
+            turns = len(figures.first_texts)
+            lines.append(f"| {sessions} | characters by then | {turns} | {p50:.0f} | {p95:.0f} | |")
         goal = _judge(figures.wer, WER_GOAL, "%")
         lines.append(f"| {sessions} | wrong words | | {figures.wer:.1f}% | | {goal} |")
     return "\n".join(lines)

@@ -112,8 +112,8 @@ def served_row(alone: list[list[StreamTimes]], many: list[list[StreamTimes]]) ->
         f"{len(many[0])} at a time",
         statistics.median(first),
         statistics.median(whole),
-        _throughput_x(alone),
-        _throughput_x(many),
+        _measure_throughput(alone),
+        _measure_throughput(many),
         statistics.median(one.audio_s for found in many for one in found),
     )
 
@@ -155,10 +155,12 @@ def tables(served: ComparedRow, references: list[ComparedRow], streams: int) -> 
         )
         for row in (served, *references)
     ]
-    return table(head, lines) + "\n" + table(("ratio", ""), _ratios(served, references, streams))
+    return (
+        table(head, lines) + "\n" + table(("ratio", ""), _list_ratios(served, references, streams))
+    )
 
 
-def _ratios(
+def _list_ratios(
     served: ComparedRow, references: list[ComparedRow], streams: int
 ) -> Iterator[tuple[str, str]]:
     first = min(row.first_p50_s for row in references)
@@ -171,7 +173,7 @@ def _ratios(
         yield name, f"{served.many_x / best:.1f}"
 
 
-def _throughput_x(rounds: list[list[StreamTimes]]) -> float:
+def _measure_throughput(rounds: list[list[StreamTimes]]) -> float:
     """All streams of a round begin together; it ends with the last of them."""
     return statistics.median(
         sum(one.audio_s for one in found) / max(one.whole_s for one in found) for found in rounds

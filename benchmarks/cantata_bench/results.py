@@ -63,7 +63,7 @@ class LoadSpec(Frozen):
         return 0.0 if self.is_stampede else self.warm_up_s
 
 
-class RequestRecord(Frozen):
+class ListenedRequest(Frozen):
     """One request as its listener saw it; times are seconds from its sending."""
 
     outcome: Literal["spoken", "refused", "failed"]
@@ -161,7 +161,7 @@ class LoadResult(Frozen):
     spec: LoadSpec
     summary: LoadSummary | None
     """None if nothing was spoken."""
-    requests: tuple[RequestRecord, ...]
+    requests: tuple[ListenedRequest, ...]
     packets: int
     """Packets of all requests, including the warm-up's."""
     audio_s: float
@@ -224,8 +224,8 @@ class BareBatch(Frozen):
     second."""
 
 
-class Baseline(Frozen):
-    """The same weights without a server: no server in one process could be faster."""
+class ServerlessBaseline(Frozen):
+    """Figures of the same weights without a server: no server in one process could be faster."""
 
     frame_period_s: float
     talker: str
@@ -248,7 +248,7 @@ class LongText(Frozen):
 
     minutes: float
     """Length of the text in minutes, at 900 characters each."""
-    record: RequestRecord
+    record: ListenedRequest
     processes_before: tuple[ProcessUse, ...]
     """Processes after one minute of text."""
     processes_after: tuple[ProcessUse, ...]
@@ -280,7 +280,7 @@ class BenchRun(Frozen):
     max_batch_frames: int = 0
     server_ready_s: float | None = None
     stage_ready_s: dict[str, float] = {}
-    floor: Baseline | None = None
+    floor: ServerlessBaseline | None = None
     loads: tuple[LoadResult, ...] = ()
     batch_mode: tuple[LoadResult, ...] = ()
     """Repetitions of some loads with async_chunk: false, in turns with the others."""

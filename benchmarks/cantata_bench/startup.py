@@ -55,7 +55,7 @@ def measure_startup(folder: Path, repeats: int = 3) -> list[Took]:
         )
         for _ in range(repeats)
     ]
-    return [_median(took) for took in zip(*turns, strict=True)]
+    return [_take_median(took) for took in zip(*turns, strict=True)]
 
 
 def startup_table(found: list[Took]) -> str:
@@ -70,7 +70,7 @@ def startup_table(found: list[Took]) -> str:
     return "\n".join(lines)
 
 
-def _median(turns: Sequence[Took]) -> Took:
+def _take_median(turns: Sequence[Took]) -> Took:
     cpu_s = [took.cpu_s for took in turns if took.cpu_s is not None]
     wall_s = median(took.wall_s for took in turns)
     return Took(turns[0].what, wall_s, median(cpu_s) if cpu_s else None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cantata_bench.results import RESERVES_S, LoadSummary, RequestRecord, Spread
+from cantata_bench.results import RESERVES_S, ListenedRequest, LoadSummary, Spread
 
 ELSEWHERE = "elsewhere"
 """Name of the part of a first packet's time that no step of the server accounts for: sockets, and
@@ -19,7 +19,7 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(p50=p50, p90=p90, p95=p95, p99=p99, max=float(max(values)))
 
 
-def summarise(records: Sequence[RequestRecord], throughput_x: float) -> LoadSummary | None:
+def summarise(records: Sequence[ListenedRequest], throughput_x: float) -> LoadSummary | None:
     """The figures of one load; None if nothing was spoken.
 
     Args:
@@ -37,7 +37,7 @@ def summarise(records: Sequence[RequestRecord], throughput_x: float) -> LoadSumm
         refusals=sum(record.refusals for record in records),
         header=spread([record.header_s for record in spoken]),
         ttfp=spread([record.ttfp_s for record in spoken]),
-        ttfp_steps=_steps([record for record in spoken if record.timeline]),
+        ttfp_steps=_spread_steps([record for record in spoken if record.timeline]),
         onset=spread([record.onset_s for record in spoken]),
         e2e=spread([record.e2e_s for record in spoken]),
         rtf=spread([record.rtf for record in spoken]),
@@ -52,7 +52,7 @@ def summarise(records: Sequence[RequestRecord], throughput_x: float) -> LoadSumm
     )
 
 
-def _steps(records: Sequence[RequestRecord]) -> dict[str, Spread]:
+def _spread_steps(records: Sequence[ListenedRequest]) -> dict[str, Spread]:
     names = dict.fromkeys(name for record in records for name in record.timeline)
     steps = {name: spread([r.timeline.get(name, 0.0) for r in records]) for name in names}
     if records:

@@ -15,23 +15,23 @@ BUSY = 0.25
 
 def report(run: BenchRun) -> str:
     """Everything, for a page of its own or between the markers of one."""
-    return "\n".join(_parts(run))
+    return "\n".join(_list_parts(run))
 
 
-def _parts(run: BenchRun) -> Iterator[str]:
-    yield _machine(run)
+def _list_parts(run: BenchRun) -> Iterator[str]:
+    yield _describe_machine(run)
     if run.floor is not None:
-        yield _floor(run)
+        yield _describe_floor(run)
     if run.loads:
-        yield _latency(run, run.loads)
-        yield _first_packets(run.loads)
-        yield _continuity(run.loads)
+        yield _tabulate_latency(run, run.loads)
+        yield _tabulate_first_packets(run.loads)
+        yield _tabulate_continuity(run.loads)
         yield _use(run.loads)
     if run.batch_mode:
-        yield "With `async_chunk: false`:\n\n" + _latency(run, run.batch_mode)
+        yield "With `async_chunk: false`:\n\n" + _tabulate_latency(run, run.batch_mode)
     if run.long_text is not None:
-        yield _long_text(run)
-    yield _goals(run)
+        yield _describe_long_text(run)
+    yield _tabulate_goals(run)
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -66,7 +66,7 @@ def percent(share: float) -> str:
     return "100%" if share == 1 else "<100%" if text == "100.0%" else text
 
 
-def _machine(run: BenchRun) -> str:
+def _describe_machine(run: BenchRun) -> str:
     machine = run.machine
     quiet = machine.load_average <= BUSY * machine.cores
     state = "" if quiet else f" **It was busy before the run (load {machine.load_average:.1f}).**"
@@ -77,7 +77,7 @@ def _machine(run: BenchRun) -> str:
     )
 
 
-def _floor(run: BenchRun) -> str:
+def _describe_floor(run: BenchRun) -> str:
     assert run.floor is not None
     first = run.floor.first_packet
     parts = (first.prompt_s, first.first_step_s, first.codec_step_s)
@@ -95,7 +95,7 @@ def _floor(run: BenchRun) -> str:
     )
 
 
-def _latency(run: BenchRun, loads: Sequence[LoadResult]) -> str:
+def _tabulate_latency(run: BenchRun, loads: Sequence[LoadResult]) -> str:
     head = (
         "load", "header p50", "TTFP p50 / p95 / p99", "onset p50", "E2E p50", "RTF p50",
         "audio-s/s", "TTFP / bare", "throughput / bare",
@@ -118,13 +118,13 @@ def _latency(run: BenchRun, loads: Sequence[LoadResult]) -> str:
                 ms(found.e2e.p50),
                 f"{found.rtf.p50:.3f}",
                 f"{found.throughput_x:.1f}",
-                *_ratios(run, result),
+                *_format_ratios(run, result),
             )
         )
     return "Times in ms.\n\n" + table(head, lines)
 
 
-def _first_packets(loads: Sequence[LoadResult]) -> str:
+def _tabulate_first_packets(loads: Sequence[LoadResult]) -> str:
     """Where their time goes, as servers with a Server-Timing tell."""
     steps = {r.spec.title: r.summary.ttfp_steps for r in loads if r.summary}
     names = dict.fromkeys(name for found in steps.values() for name in found)
@@ -142,7 +142,7 @@ def _step(time: Spread | None) -> str:
     return "" if time is None else f"{ms(time.p50)} / {ms(time.p95)}"
 
 
-def _ratios(run: BenchRun, result: LoadResult) -> tuple[str, str]:
+def _format_ratios(run: BenchRun, result: LoadResult) -> tuple[str, str]:
     assert result.summary is not None
     if run.floor is None:
         return "", ""
@@ -153,7 +153,7 @@ def _ratios(run: BenchRun, result: LoadResult) -> tuple[str, str]:
     return f"{ttfp:.1f}", f"{result.summary.throughput_x / bare:.2f}"
 
 
-def _continuity(loads: Sequence[LoadResult]) -> str:
+def _tabulate_continuity(loads: Sequence[LoadResult]) -> str:
     reserves = tuple(f"C{1000 * reserve:.0f}" for reserve in RESERVES_S)
     with_wer = any(r.summary and r.summary.wer is not None for r in loads)
     head = (
@@ -203,7 +203,7 @@ def _process(use: ProcessUse | None) -> str:
     return "" if use is None else f"{use.cpu_s:.1f}, {use.peak_rss_bytes / _MIB:.0f}"
 
 
-def _long_text(run: BenchRun) -> str:
+def _describe_long_text(run: BenchRun) -> str:
     assert run.long_text is not None
     record = run.long_text.record
     before = {p.name: p.peak_rss_bytes for p in run.long_text.processes_before}
@@ -220,7 +220,7 @@ def _long_text(run: BenchRun) -> str:
     )
 
 
-def _goals(run: BenchRun) -> str:
+def _tabulate_goals(run: BenchRun) -> str:
     lines = [
         (
             goal.name,

@@ -1,8 +1,9 @@
 """How well the mark in samples is found, how often it is seen where there is none, what it costs.
 
-    python -m cantata_bench.watermark [FILES]
+    python -m cantata_bench.watermark FILES MODEL
 
-The embedded voices speak; each file is cut to 3 s after it went through a codec.
+The voices of a model that needs no server speak; each file is cut to 3 s after it went through a
+codec.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ _SENTENCES = Path(__file__).parent / "voice_quality" / "sentences.tsv"
 _HEARD_HZ = 16_000
 
 
-async def speak(count: int) -> AsyncIterator[tuple[Sound, int]]:
+async def speak(count: int, name: str) -> AsyncIterator[tuple[Sound, int]]:
     """Sentences in turn by all embedded voices, of 3 s and more, and their sample rate in Hz."""
-    model = local_model(None)
+    model = local_model(name)
     assert model is not None
     lines = [line.split("\t")[1] for line in _SENTENCES.read_text("utf-8").splitlines()]
     number = made = 0
@@ -84,14 +85,14 @@ WAYS: dict[str, Callable[[Sound, int], Sound]] = {
 }
 
 
-async def measure(count: int) -> None:
+async def measure(count: int, name: str) -> None:
     """Print the figures."""
     key, rng = draw_signs(b"bench"), np.random.default_rng(0)
     others = [draw_signs(b"other %d" % number) for number in range(OTHER_KEYS)]
     scores: dict[str, list[float]] = {way: [] for way in WAYS}
     null: list[float] = []
     seconds = cpu_s = 0.0
-    async for sound, rate in speak(count):
+    async for sound, rate in speak(count, name):
         began, marker = time.process_time(), Marker(key, rate, 1)
         pieces = [sound[at : at + CHUNK] for at in range(0, len(sound), CHUNK)]
         marked = np.concatenate([marker.feed(piece) for piece in pieces])
@@ -121,4 +122,4 @@ async def measure(count: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 500))
+    asyncio.run(measure(int(sys.argv[1]), sys.argv[2]))

@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 
 from cantata.contract.model.codec import StreamingDecoder
+from cantata.stages.common.device import allow_tf32
 from cantata.stages.common.graphs import ShapeGraphs
-from cantata.stages.common.precision import allow_tf32
 from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
 from gpu.timing import Compared, compared
 

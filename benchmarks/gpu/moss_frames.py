@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from cantata.stages.common.graphs import ShapeGraphs
-from cantata_layers.random_files import write_json
+from cantata_layers.random_tensors import write_json
 from cantata_models.moss_tts import random_checkpoint_talker
 from cantata_models.moss_tts.config import (
     FRAME_PERIOD_S,

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from cantata.stages.common.graphs import ShapeGraphs
-from cantata_layers.random_files import write_json
+from cantata_layers.random_tensors import write_json
 from cantata_models.voxcpm2.config import VoxCpm2Config, load_codec_config, load_config
 from cantata_models.voxcpm2.patch_solver import Conditions, PatchEncoder, PatchSolver
 from cantata_models.voxcpm2.prompt import DEFAULT_STEPS

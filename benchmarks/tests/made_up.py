@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from cantata_bench.results import (
     BareBatch,
-    Baseline,
     BenchRun,
     ClientHealth,
     FirstPacket,
+    ListenedRequest,
     LoadResult,
     LoadSpec,
     Machine,
     ProcessUse,
-    RequestRecord,
+    ServerlessBaseline,
     StepTime,
 )
 from cantata_bench.simulator.system import SimulatedStepCost, System
@@ -31,7 +31,7 @@ SYSTEM = System(
 )
 
 
-def record(ttfp_s: float = 0.04, **fields: object) -> RequestRecord:
+def record(ttfp_s: float = 0.04, **fields: object) -> ListenedRequest:
     spoken = {
         "outcome": "spoken",
         "sent_s": 1.0,
@@ -46,7 +46,7 @@ def record(ttfp_s: float = 0.04, **fields: object) -> RequestRecord:
         "interval_max_s": 0.02,
         "underruns_s": (0.0, 0.0, 0.0, 0.0),
     }
-    return RequestRecord.model_validate({**spoken, **fields})
+    return ListenedRequest.model_validate({**spoken, **fields})
 
 
 def load(streams: int, ttfp_s: float, throughput_x: float, **spec: object) -> LoadResult:
@@ -90,7 +90,7 @@ def made_up_run() -> BenchRun:
         max_chunk_frames=8,
         max_batch_frames=32,
         server_ready_s=12.0,
-        floor=Baseline(
+        floor=ServerlessBaseline(
             frame_period_s=0.08,
             talker="talker",
             decoder="decoder",

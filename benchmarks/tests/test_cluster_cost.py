@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from cantata_bench.cluster.byte_proxy import running_proxy
-from cantata_bench.cluster.connectors import Pace
+from cantata_bench.cluster.connectors import CarriedLoad
 from cantata_bench.cluster.served import EDGE, PROXY, SERVER, MeasuredTurn, Round, ServedLoad
 from cantata_bench.cluster.tables import served_table
 from cantata_bench.cluster.transports import TRANSPORTS, measure_transports, transports_table
@@ -58,9 +58,10 @@ def test_the_byte_proxy_changes_nothing_and_ends_with_either_side() -> None:
                 assert client.recv(16) == b"", "the server has closed"
 
 
+@pytest.mark.thorough
 @pytest.mark.integration
 def test_every_transport_carries_every_chunk() -> None:
-    found = measure_transports(Pace(streams=2, chunks=4), rounds=1)
+    found = measure_transports(CarriedLoad(streams=2, chunks=4), rounds=1)
     assert [one.name for one in found] == list(TRANSPORTS)
     for one in found:
         assert one.latency_p50_s > 0

@@ -43,6 +43,7 @@ def _run(tmp_path: Path, *options: str) -> dict[str, object]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.integration
 def test_it_runs_without_what_a_server_needs_and_keeps_its_checkpoint(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "kept", TINY_LARGE, "custom_voice", 0)

@@ -25,6 +25,7 @@ from cantata_models.moss_tts.random_checkpoint_codec import (
 from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
 from cantata_models.qwen3_tts.config import load_config
 from cantata_models.qwen3_tts.random_checkpoint import TINY_LARGE, write_checkpoint
+from documented import HOWTOS, read_block
 from gpu import moss_codec, moss_frames, patches
 from gpu.cli import exit_code, main, run_part
 from gpu.codec import TINY_BATCHES, TINY_FRAMES, CodecRow
@@ -162,8 +163,8 @@ def test_the_table_shows_what_a_graph_gains() -> None:
 @pytest.mark.thorough
 @pytest.mark.integration
 def test_the_script_measures_parts_and_writes_them_down(tmp_path: Path) -> None:
-    command = [sys.executable, str(RUN), "--out", str(tmp_path / "out"), "--shape", "tiny"]
-    command += ["--device", "cpu", "--parts", "codec,predictor"]
+    own = {"python": sys.executable, "benchmarks/gpu/run.py": str(RUN), "artifacts/gpu-tiny": "out"}
+    command = [own.get(word, word) for word in read_block(HOWTOS / "gpu.md", "tiny").split()]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=tmp_path)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     found = json.loads((tmp_path / "out" / "gpu.json").read_text())

@@ -12,8 +12,8 @@ from live_server import Server
 
 from cantata.contract.data.errors import RequestFailed
 from cantata_bench.client import Target
-from cantata_bench.load import ClientReport, _Load, _measured
-from cantata_bench.results import LoadSpec, RequestRecord
+from cantata_bench.load import ClientReport, _Load, _measure
+from cantata_bench.results import ListenedRequest, LoadSpec
 from cantata_bench.server import free_port
 
 Transport = Literal["websocket", "http"]
@@ -22,12 +22,12 @@ TRANSPORTS: tuple[Transport, ...] = ("websocket", "http")
 
 async def put_on(server: Server, **spec: object) -> ClientReport:
     fields = {"kind": "closed", "texts": "short", "warm_up_s": 0.0, "seconds": 0.5, **spec}
-    return await _measured(LoadSpec.model_validate(fields), Target(server.url), None)
+    return await _measure(LoadSpec.model_validate(fields), Target(server.url), None)
 
 
 async def put_on_until(
-    server: Server, done: Callable[[list[RequestRecord]], bool], **spec: object
-) -> list[RequestRecord]:
+    server: Server, done: Callable[[list[ListenedRequest]], bool], **spec: object
+) -> list[ListenedRequest]:
     """A load that ends when it has what the test needs, however long the host takes."""
     fields = {"kind": "closed", "texts": "short", "warm_up_s": 0.0, "seconds": 600.0, **spec}
     load = _Load(LoadSpec.model_validate(fields), Target(server.url), None)
@@ -152,13 +152,13 @@ async def test_what_breaks_off_has_failed_and_the_next_text_is_asked_for(
 async def test_a_server_that_does_not_answer_fails_every_request(transport: Transport) -> None:
     fields = {"kind": "closed", "streams": 1, "warm_up_s": 0.0, "seconds": 0.3}
     spec = LoadSpec.model_validate({**fields, "transport": transport})
-    report = await _measured(spec, Target(f"http://127.0.0.1:{free_port()}"), None)
+    report = await _measure(spec, Target(f"http://127.0.0.1:{free_port()}"), None)
     assert {record.outcome for record in report.records} == {"failed"}
 
 
 async def test_a_connection_that_is_rejected_has_failed(server: Server) -> None:
     spec = LoadSpec(kind="closed", streams=1, warm_up_s=0.0, seconds=0.3)
-    report = await _measured(spec, Target(server.url + "/nowhere"), None)
+    report = await _measure(spec, Target(server.url + "/nowhere"), None)
     assert {record.outcome for record in report.records} == {"failed"}
     assert all("404" in record.error or "403" in record.error for record in report.records)
 

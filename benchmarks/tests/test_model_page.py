@@ -16,18 +16,29 @@ from live_server import Server
 from cantata.config.plugins import LocatedModel
 from cantata.contract.data.request import PipelineRequest
 from cantata_bench.baseline import BarePipeline
-from cantata_bench.model_page.bare import run_round
-from cantata_bench.model_page.measure import Figures, LoadRow, Settings, ask_rounds, measure
-from cantata_bench.model_page.pictures import Pictures, pictures_within
-from cantata_bench.model_page.speech import Speech
+from cantata_bench.model_page.measure import (
+    CheckpointFigures,
+    LoadRow,
+    Settings,
+    ask_rounds,
+    measure,
+    run_round,
+)
 from cantata_bench.model_page.tables import page_text
-from cantata_bench.model_page.work import Rounds, Taken, collect_rounds
+from cantata_bench.model_page.work import (
+    PictureWork,
+    Rounds,
+    SpeechWork,
+    Taken,
+    collect_rounds,
+    pictures_within,
+)
 
 FRAMES, PERIOD_S = 6, 0.08
 FAST = Rounds(first_p50_s=0.1, first_max_s=0.3, whole_p50_s=2.0, rtf_p50=0.5, per_second=8.0)
 
 
-class Counted(Speech):
+class Counted(SpeechWork):
     """As long as the counting stages speak."""
 
     def built(self, located: LocatedModel, ids: Sequence[str]) -> list[PipelineRequest]:
@@ -46,7 +57,7 @@ def test_a_bare_round_ends_with_its_last_request() -> None:
 
 
 async def test_speech_is_asked_for_all_at_once(server: Server) -> None:
-    found = await ask_rounds(server.url, Speech(FRAMES), at_once=3, rounds=2)
+    found = await ask_rounds(server.url, SpeechWork(FRAMES), at_once=3, rounds=2)
     assert server.solo.counts.max_open == 3
     assert len(server.solo.counts.requests) == 9  # with a round that is not counted
     assert 0 < found.first_p50_s <= found.first_max_s
@@ -54,7 +65,7 @@ async def test_speech_is_asked_for_all_at_once(server: Server) -> None:
 
 
 async def test_pictures_are_asked_for_with_their_steps(server: Server) -> None:
-    work = Pictures(side=48, steps=4, guidance=2.0)
+    work = PictureWork(side=48, steps=4, guidance=2.0)
     painter = server.service.painter
     painter.behaviour.may_continue = asyncio.Event()
     async with httpx.AsyncClient(base_url=server.url) as http:
@@ -73,9 +84,9 @@ async def test_pictures_are_asked_for_with_their_steps(server: Server) -> None:
 
 
 def test_pictures_keep_to_what_the_model_draws() -> None:
-    assert pictures_within(DRAWING, side=250, steps=8) == Pictures(240, 8, 2.0)
-    assert pictures_within(DRAWING, side=2000, steps=80) == Pictures(256, 10, 2.0)
-    assert pictures_within(DRAWING, side=8, steps=1) == Pictures(32, 1, 2.0)
+    assert pictures_within(DRAWING, side=250, steps=8) == PictureWork(240, 8, 2.0)
+    assert pictures_within(DRAWING, side=2000, steps=80) == PictureWork(256, 10, 2.0)
+    assert pictures_within(DRAWING, side=8, steps=1) == PictureWork(32, 1, 2.0)
 
 
 def test_a_round_takes_as_long_as_its_slowest() -> None:
@@ -91,8 +102,8 @@ def test_a_round_takes_as_long_as_its_slowest() -> None:
         collect_rounds([*rounds, [None]])  # type: ignore[list-item]
 
 
-def figures(*rows: LoadRow, draws: bool = False) -> Figures:
-    return Figures("reader", "tiny, random, 3 MB", draws, Settings(), rows)
+def figures(*rows: LoadRow, draws: bool = False) -> CheckpointFigures:
+    return CheckpointFigures("reader", "tiny, random, 3 MB", draws, Settings(), rows)
 
 
 def row(at_once: int, bare: float, disturbance: str = "") -> LoadRow:

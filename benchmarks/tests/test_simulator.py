@@ -10,10 +10,8 @@ from made_up import SYSTEM, made_up_run
 
 from cantata_bench.results import LoadSpec, LoadSummary
 from cantata_bench.simulator.check import check, check_table
-from cantata_bench.simulator.clock import run_virtually
-from cantata_bench.simulator.loads import Prediction, simulate
-from cantata_bench.simulator.plan import scenarios
-from cantata_bench.simulator.scaling import replicas_table, scale, scale_table
+from cantata_bench.simulator.loads import Prediction, run_virtually, simulate
+from cantata_bench.simulator.plan import replicas_table, scale, scale_table, scenarios
 from cantata_bench.simulator.system import SimulatedStepCost, System, build_system, fit
 
 
@@ -130,6 +128,7 @@ def test_more_servers_serve_more() -> None:
     assert four.ttfp.p95 < one.ttfp.p95
 
 
+@pytest.mark.thorough
 def test_edges_that_are_told_places_do_as_well_as_a_balancer_that_knows_all() -> None:
     four = SYSTEM.model_copy(update={"servers": 4})
     crowd = {"kind": "live", "streams": 60, "retry_s": 1.0, "seconds": 20.0}
@@ -139,6 +138,7 @@ def test_edges_that_are_told_places_do_as_well_as_a_balancer_that_knows_all() ->
     assert told.refusals <= known.refusals
 
 
+@pytest.mark.thorough
 def test_who_gets_no_place_waits_at_the_edge_and_then_is_rejected() -> None:
     behind = SYSTEM.model_copy(update={"servers": 2, "edges": 1})
     summary = said(behind, streams=100, seconds=20.0)
@@ -157,6 +157,7 @@ def test_news_of_places_that_takes_long_does_not_oversell_them() -> None:
     assert summary.continuous[0] == 1.0
 
 
+@pytest.mark.thorough
 def test_two_replicas_take_twice_the_listeners() -> None:
     slow = {"talker": SimulatedStepCost(fixed_s=0.02, frame_s=0.008), "edges": 1}
     system = SYSTEM.model_copy(update=slow)

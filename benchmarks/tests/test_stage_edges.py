@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cantata_bench.cluster.connectors import Pace
+from cantata_bench.cluster.connectors import CarriedLoad
 from cantata_bench.cluster.stage_edges import measure_edges
 from cantata_bench.cluster.tables import edges_table
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_both_ways_are_measured() -> None:
-    found = measure_edges(Pace(streams=2, chunks=4))
+    found = measure_edges(CarriedLoad(streams=2, chunks=4))
     assert [one.name for one in found] == ["Unix socket", "over a link"]
     assert all(one.latency_s > 0 for one in found)
     unix, link = (one.relay_cpu_s for one in found)

@@ -8,12 +8,18 @@ import pytest
 from cantata_bench.transcription.recognisers import RecognisedText
 from cantata_bench.transcription.recordings import (
     RATE_HZ,
-    SpokenText,
+    ReadSentence,
     add_babble,
     join_without_break,
     over_telephone,
 )
-from cantata_bench.transcription.run import Scores, compare_times, count_errors, make_table
+from cantata_bench.transcription.run import (
+    Scores,
+    WrittenWords,
+    compare_times,
+    count_errors,
+    make_table,
+)
 
 TONE = np.sin(np.arange(RATE_HZ) * 0.3).astype(np.float32) * np.float32(0.3)
 
@@ -33,7 +39,7 @@ def test_errors(text: str, heard: str, errors: int) -> None:
 
 
 def test_times_are_compared_word_by_word() -> None:
-    spoken = SpokenText("a", "Two red cats.", TONE, (0.0, 0.5, 1.0))
+    spoken = ReadSentence("a", "Two red cats.", TONE, (0.0, 0.5, 1.0))
     heard = RecognisedText("", 0.0, (("two", 0.05), ("cats.", 1.2)))
     assert compare_times(spoken, heard) == (2, 1)
     assert compare_times(spoken, RecognisedText("two", 0.0)) == (0, 0)
@@ -56,12 +62,16 @@ def test_the_telephone_is_narrow() -> None:
 
 def test_a_long_recording_has_no_pauses() -> None:
     padded = np.concatenate([np.zeros(8000, np.float32), TONE, np.zeros(8000, np.float32)])
-    one = SpokenText("a", "Hm.", padded, (0.5,))
+    one = ReadSentence("a", "Hm.", padded, (0.5,))
     whole = join_without_break([one, one])
     assert whole.text == "Hm. Hm."
     assert len(whole.sound) <= 2 * len(TONE)
 
 
 def test_the_table() -> None:
-    text = make_table([Scores("cantata", "clean", 200, 5, 100.0, 12.0, 150, 140)])
+    same, right, wrong = (WrittenWords(("a",), 1), WrittenWords(("b",), 0), WrittenWords(("c",), 3))
+    own = Scores("cantata", "clean", 200, 5, 100.0, 12.0, 150, 140, (same, right))
+    other = Scores("other", "clean", 200, 8, 100.0, 24.0, 0, 0, (same, wrong))
+    text = make_table([own, other])
     assert "| clean | cantata | 2.5% | 0.120 | 93% |" in text
+    assert "| clean | other | 4.0% | 0.240 |  | 1 of 2 (0 : 3) |" in text

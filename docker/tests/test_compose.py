@@ -74,7 +74,8 @@ def test_the_server_runs_with_a_key_and_options_that_it_knows(file: str) -> None
     options = dict(word.split("=") for word in server["command"][2:])
     assert options.keys() <= known
     assert options["--api-key-file"] == "/run/secrets/api-key"
-    assert options["--voices-dir"].startswith(tuple(mounts("server")))
+    for option in ("--voices-dir", "--jobs-dir"):
+        assert options[option].startswith(tuple(mounts("server")))
     assert (DOCKER / Path(server["build"]["dockerfile"]).name).exists()
 
 

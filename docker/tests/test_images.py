@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shlex
 import tomllib
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from typer.main import get_group
 
 from cantata.cli.app import app
@@ -118,6 +120,21 @@ def test_every_package_of_the_wheel_is_copied(image: list[Step]) -> None:
     assert {Path(package).parts[0] for package in packages} <= copied
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_pins_of_an_image_meet_every_extra_that_it_has(device: str) -> None:
+    lock = runpy.run_path(str(ROOT / "requirements" / "lock.py"))
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "requirements" / f"{device}.txt").read_text().splitlines()
+        if not line.startswith("#")
+    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [device if name == "cpu" else name for name in lock["RUNTIME_EXTRAS"]]
+    wanted = [Requirement(line) for e in extras for line in project["optional-dependencies"][e]]
+    assert {one.name for one in wanted} <= set(pins)
+    assert [str(one) for one in wanted if pins[one.name] not in one.specifier] == []
+
+
 def test_the_health_check_runs_a_file_that_is_there(image: list[Step]) -> None:
     command = json.loads(last(image, "HEALTHCHECK").partition("CMD")[2])
     script = command[1].removeprefix(SETUP)
@@ -131,8 +148,9 @@ def test_the_command_is_one_that_cantata_knows(image: list[Step]) -> None:
     assert words[:2] == ["cantata", "serve"]
     assert {word for word in words if word.startswith("--")} <= options_of_serve()
     assert "--no-auth" not in words
-    voices = Path(words[words.index("--voices-dir") + 1])
-    assert Path(last(image, "VOLUME")) in voices.parents
+    for option in ("--voices-dir", "--jobs-dir"):
+        kept = Path(words[words.index(option) + 1])
+        assert Path(last(image, "VOLUME")) in kept.parents
 
 
 def test_the_pins_are_for_the_device() -> None:

@@ -50,12 +50,14 @@ class Address:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Address]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     if GIVEN_URL:
         yield Address(GIVEN_URL.rstrip("/"), GIVEN_WYOMING_PORT)
         return
     wyoming_port = free_port()
-    options = ("--wyoming-port", str(wyoming_port))
+    jobs = str(tmp_path_factory.mktemp("jobs"))
+    voices = str(tmp_path_factory.mktemp("voices"))  # not the user's, which outlive the tests
+    options = ("--wyoming-port", str(wyoming_port), "--jobs-dir", jobs, "--voices-dir", voices)
     with running_server(LOG, python=PYTHON, options=options) as running:
         yield Address(running.url, wyoming_port)
 

@@ -18,7 +18,7 @@ LONG_QUESTION = "She went to the market to buy some bread and milk. " * 3
 WORST_WER = 0.35
 FRAME_S = 0.02
 SERVER_VAD = {"type": "server_vad", "silence_duration_ms": 500}
-"""Asked for by name: `semantic_vad`, the default of some clients, needs an extra."""
+"""Asked for by name: `semantic_vad`, the default of some clients, may doubt a synthetic voice."""
 
 
 @dataclass

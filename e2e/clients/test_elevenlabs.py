@@ -13,6 +13,7 @@ from elevenlabs.core.api_error import ApiError
 
 from .conftest import Address
 from .listening import KEY, SENTENCES, assert_heard, decode, samples
+from .programs import load
 from .tls import serve_tls_proxy
 
 pytestmark = pytest.mark.e2e
@@ -34,6 +35,16 @@ def test_a_file(client: ElevenLabs) -> None:
         voice_settings=VoiceSettings(stability=0.5, similarity_boost=0.7, speed=1.0),
     )
     assert_heard(*decode(b"".join(pieces)))
+
+
+def test_the_program_of_the_document(
+    server: Address, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/migrate.md"""
+    monkeypatch.chdir(tmp_path)
+    load("../migrate.md", "speak.py", server, tmp_path)
+    pcm, rate = decode((tmp_path / "morning.mp3").read_bytes())
+    assert len(pcm) > rate / 2
 
 
 @pytest.mark.parametrize("rate", [16_000, 24_000])

@@ -1,4 +1,4 @@
-"""LiteLLM, which speaks to any server of OpenAI's shape: pictures."""
+"""LiteLLM, which speaks to any server of OpenAI's shape: speech, its words, pictures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from .conftest import Address
-from .listening import KEY
+from .listening import KEY, SENTENCES, assert_heard, assert_words, decode
 
 pytestmark = pytest.mark.e2e
 
@@ -26,6 +26,18 @@ def get_size(encoded: str | None) -> tuple[int, int]:
     with Image.open(io.BytesIO(base64.b64decode(encoded or ""))) as image:
         image.load()
         return image.size
+
+
+def test_speech_and_its_words(server: Address) -> None:
+    options = {"api_base": f"{server.http}/v1", "api_key": KEY}
+    spoken = litellm.speech(
+        model="openai/tts-1", input=SENTENCES, voice="alloy", response_format="wav", **options
+    )
+    assert_heard(*decode(spoken.content))
+    heard = litellm.transcription(
+        model="openai/whisper-1", file=("speech.wav", spoken.content), language="en", **options
+    )
+    assert_words(heard.text)
 
 
 def test_pictures(server: Address, model: str) -> None:

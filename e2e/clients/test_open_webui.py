@@ -1,22 +1,27 @@
-"""The requests that Open WebUI 0.12 sends for what its users say. It is not installed here: its
-package brings hundreds of others."""
+"""The requests that Open WebUI 0.12 sends for what its users say and hear, with the settings of
+docs/howto/open-webui.md. It is not installed here: its package brings hundreds of others."""
 
 from __future__ import annotations
 
 import base64
+import subprocess
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import aiohttp
 import pytest
 
+from documented import HOWTOS, URL, fill_in, read_block
+
 from .conftest import Address
-from .listening import KEY, assert_words
+from .listening import KEY, SENTENCES, assert_heard, assert_words, decode
 from .speaking import speak
 
 pytestmark = pytest.mark.e2e
 
+PAGE = HOWTOS / "open-webui.md"
 CHUNK_BYTES = 64 * 1024
 HEADERS = {
     "Authorization": f"Bearer {KEY}",
@@ -75,3 +80,42 @@ async def test_its_json(server: Address) -> None:
     status, answer = await post(server, json={**body, "input_audio": recording})
     assert status == 200, answer
     assert_words(answer["text"])
+
+
+@pytest.fixture
+def settings(server: Address) -> dict[str, str]:
+    """The page's variables, with this server's address."""
+    text = fill_in(read_block(PAGE, "open-webui.env"), {URL: server.http})
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+async def test_the_settings_of_the_howto_speak(settings: dict[str, str]) -> None:
+    base = settings["AUDIO_TTS_OPENAI_API_BASE_URL"]
+    headers = {"Authorization": f"Bearer {settings['AUDIO_TTS_OPENAI_API_KEY']}"}
+    async with aiohttp.ClientSession(raise_for_status=True) as session:
+        async with session.get(f"{base}/audio/models") as answer:
+            models = [model["id"] for model in (await answer.json())["models"]]
+        async with session.get(f"{base}/audio/voices") as answer:
+            voices = {one["id"]: one["name"] for one in (await answer.json())["voices"]}
+        assert models
+        assert settings["AUDIO_TTS_VOICE"] in voices
+        body = {
+            "input": SENTENCES,
+            "voice": settings["AUDIO_TTS_VOICE"],
+            "model": settings["AUDIO_TTS_MODEL"],
+        }
+        async with session.post(f"{base}/audio/speech", json=body, headers=headers) as answer:
+            assert answer.content_type == "audio/mpeg"
+            assert_heard(*decode(await answer.read()))
+
+
+async def test_the_settings_of_the_howto_hear(server: Address, settings: dict[str, str]) -> None:
+    assert settings["AUDIO_STT_OPENAI_API_BASE_URL"] == f"{server.http}/v1"
+    assert settings["AUDIO_STT_MODEL"] == "whisper-1"  # what the forms above send
+
+
+def test_the_check_of_the_howto(server: Address, tmp_path: Path) -> None:
+    check = fill_in(read_block(PAGE, "check"), {URL: server.http})
+    subprocess.run(["bash", "-euc", check], cwd=tmp_path, check=True, timeout=60)
+    samples, _ = decode((tmp_path / "morning.mp3").read_bytes())
+    assert len(samples)

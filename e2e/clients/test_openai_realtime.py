@@ -108,3 +108,21 @@ async def test_a_barge_in(server: Address, connection: AsyncRealtimeConnection) 
                 )
     assert statuses == [("cancelled", "turn_detected"), ("completed", None)]
     answers[1].assert_understood()
+
+
+async def test_a_client_secret_opens_a_session_with_its_settings(server: Address) -> None:
+    async with openai.AsyncOpenAI(base_url=f"{server.http}/v1", api_key=KEY) as client:
+        secret = await client.realtime.client_secrets.create(
+            session={"type": "realtime", "instructions": "Be kind.", "output_modalities": ["text"]},
+            expires_after={"anchor": "created_at", "seconds": 60},
+        )
+    assert secret.session.instructions == "Be kind."
+    async with (
+        openai.AsyncOpenAI(base_url=f"{server.http}/v1", api_key=secret.value) as client,
+        client.realtime.connect(model="gpt-realtime") as connection,
+    ):
+        event = await connection.recv()
+        assert event.type == "session.created"
+        assert event.session.type == "realtime"
+        assert event.session.instructions == "Be kind."
+        assert event.session.output_modalities == ["text"]

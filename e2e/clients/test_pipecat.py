@@ -1,4 +1,4 @@
-"""Pipecat's services, unmodified, each in a pipeline."""
+"""Pipecat's services, unmodified, each in a pipeline; `test_pipecat_howto.py` has OpenAI's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from pipecat.pipeline.worker import PipelineParams
 from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.deepgram.tts import DeepgramHttpTTSService, DeepgramTTSService
 from pipecat.services.elevenlabs.tts import ElevenLabsHttpTTSService, ElevenLabsTTSService
-from pipecat.services.openai.tts import OpenAITTSService
 from pipecat.tests.utils import run_test
 
 from .conftest import Address
@@ -59,11 +58,6 @@ def answer_of_a_language_model() -> list[Frame]:
     tokens = [f"{word} " for word in SENTENCES.split()]
     texts = [LLMTextFrame(token) for token in tokens]
     return [LLMFullResponseStartFrame(), *texts, LLMFullResponseEndFrame()]
-
-
-async def test_openai(server: Address) -> None:
-    service = OpenAITTSService(api_key=KEY, base_url=f"{server.http}/v1", sample_rate=RATE)
-    await run(service, [TTSSpeakFrame(SENTENCES)])
 
 
 async def test_deepgram(server: Address) -> None:

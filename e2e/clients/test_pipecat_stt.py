@@ -1,4 +1,5 @@
-"""Pipecat's services have speech written down, unmodified, each in a pipeline."""
+"""Pipecat's services have speech written down, unmodified, each in a pipeline; OpenAI's in
+`test_pipecat_howto.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,6 @@ from pipecat.pipeline.pipeline import Pipeline
 from pipecat.pipeline.worker import PipelineParams, PipelineWorker
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.deepgram.stt import DeepgramSTTService
-from pipecat.services.openai.stt import OpenAISTTService
 from pipecat.workers.runner import WorkerRunner
 
 from .conftest import Address
@@ -70,10 +70,6 @@ async def run(server: Address, service: FrameProcessor) -> None:
         async with asyncio.timeout(PATIENCE_S):
             await running
     assert_words(reader.text)
-
-
-async def test_openai(server: Address) -> None:
-    await run(server, OpenAISTTService(api_key=KEY, base_url=f"{server.http}/v1"))
 
 
 async def test_deepgram(server: Address) -> None:

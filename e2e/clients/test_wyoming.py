@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from wyoming.asr import Transcribe, Transcript
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
@@ -15,8 +18,11 @@ from wyoming.tts import (
     SynthesizeVoice,
 )
 
+from cantata_bench.asr import transcribe, word_error_rate
+from documented import HOWTOS, fill_in, read_block
+
 from .conftest import Address
-from .listening import SENTENCES, assert_heard, assert_words, samples
+from .listening import SENTENCES, WORST_WER, assert_heard, assert_words, decode, samples
 from .speaking import RATE, frames
 
 pytestmark = pytest.mark.e2e
@@ -73,3 +79,17 @@ async def test_sound_is_written_down(server: Address) -> None:
                 assert_words(Transcript.from_event(event).text)
                 return
     raise AssertionError("the connection ended without a transcript")
+
+
+def test_the_check_of_the_howto(
+    server: Address,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = read_block(HOWTOS / "home-assistant.md", "check.py")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(fill_in(code, {" 10200": f" {server.wyoming_port}"}), "check.py", "exec"), {})
+    assert re.search(r"speaks as .*clara.*\nIt hears en", capsys.readouterr().out)
+    heard, rate = decode((tmp_path / "dinner.wav").read_bytes())
+    assert word_error_rate(["Dinner is ready."], [transcribe(heard, rate)]) <= WORST_WER

@@ -13,9 +13,9 @@ SERVICE = (
         "pieces-swapped",
         "the pieces of a text in another order",
         PUMP,
-        "        for part in parts:\n            if isinstance(part, Pause):\n                yi",
+        "        for part in parts:\n            if isinstance(part, TextPause):\n",
         "        for part in [*parts[:1], *reversed(parts[1:])]:\n"
-        "            if isinstance(part, Pause):\n                yi",
+        "            if isinstance(part, TextPause):\n",
         WORD_TIMES,
     ),
     Mutant(
@@ -29,7 +29,7 @@ SERVICE = (
     Mutant(
         "words-late",
         "word times 300 ms late",
-        "models/cantata_models/solo/timing.py",
+        "models/cantata_models/solo/talker_front.py",
         "WordTiming(index, start * SLOT_S + lag_s, end * SLOT_S + lag_s)",
         "WordTiming(index, start * SLOT_S + lag_s + 0.3, end * SLOT_S + lag_s + 0.3)",
         WORD_TIMES,
@@ -37,7 +37,7 @@ SERVICE = (
     Mutant(
         "words-drift",
         "word times that run 10% slow",
-        "models/cantata_models/solo/timing.py",
+        "models/cantata_models/solo/talker_front.py",
         "WordTiming(index, start * SLOT_S + lag_s, end * SLOT_S + lag_s)",
         "WordTiming(index, start * SLOT_S * 1.1 + lag_s, end * SLOT_S * 1.1 + lag_s)",
         WORD_TIMES,
@@ -53,7 +53,7 @@ SERVICE = (
     Mutant(
         "batch-voice",
         "all texts of a batch in the first one's voice",
-        "backend/cantata/api/routes/speech_batch.py",
+        "backend/cantata/api/routes/speech.py",
         "validate_request(self._context, model, item)",
         'validate_request(self._context, model, item.model_copy(update={"voice": '
         "self._items[0].voice}))",
@@ -71,9 +71,33 @@ SERVICE = (
         "key-not-checked",
         "any API key is accepted",
         "backend/cantata/api/access/security.py",
-        "if is_trusted(scope) or self._is_open(scope):",
+        "if (is_trusted(scope) and not lost) or self._is_open(scope):",
         "if labels or True:",
         ("backend/tests/unit/api/test_security.py",),
+    ),
+    Mutant(
+        "secret-opens-all",
+        "a browser's client secret stands for the whole key",
+        "backend/cantata/api/access/security.py",
+        "secrets[0] if secrets and opens_session else None",
+        "secrets[0] if secrets else None",
+        ("backend/tests/unit/api/realtime/test_client_secrets.py",),
+    ),
+    Mutant(
+        "resumed-by-anyone",
+        "a session's token is good for every key",
+        "backend/cantata/api/realtime/resuming/resumable_sessions.py",
+        "if session is not None and session.owner == owner:",
+        "if session is not None:",
+        ("backend/tests/unit/api/realtime/test_resuming.py",),
+    ),
+    Mutant(
+        "resumed-with-a-gap",
+        "who comes back to a session misses an event",
+        "backend/cantata/api/realtime/resuming/sent_events.py",
+        "self._next = self.find(event_id) + 1",
+        "self._next = self.find(event_id) + 2",
+        ("backend/tests/unit/api/realtime/test_resuming.py",),
     ),
     Mutant(
         "abort-lost",

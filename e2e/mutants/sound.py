@@ -80,7 +80,7 @@ SOUND = (
     Mutant(
         "header-rate",
         "WAV's header says 22,050 Hz",
-        "backend/cantata/audio/wav.py",
+        "backend/cantata/audio/pcm.py",
         "        sample_rate,\n        sample_rate * block_bytes,\n",
         "        22_050,\n        22_050 * block_bytes,\n",
         ("backend/tests/unit/test_encoding.py", "backend/tests/unit/api/test_pieces.py"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
@@ -15,7 +16,8 @@ from starlette.routing import Mount
 
 from cantata_web.gradio_app import GradioApp
 from cantata_web.gradio_streams import Leaving
-from cantata_web.page import ASSETS_PATH, build_page
+from cantata_web.messages import ENGLISH, choose_language
+from cantata_web.page import ASSETS_PATH, Page, build_page, language_of
 
 GRADIO_PATH = "/gradio"
 
@@ -43,26 +45,57 @@ def mount_apart(app: FastAPI, api_base: str) -> None:
 
 
 def _mount_page(app: FastAPI, api_base: str) -> None:
-    page = build_page(api_base)
-    assets = {asset.hashed_name: asset for asset in page.assets}
-    for asset in (page.document, *page.assets):
-        asset.codings  # noqa: B018 - compresses it now, not while the first browser waits
+    pages = _Pages(api_base)
 
     async def send_document(request: Request) -> Response:
-        return page.document.response(request, immutable=False)
+        accepted = request.headers.get("accept-language", "")
+        language = choose_language(request.query_params.get("lang"), accepted)
+        document = (await pages.open(language)).document
+        return document.response(request, immutable=False, vary="Accept-Language")
 
     async def send_icon(request: Request) -> Response:
-        return page.icon.response(request, immutable=False)
+        return pages.english.icon.response(request, immutable=False)
+
+    async def send_license(request: Request) -> Response:
+        return pages.english.license.response(request, immutable=False)
 
     async def send_asset(request: Request) -> Response:
-        asset = assets.get(request.path_params["name"])
+        name = request.path_params["name"]
+        page = await pages.open(language_of(name))
+        asset = next((asset for asset in page.assets if asset.hashed_name == name), None)
         if asset is None:
             raise HTTPException(404)
         return asset.response(request, immutable=True)
 
     _add_route(app, "/", send_document)
     _add_route(app, "/favicon.ico", send_icon)  # where pages beside this one look for it
+    _add_route(app, "/license.txt", send_license)
     _add_route(app, f"/{ASSETS_PATH}/{{name}}", send_asset)
+
+
+class _Pages:
+    """The page in its languages: in English from the start, in others once somebody asks."""
+
+    def __init__(self, api_base: str) -> None:
+        self._api_base = api_base
+        self.english = self._build(ENGLISH)
+        self._others: dict[str, asyncio.Task[Page]] = {}
+
+    async def open(self, language: str) -> Page:
+        """The page in one of `list_languages`."""
+        if language == ENGLISH:
+            return self.english
+        if language not in self._others:
+            building = asyncio.to_thread(self._build, language)
+            self._others[language] = asyncio.create_task(building)
+        # Who asked first may leave; others wait for the same page.
+        return await asyncio.shield(self._others[language])
+
+    def _build(self, language: str) -> Page:
+        page = build_page(self._api_base, language)
+        for asset in (page.document, *page.assets):
+            asset.codings  # noqa: B018 - compresses it now, not on the event loop
+        return page
 
 
 def _mount_gradio(
@@ -77,10 +110,10 @@ def _mount_gradio(
     _add_route(app, GRADIO_PATH, redirect)
     gradio = GradioApp(server_url, api_base, leaving)
     app.router.routes.append(Mount(GRADIO_PATH, app=gradio, name="gradio"))
-    _at_shutdown(app, gradio.stop)
+    _call_at_shutdown(app, gradio.stop)
 
 
-def _at_shutdown(app: FastAPI, stop: Callable[[], Awaitable[None]]) -> None:
+def _call_at_shutdown(app: FastAPI, stop: Callable[[], Awaitable[None]]) -> None:
     served = app.router.lifespan_context
 
     @asynccontextmanager

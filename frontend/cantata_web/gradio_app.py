@@ -72,9 +72,9 @@ class GradioApp:
                 await self._running
 
     async def _start(self, scope: Scope) -> FastAPI:
-        api_base = self._api_base or _own_address(scope)
+        api_base = self._api_base or _find_own_address(scope)
         folder = tempfile.TemporaryDirectory(prefix="cantata-gradio-")
-        offer = await _first_offer(api_base)
+        offer = await _fetch_offer(api_base)
         app, parent = await asyncio.to_thread(
             asyncio.run, self._build(api_base, offer, Path(folder.name))
         )
@@ -97,7 +97,7 @@ class GradioApp:
         return build_app(self._server_url, lambda: _open_client(api_base), offer, folder)
 
 
-def _own_address(scope: Scope) -> str:
+def _find_own_address(scope: Scope) -> str:
     """Where the server's own socket is, whatever a proxy in front of it is called."""
     host, port = scope["server"]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
@@ -107,7 +107,7 @@ def _open_client(api_base: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=api_base, timeout=None, trust_env=False)
 
 
-async def _first_offer(api_base: str) -> Offer:
+async def _fetch_offer(api_base: str) -> Offer:
     """Nothing, if the server is not ready or wants a key: the page asks again."""
     try:
         async with _open_client(api_base) as client:

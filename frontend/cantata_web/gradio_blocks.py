@@ -6,6 +6,8 @@ It imports Gradio; `gradio_app` imports it when somebody asks for the app.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from fastapi import FastAPI
 from starlette.routing import Mount
 
 from cantata_web import gradio_tabs
-from cantata_web.gradio_calls import SpeechServer, authorization
+from cantata_web.gradio_calls import ServerClient, authorization
 from cantata_web.gradio_offer import Offer, read_offer
 
 KEPT_S = 600
@@ -47,7 +49,11 @@ def build_app(
         offer: what the menus show until the page has asked.
         folder: for files that are made or uploaded.
     """
-    blocks = build_blocks(server_url, SpeechServer(open_client, folder), offer)
+    # WHY: Gradio does this at the app's first call, in case a function draws plots: a second in
+    # which this process answers nobody. Here it comes with Gradio's own imports, before any call.
+    if find_spec("matplotlib") is not None:
+        import_module("matplotlib").get_backend()
+    blocks = build_blocks(server_url, ServerClient(open_client, folder), offer)
     blocks.queue(max_size=MAX_WAITING, default_concurrency_limit=None)
     # By default they look for work a thousand times a second.
     blocks._queue.sleep_when_free = 0.05
@@ -76,7 +82,7 @@ def build_app(
     return app, parent
 
 
-def build_blocks(server_url: str, server: SpeechServer, offer: Offer) -> gr.Blocks:
+def build_blocks(server_url: str, server: ServerClient, offer: Offer) -> gr.Blocks:
     """The tabs and what they do; arguments as in `build_app`."""
     with gr.Blocks(
         title="Cantata in Gradio", analytics_enabled=False, delete_cache=(KEPT_S, KEPT_S)
@@ -109,8 +115,10 @@ def build_blocks(server_url: str, server: SpeechServer, offer: Offer) -> gr.Bloc
             if now == offer:
                 return [gr.skip() for _ in followers]  # nothing moves beneath the user's hand
             changes = [change for tab in tabs for change in tab.refresh(now)]
-            first = gradio_tabs.first_tab(now)
-            return [gr.Markdown(visible=first is None), gr.Tabs(selected=first), *changes]
+            now_first = gradio_tabs.first_tab(now)
+            # A tab that the user has opened meanwhile stays open.
+            opened = gr.skip() if now_first == first else gr.Tabs(selected=now_first)
+            return [gr.Markdown(visible=now_first is None), opened, *changes]
 
         blocks.load(
             refresh,

@@ -30,7 +30,7 @@ def authorization(request: gr.Request) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class SpeechServer:
+class ServerClient:
     """The speech server, for one app.
 
     Args:
@@ -48,8 +48,8 @@ class SpeechServer:
             fields: of `POST /v1/audio/speech`.
             headers: of the request.
         """
-        body = {**_given(fields), "response_format": "mp3"}
-        async with self._answer("v1/audio/speech", headers, json=body) as answer:
+        body = {**_drop_empty(fields), "response_format": "mp3"}
+        async with self._open_answer("v1/audio/speech", headers, json=body) as answer:
             return self._keep(await answer.aread(), ".mp3")
 
     async def draw(
@@ -62,9 +62,9 @@ class SpeechServer:
             headers: of the request.
             report: is called at each step.
         """
-        body = {**_given(fields), "stream": True, "stream_progress": True}
-        async with self._answer("v1/images/generations", headers, json=body) as answer:
-            async for event in _events(answer):
+        body = {**_drop_empty(fields), "stream": True, "stream_progress": True}
+        async with self._open_answer("v1/images/generations", headers, json=body) as answer:
+            async for event in _read_events(answer):
                 if event["type"].endswith(".progress"):
                     report((event["step"], event["steps"]))
                 elif event["type"].endswith(".completed"):
@@ -81,9 +81,9 @@ class SpeechServer:
             model: empty means the server's first that answers.
             headers: of the request.
         """
-        body = _given({"messages": list(messages), "model": model, "stream": True})
-        async with self._answer("v1/chat/completions", headers, json=body) as answer:
-            async for event in _events(answer):
+        body = _drop_empty({"messages": list(messages), "model": model, "stream": True})
+        async with self._open_answer("v1/chat/completions", headers, json=body) as answer:
+            async for event in _read_events(answer):
                 for choice in event["choices"]:
                     yield choice["delta"].get("content") or ""
 
@@ -99,13 +99,13 @@ class SpeechServer:
         """
         path = "v1/audio/transcriptions"
         with await asyncio.to_thread(Path(recording).open, "rb") as file:
-            sent = {"files": {"file": file}, "data": _given(fields)}
-            async with self._answer(path, headers, **sent) as answer:
+            sent = {"files": {"file": file}, "data": _drop_empty(fields)}
+            async with self._open_answer(path, headers, **sent) as answer:
                 await answer.aread()
                 return answer.text.strip()
 
     @asynccontextmanager
-    async def _answer(
+    async def _open_answer(
         self, path: str, headers: Mapping[str, str], **sent: Any
     ) -> AsyncIterator[httpx.Response]:
         """A streamed answer; the server's error becomes a message in the app."""
@@ -117,12 +117,12 @@ class SpeechServer:
             ):
                 if not answer.is_success:
                     await answer.aread()
-                    raise _refusal(answer)
+                    raise _build_refusal(answer)
                 yield answer
         except httpx.TransportError as error:
-            raise _error("The speech server cannot be reached, or broke off.") from error
+            raise _build_error("The speech server cannot be reached, or broke off.") from error
         except TimeoutError as error:
-            raise _error(f"The speech server took longer than {MAX_S:.0f} s.") from error
+            raise _build_error(f"The speech server took longer than {MAX_S:.0f} s.") from error
 
     def _keep(self, data: bytes, suffix: str) -> str:
         with tempfile.NamedTemporaryFile(
@@ -138,7 +138,7 @@ def as_data_url(path: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(Path(path).read_bytes()).decode()}"
 
 
-async def _events(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+async def _read_events(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     """Server-sent events, up to `[DONE]`."""
     async for line in answer.aiter_lines():
         data = line.removeprefix("data:").strip()
@@ -146,23 +146,23 @@ async def _events(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
             continue
         event = json.loads(data)
         if event.get("error"):
-            raise _error(event["error"]["message"])
+            raise _build_error(event["error"]["message"])
         yield event
 
 
-def _refusal(answer: httpx.Response) -> gr.Error:
+def _build_refusal(answer: httpx.Response) -> gr.Error:
     try:
         message = str(answer.json()["error"]["message"])
     except (ValueError, LookupError, TypeError):
         message = f"The server answered {answer.status_code}."  # a proxy in front of it did
-    return _error(message, answer.headers.get("retry-after"))
+    return _build_error(message, answer.headers.get("retry-after"))
 
 
-def _error(message: str, retry_after: str | None = None) -> gr.Error:
+def _build_error(message: str, retry_after: str | None = None) -> gr.Error:
     again = f" Try again in {retry_after} s." if retry_after else ""
     return gr.Error(message + again, print_exception=False)
 
 
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Without what was left empty."""
     return {name: value for name, value in fields.items() if value not in ("", None)}

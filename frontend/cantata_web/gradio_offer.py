@@ -41,9 +41,9 @@ async def read_offer(client: httpx.AsyncClient, headers: Mapping[str, str]) -> O
     speech = await _get(client, "v1/audio/models", headers)
     voices = await _get(client, "v1/audio/voices", headers)
     return Offer(
-        {one["id"]: _choices(one, voices["voices"]) for one in speech["models"]},
+        {one["id"]: _list_choices(one, voices["voices"]) for one in speech["models"]},
         tuple(one["id"] for one in speech["models"] if one["capabilities"]["references"]),
-        tuple(one["id"] for one in models["data"] if _answers(one)),
+        tuple(one["id"] for one in models["data"] if _is_answering(one)),
         {one["id"]: one["images"]["default_size"] for one in models["data"] if one["images"]},
         tuple(one["id"] for one in models["data"] if one["transcription"]),
     )
@@ -55,16 +55,16 @@ async def _get(client: httpx.AsyncClient, path: str, headers: Mapping[str, str])
     return answer.json()
 
 
-def _answers(model: Mapping[str, Any]) -> bool:
+def _is_answering(model: Mapping[str, Any]) -> bool:
     """Whether a model answers messages in words."""
     return "text" in model["output_modalities"] and not model["transcription"]
 
 
-def _choices(model: Mapping[str, Any], voices: Sequence[Mapping[str, Any]]) -> Choices:
+def _list_choices(model: Mapping[str, Any], voices: Sequence[Mapping[str, Any]]) -> Choices:
     own = [one for one in voices if one["model"] == model["id"]]
     own.sort(key=lambda one: one["id"] != model["default_voice"])
-    return tuple((_label(one), one["id"]) for one in own)
+    return tuple((_label_voice(one), one["id"]) for one in own)
 
 
-def _label(voice: Mapping[str, Any]) -> str:
+def _label_voice(voice: Mapping[str, Any]) -> str:
     return f"{voice['name']} ({voice['gender']})" if voice["gender"] else str(voice["name"])

@@ -49,7 +49,7 @@ class SessionStreams:
             scope: of the request, as are `receive` and `send`.
         """
         if path.startswith(HEARTBEAT):
-            await self._beat(path.removeprefix(HEARTBEAT), app, scope, receive, send)
+            await self._send_beats(path.removeprefix(HEARTBEAT), app, scope, receive, send)
         elif path == _RESULTS:
             query = parse_qs(scope["query_string"].decode("latin-1"))
             await self._await_results(query.get("session_hash", [""])[0], app, scope, receive, send)
@@ -69,14 +69,14 @@ class SessionStreams:
             async with self._changed:
                 self._changed.notify_all()
 
-    async def _beat(
+    async def _send_beats(
         self, session: str, app: ASGIApp, scope: Scope, receive: Receive, send: Send
     ) -> None:
         left = asyncio.Event()
         body = _Body(send)
         with self._leaving.subscribed(left.set):
             beating = asyncio.create_task(_serve(app, scope, receive, body.send))
-            ending = asyncio.create_task(self._until_idle(session, left))
+            ending = asyncio.create_task(self._wait_until_idle(session, left))
             try:
                 await asyncio.wait((beating, ending), return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -88,7 +88,7 @@ class SessionStreams:
         else:
             await beating  # raises what it raised
 
-    async def _until_idle(self, session: str, left: asyncio.Event) -> None:
+    async def _wait_until_idle(self, session: str, left: asyncio.Event) -> None:
         """Until the server stops and the session waits for no results."""
         await left.wait()
         async with self._changed:

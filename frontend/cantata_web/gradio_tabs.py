@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from cantata_web.gradio_calls import SpeechServer, as_data_url, authorization
+from cantata_web.gradio_calls import ServerClient, as_data_url, authorization
 from cantata_web.gradio_offer import Choices, Offer
 from cantata_web.streaming_speech import SpokenText, StreamingSpeech
 
@@ -65,7 +65,7 @@ class Filled:
         self.refresh = refresh
 
 
-def add_speak(server: SpeechServer, server_url: str, offer: Offer) -> Filled:
+def add_speak(server: ServerClient, server_url: str, offer: Offer) -> Filled:
     """A text, spoken while it is made or into a file."""
 
     async def speak(text: str, voice: str, speed: float, model: str, request: gr.Request) -> str:
@@ -84,8 +84,8 @@ def add_speak(server: SpeechServer, server_url: str, offer: Offer) -> Filled:
     with gr.Tab("Speak", id="Speak", visible=bool(speaking)) as tab:
         text = gr.Textbox(FIRST_TEXT, label="Text", lines=3)
         with gr.Row():
-            model = _menu("Model", _same(speaking))
-            voice = _menu("Voice", _voices(offer, None))
+            model = _make_menu("Model", _label_alike(speaking))
+            voice = _make_menu("Voice", _list_voices(offer, None))
             speed = gr.Slider(0.25, 4, 1, label="Speed")
         with gr.Row():
             play = gr.Button("Speak", variant="primary")
@@ -98,7 +98,7 @@ def add_speak(server: SpeechServer, server_url: str, offer: Offer) -> Filled:
     save.click(speak, given, saved, api_name="speak", concurrency_limit=None)
     known = gr.State(offer)
     model.change(
-        lambda name, known: _menu("Voice", _voices(known, name)),
+        lambda name, known: _make_menu("Voice", _list_voices(known, name)),
         [model, known],
         voice,
         api_visibility="private",
@@ -106,14 +106,14 @@ def add_speak(server: SpeechServer, server_url: str, offer: Offer) -> Filled:
     )
 
     def refresh(offer: Offer) -> list[Any]:
-        models = _menu("Model", _same(offer.speaking))
+        models = _make_menu("Model", _label_alike(offer.speaking))
         shown = gr.Tab(visible=bool(offer.speaking))
-        return [shown, models, _menu("Voice", _voices(offer, None)), offer]
+        return [shown, models, _make_menu("Voice", _list_voices(offer, None)), offer]
 
     return Filled([tab, model, voice, known], refresh)
 
 
-def add_clone(server: SpeechServer, offer: Offer) -> Filled:
+def add_clone(server: ServerClient, offer: Offer) -> Filled:
     """A text in the voice of a recording."""
 
     async def clone(
@@ -144,7 +144,7 @@ def add_clone(server: SpeechServer, offer: Offer) -> Filled:
         recording = gr.Audio(label="Voice", type="filepath", sources=["microphone", "upload"])
         transcript = gr.Textbox("", label="What is said in it", placeholder="may stay empty")
         text = gr.Textbox(FIRST_TEXT, label="Text", lines=3)
-        model = _menu("Model", _same(offer.cloning))
+        model = _make_menu("Model", _label_alike(offer.cloning))
         attested_by = gr.Textbox("", label=_ATTESTED, placeholder="your name, if the server asks")
         button = gr.Button("Speak like this", variant="primary")
         saved = gr.Audio(label="Speech", type="filepath", interactive=False, buttons=["download"])
@@ -152,12 +152,15 @@ def add_clone(server: SpeechServer, offer: Offer) -> Filled:
     button.click(clone, given, saved, api_name="clone", concurrency_limit=None)
 
     def refresh(offer: Offer) -> list[Any]:
-        return [gr.Tab(visible=bool(offer.cloning)), _menu("Model", _same(offer.cloning))]
+        return [
+            gr.Tab(visible=bool(offer.cloning)),
+            _make_menu("Model", _label_alike(offer.cloning)),
+        ]
 
     return Filled([tab, model], refresh)
 
 
-def add_chat(server: SpeechServer, server_url: str, offer: Offer) -> Filled:
+def add_chat(server: ServerClient, server_url: str, offer: Offer) -> Filled:
     """A conversation with files, whose answers may be spoken while they are being written."""
 
     async def chat(
@@ -181,7 +184,7 @@ def add_chat(server: SpeechServer, server_url: str, offer: Offer) -> Filled:
 
     with gr.Tab("Chat", id="Chat", visible=bool(offer.answering)) as tab:
         speech = StreamingSpeech(server_url=server_url, render=False)
-        model = _menu("Model", _same(offer.answering), render=False)
+        model = _make_menu("Model", _label_alike(offer.answering), render=False)
         aloud = gr.Checkbox(False, label="Speak the answers", render=False)
         gr.ChatInterface(
             chat,
@@ -202,7 +205,7 @@ def add_chat(server: SpeechServer, server_url: str, offer: Offer) -> Filled:
         can_speak = bool(offer.speaking)
         return [
             gr.Tab(visible=bool(offer.answering)),
-            _menu("Model", _same(offer.answering)),
+            _make_menu("Model", _label_alike(offer.answering)),
             gr.Checkbox(visible=can_speak),
             gr.update(visible=can_speak),
         ]
@@ -210,7 +213,7 @@ def add_chat(server: SpeechServer, server_url: str, offer: Offer) -> Filled:
     return Filled([tab, model, aloud, speech], refresh)
 
 
-def add_draw(server: SpeechServer, offer: Offer) -> Filled:
+def add_draw(server: ServerClient, offer: Offer) -> Filled:
     """A picture from a prompt."""
 
     async def draw(
@@ -242,8 +245,8 @@ def add_draw(server: SpeechServer, offer: Offer) -> Filled:
     with gr.Tab("Draw", id="Draw", visible=bool(painters)) as tab:
         prompt = gr.Textbox(_PROMPTS[0], label="Prompt", lines=2)
         with gr.Row():
-            model = _menu("Model", _same(tuple(painters)))
-            size = gr.Textbox("", label="Size", placeholder=_default_size(offer))
+            model = _make_menu("Model", _label_alike(tuple(painters)))
+            size = gr.Textbox("", label="Size", placeholder=_find_default_size(offer))
             seed = gr.Number(ANY_SEED, label="Seed (-1: any)", precision=0, minimum=ANY_SEED)
         button = gr.Button("Draw", variant="primary")
         picture = gr.Image(label="Picture", type="filepath", format="png", interactive=False)
@@ -254,13 +257,13 @@ def add_draw(server: SpeechServer, offer: Offer) -> Filled:
 
     def refresh(offer: Offer) -> list[Any]:
         shown = gr.Tab(visible=bool(offer.painters))
-        models = _menu("Model", _same(tuple(offer.painters)))
-        return [shown, models, gr.Textbox(placeholder=_default_size(offer))]
+        models = _make_menu("Model", _label_alike(tuple(offer.painters)))
+        return [shown, models, gr.Textbox(placeholder=_find_default_size(offer))]
 
     return Filled([tab, model, size], refresh)
 
 
-def add_transcribe(server: SpeechServer, offer: Offer) -> Filled:
+def add_transcribe(server: ServerClient, offer: Offer) -> Filled:
     """What is said in a recording."""
 
     async def transcribe(recording: str, form: str, model: str, request: gr.Request) -> str:
@@ -284,19 +287,22 @@ def add_transcribe(server: SpeechServer, offer: Offer) -> Filled:
                 value="text",
                 label="As",
             )
-            model = _menu("Model", _same(offer.listening))
+            model = _make_menu("Model", _label_alike(offer.listening))
         button = gr.Button("Write it down", variant="primary")
         heard = gr.Textbox(label="Transcript", lines=6)
     given = [recording, form, model]
     button.click(transcribe, given, heard, api_name="transcribe", concurrency_limit=None)
 
     def refresh(offer: Offer) -> list[Any]:
-        return [gr.Tab(visible=bool(offer.listening)), _menu("Model", _same(offer.listening))]
+        return [
+            gr.Tab(visible=bool(offer.listening)),
+            _make_menu("Model", _label_alike(offer.listening)),
+        ]
 
     return Filled([tab, model], refresh)
 
 
-def _menu(label: str, choices: Choices, *, render: bool = True) -> gr.Dropdown:
+def _make_menu(label: str, choices: Choices, *, render: bool = True) -> gr.Dropdown:
     """A menu that also takes what the server does not list, such as an alias; programs may leave
     it empty."""
     first = choices[0][1] if choices else ""
@@ -305,29 +311,29 @@ def _menu(label: str, choices: Choices, *, render: bool = True) -> gr.Dropdown:
     )
 
 
-def _same(names: tuple[str, ...]) -> Choices:
+def _label_alike(names: tuple[str, ...]) -> Choices:
     return tuple((name, name) for name in names)
 
 
-def _voices(offer: Offer, model: str | None) -> Choices:
-    """Of a model, or of the server's default."""
+def _list_voices(offer: Offer, model: str | None) -> Choices:
+    """The voices of a model, or of the server's default."""
     return offer.voices.get(model or next(iter(offer.voices), ""), ())
 
 
-def _default_size(offer: Offer) -> str:
+def _find_default_size(offer: Offer) -> str:
     return next(iter(offer.painters.values()), "")
 
 
 def _to_message(role: str, content: Any) -> dict[str, Any] | None:
     """A turn of Gradio's as a message of the API; None: it is empty."""
-    parts = [part for one in _as_list(content) if (part := _to_part(one))]
+    parts = [part for one in _put_in_list(content) if (part := _to_part(one))]
     if role == "assistant":
         text = " ".join(part["text"] for part in parts if part["type"] == "text")
         return {"role": role, "content": text} if text else None
     return {"role": role, "content": parts} if parts else None
 
 
-def _as_list(content: Any) -> list[Any]:
+def _put_in_list(content: Any) -> list[Any]:
     return list(content) if isinstance(content, list | tuple) else [content]
 
 

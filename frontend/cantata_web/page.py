@@ -1,15 +1,25 @@
-"""The page's files: its markup, one script, one stylesheet, and the audio threads' scripts."""
+"""The page's files: its markup, one script, one stylesheet, and the audio threads' scripts.
+
+Files never change under their name, and each is compressed once.
+"""
 
 from __future__ import annotations
 
 import base64
+import gzip
+import hashlib
 import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from functools import cached_property
+from importlib.metadata import distribution, version
+from pathlib import PurePath
 
-from cantata_web.assets import Asset
+import brotli
+from fastapi import Request, Response
+
+from cantata_web.messages import ENGLISH, Messages, list_languages, read_messages
 from cantata_web.sources import (
     HERE,
     MICROPHONE,
@@ -20,11 +30,72 @@ from cantata_web.sources import (
     script_of_part,
 )
 
+_FOREVER = "public, max-age=31536000, immutable"
+_REVALIDATED = "no-cache"
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file's content."""
+
+    name: str
+    media_type: str
+    body: bytes
+
+    @classmethod
+    def of_text(cls, name: str, media_type: str, text: str) -> Asset:
+        return cls(name, f"{media_type}; charset=utf-8", text.encode())
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(self.body).hexdigest()[:16]
+
+    @cached_property
+    def hashed_name(self) -> str:
+        path = PurePath(self.name)
+        return f"{path.stem}-{self.digest}{path.suffix}"
+
+    @cached_property
+    def codings(self) -> Mapping[str, bytes]:
+        """The body by content coding, best first; a coding that saves nothing is left out."""
+        compressed = {"br": brotli.compress(self.body), "gzip": gzip.compress(self.body, 9)}
+        return {name: body for name, body in compressed.items() if len(body) < len(self.body)}
+
+    def response(self, request: Request, *, immutable: bool, vary: str = "") -> Response:
+        """The content as this client takes it; 304 if it has it already.
+
+        Args:
+            request: what the client asks for.
+            immutable: whether this name will always have this content.
+            vary: a header, beside `Accept-Encoding`, on which the choice of the content depends.
+        """
+        coding = next((name for name in self.codings if _is_accepted(request, name)), None)
+        headers = {
+            "Cache-Control": _FOREVER if immutable else _REVALIDATED,
+            "ETag": f'W/"{self.digest}"',
+            "Vary": f"Accept-Encoding, {vary}" if vary else "Accept-Encoding",
+        }
+        if headers["ETag"] in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        if coding is not None:
+            headers["Content-Encoding"] = coding
+        body = self.body if coding is None else self.codings[coding]
+        return Response(body, media_type=self.media_type, headers=headers)
+
+
+def _is_accepted(request: Request, coding: str) -> bool:
+    for offered in request.headers.get("accept-encoding", "").split(","):
+        name, _, parameters = offered.partition(";")
+        if name.strip().lower() == coding:
+            return parameters.replace(" ", "") not in ("q=0", "q=0.0")
+    return False
+
+
 ASSETS_PATH = "cantata_web"
 
 ENTRY = "page.js"
-PARTS = ("speak", "keep", "talk", "draw", "listen", "clone", "metrics")
-LATE_PARTS = ("read", "chat", "talkmore", "voices", "agreement", "parallel")
+PARTS = ("speak", "keep", "talk", "draw", "listen", "clone")
+LATE_PARTS = ("read", "chat", "talkmore", "voices", "agreement", "lab", "figures", "code")
 """Tabs, or parts of some, that browsers fetch when they are first opened: the module views/NAME.js,
 markup and styles."""
 # In this order: later rules refine earlier ones.
@@ -33,6 +104,7 @@ STYLES = (
     "base",
     "controls",
     "stage",
+    "player",
     "tabs",
     "keep",
     "talk",
@@ -48,45 +120,54 @@ STYLES = (
 class Page:
     document: Asset
     icon: Asset
+    license: Asset
     assets: Sequence[Asset]
     """What it loads, under their hashed names in ASSETS_PATH."""
 
 
-def build_page(api_base: str = "") -> Page:
+def build_page(api_base: str = "", language: str = ENGLISH) -> Page:
     """The page.
 
     Args:
         api_base: the server that it calls, with a slash at the end; or else the one it came from.
+        language: one of `list_languages`.
 
     Raises:
         BundleError: the scripts cannot be linked.
     """
-    worklet = _script("worklet.js", script(WORKLET))
-    microphone = _script("microphone.js", script(MICROPHONE))
+    messages = read_messages(language)
+    worklet = _make_script("worklet.js", script(WORKLET))
+    microphone = _make_script("microphone.js", script(MICROPHONE))
     urls = {WORKLET: _get_url(worklet), MICROPHONE: _get_url(microphone)}
-    late = [_build_late(name, urls) for name in LATE_PARTS]
+    late = [_build_late(name, urls, messages) for name in LATE_PARTS]
     for part in late:
         urls[part.module] = _get_url(part.script)
     attributes = {part.name: part.attributes for part in late}
-    page = _script(ENTRY, script(ENTRY, urls))
+    linked = script(ENTRY, urls, messages.translate_script)
+    page = _make_script(_name_file("page", "js", language), linked)
     style = "".join(read(f"styles/{name}.css") for name in STYLES)
     stylesheet = Asset.of_text("page.css", "text/css", style)
     icon = Asset("favicon.png", "image/png", (HERE / "favicon.png").read_bytes())
 
+    markup = messages.translate_markup
     document = fill(
         "page",
+        markup,
+        language=language,
+        languages=_link_languages(language),
         version=html.escape(version("cantata")),
         api_base=html.escape(api_base, quote=True),
-        icon=_inline(icon),
+        icon=_encode_inline(icon),
         stylesheet=f"{ASSETS_PATH}/{stylesheet.hashed_name}",
         script=f"{ASSETS_PATH}/{page.hashed_name}",
-        key_dialog=fill("key", id="cantata-key"),
-        **{part: fill(part, **attributes) for part in PARTS},
+        key_dialog=fill("key", markup, id="cantata-key"),
+        **{part: fill(part, markup, **attributes) for part in PARTS},
         **attributes,
     )
     return Page(
         document=Asset.of_text("page.html", "text/html", document),
         icon=icon,
+        license=Asset.of_text("license.txt", "text/plain", _read_license()),
         assets=(page, worklet, microphone, stylesheet, *(a for part in late for a in part.assets)),
     )
 
@@ -110,22 +191,52 @@ class _LatePart:
         return f'data-markup="{ASSETS_PATH}/{markup}" data-style="{ASSETS_PATH}/{style}"'
 
 
-def _build_late(name: str, urls: Mapping[str, str]) -> _LatePart:
+def _build_late(name: str, urls: Mapping[str, str], messages: Messages) -> _LatePart:
     module = f"views/{name}.js"
+    linked = script_of_part(module, urls, ENTRY, messages.translate_script)
+    markup = messages.translate_markup(read(f"markup/{name}.html"))
+    language = messages.language
     return _LatePart(
         name,
         module,
-        script=_script(f"{name}.js", script_of_part(module, urls, beside=ENTRY)),
-        markup=Asset.of_text(f"{name}.html", "text/html", read(f"markup/{name}.html")),
+        script=_make_script(_name_file(name, "js", language), linked),
+        markup=Asset.of_text(_name_file(name, "html", language), "text/html", markup),
         style=Asset.of_text(f"{name}.css", "text/css", read(f"styles/{name}.css")),
     )
 
 
-def _script(name: str, source: str) -> Asset:
+def language_of(asset_name: str) -> str:
+    """The language of the page that loads an asset of that hashed name."""
+    language = asset_name.partition(".")[2].partition("-")[0]
+    return language if language in list_languages() else ENGLISH
+
+
+def _name_file(name: str, extension: str, language: str) -> str:
+    """An asset's name. It tells the language, so that a server that was restarted builds it."""
+    return f"{name}.{extension}" if language == ENGLISH else f"{name}.{language}.{extension}"
+
+
+def _link_languages(current: str) -> str:
+    links = []
+    for tag in list_languages():
+        here = ' aria-current="true"' if tag == current else ""
+        name = read_messages(tag).name
+        links.append(f'<a href="?lang={tag}" hreflang="{tag}" lang="{tag}"{here}>{name}</a>')
+    return "".join(links)
+
+
+def _read_license() -> str:
+    """The text that was installed with the package, so that its link works without a network."""
+    text = distribution("cantata").read_text("licenses/LICENSE")
+    assert text is not None, "pyproject.toml names it"
+    return text
+
+
+def _make_script(name: str, source: str) -> Asset:
     return Asset.of_text(name, "text/javascript", source)
 
 
-def _inline(asset: Asset) -> str:
+def _encode_inline(asset: Asset) -> str:
     """A small file as a URL that nothing has to be fetched for."""
     return f"data:{asset.media_type};base64,{base64.b64encode(asset.body).decode('ascii')}"
 

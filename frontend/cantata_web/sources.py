@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from types import MappingProxyType
 
-from cantata_web.bundle import link, link_part, list_modules
+from .bundle import Rewrite, link, link_part, list_modules
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE / "static"
@@ -21,16 +21,18 @@ def read(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def fill(name: str, **values: str) -> str:
-    """A markup file with its `$names` filled in."""
-    return Template(read(f"markup/{name}.html")).substitute(values)
+def fill(name: str, rewrite: Rewrite = str, /, **values: str) -> str:
+    """A markup file, rewritten, with its `$names` filled in."""
+    return Template(rewrite(read(f"markup/{name}.html"))).substitute(values)
 
 
-def script(entry: str, urls: Mapping[str, str] = MappingProxyType({})) -> str:
+def script(
+    entry: str, urls: Mapping[str, str] = MappingProxyType({}), rewrite: Rewrite = str
+) -> str:
     """The module `entry` and all that it imports, as `link` does it."""
-    return link(SCRIPTS, entry, urls)
+    return link(SCRIPTS, entry, urls, rewrite)
 
 
-def script_of_part(entry: str, urls: Mapping[str, str], beside: str) -> str:
+def script_of_part(entry: str, urls: Mapping[str, str], beside: str, rewrite: Rewrite = str) -> str:
     """The module `entry` and all that it imports, less what the script of `beside` has."""
-    return link_part(SCRIPTS, entry, urls, list_modules(SCRIPTS, beside))
+    return link_part(SCRIPTS, entry, urls, list_modules(SCRIPTS, beside), rewrite)

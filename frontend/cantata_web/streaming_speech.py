@@ -11,7 +11,7 @@ from unittest.mock import patch
 import gradio as gr
 from gradio import component_meta
 
-from cantata_web.sources import WORKLET, fill, read, script
+from .sources import WORKLET, fill, read, script
 
 START = "component/start.js"
 
@@ -88,14 +88,14 @@ class StreamingSpeech(gr.HTML, metaclass=_WithoutStub):  # type: ignore[misc]
             elem_id=elem_id,
             elem_classes=elem_classes,
             render=render,
-            html_template=_literal(
+            html_template=_escape_literal(
                 fill("component", key=fill("key", id=f"cantata-{secrets.token_hex(4)}"))
             ),
             css_template=read("styles/component.css"),
-            js_on_load=_script(),
+            js_on_load=_read_script(),
             apply_default_css=False,
             server_url=server_url,
-            request=_given(request),
+            request=_drop_empty(request),
         )
 
     def preprocess(self, payload: dict[str, Any] | None) -> str | None:
@@ -110,7 +110,7 @@ class StreamingSpeech(gr.HTML, metaclass=_WithoutStub):  # type: ignore[misc]
         return {
             "text": value.text,
             "complete": value.complete,
-            "request": _given({"voice": value.voice, "speed": value.speed}),
+            "request": _drop_empty({"voice": value.voice, "speed": value.speed}),
             # The same text is spoken again: without it Gradio would see no change.
             "turn": secrets.token_hex(4) if value.complete else "",
         }
@@ -125,17 +125,17 @@ class StreamingSpeech(gr.HTML, metaclass=_WithoutStub):  # type: ignore[misc]
         return "Good morning."
 
 
-def _given(fields: dict[str, Any]) -> dict[str, Any]:
+def _drop_empty(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _script() -> str:
+def _read_script() -> str:
     """Everything in one piece: other people's apps serve no files of ours."""
     worklet = f'new Blob([{json.dumps(script(WORKLET))}], {{ type: "text/javascript" }})'
     linked = script(START, {WORKLET: f"URL.createObjectURL({worklet})"})
     return f'{linked}$modules["{START}"].start({{ element, props, trigger, watch }});\n'
 
 
-def _literal(markup: str) -> str:
+def _escape_literal(markup: str) -> str:
     """As Gradio's templates take it: they are JavaScript's template literals."""
     return markup.replace("\\", "\\\\").replace("`", "\\`").replace("${", "\\${")

@@ -75,8 +75,11 @@ async function eventsOf(pieces) {
 }
 
 test("events are read however the bytes are cut", async () => {
-  const text = 'event: a\ndata: {"x": "é"}\n\n: a comment\n\ndata: [1,\ndata: 2]\n\n';
-  const expected = [{ name: "a", data: { x: "é" } }, { name: "message", data: [1, 2] }];
+  const text = 'event: a\nid: 7\ndata: {"x": "é"}\n\n: a comment\n\ndata: [1,\ndata: 2]\n\n';
+  const expected = [
+    { name: "a", id: "7", data: { x: "é" } },
+    { name: "message", id: null, data: [1, 2] },
+  ];
   assert.deepEqual(await eventsOf([text]), expected, "byte by byte");
   assert.deepEqual(await eventsOf([text, ""]), expected, "at once");
   assert.deepEqual(await eventsOf([text.replaceAll("\n", "\r\n")]), expected);

@@ -6,11 +6,11 @@ import { Renderer } from "../cantata_web/static/player/renderer.js";
 const BLOCK = 128;
 
 /** Plays `samples` on a device of `deviceRate`; returns its left channel and what was captured. */
-function play(samples, { sampleRate, deviceRate, channels = 1 }) {
+function play(samples, { sampleRate, deviceRate, channels = 1, rate }) {
   const reports = [];
   const renderer = new Renderer((message) => reports.push(message), deviceRate);
   const begin = { type: "begin", turn: 1, reserveSeconds: 0, fadeSeconds: 0.02 };
-  renderer.receive({ ...begin, sampleRate, channels });
+  renderer.receive({ ...begin, sampleRate, channels, rate });
   renderer.receive({ type: "pcm", turn: 1, samples: samples.slice() });
   renderer.receive({ type: "end", turn: 1 });
   const out = [];
@@ -43,6 +43,16 @@ for (const [sampleRate, deviceRate] of [[24000, 48000], [24000, 44100], [48000, 
     const heard = out.flatMap(([left]) => [...left]);
     assert.ok(Math.abs(heard.length - deviceRate) < deviceRate / 100, `${heard.length} frames`);
     assert.ok(noiseBelowTone(heard.slice(2000, -2000), 1000, deviceRate) > 70);
+  });
+}
+
+for (const deviceRate of [24000, 48000]) {
+  test(`at twice the speed a second lasts half of one on a device of ${deviceRate} Hz, and nothing is lost`, () => {
+    const samples = tone(220, 24000, 24000);
+    const { out, captured } = play(samples, { sampleRate: 24000, deviceRate, rate: 2 });
+    assert.deepEqual(captured, [...samples]);
+    const seconds = (out.length * BLOCK) / deviceRate;
+    assert.ok(seconds > 0.4 && seconds < 0.6, `${seconds} s`);
   });
 }
 

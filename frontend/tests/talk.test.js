@@ -31,6 +31,12 @@ class FakeSocket extends EventTarget {
     this.dispatchEvent(new Event("close"));
   }
 
+  // As when the network has gone.
+  lose() {
+    this.readyState = 3;
+    this.dispatchEvent(Object.assign(new Event("close"), { code: 1006 }));
+  }
+
   connect() {
     this.readyState = FakeSocket.OPEN;
     this.dispatchEvent(new Event("open"));
@@ -122,7 +128,7 @@ function deliverSound() {
 test("the session is told the voice, and hears nothing before it knows", () => {
   const packet = new Int16Array(960).fill(1000);
   assert.equal(talk.state, TalkState.CONNECTING);
-  assert.equal(socket().path, "v1/realtime?model=solo");
+  assert.equal(socket().path, "v1/realtime?model=solo&resumable=true");
   socket().connect();
   microphone.listener.heard(packet);
   assert.deepEqual(socket().types, ["session.update"]);
@@ -262,6 +268,85 @@ test("a connection that breaks is tried again, and told what was said", async ()
     ["user", { type: "input_text", text: "hello there" }],
     ["assistant", { type: "output_text", text: "You said" }],
   ]);
+});
+
+const RESUME = { token: "resume_1", seconds: 30 };
+
+function beginResumable() {
+  socket().connect();
+  socket().deliver("session.created", { event_id: "event_1", resume: RESUME });
+  socket().deliver("session.updated", { event_id: "event_2" });
+}
+
+test("a connection that is lost goes on where it was: no sound twice, none missing", () => {
+  beginResumable();
+  hearTurn();
+  beginAnswer();
+  socket().deliver("response.output_audio.done", { response_id: "r1", event_id: "event_9" });
+  const { pushed } = voice;
+  microphone.listener.heard(new Int16Array(960).fill(1));
+  socket().lose();
+  assert.deepEqual([talk.state, talk.error], [TalkState.LOST, "The connection broke."]);
+  assert.equal(voice.active, true, "what has arrived is played");
+  assert.equal(socket().path, "v1/realtime?resume=resume_1&after=event_9");
+  microphone.listener.heard(new Int16Array(960).fill(2));
+  socket().connect();
+  assert.deepEqual(socket().sent, [], "nothing before the server says what has arrived");
+  deliverSound();
+  assert.equal(voice.pushed, pushed + 2400);
+  socket().deliver("session.resumed", { event_id: "event_12", received: 1 });
+  const sent = socket().sent.map(({ audio }) => audio);
+  assert.deepEqual(sent, [1, 2].map((level) => encodePcm(new Int16Array(960).fill(level))));
+  assert.deepEqual([talk.state, talk.error], [TalkState.SPEAKING, null]);
+  microphone.listener.heard(new Int16Array(960).fill(3));
+  assert.equal(socket().sent.length, 3);
+  assert.equal(FakeSocket.made.length, 2);
+});
+
+test("without a network it is tried every second while the server keeps the session", async () => {
+  const clock = mock.method(performance, "now", () => 0);
+  beginResumable();
+  socket().lose();
+  for (const seconds of [0, 10, 29]) {
+    clock.mock.mockImplementation(() => 1_000 * seconds);
+    const { length } = FakeSocket.made;
+    socket().lose();
+    await settled();
+    mock.timers.tick(1_000);
+    assert.equal(FakeSocket.made.length, length + 1);
+    assert.equal(socket().path, "v1/realtime?resume=resume_1&after=event_2");
+  }
+  clock.mock.mockImplementation(() => 31_000);
+  socket().lose();
+  await settled();
+  mock.timers.tick(1_000);
+  assert.equal(socket().path, "v1/realtime?model=solo&resumable=true", "another session");
+  clock.mock.restore();
+});
+
+test("a session that the server no longer has is followed by another one that knows it", async () => {
+  beginResumable();
+  hearTurn("hello there");
+  refusal = new SpeechError("No session of this token is open.", { status: 404 });
+  socket().lose();
+  socket().lose();
+  await settled();
+  assert.equal(talk.state, TalkState.LOST);
+  mock.timers.tick(1_000);
+  assert.equal(socket().path, "v1/realtime?model=solo&resumable=true");
+  beginResumable();
+  assert.deepEqual(socket().types, ["session.update", "conversation.item.create"]);
+  assert.equal(talk.state, TalkState.LISTENING);
+});
+
+test("a talk that is stopped while its connection is lost does not come back", async () => {
+  beginResumable();
+  socket().lose();
+  socket().lose();
+  await settled();
+  talk.stop();
+  mock.timers.tick(60_000);
+  assert.equal(FakeSocket.made.length, 2);
 });
 
 test("a server that cannot talk says why, and is not asked again", async () => {

@@ -65,6 +65,14 @@ def test_a_script_that_is_loaded_apart_is_found_by_its_given_url(write: Write) -
     assert "load(`<other>`);" in link(folder, "a/main.js", {"a/other.js": "`<other>`"})
 
 
+def test_comments_are_left_out_and_lines_stay(write: Write) -> None:
+    source = '// About it.\n\n/**\n * More.\n */\nconst url = "a//b"; // why\nlast();\n'
+    (linked,) = re.findall(
+        r"\{\n(.*)return \{", link(write({"a.js": source}), "a.js", {}), re.DOTALL
+    )
+    assert linked == '\n\n\n\n\nconst url = "a//b"; // why\nlast();\n'
+
+
 def test_a_part_that_is_loaded_later_shares_the_modules_it_needs(write: Write, node: str) -> None:
     """Those of the script that loads it, and those of other parts: each runs once."""
     folder = write(

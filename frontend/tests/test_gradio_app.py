@@ -1,17 +1,31 @@
-"""The Gradio app beside an API: where it is, what it leaves shut, and when it is imported."""
+"""The Gradio app beside an API: where it is, what it leaves shut, and when it is imported.
+
+Imported where it is used: Gradio takes four CPU seconds, of every worker that collects the tests.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.testclient import TestClient
 from starlette.exceptions import HTTPException
 
 from cantata_web.app import mount
+from cantata_web.gradio_offer import Offer
+
+SPEAKING = Offer({"solo": ()})
+
+
+def _answer(content: Mapping[str, Any], request: Request) -> Response:
+    return JSONResponse(content)
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +88,33 @@ def test_without_an_offer_it_shows_no_tab_and_says_so(client: TestClient) -> Non
     assert not any(tab["visible"] for tab in tabs)
     texts = [one["props"] for one in parts if one["type"] == "markdown"]
     assert any(text["visible"] and "offers nothing yet" in text["value"] for text in texts)
+
+
+@pytest.mark.parametrize(("built_with", "moves"), [(Offer(), True), (SPEAKING, False)])
+async def test_a_model_that_was_loaded_meanwhile_leaves_the_open_tab_open(
+    tmp_path: Path, built_with: Offer, moves: bool
+) -> None:
+    api = FastAPI()
+    model = {"id": "solo", "default_voice": "clara", "capabilities": {"references": False}}
+    painter = {"id": "sketch", "output_modalities": ["image"], "transcription": None}
+    answers: dict[str, Any] = {
+        "/v1/audio/models": {"models": [model]},
+        "/v1/audio/voices": {"voices": []},
+        "/v1/models": {"data": [{**painter, "images": {"default_size": "128x128"}}]},
+    }
+    for path, answer in answers.items():
+        api.add_route(path, partial(_answer, answer))
+
+    def open_client() -> httpx.AsyncClient:
+        return httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://test")
+
+    import gradio as gr
+
+    from cantata_web.gradio_blocks import build_blocks
+    from cantata_web.gradio_calls import ServerClient
+
+    blocks = build_blocks("http://test", ServerClient(open_client, tmp_path), built_with)
+    (refresh,) = (one.fn for one in blocks.fns.values() if one.name == "refresh")
+    assert refresh is not None
+    _, tabs, *_ = await refresh(gr.Request(headers={}))
+    assert isinstance(tabs, gr.Tabs) is moves

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { columns, Peaks, withGaps } from "../cantata_web/static/views/timeline.js";
+import { columns, Peaks, soundBefore, withGaps } from "../cantata_web/static/views/timeline.js";
 
 test("gaps stand between the peaks before and after them", () => {
   const gaps = [{ at: 0.2, seconds: 0.2 }, { at: 0.3, seconds: 0.01 }];
@@ -20,6 +20,11 @@ test("columns merge cells, keep their loudest, and show any gap among them", () 
     { peaks: [2, 2], waited: true, played: true },
     { peaks: [5, 1], waited: false, played: false },
   ]);
+});
+
+test("a place in the drawing is a time of the sound: waiting takes none", () => {
+  const cells = [1, 2, null, null, 3];
+  assert.deepEqual([0, 1, 2, 3, 4, 5].map((place) => soundBefore(cells, place)), [0, 1, 2, 2, 2, 3]);
 });
 
 const loud = 32768 / 2;

@@ -45,9 +45,9 @@ class AxialRotation(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """[N, D / 2] angles, [N, H * D] queries and keys -> both, turned."""
         cos, sin = angles.cos()[:, None].to(query.dtype), angles.sin()[:, None].to(query.dtype)
-        return self._turned(query, cos, sin), self._turned(key, cos, sin)
+        return self._rotate(query, cos, sin), self._rotate(key, cos, sin)
 
-    def _turned(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    def _rotate(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
         low, high = x.view(len(x), -1, self._head_dim).chunk(2, dim=-1)
         turned = (low * cos - high * sin, high * cos + low * sin)
         return torch.cat(turned, dim=-1).view_as(x)

@@ -5,17 +5,81 @@ product with weights packed once by oneDNN gives a row the same bits whatever th
 (`contract.model.row_products`); oneDNN's convolutions do not. Devices other than the CPU use the
 plain product.
 
-Letters: B rows, L positions, C channels, I inputs, O outputs, K the kernel, R the rate.
+What a layer looks back at is in a `ConvCache` during a call, and in a `CodecState` between calls.
+
+Letters: S slots, B rows, L positions, H positions of history, C channels, I inputs, O outputs,
+K the kernel, R the rate.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import torch
 from torch.nn import functional
 
-from cantata_layers.conv_cache import ConvCache
-from cantata_layers.linear import Linear
+from cantata_layers.exact_layers import Linear
 from cantata_layers.weights import Weights
+
+
+@dataclass(slots=True)
+class ConvCache:
+    """The histories of some rows during one call.
+
+    Each layer that looks back gets its history from `extend`. The order in which the layers run
+    ties each history to its layer.
+    """
+
+    positions: torch.Tensor
+    """[B] int64: number of frames before this call."""
+    histories: list[torch.Tensor] | None
+    """[B, H, C] per layer. None at the start of a stream, where zeros are used."""
+    extended: list[torch.Tensor] = field(default_factory=list)
+    """The histories after this call."""
+
+    def extend(self, x: torch.Tensor, length: int) -> torch.Tensor:
+        """Prepend the last `length` positions to x and store the new last ones.
+
+        Args:
+            x: [B, L, C].
+
+        Returns:
+            [B, length + L, C].
+        """
+        if self.histories is None:
+            history = x.new_zeros(x.shape[0], length, x.shape[2])
+        else:
+            history = self.histories[len(self.extended)]
+        context = torch.cat([history, x], dim=1)
+        self.extended.append(context[:, context.shape[1] - length :])
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class CodecState:
+    """The decoder's state for each slot, created by `init_state` and updated by `decode`."""
+
+    positions: torch.Tensor
+    """[S] int64: number of frames decoded."""
+    histories: tuple[torch.Tensor, ...]
+    """[S, H, C] float32 for each layer that looks back."""
+
+    def reset(self, slots: torch.Tensor) -> None:
+        """Reset these slots ([B] int64) in place."""
+        self.positions[slots] = 0
+        for history in self.histories:
+            history[slots] = 0.0
+
+    def take(self, slots: torch.Tensor) -> ConvCache:
+        """Copy these slots' rows."""
+        return ConvCache(self.positions[slots], [history[slots] for history in self.histories])
+
+    def put(self, slots: torch.Tensor, past: ConvCache, frames: int) -> None:
+        """Write rows back after `frames` more frames, in place."""
+        self.positions[slots] = past.positions + frames
+        for mine, theirs in zip(self.histories, past.extended, strict=True):
+            mine[slots] = theirs
+
 
 BLOCK_VALUES = 1 << 20
 """Inputs concatenated at a time on a CPU: 4 MB stay in the cache and in reused memory."""
@@ -90,7 +154,7 @@ class CausalUpsample:
         return self._product(x).view(batch, length * self._rate, self._outputs)
 
 
-class Snake:
+class SnakeBeta:
     """x + sin^2(a x) / b with a frequency and magnitude per channel (Ziyin et al., 2020)."""
 
     def __init__(self, weights: Weights, name: str, size: int) -> None:
@@ -98,17 +162,16 @@ class Snake:
         self._inverse = 1.0 / (weights.take(f"{name}.beta", size).exp() + SNAKE_EPS)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        wave = (x * self._frequency).sin_()
-        return wave.mul_(wave).mul_(self._inverse).add_(x)
+        return _snake(x, self._frequency, self._inverse)
 
 
 class ResidualUnit:
     """Snake, dilated convolution, snake, pointwise convolution and a residual connection."""
 
     def __init__(self, weights: Weights, name: str, size: int, dilation: int) -> None:
-        self._first_snake = Snake(weights, f"{name}.act1", size)
+        self._first_snake = SnakeBeta(weights, f"{name}.act1", size)
         self._dilated = CausalConv(weights, f"{name}.conv1.conv", size, size, 7, dilation)
-        self._second_snake = Snake(weights, f"{name}.act2", size)
+        self._second_snake = SnakeBeta(weights, f"{name}.act2", size)
         self._pointwise = CausalConv(weights, f"{name}.conv2.conv", size, size, 1)
 
     def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
@@ -116,7 +179,7 @@ class ResidualUnit:
         return x + self._pointwise(self._second_snake(update), past)
 
 
-class ConvNextBlock:
+class CausalConvNextBlock:
     """Depthwise convolution, LayerNorm, a two-layer perceptron and a residual connection."""
 
     KERNEL = 7
@@ -143,3 +206,44 @@ class ConvNextBlock:
             mixed = mixed + context[:, tap : tap + length] * self._taps[tap]
         mixed = functional.layer_norm(mixed, (self._size,), *self._norm, eps=LAYER_NORM_EPS)
         return x + self._gain * self._down(functional.gelu(self._up(mixed)))
+
+
+class Snake:
+    """x + sin^2(a x) / a with a frequency per channel (Ziyin et al., 2020), in place.
+
+    As the Descript Audio Codec has it (Kumar et al., 2023).
+    """
+
+    def __init__(self, weights: Weights, name: str, size: int) -> None:
+        self._frequency = weights.take(f"{name}.alpha", 1, size, 1).flatten()
+        self._inverse = 1.0 / (self._frequency + SNAKE_EPS)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return _snake(x, self._frequency, self._inverse)
+
+
+class CausalDownsample:
+    """A convolution with a stride. [B, L * R, I] -> [B, L, O].
+
+    A kernel of R takes each R positions, one of 2R also the R before them.
+    """
+
+    def __init__(
+        self, weights: Weights, name: str, inputs: int, outputs: int, rate: int, kernel: int
+    ) -> None:
+        assert kernel in (rate, 2 * rate)
+        self._rate, self._reaches_back = rate, kernel > rate
+        weight = weights.take(f"{name}.weight", outputs, inputs, kernel)
+        rows = weight.transpose(1, 2).reshape(outputs, kernel * inputs)
+        self._product = Linear(rows, weights.take(f"{name}.bias", outputs))
+
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
+        x = x.reshape(x.shape[0], x.shape[1] // self._rate, -1)
+        if self._reaches_back:
+            x = torch.cat([past.extend(x, 1)[:, :-1], x], dim=-1)
+        return self._product(x)
+
+
+def _snake(x: torch.Tensor, frequency: torch.Tensor, inverse: torch.Tensor) -> torch.Tensor:
+    wave = (x * frequency).sin_()
+    return wave.mul_(wave).mul_(inverse).add_(x)

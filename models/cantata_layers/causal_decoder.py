@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from cantata.contract.model.codec import StreamingDecoder
-from cantata_layers.conv_cache import CodecState, ConvCache
+from cantata_layers.causal_convolutions import CodecState, ConvCache
 
 
 class CausalDecoder(StreamingDecoder):
@@ -26,14 +26,14 @@ class CausalDecoder(StreamingDecoder):
     def slot_bytes(self) -> int:
         """Memory of one slot's state."""
         position = torch.int64.itemsize
-        histories = sum(shape.numel() for shape in self._history_shapes())
+        histories = sum(shape.numel() for shape in self._list_history_shapes())
         return position + torch.float32.itemsize * histories
 
     def init_state(self, slots: int) -> CodecState:
         """Return silent state for `slots` concurrent streams."""
         device = self._blank.device
         positions = torch.zeros(slots, dtype=torch.int64, device=device)
-        shapes = self._history_shapes()
+        shapes = self._list_history_shapes()
         return CodecState(positions, tuple(torch.zeros(slots, *s, device=device) for s in shapes))
 
     def reset(self, state: CodecState, slots: torch.Tensor) -> None:
@@ -63,7 +63,7 @@ class CausalDecoder(StreamingDecoder):
         """Decode frames behind `past`, and extend it."""
         raise NotImplementedError
 
-    def _history_shapes(self) -> list[torch.Size]:
+    def _list_history_shapes(self) -> list[torch.Size]:
         """What the layers keep of a stream: decoding one frame without history shows it."""
         if self._shapes is None:
             positions = torch.zeros(1, dtype=torch.int64, device=self._blank.device)

@@ -25,26 +25,26 @@ def load_chat_template(checkpoint: Path) -> tuple[str, str]:
         ConfigError: a file is damaged.
     """
     found = dict[str, tuple[str, str]]()
-    for name, template, file in _templates(checkpoint):
+    for name, template, file in _iterate_templates(checkpoint):
         found.setdefault(name, (template, file))
     return found.get(TOOL_TEMPLATE) or found.get("default") or ("", "")
 
 
-def _templates(checkpoint: Path) -> Iterator[tuple[str, str, str]]:
+def _iterate_templates(checkpoint: Path) -> Iterator[tuple[str, str, str]]:
     """Name, template and file, the more specific file first."""
     for path in sorted((checkpoint / "additional_chat_templates").glob("*.jinja")):
-        yield path.stem, _text(path), path.name
+        yield path.stem, _read_text(path), path.name
     whole = checkpoint / "chat_template.jinja"
     if whole.is_file():
-        yield "default", _text(whole), whole.name
+        yield "default", _read_text(whole), whole.name
     for name in _FILES:
         path = checkpoint / name
         if path.is_file():
             held: Any = read_json(path).values.get("chat_template")
-            yield from ((*one, name) for one in _named(held, path))
+            yield from ((*one, name) for one in _iterate_named(held, path))
 
 
-def _named(held: Any, path: Path) -> Iterator[tuple[str, str]]:
+def _iterate_named(held: Any, path: Path) -> Iterator[tuple[str, str]]:
     match held:
         case None:
             return
@@ -58,7 +58,7 @@ def _named(held: Any, path: Path) -> Iterator[tuple[str, str]]:
             raise ConfigError(f"{path}: chat_template must be a text or named texts")
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -38,8 +38,8 @@ def read_tensors(
         ConfigError: a file is missing or damaged, or no tensor has this prefix.
     """
     found = False
-    for path in _files(folder, prefix, stem):
-        read = read_pickle if path.suffix in PICKLES else _safetensors
+    for path in _list_files(folder, prefix, stem):
+        read = read_pickle if path.suffix in PICKLES else _iterate_safetensors
         for name, tensor in read(path, prefix):
             found = True
             yield name.removeprefix(prefix), tensor
@@ -56,7 +56,7 @@ def read_rows(folder: Path, name: str, rows: Sequence[int]) -> torch.Tensor:
     Raises:
         ConfigError: a file is missing or damaged, there is no such tensor, or it has fewer rows.
     """
-    for path in _files(folder, name):
+    for path in _list_files(folder, name):
         try:
             with safe_open(path, framework="pt") as file:
                 if name not in file.keys():  # noqa: SIM118 - the file is no mapping
@@ -67,7 +67,7 @@ def read_rows(folder: Path, name: str, rows: Sequence[int]) -> torch.Tensor:
                     raise ConfigError(f"{path}: {name} has {count} rows, none {missing}")
                 return torch.cat([tensor[row : row + 1] for row in rows])
         except (OSError, SafetensorError) as error:
-            raise _unreadable(path, error) from error
+            raise _build_unreadable_error(path, error) from error
     raise ConfigError(f"{folder}: no tensor {name!r}")
 
 
@@ -94,21 +94,21 @@ def read_pickle(path: Path, prefix: str = "") -> Iterator[tuple[str, torch.Tenso
             yield name, tensor
 
 
-def _safetensors(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
+def _iterate_safetensors(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             for name in file.keys():  # noqa: SIM118 - the file is no mapping
                 if name.startswith(prefix):
                     yield name, file.get_tensor(name)
     except (OSError, SafetensorError) as error:
-        raise _unreadable(path, error) from error
+        raise _build_unreadable_error(path, error) from error
 
 
-def _unreadable(path: Path, error: Exception) -> ConfigError:
+def _build_unreadable_error(path: Path, error: Exception) -> ConfigError:
     return ConfigError(f"{path}: not a readable safetensors file: {error}")
 
 
-def _files(folder: Path, prefix: str, stem: str = STEM) -> list[Path]:
+def _list_files(folder: Path, prefix: str, stem: str = STEM) -> list[Path]:
     """Return the files with tensors of this prefix."""
     single, index = folder / f"{stem}.safetensors", folder / f"{stem}.safetensors.index.json"
     if single.exists():

@@ -31,7 +31,7 @@ Turns = tuple[torch.Tensor, torch.Tensor]
 """Cosines and sines, each [Q, E]."""
 
 
-class RmsNorm(nn.Module):
+class PredictorRmsNorm(nn.Module):
     """Root mean square norm."""
 
     def __init__(self, size: int, eps: float) -> None:
@@ -72,12 +72,12 @@ class PredictorLayer(nn.Module):
         self.heads, self.kv_heads, self.head_dim = config.heads, config.kv_heads, config.head_dim
         hidden, eps = config.hidden_size, config.rms_norm_eps
         q_size, kv_size = self.heads * self.head_dim, self.kv_heads * self.head_dim
-        self.input_layernorm = RmsNorm(hidden, eps)
+        self.input_layernorm = PredictorRmsNorm(hidden, eps)
         self.qkv_proj = FusedLinear(hidden, {"q": q_size, "k": kv_size, "v": kv_size})
-        self.q_norm = RmsNorm(self.head_dim, eps)
-        self.k_norm = RmsNorm(self.head_dim, eps)
+        self.q_norm = PredictorRmsNorm(self.head_dim, eps)
+        self.k_norm = PredictorRmsNorm(self.head_dim, eps)
         self.o_proj = RowLinear(q_size, hidden, bias=False)
-        self.post_attention_layernorm = RmsNorm(hidden, eps)
+        self.post_attention_layernorm = PredictorRmsNorm(hidden, eps)
         inner = config.intermediate_size
         self.gate_up_proj = FusedLinear(hidden, {0: inner, 1: inner})
         self.down_proj = RowLinear(inner, hidden, bias=False)
@@ -98,8 +98,8 @@ class PredictorLayer(nn.Module):
         heads = self.qkv_proj(x).view(requests, length, -1, self.head_dim).transpose(1, 2)
         query, key, value = heads.split((self.heads, self.kv_heads, self.kv_heads), dim=1)
         cos, sin = (turn[start:end] for turn in turns)
-        query = _turned(self.q_norm(query), cos, sin)
-        keys[:, :, start:end] = _turned(self.k_norm(key), cos, sin)
+        query = _rotate(self.q_norm(query), cos, sin)
+        keys[:, :, start:end] = _rotate(self.k_norm(key), cos, sin)
         values[:, :, start:end] = value
         mixed = functional.scaled_dot_product_attention(
             query, keys[:, :, :end], values[:, :, :end], is_causal=length > 1, enable_gqa=True
@@ -130,8 +130,8 @@ class CodePredictor(nn.Module):
             else nn.Identity()
         )
         self.layers = nn.ModuleList(PredictorLayer(config) for _ in range(config.layers))
-        self.norm = RmsNorm(config.hidden_size, config.rms_norm_eps)
-        turns = _rotary(num_codebooks, config.head_dim, config.rope_theta)
+        self.norm = PredictorRmsNorm(config.hidden_size, config.rms_norm_eps)
+        turns = _compute_angles(num_codebooks, config.head_dim, config.rope_theta)
         self.register_buffer("cos", turns[0], persistent=False)
         self.register_buffer("sin", turns[1], persistent=False)
 
@@ -195,7 +195,7 @@ def predictor_names(prefix: str) -> dict[str, str]:
     }
 
 
-def _rotary(positions: int, head_dim: int, theta: float) -> Turns:
+def _compute_angles(positions: int, head_dim: int, theta: float) -> Turns:
     """Return float32 angles of rotary position embedding, halves repeated (Su et al. 2021)."""
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
     angles = torch.arange(positions, dtype=torch.float32)[:, None] / theta**exponents
@@ -203,7 +203,7 @@ def _rotary(positions: int, head_dim: int, theta: float) -> Turns:
     return angles.cos(), angles.sin()
 
 
-def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """[..., T, E] rotated by [T, E] angles."""
     first, second = x.chunk(2, dim=-1)
     turned = x * cos + torch.cat((-second, first), dim=-1) * sin

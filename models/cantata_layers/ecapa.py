@@ -94,12 +94,14 @@ class AttentiveStatistics(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         even = torch.full_like(x[:, :1], 1.0 / x.shape[2])
-        summary = [part.expand_as(x) for part in self._statistics(x, even)]
+        summary = [part.expand_as(x) for part in self._compute_statistics(x, even)]
         attention = self.conv(torch.tanh(self.tdnn(torch.cat([x, *summary], dim=1))))
-        return torch.cat(self._statistics(x, torch.softmax(attention, dim=2)), dim=1)
+        return torch.cat(self._compute_statistics(x, torch.softmax(attention, dim=2)), dim=1)
 
     @staticmethod
-    def _statistics(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _compute_statistics(
+        x: torch.Tensor, weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         mean = (weight * x).sum(dim=2, keepdim=True)
         variance = (weight * (x - mean).square()).sum(dim=2, keepdim=True)
         return mean, variance.clamp(min=VARIANCE_FLOOR).sqrt()

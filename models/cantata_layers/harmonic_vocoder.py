@@ -63,7 +63,7 @@ class Spectra:
 
     @classmethod
     def of(cls, outputs: Sequence[Floats]) -> Spectra:
-        """Of a network's outputs in their order, a batch of one.
+        """From a network's outputs in their order, a batch of one.
 
         Raises:
             RequestFailed: they have other shapes.
@@ -193,21 +193,21 @@ def _make_frames(spectra: Spectra, pulses: Floats, noise: NDArray[np.complex64])
     segments = np.lib.stride_tricks.sliding_window_view(pulses, SIZE)[::HOP] * _SOURCE_WINDOW
     spectrum = np.fft.rfft(segments, axis=1).astype(np.complex64).T
     turn = np.float32(np.pi) * np.tanh(spectra.rotation)
-    spectrum = spectrum * _polar(spectra.harmonic, turn)
-    spectrum += noise * _magnitude(spectra.noise)
-    spectrum += _polar(spectra.free, spectra.phase)
+    spectrum = spectrum * _from_polar(spectra.harmonic, turn)
+    spectrum += noise * _to_magnitude(spectra.noise)
+    spectrum += _from_polar(spectra.free, spectra.phase)
     frames = np.fft.irfft(spectrum.T, SIZE, axis=1).astype(np.float32) * _WINDOW
     return frames.reshape(-1, OVERLAP, HOP)
 
 
-def _polar(logs: Floats, angle: Floats) -> NDArray[np.complex64]:
+def _from_polar(logs: Floats, angle: Floats) -> NDArray[np.complex64]:
     made = np.empty(logs.shape, np.complex64)
-    magnitude = _magnitude(logs)
+    magnitude = _to_magnitude(logs)
     made.real, made.imag = magnitude * np.cos(angle), magnitude * np.sin(angle)
     return made
 
 
-def _magnitude(logs: Floats) -> Floats:
+def _to_magnitude(logs: Floats) -> Floats:
     magnitude: Floats = np.exp(np.minimum(logs, np.float32(_MAX_LOG)))
     return magnitude
 

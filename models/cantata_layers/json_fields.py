@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
+
+import msgspec
 
 from cantata.contract.data.errors import ConfigError
 
 T = TypeVar("T", int, float, str, bool)
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+Size = Annotated[int, msgspec.Meta(ge=1)]
+"""The type of a struct's field that is at least 1."""
 
 
 class JsonFields:
@@ -44,6 +50,38 @@ class JsonFields:
         if type(value) is not kind:
             raise ConfigError(f"{self.where}: {key} must be {kind.__name__}, not {value!r}")
         return value
+
+    def expect(self, key: str, *valid: T, default: T | None = None) -> T:
+        """Return a value of which only these are served.
+
+        Raises:
+            ConfigError: the value is missing without a default, or is another.
+        """
+        value = self.get(key, type(valid[0]), default)
+        if value not in valid:
+            raise ConfigError(
+                f"{self.where}: {key} {_show(value)} is not served; "
+                f"valid: {', '.join(map(_show, valid))}"
+            )
+        return value
+
+    def read(self, kind: type[StructT], default: StructT | None = None) -> StructT:
+        """Return the object as a struct, whose fields name the keys; null is as no value.
+
+        Args:
+            kind: of the struct; a `ValueError` of its `__post_init__` says what contradicts.
+            default: for keys that are not there.
+
+        Raises:
+            ConfigError: a value is missing without a default, or is not what its field takes.
+        """
+        values = _drop_nulls(self._values)
+        if default is not None:
+            values = msgspec.to_builtins(default) | values
+        try:
+            return msgspec.convert(values, kind)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{self.where}: {_explain(str(error), values, kind)}") from error
 
     def size(self, key: str, default: int | None = None) -> int:
         """Return an integer of at least 1; raises as `get`."""
@@ -134,6 +172,45 @@ class JsonFields:
         return tuple(
             JsonFields(item, f"{self.where}: {key}[{index}]") for index, item in enumerate(value)
         )
+
+
+def _show(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _drop_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _drop_nulls(value) if isinstance(value, dict) else value
+        for key, value in values.items()
+        if value is not None
+    }
+
+
+def _explain(message: str, values: Any, kind: Any) -> str:
+    """What msgspec says of a value, in the words of `JsonFields`."""
+    fault, _, path = message.partition(" - at `$")
+    steps = re.findall(r"[^.\[\]`]+", path)
+    place = re.sub(r": (\d+)", r"[\1]", ": ".join(steps))
+    section = f"{place}: " if place else ""
+    if missing := re.fullmatch("Object missing required field `(.+)`", fault):
+        return f"{section}{missing[1]} is missing"
+    if unknown := re.fullmatch("Object contains unknown field `(.+)`", fault):
+        for step in steps:
+            kind = get_args(kind)[0] if step.isdigit() else _list_fields(kind)[step]
+        return f"{section}unknown {unknown[1]}; valid keys: {', '.join(_list_fields(kind))}"
+    expected = re.fullmatch("Expected `(.+?)`( >= .+?)?(?:, got .+)?", fault)
+    if expected is None:
+        return f"{section}{fault}"
+    for step in steps:
+        values = values[int(step) if isinstance(values, list) else step]
+    wanted = {"array": "a list", "object": "an object"}.get(expected[1], expected[1])
+    if expected[2]:
+        wanted = expected[2].replace(" >= ", "at least ")
+    return f"{place} must be {wanted}, not {values!r}"
+
+
+def _list_fields(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def read_json(path: Path) -> JsonFields:

@@ -21,7 +21,7 @@ def add_output(model: bytes, name: bytes) -> bytes:
         model: a file's content.
         name: of the value, at most 123 letters.
     """
-    return model + _field(7, _field(12, _field(1, name)))
+    return model + _encode_field(7, _encode_field(12, _encode_field(1, name)))
 
 
 def find_values(model: bytes, ending: bytes) -> Iterator[bytes]:
@@ -36,17 +36,19 @@ def find_values(model: bytes, ending: bytes) -> Iterator[bytes]:
         end += len(ending)
         for length in range(len(ending), _LONGEST + 1):
             begin = end - length
-            if begin >= 2 and model[begin - 2 : begin] == _head(2, length):  # NodeProto.output
+            if begin >= 2 and model[begin - 2 : begin] == _encode_head(
+                2, length
+            ):  # NodeProto.output
                 yield model[begin:end]
                 break
         end = model.find(ending, end)
 
 
-def _field(number: int, content: bytes) -> bytes:
+def _encode_field(number: int, content: bytes) -> bytes:
     """A field of bytes, at most `_LONGEST`."""
-    return _head(number, len(content)) + content
+    return _encode_head(number, len(content)) + content
 
 
-def _head(number: int, length: int) -> bytes:
+def _encode_head(number: int, length: int) -> bytes:
     """What is in front of a field of bytes."""
     return bytes([number << 3 | 2, length])

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.weight_map import SAME_NAMES, WeightMap
+from cantata_layers.weights import SAME_NAMES, WeightMap
 
 FUSED: Mapping[str, tuple[str, str | int]] = {
     "q_proj": ("qkv_proj", "q"),
@@ -39,7 +39,7 @@ class ParameterLoader:
         stacks: Collection[str] = (),
     ) -> None:
         self._targets, self._names, self._stacks = targets, names, stacks
-        self.missing = set(self._parts())
+        self.missing = set(self._iterate_parts())
         """The talker's names of what no tensor was copied to."""
 
     def load(self, published: str, tensor: torch.Tensor) -> None:
@@ -99,7 +99,7 @@ class ParameterLoader:
         else:
             copy_tensor(self._targets[name], tensor)
 
-    def _parts(self) -> Iterator[str]:
+    def _iterate_parts(self) -> Iterator[str]:
         """Yield the names of what a checkpoint must have."""
         for name, target in self._targets.items():
             fused = [part for part, (whole, _) in FUSED.items() if f".{whole}." in name]

@@ -40,7 +40,7 @@ class Qwen3Sizes(Protocol):
 
 
 def config_fields(sizes: Qwen3Sizes, model_type: str, vocab_size: int) -> Mapping[str, Any]:
-    """For `Talker.vllm_config_fields`: the sizes under the names of a Qwen3 config."""
+    """The sizes under the names of a Qwen3 config, for `Talker.vllm_config_fields`."""
     return {
         "model_type": model_type,
         "hidden_size": sizes.hidden_size,

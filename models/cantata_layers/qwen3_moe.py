@@ -17,8 +17,8 @@ from vllm.model_executor.models.qwen3_moe import Qwen3MoeDecoderLayer
 from cantata_layers import qwen3
 from cantata_layers.axial_rotation import AxialRotation, interleaved_axes
 from cantata_layers.parameters import ParameterLoader
-from cantata_layers.qwen3_moe_config import Qwen3MoeStack
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.qwen3_config import Qwen3MoeStack
+from cantata_layers.weights import WeightMap
 
 EXPERT = re.compile(r"layers\.(\d+)\.mlp\.experts\.(\d+)\.(gate_proj|up_proj|down_proj)\.weight")
 """A published expert's tensor, behind the name of the stack."""
@@ -27,7 +27,7 @@ STACKED = ".mlp.experts."
 
 
 def config_fields(stack: Qwen3MoeStack, model_type: str, vocab_size: int) -> Mapping[str, Any]:
-    """For `Talker.vllm_config_fields`: the sizes under the names of a Qwen3-MoE config."""
+    """The sizes under the names of a Qwen3-MoE config, for `Talker.vllm_config_fields`."""
     experts = stack.experts
     return {
         **qwen3.config_fields(stack.layers, model_type, vocab_size),
@@ -61,7 +61,7 @@ def make_layers(
 
 
 def make_rotation(stack: Qwen3MoeStack) -> AxialRotation:
-    """For all layers of a stack."""
+    """The rotary embedding that all layers of a stack share."""
     axes = interleaved_axes(stack.mrope_section)
     return AxialRotation(stack.layers.head_dim, stack.layers.rope_theta, axes)
 
@@ -86,7 +86,7 @@ class ExpertLoader(ParameterLoader):
         others = {name: target for name, target in targets.items() if STACKED not in name}
         super().__init__(others, names, stacks)
         self._layers = layers
-        self.missing.update(_experts(stack))
+        self.missing.update(_iterate_experts(stack))
 
     def _copy(self, name: str, tensor: torch.Tensor) -> None:
         found = EXPERT.fullmatch(name)
@@ -103,7 +103,7 @@ class ExpertLoader(ParameterLoader):
         list(experts.load_weights([(f"{expert}.{projection}.weight", tensor)]))
 
 
-def _experts(stack: Qwen3MoeStack) -> Iterator[str]:
+def _iterate_experts(stack: Qwen3MoeStack) -> Iterator[str]:
     for layer in range(stack.layers.layers):
         for expert in range(stack.experts.count):
             for projection in ("gate_proj", "up_proj", "down_proj"):

@@ -50,7 +50,7 @@ def load_qwen_tokenizer(checkpoint: Path) -> Tokenizer:
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_tokens(_added_tokens(checkpoint))
+    tokenizer.add_tokens(_list_added_tokens(checkpoint))
     tokenizer.encode_special_tokens = True
     return tokenizer
 
@@ -66,7 +66,7 @@ def _load_whole(path: Path) -> Tokenizer:
     return tokenizer
 
 
-def _added_tokens(checkpoint: Path) -> list[AddedToken]:
+def _list_added_tokens(checkpoint: Path) -> list[AddedToken]:
     """Return added tokens in the order of their ids, because the library assigns ids in order.
 
     They are in tokenizer_config.json or, in files of before 2023, in added_tokens.json.

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cantata_layers.byte_level import list_byte_symbols
+from cantata_layers.token_text import list_byte_symbols
 
 WHOLE_WORDS = ("assistant", "user")
 """Each is a single token, as in the published vocabulary."""
 PAIRS = (("i", "n"), ("h", "e"), ("t", "he"), ("Ġ", "the"), ("e", "r"), ("o", "n"))
 
 
-def _merges(words: Sequence[str]) -> list[tuple[str, str]]:
+def _make_merges(words: Sequence[str]) -> list[tuple[str, str]]:
     merges = [(word[:end], word[end]) for word in words for end in range(1, len(word))]
     # Words may begin alike, and each token has one merge.
     output: dict[str, tuple[str, str]] = {}
@@ -25,11 +25,11 @@ def _merges(words: Sequence[str]) -> list[tuple[str, str]]:
 
 def ordinary_tokens(words: Sequence[str]) -> int:
     """Size of the vocabulary without special tokens, where each of these words is a token."""
-    return 256 + len(_merges(words))
+    return 256 + len(_make_merges(words))
 
 
 def word_ids(words: Sequence[str]) -> dict[str, int]:
-    merged = [left + right for left, right in _merges(words)]
+    merged = [left + right for left, right in _make_merges(words)]
     return {word: 256 + merged.index(word) for word in words}
 
 
@@ -54,16 +54,16 @@ def write_qwen_tokenizer(
         words: each is a single token.
         ordinary: those of the special tokens that are words like others.
     """
-    symbols = [*list_byte_symbols(), *(left + right for left, right in _merges(words))]
+    symbols = [*list_byte_symbols(), *(left + right for left, right in _make_merges(words))]
     symbols += [f"<unused{index}>" for index in range(len(symbols), min(special.values()))]
     vocabulary = {symbol: index for index, symbol in enumerate(symbols)}
     (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), "utf-8")
-    lines = ["#version: 0.2", *(f"{left} {right}" for left, right in _merges(words))]
+    lines = ["#version: 0.2", *(f"{left} {right}" for left, right in _make_merges(words))]
     (folder / "merges.txt").write_text("\n".join(lines) + "\n", "utf-8")
     config = {
         "add_bos_token": False,
         "add_prefix_space": False,
-        "added_tokens_decoder": _added_tokens(special, ordinary),
+        "added_tokens_decoder": _make_added_tokens(special, ordinary),
         "bos_token": None,
         "clean_up_tokenization_spaces": False,
         "eos_token": "<|im_end|>",
@@ -78,7 +78,7 @@ def write_qwen_tokenizer(
     (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
 
-def _added_tokens(special: Mapping[str, int], ordinary: Sequence[str]) -> dict[str, Any]:
+def _make_added_tokens(special: Mapping[str, int], ordinary: Sequence[str]) -> dict[str, Any]:
     by_id = {index: token for token, index in special.items()}
     # Ids are assigned in order, so fill the gaps between special tokens too.
     return {

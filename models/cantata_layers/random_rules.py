@@ -45,11 +45,11 @@ def norm(mean: float) -> Rule:
     return values(0.2 * mean, mean)
 
 
-def _weight(shape: Shape, number: int) -> tuple[float, float]:
+def _choose_range(shape: Shape, number: int) -> tuple[float, float]:
     return (norm(1.0) if len(shape) == 1 else gain(1.0))(shape, number)
 
 
-USUAL: Rules = {r"\.bias$": values(0.2), r"\.weight$": _weight}
+USUAL: Rules = {r"\.bias$": values(0.2), r"\.weight$": _choose_range}
 """Biases large enough to matter; of weights, those with one axis are norms."""
 
 
@@ -72,3 +72,20 @@ def specify(shapes: Mapping[str, Shape], rules: Rules) -> Iterator[TensorSpec]:
                 break
         else:
             raise ValueError(f"no rule draws {name!r}")
+
+
+def code_decoder_rules(stages: int) -> Rules:
+    """Return the rules for a decoder of so many wave stages."""
+    last = rf"decoder\.{stages + 2}\.conv"
+    return {
+        # Keeps the wave within -1..1, because clipping would hide faults.
+        rf"{last}\.weight$": gain(0.05),
+        rf"{last}\.bias$": values(0.01),
+        r"self_attn\.[qk]_proj|mlp\.down_proj|pwconv2\.weight$": gain(2.0),
+        r"self_attn\.o_proj": gain(3.0),
+        r"layer_scale\.scale$|\.gamma$": values(0.1, 0.3),
+        r"\.(?:alpha|beta)$": values(0.3),
+        r"upsample\.\d+\.0\.conv\.weight$": upsampling(taps=1),
+        r"block\.1\.conv\.weight$": upsampling(taps=2),
+        r"conv2\.conv\.weight$": gain(0.4),
+    }

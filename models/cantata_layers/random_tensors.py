@@ -1,12 +1,14 @@
-"""Random tensors with the same bits on every machine, for checkpoints of random weights."""
+"""Files of random checkpoints: tensors with the same bits on every machine, and JSON."""
 
 from __future__ import annotations
 
+import json
 import math
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +17,8 @@ from safetensors.torch import save_file
 
 DRAW_BLOCK = 1 << 20
 """Numbers drawn at a time; bounds the extra memory for a large tensor."""
+PEAKY = 3.0
+"""Mean of the query and key norms. Without it attention is flat and all prompts sound alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +80,33 @@ def write_tensors(path: Path, specs: Iterable[TensorSpec], seed: int, dtype: tor
     tensors = {spec.name: torch.from_numpy(draw(spec, seed)).to(dtype) for spec in specs}
     save_file(tensors, path, metadata={"format": "pt"})
     path.chmod(0o644)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON."""
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def qwen3_tensors(name: str, config: Mapping[str, Any]) -> Iterator[TensorSpec]:
+    """Yield the layers and the last norm of a stack.
+
+    Args:
+        name: in front of `.layers` and `.norm`.
+        config: the stack's sizes under the names of a Qwen3 config.
+    """
+    size, inner, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
+    for index in range(config["num_hidden_layers"]):
+        layer = f"{name}.layers.{index}"
+        yield weight(f"{layer}.self_attn.q_proj", queries, size)
+        yield weight(f"{layer}.self_attn.k_proj", keys, size)
+        yield weight(f"{layer}.self_attn.v_proj", keys, size)
+        yield weight(f"{layer}.self_attn.o_proj", size, queries, gain=3.0)
+        yield norm(f"{layer}.self_attn.q_norm", head, PEAKY)
+        yield norm(f"{layer}.self_attn.k_norm", head, PEAKY)
+        yield weight(f"{layer}.mlp.gate_proj", inner, size)
+        yield weight(f"{layer}.mlp.up_proj", inner, size)
+        yield weight(f"{layer}.mlp.down_proj", size, inner, gain=2.0)
+        yield norm(f"{layer}.input_layernorm", size)
+        yield norm(f"{layer}.post_attention_layernorm", size)
+    yield norm(f"{name}.norm", size)

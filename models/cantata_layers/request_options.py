@@ -42,10 +42,10 @@ def field_schemas(kind: type[BaseModel]) -> OptionSchemas:
     """
     whole = kind.model_json_schema()
     shared = whole.get("$defs", {})
-    return {name: _plain(schema, shared) for name, schema in whole["properties"].items()}
+    return {name: _simplify_schema(schema, shared) for name, schema in whole["properties"].items()}
 
 
-def _plain(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+def _simplify_schema(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
     kinds = [one for one in schema.get("anyOf", [{}]) if one.get("type") != "null"]
     own = {key: value for key, value in schema.items() if key != "anyOf"}
     found = {**kinds[0], **own} if len(kinds) == 1 else {**own, "anyOf": kinds}

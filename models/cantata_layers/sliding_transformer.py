@@ -9,10 +9,8 @@ from typing import Protocol
 
 import torch
 
-from cantata_layers.activations import silu
-from cantata_layers.conv_cache import ConvCache
-from cantata_layers.linear import Linear
-from cantata_layers.rotation import Rotation
+from cantata_layers.causal_convolutions import ConvCache
+from cantata_layers.exact_layers import Linear, Rotation, silu
 from cantata_layers.weights import Weights
 
 
@@ -41,7 +39,7 @@ class SlidingSizes(Protocol):
     def rms_norm_eps(self) -> float: ...
 
 
-class RmsNorm:
+class SlidingRmsNorm:
     """Divides by the root mean square. [..., C] -> [..., C]."""
 
     def __init__(self, weights: Weights, name: str, size: int, eps: float) -> None:
@@ -71,8 +69,8 @@ class SlidingAttention:
         batch, frames, _ = x.shape
         query = rotation(self._query(x).view(batch, frames, self._heads, self._head_dim))
         key = rotation(self._key(x).view(batch, frames, self._kv_heads, self._head_dim))
-        keys = self._windows(key.flatten(2), past)
-        values = self._windows(self._value(x), past)
+        keys = self._gather_windows(key.flatten(2), past)
+        values = self._gather_windows(self._value(x), past)
         # One product per frame and head over exactly W keys. So the shape, and with it the order of
         # summation, does not depend on the number of frames per call.
         shared = self._heads // self._kv_heads
@@ -82,7 +80,7 @@ class SlidingAttention:
         mixed = torch.softmax(scores, dim=-1) @ values
         return self._output(mixed.view(batch, frames, -1))
 
-    def _windows(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
+    def _gather_windows(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         """[B, T, kv heads * D] -> [B, T, kv heads, W, D]: the window of each frame."""
         context = past.extend(x, self._window - 1)
         batch, frames, _ = context.shape
@@ -95,10 +93,10 @@ class TransformerLayer:
 
     def __init__(self, weights: Weights, name: str, config: SlidingSizes) -> None:
         size, inner, eps = config.hidden_size, config.intermediate_size, config.rms_norm_eps
-        self._attention_norm = RmsNorm(weights, f"{name}.input_layernorm", size, eps)
+        self._attention_norm = SlidingRmsNorm(weights, f"{name}.input_layernorm", size, eps)
         self._attention = SlidingAttention(weights, f"{name}.self_attn", config)
         self._attention_scale = weights.take(f"{name}.self_attn_layer_scale.scale", size)
-        self._mlp_norm = RmsNorm(weights, f"{name}.post_attention_layernorm", size, eps)
+        self._mlp_norm = SlidingRmsNorm(weights, f"{name}.post_attention_layernorm", size, eps)
         self._gate = Linear.load(weights, f"{name}.mlp.gate_proj", size, inner)
         self._up = Linear.load(weights, f"{name}.mlp.up_proj", size, inner)
         self._down = Linear.load(weights, f"{name}.mlp.down_proj", inner, size)
@@ -138,19 +136,21 @@ class SlidingTransformer:
             TransformerLayer(weights, f"{name}.layers.{index}", config)
             for index in range(config.layers)
         ]
-        self._norm = RmsNorm(weights, f"{name}.norm", config.hidden_size, config.rms_norm_eps)
+        self._norm = SlidingRmsNorm(
+            weights, f"{name}.norm", config.hidden_size, config.rms_norm_eps
+        )
         even = torch.arange(0, config.head_dim, 2, dtype=torch.float32, device=device)
         self._inverse_frequencies = 1.0 / config.rope_theta ** (even / config.head_dim)
 
     def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         frames = x.shape[1]
         rotation = self._rotation(past.positions, frames, self._inverse_frequencies)
-        outside = self._outside(past.positions, frames)
+        outside = self._find_outside(past.positions, frames)
         for layer in self._layers:
             x = layer(x, rotation, outside, past)
         return self._norm(x)
 
-    def _outside(self, positions: torch.Tensor, frames: int) -> torch.Tensor:
+    def _find_outside(self, positions: torch.Tensor, frames: int) -> torch.Tensor:
         """[B] -> [B, T, W]: whether a position in a frame's window is before the stream."""
         first = torch.arange(frames, device=positions.device) - (self._window - 1)
         places = torch.arange(self._window, device=positions.device)

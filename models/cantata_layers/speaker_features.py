@@ -7,12 +7,26 @@ teachers' recordings.
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import numpy.typing as npt
 import soxr
 
-from cantata_layers.mel_filters import mel_filters
+
+def mel_filters(mels: int, fft_size: int, sample_rate: int) -> npt.NDArray[np.float32]:
+    """Returns [bins, mels] triangular filters up to half the sample rate, equally spaced in mel.
+    Each filter sums to one."""
+    top = 2595.0 * math.log10(1.0 + sample_rate / 2 / 700.0)
+    points = np.linspace(0.0, top, mels + 2)
+    hertz = 700.0 * (10.0 ** (points / 2595.0) - 1.0)
+    bins = np.linspace(0.0, sample_rate / 2, fft_size // 2 + 1)[:, None]
+    rising = (bins - hertz[:-2]) / (hertz[1:-1] - hertz[:-2])
+    falling = (hertz[2:] - bins) / (hertz[2:] - hertz[1:-1])
+    filters = np.maximum(np.minimum(rising, falling), 0.0)
+    normalised: npt.NDArray[np.float32] = filters / np.maximum(filters.sum(axis=0), 1e-3)
+    return normalised.astype(np.float32)
+
 
 SAMPLE_RATE = 24_000
 MELS = 80
@@ -47,11 +61,11 @@ Vector = npt.NDArray[np.float32]
 
 
 @functools.cache
-def _filters() -> npt.NDArray[np.float32]:
+def _build_filters() -> npt.NDArray[np.float32]:
     return mel_filters(MELS, WINDOW, SAMPLE_RATE)
 
 
-def _windows(samples: Samples) -> Samples:
+def _cut_windows(samples: Samples) -> Samples:
     """[N] -> [W, WINDOW]: the windows that are not silent, scaled to `LEVEL` together."""
     padded = np.pad(samples, (0, max(0, WINDOW - len(samples))))
     windows = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::HOP]
@@ -101,9 +115,9 @@ def speaker_vector(samples: Samples, sample_rate: int) -> Vector:
     """
     if sample_rate != SAMPLE_RATE:
         samples = soxr.resample(samples, sample_rate, SAMPLE_RATE)
-    windows = _windows(samples)
+    windows = _cut_windows(samples)
     magnitude = np.abs(np.fft.rfft(windows * _taper()))
-    bands = np.log(np.maximum(magnitude @ _filters(), LOG_FLOOR))
+    bands = np.log(np.maximum(magnitude @ _build_filters(), LOG_FLOOR))
     means = bands.mean(axis=0)
     pitch = np.log2(pitch_track(windows))
     if len(pitch) == 0:

@@ -1,4 +1,4 @@
-"""Puts the app together: routes, errors, the service's lifetime; and optional pages on it."""
+"""Puts the app together: routes, vendors' protocols, errors, the service's life; optional pages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,30 @@ from fastapi import FastAPI
 from cantata import __version__
 from cantata.api import errors
 from cantata.api.access import security
-from cantata.api.adapters.mount import mount_adapters
+from cantata.api.adapters import (
+    azure,
+    deepgram,
+    deepgram_listen,
+    elevenlabs,
+    elevenlabs_dictionaries,
+    elevenlabs_socket,
+    kokoro_fastapi,
+    mcp,
+)
 from cantata.api.context import ApiContext
+from cantata.api.errors import shape_errors
 from cantata.api.http.bodies import EncodingMiddleware, UnreadBodyMiddleware
 from cantata.api.http.overload import OverloadMiddleware
 from cantata.api.http.recorded import RecordingMiddleware, open_sinks
 from cantata.api.http.request_id import BodyLimitMiddleware, RequestIdMiddleware
 from cantata.api.http.request_line import RequestLineMiddleware
-from cantata.api.jobs.narrator import speaking_jobs
+from cantata.api.jobs.working import working_on_jobs
 from cantata.api.routes import (
+    batches,
+    beta_sessions,
     chat,
+    client_secrets,
+    files,
     health,
     images,
     jobs,
@@ -35,8 +49,6 @@ from cantata.api.routes import (
     reference,
     responses,
     speech,
-    speech_batch,
-    speech_websocket,
     transcription,
     voices,
 )
@@ -54,12 +66,12 @@ from cantata.media.request_media import MediaReader
 from cantata.media.signing import FileSigner
 from cantata.metrics import Metrics
 from cantata.references.consent import Statements
-from cantata.references.reader import ReferenceReader
+from cantata.references.decoding import ReferenceReader
 from cantata.references.shared import SharedVoiceStore
 from cantata.references.store import VoiceStore
 from cantata.references.stored import Voices
 from cantata.speech_input.cascade import Cascade
-from cantata.watermark.marked_service import mark_service
+from cantata.watermark.marker import mark_service
 from cantata.watermark.pattern import draw_signs
 
 logger = logging.getLogger(__name__)
@@ -108,11 +120,11 @@ def create_app(
     errors.install(app)
     # The last one added is the outermost: the id must be on the body limit's rejections.
     app.add_middleware(
-        BodyLimitMiddleware, max_bytes=settings.max_body_bytes, larger=_larger_bodies(settings)
+        BodyLimitMiddleware, max_bytes=settings.max_body_bytes, larger=_list_larger_bodies(settings)
     )
     app.add_middleware(EncodingMiddleware)
     app.add_middleware(OverloadMiddleware, context=context)
-    security.install(app, settings.security)
+    security.install(app, settings.security, context.client_secrets)
     app.add_middleware(DrainMiddleware, drain=context.drain)
     app.add_middleware(UnreadBodyMiddleware)
     app.state.request_sinks = open_sinks(settings)
@@ -126,19 +138,22 @@ def create_app(
         voices,
         lexicons,
         jobs,
+        files,
+        batches,
         provenance,
         speech,
-        speech_batch,
-        speech_websocket,
         chat,
         responses,
         images,
         realtime,
         realtime_calls,
+        client_secrets,
+        beta_sessions,
         transcription,
     ):
         add_routes(app, routes.router)
     mount_adapters(app)
+    mcp.mount(app, _list_larger_bodies(settings)[mcp.PATH])
     reference.add_reference(app)
     return app
 
@@ -190,7 +205,7 @@ def _open_lexicons(settings: ServerSettings) -> LexiconStore | None:
     return store
 
 
-def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
+def _list_larger_bodies(settings: ServerSettings) -> dict[str, int]:
     """Bodies of the routes that take files, as files and as base64."""
     recording, media = settings.references.max_bytes, settings.media.max_bytes
     return {
@@ -202,7 +217,9 @@ def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
         "/v1/audio/transcriptions": settings.max_body_bytes + settings.max_recording_bytes,
         "/v1/audio/translations": settings.max_body_bytes + settings.max_recording_bytes,
         "/v1/jobs": settings.max_body_bytes + settings.jobs.limits.max_source_bytes,
+        "/v1/files": settings.max_body_bytes + settings.jobs.limits.max_file_bytes,
         "/v1/listen": settings.max_recording_bytes,
+        mcp.PATH: settings.max_body_bytes + media * 4 // 3,
     }
 
 
@@ -226,7 +243,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         stack.push_async_callback(context.cascade.close)
         stack.callback(context.recordings.close)
         stack.push_async_callback(context.calls.close)
-        await stack.enter_async_context(speaking_jobs(context))
+        stack.push_async_callback(context.resumable.close)
+        stack.push_async_callback(app.state.mcp.close)
+        limits, sinks = _list_larger_bodies(context.settings), app.state.request_sinks
+        await stack.enter_async_context(working_on_jobs(context, limits, sinks))
         if app.state.wyoming is not None:
             # Its package is optional.
             from cantata.api.adapters.wyoming import wyoming_server
@@ -242,3 +262,21 @@ def _mount(app: FastAPI, page: EntryPoint) -> None:
     except ImportError as error:
         hint = f"pip install 'cantata[{page.name}]'"
         logger.warning("page %r is not served: %s (%s adds it)", page.name, error, hint)
+
+
+def mount_adapters(app: FastAPI) -> None:
+    """Add vendors' routes; errors on their paths have the vendor's form."""
+    for routes in (
+        azure,
+        deepgram,
+        deepgram_listen,
+        elevenlabs,
+        elevenlabs_dictionaries,
+        elevenlabs_socket,
+        kokoro_fastapi,
+    ):
+        add_routes(app, routes.router)
+    for routes in (deepgram, deepgram_listen):
+        shape_errors(app, routes.PREFIX, deepgram.error_body)
+    for prefix in elevenlabs.PREFIXES:
+        shape_errors(app, prefix, elevenlabs.error_body)

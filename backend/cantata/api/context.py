@@ -9,8 +9,10 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from cantata.api.access.client_secrets import ClientSecrets
 from cantata.api.chat.transcripts import Transcripts
 from cantata.api.realtime.calls.open_calls import OpenCalls
+from cantata.api.realtime.resuming.resumable_sessions import ResumableSessions
 from cantata.api.responses.store import ResponseStore
 from cantata.api.server.drain import Drain
 from cantata.api.server.lifecycle import ServiceLifecycle
@@ -31,7 +33,7 @@ from cantata.media.request_media import MediaReader
 from cantata.media.signing import FileSigner
 from cantata.metrics import Metrics
 from cantata.references.consent import Statements
-from cantata.references.reader import ReferenceReader
+from cantata.references.decoding import ReferenceReader
 from cantata.references.stored import Voices
 from cantata.speech_input.cascade import Cascade
 from cantata.speech_input.recordings import RecordingReader
@@ -70,8 +72,14 @@ class ApiContext:
     started_at: float = field(default_factory=time.monotonic)
     """When the app was created, by a clock that never jumps."""
     drain: Drain = field(default_factory=Drain)
+    client_secrets: ClientSecrets = field(default_factory=ClientSecrets)
+    """Keys of browsers, for sessions of the Realtime API."""
     calls: OpenCalls = field(default_factory=OpenCalls)
     """Sessions over WebRTC."""
+    resumable: ResumableSessions = field(default_factory=ResumableSessions)
+    """Sessions over WebSockets that outlive them."""
+    spare: bool = False
+    """Requests use only what live ones leave: nobody waits for them."""
 
     def model(self, name: str | None) -> SpeechModel:
         """The model of this name, None the default.
@@ -125,7 +133,7 @@ class ApiContext:
             None: there is none, or the thinker speaks for itself, or takes more than texts and no
             deployment says who speaks for it.
         """
-        models, chosen = self.service.models, self.settings.speaks.get(thinker.name)
+        models, chosen = self.service.models, thinker.spoken_by
         if thinker.voices or (chosen is None and thinker.takes != {Modality.TEXT}):
             return None
         usual = models.get(self.service.default_model if chosen is None else chosen)

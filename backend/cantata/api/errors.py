@@ -26,6 +26,8 @@ from cantata.api.server.lifecycle import NotReady
 from cantata.contract.data.errors import (
     CallNotFound,
     CantataError,
+    EventsLost,
+    FileInUse,
     Forbidden,
     InvalidRequest,
     JobEnded,
@@ -42,6 +44,7 @@ from cantata.contract.data.errors import (
     PayloadTooLarge,
     Quarantined,
     ResponseNotFound,
+    SessionNotFound,
     StageDied,
     StartFailed,
     Unauthorized,
@@ -101,9 +104,9 @@ def _describe(error: BaseException) -> HttpError:
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param or "model"))
         case UploadNotFound() | LexiconNotFound() | ResponseNotFound() | CallNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param))
-        case JobNotFound():
+        case JobNotFound() | SessionNotFound():
             return HttpError(404, build_detail(error, INVALID_REQUEST, error.param))
-        case JobEnded() | JobsFull():
+        case JobEnded() | JobsFull() | FileInUse() | EventsLost():
             return HttpError(409, build_detail(error, INVALID_REQUEST, error.param))
         case VoiceExists() | VoicesFull() | LexiconExists() | LexiconsFull():
             return HttpError(409, build_detail(error, INVALID_REQUEST, error.param))
@@ -169,8 +172,10 @@ def explain_validation(problems: Sequence[Any], sent: Any = None) -> InvalidRequ
     if problem["type"] == "union_tag_invalid":
         param += f".{_get_tag(problem)}"
         tag, valid = problem["ctx"]["tag"], problem["ctx"]["expected_tags"]
-        return InvalidRequest(f"{param} is {_shown(tag)}; valid: {valid}", param=param)
-    return InvalidRequest(f"{param}: {problem['msg']} (got {_shown(problem.get('input'))})", param)
+        return InvalidRequest(f"{param} is {_shorten_value(tag)}; valid: {valid}", param=param)
+    return InvalidRequest(
+        f"{param}: {problem['msg']} (got {_shorten_value(problem.get('input'))})", param
+    )
 
 
 class _JsonRepr(reprlib.Repr):
@@ -180,7 +185,7 @@ class _JsonRepr(reprlib.Repr):
         return json.dumps(x) if x is None or isinstance(x, bool) else super().repr1(x, level)
 
 
-def _shown(sent: Any) -> str:
+def _shorten_value(sent: Any) -> str:
     """A client's value, as far as it fits into a message."""
     whole = isinstance(sent, str)
     shown = repr(sent[:_MAX_SHOWN_CHARACTERS]) if whole else _JsonRepr().repr(sent)

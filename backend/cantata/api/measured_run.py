@@ -1,17 +1,17 @@
-"""A run of a model that makes sound, measured from the request to its end."""
+"""A run of a model that makes sound, measured from the request to its end; where the time before
+its first sound went, in the form that clients get."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 from cantata.api.http.streamed_response import ClientStalled
-from cantata.api.playback import SimulatedPlayback
-from cantata.api.timeline import build_timeline
+from cantata.audio.playback import SimulatedPlayback
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.errors import (
@@ -25,6 +25,27 @@ from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ADMIT, Run, SpeechChunk, SpeechModel, Utterance
 from cantata.metrics import EndReason, Metrics, Outcome
 from cantata.telemetry.request_record import WorkRecord, note_work
+
+SERVER_TIMING_HEADER = "server-timing"
+"""W3C Server Timing: browsers show it with the request and expose it to scripts."""
+
+Timeline = Mapping[str, float]
+"""Seconds by step, in the order in which they were taken; together they are the whole."""
+
+
+def build_timeline(began_s: float, milestones: Iterable[Milestone]) -> dict[str, float]:
+    """Seconds that each step took, from the end of the one before it."""
+    timeline: dict[str, float] = {}
+    for milestone in milestones:
+        timeline[milestone.step] = milestone.at_s - began_s
+        began_s = milestone.at_s
+    return timeline
+
+
+def server_timing(timeline: Timeline) -> str:
+    """The header's value; durations are in milliseconds."""
+    return ", ".join(f"{step};dur={seconds * 1000:.1f}" for step, seconds in timeline.items())
+
 
 logger = logging.getLogger(__name__)
 
@@ -225,7 +246,7 @@ async def measure(
             waited_s = build_timeline(asked_at, run.milestones)[ADMIT]
             metrics.opened(model, waited_s=waited_s, batch=batch)
             work = measured(run, asked_at)
-            async with _recorded(work, is_live=is_live):
+            async with _record_work(work, is_live=is_live):
                 yield work
     except (InvalidRequest, Overloaded) as refusal:
         if not is_admitted:
@@ -234,7 +255,7 @@ async def measure(
 
 
 @asynccontextmanager
-async def _recorded(work: MeasuredRun[Any], *, is_live: bool) -> AsyncIterator[None]:
+async def _record_work(work: MeasuredRun[Any], *, is_live: bool) -> AsyncIterator[None]:
     try:
         yield
     except BaseException as error:  # counted and raised again; cancellation is an ending too

@@ -73,7 +73,7 @@ class ModelOptions(WireModel):
     model_config = ConfigDict(extra="allow")
 
     def own_options(self, names: Iterable[str]) -> dict[str, Any]:
-        """Those of `names` that the client has sent."""
+        """The options among `names` that the client has sent."""
         sent = self.model_extra or {}
         return {name: sent[name] for name in names if name in sent}
 
@@ -156,7 +156,7 @@ class BatchItem(SpeechOptions):
     input: Annotated[Text, Field(max_length=MAX_BATCH_INPUT_CHARACTERS)]
 
 
-def _with_unique_ids(items: list[BatchItem]) -> list[BatchItem]:
+def _check_unique_ids(items: list[BatchItem]) -> list[BatchItem]:
     seen = set[str]()
     for item in items:
         if item.custom_id in seen:
@@ -171,7 +171,7 @@ class BatchBody(WireModel):
     requests: Annotated[
         list[BatchItem],
         Field(min_length=1, max_length=MAX_BATCH_REQUESTS),
-        AfterValidator(_with_unique_ids),
+        AfterValidator(_check_unique_ids),
     ]
 
 

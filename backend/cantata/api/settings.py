@@ -117,8 +117,6 @@ class ServerSettings:
     """Voice and lexicon, by names: read with every text of the voice; an empty name means all."""
     model_aliases: Mapping[str, str] = field(default_factory=dict)
     """More names of served models."""
-    speaks: Mapping[str, str] = field(default_factory=dict)
-    """Models that write -> the model that speaks their answers. Others: the default voice's."""
     references: ReferenceSettings = ReferenceSettings()
     jobs: JobSettings = field(default_factory=JobSettings)
     realtime: RealtimeSettings = field(default_factory=RealtimeSettings)

@@ -52,18 +52,18 @@ def write_captions(
     """
     match (form or path.suffix).lower():
         case ".json":
-            content = _json(text, words)
+            content = _write_json(text, words)
         case ".srt":
-            content = _srt(text, words)
+            content = _write_srt(text, words)
         case _:
-            content = _vtt(text, words)
+            content = _write_vtt(text, words)
     try:
         path.write_text(content, encoding="utf-8")
     except OSError as error:
         raise CaptionError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def _json(text: str, words: Sequence[SpokenWord]) -> str:
+def _write_json(text: str, words: Sequence[SpokenWord]) -> str:
     entries = [
         {
             "text": text[word.text_start : word.text_end],
@@ -77,22 +77,23 @@ def _json(text: str, words: Sequence[SpokenWord]) -> str:
     return json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
 
 
-def _srt(text: str, words: Sequence[SpokenWord]) -> str:
+def _write_srt(text: str, words: Sequence[SpokenWord]) -> str:
     return "".join(
-        f"{number}\n{_clock(start_s, ',')} --> {_clock(end_s, ',')}\n{caption}\n\n"
-        for number, (start_s, end_s, caption) in enumerate(_captions(text, words), 1)
+        f"{number}\n{_format_clock(start_s, ',')} --> {_format_clock(end_s, ',')}\n{caption}\n\n"
+        for number, (start_s, end_s, caption) in enumerate(_iterate_captions(text, words), 1)
     )
 
 
-def _vtt(text: str, words: Sequence[SpokenWord]) -> str:
+def _write_vtt(text: str, words: Sequence[SpokenWord]) -> str:
     cues = (
-        f"\n{_clock(start_s, '.')} --> {_clock(end_s, '.')}\n{html.escape(caption, quote=False)}\n"
-        for start_s, end_s, caption in _captions(text, words)
+        f"\n{_format_clock(start_s, '.')} --> {_format_clock(end_s, '.')}\n"
+        f"{html.escape(caption, quote=False)}\n"
+        for start_s, end_s, caption in _iterate_captions(text, words)
     )
     return "".join(["WEBVTT\n", *cues])
 
 
-def _captions(text: str, words: Sequence[SpokenWord]) -> Iterator[tuple[float, float, str]]:
+def _iterate_captions(text: str, words: Sequence[SpokenWord]) -> Iterator[tuple[float, float, str]]:
     """Start, end and text of each caption: sentences, cut where they are long or pause."""
     first = 0
     for index, word in enumerate(words):
@@ -115,7 +116,7 @@ def _ends_caption(text: str, first: SpokenWord, word: SpokenWord, following: Spo
     )
 
 
-def _clock(seconds: float, point: str) -> str:
+def _format_clock(seconds: float, point: str) -> str:
     whole, milliseconds = divmod(round(seconds * 1000), 1000)
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours:02}:{minutes:02}:{whole % 60:02}{point}{milliseconds:03}"

@@ -10,8 +10,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.audio.pcm import to_s16
-from cantata.audio.wav import INFO_NAMES
+from cantata.audio.pcm import INFO_NAMES, to_s16, with_sizes
 
 _LAYOUTS = {1: "mono", 2: "stereo"}
 _FRAMES_PER_S = 50
@@ -22,7 +21,7 @@ _FLAC_HEAD = b"fLaC\x00\x00\x00\x22"
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
+class CodecSettings:
     """FFmpeg's settings for one format."""
 
     container: str
@@ -39,9 +38,9 @@ class Codec:
     """Use frames of 20 ms; FFmpeg's default is 50 to 100 ms."""
 
 
-CODECS: Mapping[str, Codec] = MappingProxyType(
+CODECS: Mapping[str, CodecSettings] = MappingProxyType(
     {
-        "mp3": Codec(
+        "mp3": CodecSettings(
             "mp3",
             "libmp3lame",
             64_000,
@@ -51,7 +50,7 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             # Without the reservoir a frame needs no later one and leaves as soon as it is full.
             encoder_options={"reservoir": "0", "compression_level": "5"},
         ),
-        "opus": Codec(
+        "opus": CodecSettings(
             "ogg",
             "libopus",
             48_000,
@@ -60,7 +59,7 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             tag_options={},
             encoder_options={"frame_duration": "20", "compression_level": "5"},
         ),
-        "aac": Codec(
+        "aac": CodecSettings(
             "adts",
             "aac",
             64_000,
@@ -69,7 +68,7 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             # At this bit rate it is closer to the original than FFmpeg's own choice, for less.
             encoder_options={"aac_coder": "fast"},
         ),
-        "flac": Codec(
+        "flac": CodecSettings(
             "flac",
             "flac",
             # FFmpeg leaves 8 KiB free for tags that never come.
@@ -77,16 +76,16 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             tag_options={},
             short_frames=True,
         ),
-        # ITU-T G.711, for telephones: bare, and behind a WAV header without a length.
-        "mulaw": Codec("mulaw", "pcm_mulaw"),
-        "alaw": Codec("alaw", "pcm_alaw"),
-        "mulaw_wav": Codec("wav", "pcm_mulaw", tag_options={}, tag_names=INFO_NAMES),
-        "alaw_wav": Codec("wav", "pcm_alaw", tag_options={}, tag_names=INFO_NAMES),
+        # ITU-T G.711, for telephones: bare, and behind a WAV header.
+        "mulaw": CodecSettings("mulaw", "pcm_mulaw"),
+        "alaw": CodecSettings("alaw", "pcm_alaw"),
+        "mulaw_wav": CodecSettings("wav", "pcm_mulaw", tag_options={}, tag_names=INFO_NAMES),
+        "alaw_wav": CodecSettings("wav", "pcm_alaw", tag_options={}, tag_names=INFO_NAMES),
     }
 )
 
 
-class CodecEncoder:
+class CompressedEncoder:
     """Encodes one compressed file.
 
     Args:
@@ -99,7 +98,7 @@ class CodecEncoder:
 
     def __init__(
         self,
-        codec: Codec,
+        codec: CodecSettings,
         sample_rate: int,
         channels: int,
         bit_rate: int | None = None,
@@ -136,6 +135,7 @@ class CodecEncoder:
             per_channel = min(codec.max_bit_rate, _MAX_BITS_PER_SAMPLE * sample_rate)
             self._stream.bit_rate = bit_rate or channels * per_channel
         self._container.start_encoding()
+        self._wav_head = self._written.look() if codec.container == "wav" else b""
 
     def feed(self, samples: NDArray[np.float32]) -> bytes:
         """Encode [N, C] samples; returns the packets that are full."""
@@ -157,8 +157,9 @@ class CodecEncoder:
         return self._written.take()
 
     def head(self, size: int) -> bytes:
-        """What a whole file begins with: of FLAC, the number of samples, their MD5 and so on."""
-        return self._head
+        """What a whole file begins with: of FLAC, the number of samples, their MD5 and so on; of
+        WAV, its lengths."""
+        return with_sizes(self._wav_head, size) if self._wav_head else self._head
 
     def close(self) -> None:
         """Free codec and buffers. What FFmpeg still writes for an aborted file is dropped."""
@@ -175,6 +176,9 @@ class _Written:
     def write(self, data: bytes) -> int:
         self._data += data
         return len(data)
+
+    def look(self) -> bytes:
+        return bytes(self._data)
 
     def take(self) -> bytes:
         consumed = bytes(self._data)

@@ -8,10 +8,9 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from cantata.audio.codecs import CODECS, CodecEncoder
+from cantata.audio.codecs import CODECS, CompressedEncoder
 from cantata.audio.formats import OutputFormat
-from cantata.audio.pcm import encode_s16le
-from cantata.audio.wav import streaming_header, with_sizes
+from cantata.audio.pcm import encode_s16le, streaming_header, with_sizes
 
 Samples = NDArray[np.float32]
 """[N, C] samples."""
@@ -51,7 +50,7 @@ def open_encoder(output: OutputFormat) -> Encoder:
     encoder: Encoder
     if name in CODECS:
         codec = CODECS[name]
-        encoder = CodecEncoder(codec, sample_rate, channels, output.bit_rate, output.tags)
+        encoder = CompressedEncoder(codec, sample_rate, channels, output.bit_rate, output.tags)
     else:
         wav = name == "wav"
         encoder = _PcmEncoder(streaming_header(sample_rate, channels, output.tags) if wav else b"")
@@ -106,10 +105,10 @@ class _ResamplingEncoder:
 
     def feed(self, samples: Samples) -> bytes:
         # A single not-a-number would spoil every later sample.
-        return self._encoder.feed(self._resampled(np.nan_to_num(samples), last=False))
+        return self._encoder.feed(self._resample(np.nan_to_num(samples), last=False))
 
     def finish(self) -> bytes:
-        rest = self._resampled(np.zeros((0, self._channels), np.float32), last=True)
+        rest = self._resample(np.zeros((0, self._channels), np.float32), last=True)
         return self._encoder.feed(rest) + self._encoder.finish()
 
     def head(self, size: int) -> bytes:
@@ -118,6 +117,6 @@ class _ResamplingEncoder:
     def close(self) -> None:
         self._encoder.close()
 
-    def _resampled(self, samples: Samples, *, last: bool) -> Samples:
+    def _resample(self, samples: Samples, *, last: bool) -> Samples:
         resampled: Samples = self._resampler.resample_chunk(samples, last=last)
         return resampled

@@ -93,11 +93,11 @@ def output_format(name: str, model_rate: int, channels: int, asked: int | None) 
             f"valid: {', '.join(map(str, rates))}",
             param="sample_rate",
         )
-    sample_rate = asked or _nearest(model_rate, rates)
+    sample_rate = asked or _find_nearest(model_rate, rates)
     return OutputFormat(audio_format, model_rate, sample_rate, channels)
 
 
-def _nearest(rate: int, rates: tuple[int, ...] | None) -> int:
+def _find_nearest(rate: int, rates: tuple[int, ...] | None) -> int:
     if rates is None:
         return rate
     return next((valid for valid in rates if valid >= rate), rates[-1])

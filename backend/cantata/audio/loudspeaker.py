@@ -19,7 +19,7 @@ _BLOCK_S = 0.02
 
 
 @dataclass(slots=True)
-class _PlayedAnswer:
+class _QueuedAnswer:
     """An answer, as far as it is there."""
 
     name: str
@@ -47,7 +47,7 @@ class Loudspeaker(AbstractContextManager["Loudspeaker"]):
         self._library = check_device()
         self._rate = rate
         self._change = Condition()
-        self._answers = deque[_PlayedAnswer]()
+        self._answers = deque[_QueuedAnswer]()
         """The first one sounds."""
         self._latency_s = 0.0
         """From giving the device a sample to hearing it."""
@@ -87,7 +87,7 @@ class Loudspeaker(AbstractContextManager["Loudspeaker"]):
                 raise self._failure
             if not self._answers or self._answers[-1].name != name:
                 self.finish()
-                self._answers.append(_PlayedAnswer(name))
+                self._answers.append(_QueuedAnswer(name))
             self._answers[-1].waiting.append(pcm)
             self._change.notify()
 
@@ -138,13 +138,13 @@ class Loudspeaker(AbstractContextManager["Loudspeaker"]):
             with self._change:
                 self._answers.popleft()
 
-    def _wait_for_answer(self) -> _PlayedAnswer | None:
+    def _wait_for_answer(self) -> _QueuedAnswer | None:
         """The next one; None at the end."""
         with self._change:
             self._change.wait_for(lambda: self._answers or self._is_closed)
             return self._answers[0] if self._answers else None
 
-    def _take_block(self, answer: _PlayedAnswer) -> Any:
+    def _take_block(self, answer: _QueuedAnswer) -> Any:
         """[N, 1] to play next; None: no more."""
         with self._change:
             self._change.wait_for(

@@ -45,11 +45,11 @@ class TimeStretch:
         window = (0.5 - 0.5 * np.cos(2 * np.pi * phases)).astype(np.float32)
         self._window = window[:, None]
         margin = self._hop + self._reach
-        self._input = self._silence(margin)
+        self._input = self._build_silence(margin)
         """The part of the input that windows may still be taken from."""
         self._start = -margin
         """Where `_input` begins in all that was fed."""
-        self._tail = self._silence(self._hop)
+        self._tail = self._build_silence(self._hop)
         """The second half of the latest window, which overlaps the next one."""
         self._last: int | None = None
         """Where the latest window was taken."""
@@ -62,30 +62,30 @@ class TimeStretch:
         self._consumed += len(samples)
         # A single not-a-number would spoil the choice of every later window.
         self._input = np.concatenate([self._input, np.nan_to_num(samples)], dtype=np.float32)
-        return self._count(self._windows_ready())
+        return self._count(self._overlap_ready_windows())
 
     def finish(self) -> Samples:
         """The rest of the output; call this last. The whole output is as long as the whole input,
         divided by the factor."""
         missing = round(self._consumed / self._factor) - self._given
-        given = self._silence(0)
+        given = self._build_silence(0)
         while len(given) < missing:
-            silence = self._silence(2 * (self._hop + self._reach))
+            silence = self._build_silence(2 * (self._hop + self._reach))
             self._input = np.concatenate([self._input, silence])
-            given = np.concatenate([given, self._windows_ready()])
+            given = np.concatenate([given, self._overlap_ready_windows()])
         return self._count(given[:missing])
 
     def _count(self, given: Samples) -> Samples:
         self._given += len(given)
         return given
 
-    def _windows_ready(self) -> Samples:
+    def _overlap_ready_windows(self) -> Samples:
         """The output up to the middle of each window that has enough input."""
-        given = [self._silence(0)]
-        while self._needed() <= self._start + len(self._input):
-            centre, first = self._centre(), self._last is None
-            at = centre - self._hop if first else self._best(centre - self._hop)
-            laid = self._from(at, 2 * self._hop) * self._window
+        given = [self._build_silence(0)]
+        while self._find_needed_end() <= self._start + len(self._input):
+            centre, first = self._find_centre(), self._last is None
+            at = centre - self._hop if first else self._find_best(centre - self._hop)
+            laid = self._read_samples(at, 2 * self._hop) * self._window
             if not first:
                 given.append(self._tail + laid[: self._hop])
             self._tail, self._last = laid[self._hop :], at
@@ -93,42 +93,42 @@ class TimeStretch:
             self._forget()
         return np.concatenate(given)
 
-    def _centre(self) -> int:
+    def _find_centre(self) -> int:
         """The centre of the next window, before it is shifted."""
         return round(self._windows * self._hop * self._factor)
 
-    def _needed(self) -> int:
+    def _find_needed_end(self) -> int:
         """Where the input ends that choosing the next window needs."""
         follows = 0 if self._last is None else self._last + 3 * self._hop
-        return max(self._centre() + self._hop + self._reach, follows)
+        return max(self._find_centre() + self._hop + self._reach, follows)
 
-    def _best(self, wanted: int) -> int:
+    def _find_best(self, wanted: int) -> int:
         """The position within reach where the sound is most like what followed the latest
         window."""
         assert self._last is not None
-        follows = self._mono(self._last + self._hop, 2 * self._hop)
-        around = self._mono(wanted - self._reach, 2 * (self._hop + self._reach))
-        return wanted - self._reach + _most_alike(around, follows)
+        follows = self._read_mono(self._last + self._hop, 2 * self._hop)
+        around = self._read_mono(wanted - self._reach, 2 * (self._hop + self._reach))
+        return wanted - self._reach + _find_most_alike(around, follows)
 
-    def _mono(self, start: int, length: int) -> NDArray[np.float32]:
-        mono: NDArray[np.float32] = self._from(start, length).mean(axis=1)
+    def _read_mono(self, start: int, length: int) -> NDArray[np.float32]:
+        mono: NDArray[np.float32] = self._read_samples(start, length).mean(axis=1)
         return mono
 
-    def _from(self, start: int, length: int) -> Samples:
+    def _read_samples(self, start: int, length: int) -> Samples:
         return self._input[start - self._start : start - self._start + length]
 
     def _forget(self) -> None:
         """Drop input that no window can need any more."""
         assert self._last is not None
-        needed = min(self._last + self._hop, self._centre() - self._hop - self._reach)
+        needed = min(self._last + self._hop, self._find_centre() - self._hop - self._reach)
         self._input = self._input[max(0, needed - self._start) :]
         self._start = max(self._start, needed)
 
-    def _silence(self, samples: int) -> Samples:
+    def _build_silence(self, samples: int) -> Samples:
         return np.zeros((samples, self._channels), np.float32)
 
 
-def _most_alike(samples: NDArray[np.float32], pattern: NDArray[np.float32]) -> int:
+def _find_most_alike(samples: NDArray[np.float32], pattern: NDArray[np.float32]) -> int:
     """The position in the samples, [N], where the pattern fits best, regardless of loudness."""
     products = np.correlate(samples, pattern, mode="valid")
     sums = np.concatenate([np.zeros(1), np.cumsum(samples.astype(np.float64) ** 2)])

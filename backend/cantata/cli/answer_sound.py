@@ -20,7 +20,7 @@ _BLOCK = ANSWER_RATE // 10
 _JOIN_S = 0.1
 
 
-class AnswerSound(Protocol):
+class AnswerPlayer(Protocol):
     """Takes the sound of one answer after the other."""
 
     def take(self, pcm: Pcm) -> None:
@@ -37,7 +37,7 @@ class AnswerSound(Protocol):
 
 
 class PlayedSound:
-    """Implements `AnswerSound` on the sound device."""
+    """Implements `AnswerPlayer` on the sound device."""
 
     def __init__(self) -> None:
         sinks.check_device()
@@ -79,7 +79,7 @@ class _Playing:
 
 
 class WrittenSound:
-    """Implements `AnswerSound` with a file: all answers, one after the other."""
+    """Implements `AnswerPlayer` with a file: all answers, one after the other."""
 
     def __init__(self, file: Sink) -> None:
         self._file = file
@@ -95,7 +95,7 @@ class WrittenSound:
 
 
 @contextmanager
-def open_sound(speaks: bool, out: Path | None, model: str | None) -> Iterator[AnswerSound | None]:
+def open_sound(speaks: bool, out: Path | None, model: str | None) -> Iterator[AnswerPlayer | None]:
     """Where answers sound; None: nowhere.
 
     Args:

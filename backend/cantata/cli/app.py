@@ -70,7 +70,7 @@ _EXAMPLES = {
 }
 
 
-def _examples(command: str) -> str:
+def _format_examples(command: str) -> str:
     lines = "\n\n".join(line.replace("[", "\\[") for line in _EXAMPLES[command])
     return f"Examples:\n\n{lines}"
 
@@ -110,7 +110,7 @@ for _name, _command, _panel in (
     ("certificate", info_commands.certificate, _LOOK),
     ("doctor", info_commands.doctor, _LOOK),
 ):
-    app.command(_name, rich_help_panel=_panel, epilog=_examples(_name))(_command)
+    app.command(_name, rich_help_panel=_panel, epilog=_format_examples(_name))(_command)
 
 
 def main() -> None:

@@ -20,14 +20,16 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 from rich.console import Console
 
-from cantata.contract.data.errors import CantataError, InvalidRequest
+from cantata.contract.data.errors import CantataError, InvalidLexicon, InvalidRequest
+from cantata.contract.data.request import LexiconEntry
 from cantata.documents.document import Document, find_kind
 from cantata.documents.reader import DocumentReader
 from cantata.jobs.job import Job, JobLimits, NewJob, SoundShape
-from cantata.jobs.results import WHOLE_BOOK, ResultOptions, check_results
+from cantata.jobs.results import READ_ALONG, WHOLE, WHOLE_BOOK, ResultOptions, check_results
 from cantata.jobs.script import write_script
-from cantata.jobs.speaking import speak_job
+from cantata.jobs.speaking import Narrator, speak_job
 from cantata.jobs.store import JobStore
+from cantata.lexicons.pls import read_pls
 from cantata.utils.atomic_file import write_whole
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ class BookArguments:
 
     file: Path
     out: Path
-    """A file for `m4b`, else a folder."""
+    """A file for `m4b` and `epub`, else a folder."""
     form: str
     captions: str | None = None
     voice: str | None = None
@@ -59,7 +61,8 @@ class BookArguments:
     def how(self) -> dict[str, Any]:
         """What the sound and the files depend on besides the document, in JSON."""
         chosen = {name: value for name, value in asdict(self).items() if name not in _ELSEWHERE}
-        return {**chosen, "lexicons": [path.read_text("utf-8") for path in self.lexicons]}
+        lexicons = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.lexicons]
+        return {**chosen, "lexicons": lexicons}
 
 
 _ELSEWHERE = ("file", "out", "lexicons")
@@ -71,14 +74,17 @@ async def make_book(options: BookArguments, console: Console) -> None:
     Raises:
         CantataError: the document cannot be read, or not be spoken.
     """
+    from cantata.cli.book_narrator import BookNarrator
+
     kind = find_kind(options.file.name)
     _check_target(options)
+    entries = await asyncio.to_thread(_read_lexicons, options)
     folder = await asyncio.to_thread(_find_folder, options)
     store = JobStore(folder, JobLimits())
     try:
         kept = await store.list_all("") if store.exists else []
         document = None if kept else await _read(options, kind)
-        async with _serving(options, console) as model:
+        async with _serve_model(options, console) as model:
             if document is None:
                 job = await store.find(kept[0].id)
             else:
@@ -88,7 +94,8 @@ async def make_book(options: BookArguments, console: Console) -> None:
                 console.print(
                     f"going on at sentence {job.spoken + 1} of {job.sentences}", highlight=False
                 )
-            await _speak(options, store, job, model, console)
+            narrator = BookNarrator(options, store, model, entries)
+            await _speak(store, job, narrator, console)
         spent_s = time.monotonic() - asked_at
         job = await store.find(job.id)
         await asyncio.to_thread(_put_files, store, job, options.out)
@@ -102,8 +109,27 @@ def _check_target(options: BookArguments) -> None:
     """Reject a place that cannot be written before anything is loaded."""
     if not options.out.absolute().parent.is_dir():
         raise InvalidRequest(f"{options.out}: there is no folder {options.out.parent}")
-    if options.form != WHOLE_BOOK and options.out.exists() and not options.out.is_dir():
+    if options.form not in WHOLE and options.out.exists() and not options.out.is_dir():
         raise InvalidRequest(f"{options.out} is no folder; {options.form} has a file per chapter")
+    if options.out.exists() and options.out.samefile(options.file):
+        raise InvalidRequest(f"{options.out} is the document itself; name another file with -o")
+
+
+def _read_lexicons(options: BookArguments) -> tuple[LexiconEntry, ...]:
+    """The entries of all of them.
+
+    Raises:
+        InvalidLexicon: one of them is none; says which.
+    """
+    entries = list[LexiconEntry]()
+    for path in options.lexicons:
+        try:
+            entries += read_pls(path.read_bytes())
+        except OSError as error:
+            raise InvalidRequest(f"{path}: cannot be read ({error.strerror})") from error
+        except InvalidLexicon as error:
+            raise InvalidLexicon(f"{path}: {error.message}", error.param) from None
+    return tuple(entries)
 
 
 def _find_folder(options: BookArguments) -> Path:
@@ -116,15 +142,15 @@ def _find_folder(options: BookArguments) -> Path:
     try:
         digest = hashlib.sha256(options.file.read_bytes())
         digest.update(json.dumps(options.how, sort_keys=True).encode())
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise InvalidRequest(f"{options.file}: cannot be read ({error})") from error
     return books / digest.hexdigest()[:32]
 
 
 @asynccontextmanager
-async def _serving(options: BookArguments, console: Console) -> AsyncIterator[SpeechModel]:
+async def _serve_model(options: BookArguments, console: Console) -> AsyncIterator[SpeechModel]:
     """The model in stage processes of its own, for the time of the block."""
-    from cantata.cli.say_progress import show_loading
+    from cantata.cli.progress import show_loading
     from cantata.pipeline.local import find_model
     from cantata.pipeline.plan import plan_service
     from cantata.pipeline.service import create_service
@@ -156,7 +182,7 @@ def _plan(options: BookArguments, document: Document, model: SpeechModel) -> New
         InvalidRequest: the format cannot have the model's sound.
     """
     shape = SoundShape(model.sample_rate, model.channels)
-    check_results(ResultOptions(options.form), shape)
+    check_results(ResultOptions(options.form, captions=options.captions), shape)
     return NewJob(
         owner="",
         options={"model": model.name},
@@ -170,15 +196,11 @@ def _plan(options: BookArguments, document: Document, model: SpeechModel) -> New
     )
 
 
-async def _speak(
-    options: BookArguments, store: JobStore, job: Job, model: SpeechModel, console: Console
-) -> None:
-    from cantata.cli.book_narrator import BookNarrator
-    from cantata.cli.book_progress import follow_book
+async def _speak(store: JobStore, job: Job, narrator: Narrator, console: Console) -> None:
+    from cantata.cli.progress import follow_book
 
     if job.status.is_final:
         return  # only the files were not put in place
-    narrator = BookNarrator(options, store, model)
     showing = asyncio.create_task(follow_book(store, job, console))
     try:
         await speak_job(store, narrator, job.id)
@@ -189,12 +211,13 @@ async def _speak(
 
 def _put_files(store: JobStore, job: Job, out: Path) -> None:
     """Copy the results to where they are wanted, each whole or not at all."""
-    if not any(one.name.endswith(f".{WHOLE_BOOK}") for one in job.files):
+    whole = tuple(f".{form}" for form in WHOLE)
+    if not any(one.name.endswith(whole) for one in job.files):
         out.mkdir(exist_ok=True)
     for one in job.files:
         source = store.find_results(job.id) / one.name
         target = out / one.name if out.is_dir() else out.with_suffix(source.suffix)
-        if source.suffix == f".{WHOLE_BOOK}" and not out.is_dir():
+        if source.suffix in whole and not out.is_dir():
             target = out
         with write_whole(target) as unfinished:
             shutil.copyfile(source, unfinished)
@@ -230,6 +253,9 @@ def read_speakers(written: list[str]) -> dict[str, str]:
     return speakers
 
 
+_ENDINGS = {".m4b": WHOLE_BOOK, ".m4a": WHOLE_BOOK, ".epub": READ_ALONG}
+
+
 def choose_output(file: Path, out: Path | None, form: str | None) -> tuple[Path, str]:
     """Where the book goes, and in which format.
 
@@ -237,12 +263,17 @@ def choose_output(file: Path, out: Path | None, form: str | None) -> tuple[Path,
         CantataError: the name and the format do not fit.
     """
     if out is None:
-        is_whole = form in (None, WHOLE_BOOK)
-        return file.with_suffix(f".{WHOLE_BOOK}" if is_whole else ""), form or WHOLE_BOOK
-    if out.suffix.lower() in (".m4b", ".m4a"):
-        if form not in (None, WHOLE_BOOK):
-            raise CantataError(f"{out}: {form} has a file per chapter; name a folder")
-        return out, WHOLE_BOOK
-    if form == WHOLE_BOOK:
-        raise CantataError(f"{out}: the name of an m4b ends with .m4b")
+        form = form or WHOLE_BOOK
+        ending = f".{form}" if form in WHOLE else ""
+        if file.suffix.lower() == ending:
+            raise CantataError(f"{file} is the document; name another file with -o")
+        return file.with_suffix(ending), form
+    named = _ENDINGS.get(out.suffix.lower())
+    if named is not None:
+        if form not in (None, named):
+            told = f"is {form}" if form in WHOLE else "has a file per chapter; name a folder"
+            raise CantataError(f"{out}: the name says {named}, and the format {told}")
+        return out, named
+    if form in WHOLE:
+        raise CantataError(f"{out}: the name of an {form} ends with .{form}")
     return out, form or "mp3"

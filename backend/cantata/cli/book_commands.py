@@ -17,6 +17,7 @@ class BookForm(StrEnum):
     """What `cantata book --format` writes: one file, or one for each chapter."""
 
     M4B = "m4b"
+    EPUB = "epub"
     MP3 = "mp3"
     FLAC = "flac"
     OPUS = "opus"
@@ -43,7 +44,7 @@ def book(
         typer.Option(
             "-o",
             "--out",
-            help="An .m4b file, or a folder for a file per chapter. Default: beside FILE.",
+            help="An .m4b or .epub file, or a folder for a file per chapter. Default: beside FILE.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,

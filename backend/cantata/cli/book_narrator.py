@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from cantata.cli.book import BookArguments
-from cantata.contract.data.request import SpeechRequest
+from cantata.contract.data.request import LexiconEntry, SpeechRequest
 from cantata.contract.service import SpeechModel
-from cantata.jobs.job import Job, JobFile, Sentence, SpokenSentence
+from cantata.jobs.job import Job, JobFile, JobSentence, SpokenSentence
 from cantata.jobs.results import ResultOptions, write_results
 from cantata.jobs.speaking import gather_sound, speak_or_skip
 from cantata.jobs.store import JobStore
-from cantata.lexicons.pls import read_pls
 from cantata.media.provenance import make_sound_tags
 from cantata.text.lexicon import select_entries
 
@@ -19,17 +16,24 @@ from cantata.text.lexicon import select_entries
 class BookNarrator:
     """Implements `jobs.speaking.Narrator`.
 
-    Raises:
-        InvalidLexicon: one of the lexicons is none.
+    Args:
+        options: of the command.
+        store: of the book.
+        model: speaks it.
+        entries: of the lexicons.
     """
 
-    def __init__(self, options: BookArguments, store: JobStore, model: SpeechModel) -> None:
+    def __init__(
+        self,
+        options: BookArguments,
+        store: JobStore,
+        model: SpeechModel,
+        entries: tuple[LexiconEntry, ...],
+    ) -> None:
         self._options, self._store, self._model = options, store, model
-        self._entries = tuple(
-            chain.from_iterable(read_pls(path.read_bytes()) for path in options.lexicons)
-        )
+        self._entries = entries
 
-    async def speak(self, job: Job, sentence: Sentence) -> SpokenSentence:
+    async def speak(self, job: Job, sentence: JobSentence) -> SpokenSentence:
         return await speak_or_skip(self._speak, sentence, job.shape.channels)
 
     async def write(self, job: Job) -> tuple[JobFile, ...]:
@@ -37,7 +41,7 @@ class BookNarrator:
         options = ResultOptions(self._options.form, None, self._options.captions, tags)
         return await write_results(self._store, job, options)
 
-    async def _speak(self, sentence: Sentence) -> SpokenSentence:
+    async def _speak(self, sentence: JobSentence) -> SpokenSentence:
         options = self._options
         voice = (options.speakers or {}).get(sentence.speaker, options.voice)
         request = SpeechRequest(

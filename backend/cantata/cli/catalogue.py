@@ -38,7 +38,7 @@ async def show_voices(model: str | None, server: str | None, as_json: bool) -> N
         query = {} if model is None else {"model": model}
         listed = (await _ask(server, "/v1/audio/voices", query))["voices"]
     rows = [
-        (one["id"], _name(one), one["gender"] or "", one["model"] or "", one["description"])
+        (one["id"], _format_name(one), one["gender"] or "", one["model"] or "", one["description"])
         for one in listed
     ]
     _show(listed, ("voice", "name", "gender", "model", "description"), rows, as_json)
@@ -94,7 +94,7 @@ def _list_local_models() -> list[dict[str, Any]]:
         {
             "id": name,
             "does": list(_does(plugin)),
-            "needs": _needs(plugin),
+            "needs": _find_needs(plugin),
             "default": plugin.is_default,
         }
         for name, plugin in sorted(
@@ -114,7 +114,7 @@ def _does(plugin: ModelPlugin) -> tuple[str, ...]:
     return tuple(does for does, builder in builders.items() if builder is not None)
 
 
-def _needs(plugin: ModelPlugin) -> str | None:
+def _find_needs(plugin: ModelPlugin) -> str | None:
     """What is to be given or installed before it runs; None: nothing."""
     from cantata.config.plugins import find_install_command, find_weights
 
@@ -141,7 +141,7 @@ async def _ask(server: str, path: str, query: Mapping[str, str]) -> Any:
     return response.json()
 
 
-def _name(voice: Mapping[str, Any]) -> str:
+def _format_name(voice: Mapping[str, Any]) -> str:
     aliases = ", ".join(voice["aliases"])
     return f"{voice['name']} ({aliases})" if aliases else str(voice["name"])
 

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 from rich.console import Console
 
-from cantata.cli.answer_sound import AnswerSound, open_sound
-from cantata.cli.conversation import Conversation, Turn, save_conversation
+from cantata.cli.answer_sound import AnswerPlayer, open_sound
+from cantata.cli.conversation import ChatHistory, QuestionAndAnswer, save_conversation
 from cantata.cli.draw import read_file
 from cantata.cli.own_server import choose_mind, choose_voice_model, open_server
 from cantata.client import KEY_VARIABLE
@@ -63,7 +63,7 @@ def chat(options: ChatArguments, console: Console) -> None:
     for path in options.pictures:
         read_file(path)
     with (
-        _ending_on_signals(),
+        _end_on_signals(),
         open_sound(options.speaks, options.out, options.model) as sound,
         _open(options, console) as (server, model),
     ):
@@ -83,12 +83,12 @@ class _Chat:
         options: ChatArguments,
         server: str,
         model: str | None,
-        sound: AnswerSound | None,
+        sound: AnswerPlayer | None,
         console: Console,
     ) -> None:
         self._options, self._server, self._model = options, server, model
         self._sound, self._console = sound, console
-        self._talk = Conversation(options.instructions)
+        self._talk = ChatHistory(options.instructions)
         self._pictures = options.pictures
 
     def converse(self) -> None:
@@ -106,7 +106,7 @@ class _Chat:
                 self._tell("Ctrl-D ends.")
                 continue
             try:
-                self._obey(line)
+                self._run_command(line)
             except CantataError as error:
                 self._tell(f"cantata: {error.message}")
 
@@ -120,7 +120,7 @@ class _Chat:
         if not question:
             raise InvalidRequest("nothing to answer; give a question, or type one")
         pictures, said = self._pictures, ""
-        body = {**self._fields(), "messages": self._talk.ask(question, pictures)}
+        body = {**self._build_fields(), "messages": self._talk.ask(question, pictures)}
         is_stopped = False
         pieces = stream_answer(self._server, body, os.environ.get(KEY_VARIABLE))
         try:
@@ -140,10 +140,10 @@ class _Chat:
         print()
         if is_stopped:
             self._tell("stopped")
-        self._talk.turns.append(Turn(question, pictures, said))
+        self._talk.turns.append(QuestionAndAnswer(question, pictures, said))
         self._pictures = ()
 
-    def _obey(self, line: str) -> None:
+    def _run_command(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         match word:
             case "":
@@ -165,7 +165,7 @@ class _Chat:
             case _:
                 self.answer(line)
 
-    def _fields(self) -> dict[str, Any]:
+    def _build_fields(self) -> dict[str, Any]:
         options = self._options
         named: dict[str, Any] = {
             "model": self._model,
@@ -200,7 +200,7 @@ def _open(options: ChatArguments, console: Console) -> Iterator[tuple[str, str |
 
 
 @contextmanager
-def _ending_on_signals() -> Iterator[None]:
+def _end_on_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end the command as an error does: what it started ends with it."""
 
     def end(number: int, frame: object) -> NoReturn:

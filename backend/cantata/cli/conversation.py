@@ -14,7 +14,7 @@ from cantata.utils.atomic_file import write_whole
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class QuestionAndAnswer:
     """A question and its answer."""
 
     question: str
@@ -24,11 +24,11 @@ class Turn:
 
 
 @dataclass(slots=True)
-class Conversation:
+class ChatHistory:
     """All turns so far."""
 
     instructions: str | None
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[QuestionAndAnswer] = field(default_factory=list)
 
     def ask(self, question: str, pictures: tuple[Path, ...]) -> list[dict[str, Any]]:
         """The messages of a request for the next answer.
@@ -36,16 +36,16 @@ class Conversation:
         Raises:
             FileError: a picture cannot be read.
         """
-        system = [] if self.instructions is None else [_message("system", self.instructions)]
+        system = [] if self.instructions is None else [_build_message("system", self.instructions)]
         earlier = [
             message
             for turn in self.turns
             for message in (
-                _question(turn.question, turn.pictures),
-                _message("assistant", turn.answer),
+                _build_question(turn.question, turn.pictures),
+                _build_message("assistant", turn.answer),
             )
         ]
-        return [*system, *earlier, _question(question, pictures)]
+        return [*system, *earlier, _build_question(question, pictures)]
 
     def write(self) -> str:
         """The conversation in Markdown."""
@@ -56,7 +56,7 @@ class Conversation:
         return "\n\n".join(parts) + "\n"
 
 
-def save_conversation(conversation: Conversation, path: Path) -> None:
+def save_conversation(conversation: ChatHistory, path: Path) -> None:
     """Write it to a Markdown file, whole or not at all.
 
     Raises:
@@ -69,15 +69,15 @@ def save_conversation(conversation: Conversation, path: Path) -> None:
             raise InvalidRequest(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def _message(role: str, content: object) -> dict[str, Any]:
+def _build_message(role: str, content: object) -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
-def _question(text: str, pictures: tuple[Path, ...]) -> dict[str, Any]:
+def _build_question(text: str, pictures: tuple[Path, ...]) -> dict[str, Any]:
     if not pictures:
-        return _message("user", text)
+        return _build_message("user", text)
     shown = [{"type": "image_url", "image_url": {"url": _as_url(path)}} for path in pictures]
-    return _message("user", [*shown, {"type": "text", "text": text}])
+    return _build_message("user", [*shown, {"type": "text", "text": text}])
 
 
 def _as_url(path: Path) -> str:

@@ -26,7 +26,7 @@ BREAK_CPU_TORCH = ("torchvision", "torchaudio", "torchcodec")
 any package that imports them fails with them."""
 MIN_FREE_BYTES = 2 << 30
 COMFORTABLE_CORES = 2
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 class Verdict(StrEnum):
@@ -227,12 +227,12 @@ def check_playing() -> Check:
 
 def check_gradio(found: str | None) -> Check:
     """Only the app at /gradio needs it."""
-    return _optional("gradio (for /gradio)", found, "pip install 'cantata[web]'")
+    return _check_optional("gradio (for /gradio)", found, "pip install 'cantata[web]'")
 
 
 def check_browser(found: str | None) -> Check:
     """Only the end-to-end tests need it."""
-    return _optional("chromium (for tests)", found, "apt-get install chromium")
+    return _check_optional("chromium (for tests)", found, "apt-get install chromium")
 
 
 def check_memory(available_bytes: int) -> Check:
@@ -257,7 +257,7 @@ def _check(what: str, right: bool, found: str, advice: str) -> Check:
     return Check(what, Verdict.FAILED, found, advice)
 
 
-def _optional(what: str, found: str | None, advice: str) -> Check:
+def _check_optional(what: str, found: str | None, advice: str) -> Check:
     if found:
         return Check(what, Verdict.OK, found)
     return Check(what, Verdict.WARNING, "not installed", advice)

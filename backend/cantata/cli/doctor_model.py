@@ -11,9 +11,9 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.pipeline import StageSpec
 from cantata.pipeline.plan import ServicePlan, plan_service
-from cantata.stages.codec.recorded import spare_slots
+from cantata.stages.codec.decoding import spare_slots
 from cantata.stages.codec.stage import load_decoder
-from cantata.stages.common.memory import free_bytes
+from cantata.stages.common.device import free_bytes
 
 
 def check_model(model: str, deploy: Path | None) -> list[Check]:

@@ -85,13 +85,13 @@ async def draw(options: DrawArguments, console: Console) -> None:
         picture = await _follow(events, console)
     _write(picture.data, options.out)
     console.print(
-        f"{picture.size}{_where(options.out)} after {time.monotonic() - asked_at:.1f} s, "
+        f"{picture.size}{_format_place(options.out)} after {time.monotonic() - asked_at:.1f} s, "
         f"seed {picture.seed}",
         highlight=False,
     )
 
 
-def _where(out: Path) -> str:
+def _format_place(out: Path) -> str:
     return "" if out == STANDARD_STREAM else f" in {out}"
 
 
@@ -178,10 +178,10 @@ async def _from_stages(
     from cantata.pipeline.service import create_service
 
     service = create_service(plan_service(options.model or embedded_painter()))
-    checked = _checked(options, service, pictures)
+    checked = _check_order(options, service, pictures)
     try:
         await service.start()
-        async with aclosing(_drawn(checked)) as events:
+        async with aclosing(_draw_order(checked)) as events:
             async for event in events:
                 yield event
     finally:
@@ -204,7 +204,9 @@ def embedded_painter() -> str:
     )
 
 
-def _checked(options: DrawArguments, service: PipelineService, pictures: list[bytes]) -> ImageOrder:
+def _check_order(
+    options: DrawArguments, service: PipelineService, pictures: list[bytes]
+) -> ImageOrder:
     """Check a request by the rules of the api."""
     from pydantic import ValidationError
 
@@ -222,9 +224,8 @@ def _checked(options: DrawArguments, service: PipelineService, pictures: list[by
         raise explain_validation(error.errors()) from None
 
 
-async def _drawn(checked: ImageOrder) -> AsyncGenerator[Step | PictureFile, None]:
-    from cantata.media.images import read_image
-    from cantata.media.picture_files import write_picture
+async def _draw_order(checked: ImageOrder) -> AsyncGenerator[Step | PictureFile, None]:
+    from cantata.media.images import read_image, write_picture
     from cantata.media.request_media import MediaLimits
 
     limit = MediaLimits().max_image_pixels

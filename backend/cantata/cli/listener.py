@@ -37,13 +37,13 @@ async def open_listener(options: TranscribeArguments) -> AsyncIterator[Transcrip
         finally:
             local.close()
         return
-    async with _served(located) as served:
+    async with _serve_model(located) as served:
         _check(options, served)
         yield served
 
 
 @asynccontextmanager
-async def _served(located: LocatedModel) -> AsyncIterator[TranscriptionModel]:
+async def _serve_model(located: LocatedModel) -> AsyncIterator[TranscriptionModel]:
     from cantata.pipeline.plan import plan_service
     from cantata.pipeline.service import create_service
 

@@ -176,7 +176,7 @@ def say(
     from rich.console import Console
 
     from cantata.cli.say import say as say_text
-    from cantata.cli.say_options import STANDARD_STREAM, SayArguments, TextError, read_text
+    from cantata.cli.say_options import STANDARD_STREAM, NoTextError, SayArguments, read_text
 
     if raw:
         if out not in (None, STANDARD_STREAM) or form not in (None, SoundForm.PCM):
@@ -189,7 +189,7 @@ def say(
     times = _list_timestamp_files(timestamps, srt, out)
     try:
         read = read_text(text or [], file)
-    except TextError as error:
+    except NoTextError as error:
         fail(error.message, code=2)
     set_up_logging()
     options = SayArguments(

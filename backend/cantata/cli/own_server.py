@@ -13,7 +13,7 @@ from socket import socket
 import httpx
 from rich.console import Console
 
-from cantata.cli.say_progress import show_loading
+from cantata.cli.progress import show_loading
 from cantata.contract.data.errors import CantataError, ConfigError
 
 _READY_S = 600.0

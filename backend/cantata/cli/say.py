@@ -14,8 +14,8 @@ from rich.console import Console
 from cantata.audio import sinks
 from cantata.audio.captions import check_captions, write_captions
 from cantata.audio.sinks import DeviceSink, FileSink, Sink, StreamSink
+from cantata.cli.progress import SpokenProgress
 from cantata.cli.say_options import STANDARD_STREAM, SayArguments
-from cantata.cli.say_progress import SpokenProgress
 from cantata.cli.say_sources import SpokenSound, open_source
 from cantata.media.provenance import make_sound_tags
 from cantata.utils.atomic_file import write_whole

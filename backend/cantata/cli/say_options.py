@@ -15,7 +15,7 @@ TEXT_ENDINGS = (".txt", ".md", ".markdown", ".html", ".htm")
 """A single argument with one of these that is a file is read, not spoken."""
 
 
-class TextError(CantataError):
+class NoTextError(CantataError):
     """There is no text to speak, or it cannot be read."""
 
     code = "text_error"
@@ -55,12 +55,12 @@ def read_text(words: Sequence[str], file: Path | None) -> str:
         TextError: there is none, there are two, or it is not UTF-8.
     """
     if words and file is not None:
-        raise TextError("give either a text to speak or a file with -f")
+        raise NoTextError("give either a text to speak or a file with -f")
     if file is None and len(words) <= 1:
         file = _find_file(words[0] if words else None)
     text = " ".join(words) if file is None else _read(file)
     if not text.strip():
-        raise TextError("there is nothing to say")
+        raise NoTextError("there is nothing to say")
     return text
 
 
@@ -68,7 +68,7 @@ def _find_file(word: str | None) -> Path | None:
     """The file that a single argument, or none, stands for."""
     if word is None:
         if sys.stdin.isatty():
-            raise TextError("give a text to speak, a file with -f, or a text on standard input")
+            raise NoTextError("give a text to speak, a file with -f, or a text on standard input")
         return STANDARD_STREAM
     is_file = word.lower().endswith(TEXT_ENDINGS) and Path(word).is_file()
     return Path(word) if word == "-" or is_file else None
@@ -79,4 +79,4 @@ def _read(file: Path) -> str:
         data = sys.stdin.buffer.read() if file == STANDARD_STREAM else file.read_bytes()
         return data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise TextError(f"{file}: not a text file in UTF-8 ({error})") from error
+        raise NoTextError(f"{file}: not a text file in UTF-8 ({error})") from error

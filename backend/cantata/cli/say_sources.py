@@ -22,8 +22,8 @@ from rich.console import Console
 from cantata.audio.pcm import to_s16
 from cantata.audio.sinks import Pcm
 from cantata.cli.draw import read_file
+from cantata.cli.progress import show_loading
 from cantata.cli.say_options import SayArguments
-from cantata.cli.say_progress import show_loading
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import SpeechRequest
@@ -73,7 +73,7 @@ async def _from_here(
     options: SayArguments, local: LocalModel, console: Console
 ) -> AsyncIterator[SpokenSound]:
     """Load the model in this process."""
-    request = _request(options, options.voice or "", local.capabilities, console)
+    request = _build_request(options, options.voice or "", local.capabilities, console)
     parts = local.plan(request)
     with show_loading(console):
         is_loaded = await asyncio.to_thread(local.load)
@@ -82,9 +82,9 @@ async def _from_here(
             yield sound
         return
     asked_at = time.monotonic()
-    async with aclosing(_made_ahead(local.speak(parts))) as chunks:
+    async with aclosing(_make_ahead(local.speak(parts))) as chunks:
         words: list[SpokenWord] = []
-        pcm = _heard(chunks, words)
+        pcm = _collect_words(chunks, words)
         yield SpokenSound(local.sample_rate, local.channels, asked_at, pcm, words)
 
 
@@ -96,7 +96,7 @@ async def _from_stages(options: SayArguments, console: Console) -> AsyncIterator
 
     service = create_service(plan_service(options.model))
     model = service.model(service.default_model)
-    asked = _request(options, model.voice(options.voice).id, model.capabilities, console)
+    asked = _build_request(options, model.voice(options.voice).id, model.capabilities, console)
     request = replace(asked, batch=options.out is not None)
     with show_loading(console):
         try:
@@ -108,7 +108,7 @@ async def _from_stages(options: SayArguments, console: Console) -> AsyncIterator
         asked_at = time.monotonic()
         async with model.run(request) as utterance:
             words: list[SpokenWord] = []
-            pcm = _heard(aiter(utterance), words)
+            pcm = _collect_words(aiter(utterance), words)
             yield SpokenSound(model.sample_rate, model.channels, asked_at, pcm, words)
     finally:
         await service.stop()
@@ -157,7 +157,7 @@ def _as_url(path: Path) -> str:
     return f"data:{kind};base64,{base64.b64encode(read_file(path)).decode()}"
 
 
-def _request(
+def _build_request(
     options: SayArguments, voice: str, capabilities: Capabilities, console: Console
 ) -> SpeechRequest:
     if options.instructions is not None and not capabilities.instructions:
@@ -187,16 +187,18 @@ def _tell_ignored(field: str, options: SayArguments, console: Console) -> None:
     console.print(f"--{field} has no effect: {model} does not take it", highlight=False)
 
 
-async def _heard(chunks: AsyncIterator[SpeechChunk], words: list[SpokenWord]) -> AsyncIterator[Pcm]:
+async def _collect_words(
+    chunks: AsyncIterator[SpeechChunk], words: list[SpokenWord]
+) -> AsyncIterator[Pcm]:
     async for chunk in chunks:
         words.extend(chunk.words)
         yield to_s16(chunk.samples)
 
 
-async def _made_ahead(
+async def _make_ahead(
     chunks: AsyncIterator[SpeechChunk],
 ) -> AsyncGenerator[SpeechChunk, None]:
-    """The same chunks, made while the listener still plays the ones before."""
+    """Makes the next chunks while the listener still plays the ones before."""
     queue: asyncio.Queue[SpeechChunk | Exception | None] = asyncio.Queue(CHUNKS_AHEAD)
 
     async def make() -> None:

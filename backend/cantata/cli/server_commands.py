@@ -21,6 +21,7 @@ from cantata.serving.options import (
     DrainTimeout,
     DtypeOption,
     Form,
+    IdleUnload,
     JobsExpire,
     JobsFolder,
     JobsPerKey,
@@ -68,6 +69,7 @@ def serve(
     model: Models = None,
     dtype: DtypeOption = None,
     deploy: Deployments = None,
+    idle_unload: IdleUnload = None,
     wyoming_port: WyomingPort = None,
     api_key_file: ApiKeyFile = None,
     no_auth: NoAuth = False,
@@ -150,14 +152,16 @@ def serve(
         webrtc_ports=webrtc_ports,
         webrtc_address=webrtc_address,
     )
-    listening = server.Listening(host, port, wyoming_port, shared=share_port)
-    if replica and (model or deploy or dtype or cluster):
-        fail("--replica excludes --model, --deploy, --dtype and --cluster", code=2)
+    listening = server.ListenOptions(host, port, wyoming_port, shared=share_port)
+    if replica and (model or deploy or dtype or cluster or idle_unload):
+        fail("--replica excludes --model, --deploy, --dtype, --idle-unload, --cluster", code=2)
     source: Source
     if replica:
         source = server.ModelsOnReplicas(replica, cluster_key_file)
     else:
-        source = _choose_source(model or [], deploy or [], dtype, cluster, cluster_key_file)
+        source = _choose_source(
+            model or [], deploy or [], dtype, idle_unload, cluster, cluster_key_file
+        )
     run(server.serve(listening, source, options, log_format, Console()))
 
 
@@ -165,6 +169,7 @@ def _choose_source(
     models: list[str],
     deployments: list[Path],
     dtype: Dtype | None,
+    idle_unload_s: float | None,
     cluster: str | None,
     key_file: Path | None,
 ) -> Source:
@@ -173,7 +178,9 @@ def _choose_source(
 
     number_format: NumberFormat | None = dtype.value if dtype else None
     if cluster is None:
-        return server.ModelsHere(models, deployments, number_format, key_file)
+        return server.ModelsHere(models, deployments, number_format, key_file, idle_unload_s)
+    if idle_unload_s is not None:
+        fail("--cluster excludes --idle-unload: the models run on other machines", code=2)
     from cantata.deploying.ray_discovery import ModelsOnRay
 
     return ModelsOnRay(cluster, models, deployments, number_format)
@@ -187,6 +194,7 @@ def replica(
     model: Models = None,
     dtype: DtypeOption = None,
     deploy: Deployments = None,
+    idle_unload: IdleUnload = None,
     cluster_key_file: ClusterKeyFile = None,
     drain_timeout: DrainTimeout = 60.0,
     log_level: LogLevels = LogLevel.INFO,
@@ -206,6 +214,7 @@ def replica(
         drain_timeout,
         log_format,
         with_recognizer=True,
+        idle_unload_s=idle_unload,
     )
     run(run_replica(options, print))
 

@@ -14,9 +14,9 @@ import numpy as np
 import soxr
 from rich.console import Console
 
+from cantata.audio.devices import Microphone
 from cantata.audio.loudspeaker import Loudspeaker
-from cantata.audio.microphone import Microphone
-from cantata.cli.conversation import Conversation, Turn, save_conversation
+from cantata.cli.conversation import ChatHistory, QuestionAndAnswer, save_conversation
 from cantata.cli.own_server import choose_mind, choose_voice_model, open_server
 from cantata.client import KEY_VARIABLE
 from cantata.client.realtime import (
@@ -26,6 +26,8 @@ from cantata.client.realtime import (
     AnswerStarted,
     AnswerText,
     Complaint,
+    ConversationInterrupted,
+    ConversationResumed,
     Heard,
     RealtimeEvent,
     RealtimeSession,
@@ -82,7 +84,7 @@ class _SpokenConversation:
         self._options = options
         self._microphone, self._loudspeaker = microphone, loudspeaker
         self._console = console
-        self._said = Conversation(options.instructions)
+        self._said = ChatHistory(options.instructions)
         self._question = self._answer = ""
         self._is_answering = False
         self._stopped: str | None = None
@@ -145,7 +147,7 @@ class _SpokenConversation:
     async def _take(self, session: RealtimeSession, event: RealtimeEvent) -> None:
         match event:
             case SpeechStarted():
-                await self._silence(session)
+                await self._stop_playing(session)
             case Heard(text):
                 self._question = text
                 print(f"> {text}", flush=True)
@@ -160,13 +162,17 @@ class _SpokenConversation:
                 self._is_answering = False
                 self._loudspeaker.finish()
                 print(flush=True)
-                self._said.turns.append(Turn(self._question, (), self._answer))
+                self._said.turns.append(QuestionAndAnswer(self._question, (), self._answer))
                 if failure is not None:
                     self._tell(f"cantata: {failure.message}")
             case Complaint(failure):
                 self._tell(f"cantata: {failure.message}")
+            case ConversationInterrupted():
+                self._tell("cantata: the connection is lost; connecting again")
+            case ConversationResumed():
+                self._tell("cantata: connected again")
 
-    async def _silence(self, session: RealtimeSession) -> None:
+    async def _stop_playing(self, session: RealtimeSession) -> None:
         """Play no more, and tell the model what was heard."""
         heard = self._loudspeaker.stop()
         if heard is not None:
@@ -183,7 +189,7 @@ class _SpokenConversation:
             while await lines.get():
                 if self._is_answering:
                     await session.stop_answer()
-                await self._silence(session)
+                await self._stop_playing(session)
         finally:
             loop.remove_reader(sys.stdin)
         stop.set()

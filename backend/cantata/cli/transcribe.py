@@ -63,7 +63,7 @@ async def transcribe(options: TranscribeArguments, console: Console) -> None:
     """
     form = choose_form(options)
     jobs = _plan(options, form)
-    async with _transcriber(options) as run:
+    async with _open_transcriber(options) as run:
         for job in jobs:
             await _transcribe_one(run, job, form, console)
 
@@ -142,7 +142,7 @@ class _Transcriber(Protocol):
 
 
 @asynccontextmanager
-async def _transcriber(options: TranscribeArguments) -> AsyncIterator[_Transcriber]:
+async def _open_transcriber(options: TranscribeArguments) -> AsyncIterator[_Transcriber]:
     if options.server is not None:
         yield _OnServer(options, options.server)
         return

@@ -18,7 +18,7 @@ from cantata.api.transcription.live_events import (
 )
 from cantata.api.transcription.parts import TranscribedPart
 from cantata.api.transcription.result import FinishedTranscription
-from cantata.audio.microphone import Microphone
+from cantata.audio.devices import Microphone
 from cantata.cli.listener import open_listener
 from cantata.cli.transcribe_options import (
     TranscribeArguments,

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 import numpy as np
-import websockets.asyncio.client as sockets
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
-from cantata.client.speech import Pcm, ServerError, authorization, server_error
+from cantata.client.resumable import LOST, RESUMED, ReconnectingSocket
+from cantata.client.speech import Pcm, ServerError, server_error
 
 RATE = 24_000
 """Hz, of the sound in both directions, which is mono."""
-_PATH = "/v1/realtime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +66,33 @@ class Complaint:
     failure: ServerError
 
 
+@dataclass(frozen=True, slots=True)
+class ConversationInterrupted:
+    """The connection is lost, and made again; the conversation goes on where it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationResumed:
+    """It is there again."""
+
+
 RealtimeEvent = (
-    SpeechStarted | Heard | AnswerStarted | AnswerText | AnswerSound | AnswerEnded | Complaint
+    SpeechStarted
+    | Heard
+    | AnswerStarted
+    | AnswerText
+    | AnswerSound
+    | AnswerEnded
+    | Complaint
+    | ConversationInterrupted
+    | ConversationResumed
 )
 
 
 class RealtimeSession:
     """One conversation."""
 
-    def __init__(self, socket: sockets.ClientConnection) -> None:
+    def __init__(self, socket: ReconnectingSocket) -> None:
         self._socket = socket
 
     async def configure(
@@ -105,8 +119,8 @@ class RealtimeSession:
         }
         if instructions is not None:
             session["instructions"] = instructions
-        await self._send("session.update", session=session)
-        async for event in self._receive():
+        await self._socket.send("session.update", session=session)
+        async for event in self._socket.receive():
             if event["type"] == "session.updated":
                 return
             if event["type"] == "error":
@@ -114,15 +128,15 @@ class RealtimeSession:
 
     async def hear(self, pcm: bytes) -> None:
         """Send sound of the microphone: mono s16le at `RATE`."""
-        await self._send("input_audio_buffer.append", audio=base64.b64encode(pcm).decode())
+        await self._socket.send("input_audio_buffer.append", audio=base64.b64encode(pcm).decode())
 
     async def stop_answer(self) -> None:
         """Make no more of the present answer, if there is one."""
-        await self._send("response.cancel")
+        await self._socket.send("response.cancel")
 
     async def truncate(self, item_id: str, heard_s: float) -> None:
         """Tell how much of an answer was heard, so that the model knows what was not."""
-        await self._send(
+        await self._socket.send(
             "conversation.item.truncate",
             item_id=item_id,
             content_index=0,
@@ -130,28 +144,15 @@ class RealtimeSession:
         )
 
     async def events(self) -> AsyncIterator[RealtimeEvent]:
-        """What happens, until the connection ends.
+        """What happens, until the server ends the conversation.
 
         Raises:
-            ServerError: the connection broke off.
+            ServerError: the conversation broke off.
         """
-        async for event in self._receive():
+        async for event in self._socket.receive():
             read = _read(event)
             if read is not None:
                 yield read
-
-    async def _send(self, kind: str, **fields: Any) -> None:
-        try:
-            await self._socket.send(json.dumps({"type": kind, **fields}))
-        except ConnectionClosed as error:
-            raise ServerError(f"the conversation broke off ({error})") from error
-
-    async def _receive(self) -> AsyncIterator[dict[str, Any]]:
-        try:
-            async for message in self._socket:
-                yield json.loads(message)
-        except ConnectionClosed as error:
-            raise ServerError(f"the conversation broke off ({error})") from error
 
 
 @asynccontextmanager
@@ -168,27 +169,12 @@ async def open_conversation(
     Raises:
         ServerError: it cannot be reached, or refuses the connection.
     """
-    query = "" if model is None else "?" + urlencode({"model": model})
-    address = "ws" + server.removeprefix("http").rstrip("/") + _PATH + query
+    socket = ReconnectingSocket(server, model, api_key)
+    await socket.connect()
     try:
-        connection = sockets.connect(
-            address, compression=None, additional_headers=authorization(api_key), max_size=None
-        )
-        socket = await connection
-    except InvalidStatus as error:
-        raise _refusal(server, error) from error
-    except (OSError, TimeoutError, InvalidURI, InvalidHandshake) as error:
-        raise ServerError(f"{server}: {error}") from error
-    async with socket:
         yield RealtimeSession(socket)
-
-
-def _refusal(server: str, error: InvalidStatus) -> ServerError:
-    """The server's own words, where it has any."""
-    try:
-        return server_error(json.loads(error.response.body or b""))
-    except (ValueError, KeyError, TypeError):
-        return ServerError(f"{server}: {error}")
+    finally:
+        await socket.close()
 
 
 def _read(event: dict[str, Any]) -> RealtimeEvent | None:
@@ -212,4 +198,8 @@ def _read(event: dict[str, Any]) -> RealtimeEvent | None:
             return AnswerEnded(ServerError(error["message"], error["code"]))
         case "error":
             return Complaint(server_error(event))
+        case _ if event["type"] == LOST:
+            return ConversationInterrupted()
+        case _ if event["type"] == RESUMED:
+            return ConversationResumed()
     return None

@@ -76,7 +76,7 @@ class Session:
         """Send `session.config` with these fields and wait for its answer."""
         await self.send("session.config", **options)
         self._options = options
-        configured = await self._event()
+        configured = await self._read_event()
         self.model, self.voice = configured["model"], configured["voice"]
         self.sample_rate, self.channels = configured["sample_rate"], configured["channels"]
 
@@ -120,7 +120,7 @@ class Session:
                 case "audio.start":
                     self._utterance_start_s = self._received_samples / event["sample_rate"]
                 case "audio.timestamps":
-                    self.words.extend(_words(event, self._utterance_start_s))
+                    self.words.extend(_read_words(event, self._utterance_start_s))
                 case "audio.done":
                     self._take_report(event)
                     if event["cancelled"]:
@@ -164,7 +164,7 @@ class Session:
         fields = UtteranceReport.__dataclass_fields__
         self.last = UtteranceReport(**{name: event[name] for name in fields})
 
-    async def _event(self) -> dict[str, Any]:
+    async def _read_event(self) -> dict[str, Any]:
         event: dict[str, Any] = json.loads(await self._socket.recv())
         if event["type"] == "error":
             raise server_error(event)
@@ -225,18 +225,18 @@ async def stream_speech(
         channels = int(response.headers["x-channels"])
         words: list[SpokenWord] = []
         events = options.get("timestamps")
-        pieces = _audio_of_events(response, words) if events else response.aiter_raw()
+        pieces = _read_audio_events(response, words) if events else response.aiter_raw()
         yield SpeechStream(
             sample_rate=int(response.headers["x-sample-rate"]),
             channels=channels,
             request_id=response.headers["x-request-id"],
-            pcm=_whole_samples(pieces, channels),
+            pcm=_join_samples(pieces, channels),
             words=words,
             ignored=tuple(filter(None, response.headers.get("x-ignored", "").split(", "))),
         )
 
 
-async def _audio_of_events(
+async def _read_audio_events(
     response: httpx.Response, words: list[SpokenWord]
 ) -> AsyncIterator[bytes]:
     """The audio of server-sent events; the words on the way go into `words`.
@@ -252,19 +252,19 @@ async def _audio_of_events(
             case "speech.audio.delta":
                 yield base64.b64decode(event["audio"])
             case "speech.audio.timestamps":
-                words.extend(_words(event))
+                words.extend(_read_words(event))
             case "speech.audio.error":
                 raise server_error(event)
 
 
-def _words(event: dict[str, Any], start_s: float = 0.0) -> list[SpokenWord]:
+def _read_words(event: dict[str, Any], start_s: float = 0.0) -> list[SpokenWord]:
     return [
         SpokenWord(w["text_start"], w["text_end"], start_s + w["start"], start_s + w["end"])
         for w in event["words"]
     ]
 
 
-async def _whole_samples(pieces: AsyncIterator[bytes], channels: int) -> AsyncIterator[Pcm]:
+async def _join_samples(pieces: AsyncIterator[bytes], channels: int) -> AsyncIterator[Pcm]:
     """HTTP may cut its pieces anywhere, even within a sample."""
     block, rest = 2 * channels, b""
     async for piece in pieces:

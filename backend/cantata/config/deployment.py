@@ -17,8 +17,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from cantata.config.cluster import ClusterOptions, StageHostAddress
 from cantata.config.diffusion import HookedStage, ParallelStage, StepCache
-from cantata.config.errors import explain, list_keys
-from cantata.config.strict_model import StrictModel
+from cantata.config.strict_model import StrictModel, explain, list_keys
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageKind
 
@@ -63,7 +62,7 @@ class PlacedStage(StrictModel):
         return int(index) if separator else None
 
     def on_its_gpu(self) -> Self:
-        """The same for a process that sees no GPU but its own."""
+        """These settings for a process that sees only its own GPU."""
         return self if self.gpu is None else self.model_copy(update={"device": "cuda"})
 
 
@@ -71,6 +70,9 @@ class ArDeployment(PlacedStage):
     """Settings of an AR stage."""
 
     dtype: Dtype = "float32"
+    quantization: Literal["int8"] | None = None
+    """int8: on a CPU, the layers' weights are held and multiplied as whole numbers of eight bits,
+    with a scale for each output. None: all weights are of `dtype`."""
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Requests that step together."""
     max_model_len: Annotated[int, Field(ge=32)] = 1024
@@ -88,6 +90,16 @@ class ArDeployment(PlacedStage):
     """On CUDA, record the completion of a step's frames as a graph while the stage loads, and
     replay it, if the model allows that. No effect on a CPU."""
     sampling: SamplingDefaults = SamplingDefaults()
+
+    @model_validator(mode="after")
+    def check_quantization(self) -> ArDeployment:
+        """oneDNN multiplies int8 on a CPU, and adds in float32 or bfloat16."""
+        if self.quantization is not None and (self.on_gpu or self.dtype == "float16"):
+            raise ValueError(
+                "quantization 'int8': device is 'cpu', dtype 'float32' or 'bfloat16'; here "
+                f"{self.device!r} and {self.dtype!r}"
+            )
+        return self
 
 
 class DecodeWindow(StrictModel):
@@ -249,6 +261,9 @@ class Deployment(StrictModel):
     start_timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """Limit for a stage to become ready. After that the server exits, or, if the stage ran
     before, its process is replaced."""
+    idle_unload_s: Annotated[float, Field(gt=0)] | None = None
+    """Seconds after a model's last request until its stages' processes end; the next request starts
+    them again, and waits. None: they run as long as the server."""
     max_input_characters: Annotated[int, Field(ge=1)] = 100_000
     """The longest text that one utterance may have."""
     voice_aliases: Mapping[str, str] = {}
@@ -272,14 +287,21 @@ class Deployment(StrictModel):
             self.cluster.check_stages(on_gpu, self.stages, self.hosts)
         return self
 
+    @model_validator(mode="after")
+    def check_unloading(self) -> Deployment:
+        """Only what runs here is unloaded."""
+        if self.idle_unload_s is not None and self.hosts:
+            raise ValueError(f"idle_unload_s: stages {sorted(self.hosts)} run on other machines")
+        return self
+
     @property
     def hosts(self) -> Mapping[str, str]:
-        """Of the stages that run on another machine, by stage."""
+        """The hosts of the stages that run on other machines, by stage."""
         return {name: stage.host for name, stage in self.stages.items() if stage.host is not None}
 
     @property
     def placed_here(self) -> Deployment:
-        """The same with every stage on this machine."""
+        """This deployment with every stage on this machine."""
         stages = {n: stage.model_copy(update={"host": None}) for n, stage in self.stages.items()}
         return self.model_copy(update={"stages": stages})
 
@@ -290,15 +312,25 @@ class Deployment(StrictModel):
         return any(stage.sampling.temperature > 0 for stage in ar)
 
     def only(self, stages: Collection[str]) -> Deployment:
-        """The same for these stages alone."""
+        """This deployment for these stages alone."""
         kept = {name: stage for name, stage in self.stages.items() if name in stages}
         cluster = self.cluster and self.cluster.only(stages)
         return self.model_copy(update={"stages": kept, "cluster": cluster})
 
+    def unloaded_when_idle(self, idle_s: float) -> Deployment:
+        """This deployment with `idle_unload_s`, unless it has one, or stages on other machines."""
+        if self.idle_unload_s is not None or self.hosts:
+            return self
+        return self.model_copy(update={"idle_unload_s": idle_s})
+
     def with_dtype(self, dtype: Dtype) -> Deployment:
-        """The same with this dtype in every stage that has one."""
+        """This deployment with this dtype in every stage that has one.
+
+        Raises:
+            ConfigError: a stage cannot have it.
+        """
         stages = {
-            name: stage.model_copy(update={"dtype": dtype})
+            name: _validate(type(stage), {**stage.model_dump(), "dtype": dtype}, name)
             if isinstance(stage, ArDeployment | DiffusionDeployment)
             else stage
             for name, stage in self.stages.items()

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from cantata.config.strict_model import StrictModel
-from cantata.contract.model.denoiser import Hooked, Parallel
-from cantata.contract.model.skipping import Skipping, SkipTest
+from cantata.contract.model.denoiser import Hooked, Parallel, Skipping, SkipTest
 
 Order = Annotated[int, Field(ge=0, le=3)]
 Steps = Annotated[int, Field(ge=1, le=1000)]
@@ -50,7 +49,8 @@ class FirstBlock(StrictModel):
 
 
 class DualBlock(StrictModel):
-    """The same with several blocks at both ends (cache-dit's DBCache)."""
+    """Skips the blocks between several at both ends (cache-dit's DBCache); otherwise like
+    `first_block`."""
 
     kind: Literal["dual_block"]
     threshold: Share = 0.08

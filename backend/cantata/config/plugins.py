@@ -55,7 +55,7 @@ def installed_plugins() -> Mapping[str, ModelPlugin]:
     plugins: dict[str, ModelPlugin] = {}
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         value = entry_point.value
-        for plugin in [resolve(value)] if entry_point.attr else _in_package(value):
+        for plugin in [resolve(value)] if entry_point.attr else _iterate_package(value):
             if not isinstance(plugin, ModelPlugin):
                 raise ConfigError(f"entry point {value!r} is not a ModelPlugin")
             if plugin.name in plugins:
@@ -86,7 +86,7 @@ def list_packages(plugin: ModelPlugin) -> frozenset[str]:
     return frozenset({SHARED, *(module.partition(".")[0] for module in modules)})
 
 
-def _in_package(name: str) -> Iterator[ModelPlugin]:
+def _iterate_package(name: str) -> Iterator[ModelPlugin]:
     """Every plug-in in the folders of a package of models."""
     try:
         package = importlib.import_module(name)
@@ -109,11 +109,11 @@ def locate(model: str | None) -> LocatedModel:
     """
     plugins = installed_plugins()
     if model is not None and Path(model).is_dir():
-        return _from_checkpoint(Path(model), plugins)
+        return _locate_checkpoint(Path(model), plugins)
     if model is not None and Path(model).is_file():
-        return _from_file(Path(model), plugins)
+        return _locate_file(Path(model), plugins)
     if model is not None and _HUB_ID.fullmatch(model):
-        return _from_checkpoint(_fetched(model), plugins)
+        return _locate_checkpoint(_fetch(model), plugins)
     if model is None:
         model = _choose_default(plugins)
     name, separator, folder = (model or "").partition("=")
@@ -131,7 +131,7 @@ def locate(model: str | None) -> LocatedModel:
         command = find_install_command(plugin)
         install = "" if command is None else f", or {command}"
         raise ConfigError(f"model {model!r} has no weights here; give a checkpoint{install}")
-    return LocatedModel(plugin, _as_folder(found, plugin))
+    return LocatedModel(plugin, _convert_file(found, plugin))
 
 
 def find_weights(plugin: ModelPlugin) -> Path | None:
@@ -152,7 +152,7 @@ def find_install_command(plugin: ModelPlugin) -> str | None:
 def embedded_models() -> list[str]:
     """Names of the plug-ins whose weights ship with them, in the order in which they load: the
     default, what finds the words of those who talk with it, other voices, the rest."""
-    plugins = _embedded(installed_plugins())
+    plugins = _list_embedded(installed_plugins())
     ordered = sorted(
         plugins,
         key=lambda one: (
@@ -165,8 +165,8 @@ def embedded_models() -> list[str]:
 
 
 def embedded_recognizers() -> list[str]:
-    """Those of them that turn speech into text."""
-    plugins = _embedded(installed_plugins())
+    """The embedded models that turn speech into text."""
+    plugins = _list_embedded(installed_plugins())
     return [plugin.name for plugin in plugins if plugin.load_transcription_builder is not None]
 
 
@@ -178,12 +178,12 @@ def _choose_default(plugins: Mapping[str, ModelPlugin]) -> str:
     return named[0]
 
 
-def _embedded(plugins: Mapping[str, ModelPlugin]) -> list[ModelPlugin]:
+def _list_embedded(plugins: Mapping[str, ModelPlugin]) -> list[ModelPlugin]:
     """The models whose weights ship with their plug-in, by name."""
     return [plugin for _, plugin in sorted(plugins.items()) if plugin.embedded_checkpoint]
 
 
-def _fetched(hub_id: str) -> Path:
+def _fetch(hub_id: str) -> Path:
     """The folder of a hub's checkpoint, fetched unless it is on this machine already."""
     # It comes with vLLM; a server of the embedded voice needs neither.
     import httpx
@@ -199,12 +199,12 @@ def _fetched(hub_id: str) -> Path:
         ) from error
 
 
-def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
+def _locate_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
     if not any((folder / name).exists() for name in (INDEX_FILE, CONFIG_FILE)):
         for plugin in plugins.values():
             if plugin.is_checkpoint is not None and plugin.is_checkpoint(folder):
                 return LocatedModel(plugin, folder)
-        whole = sorted(one for end in _suffixes(plugins) for one in folder.glob(f"*{end}"))
+        whole = sorted(one for end in _collect_suffixes(plugins) for one in folder.glob(f"*{end}"))
         if whole:
             names = ", ".join(file.name for file in whole)
             raise ConfigError(f"{folder}: give one of its files instead of the folder: {names}")
@@ -222,21 +222,21 @@ def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> Locate
     raise ConfigError(f"{folder}: no plug-in loads {kind!r}; known: {known}")
 
 
-def _from_file(file: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
+def _locate_file(file: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
     for plugin in plugins.values():
         if plugin.file_suffix is not None and file.name.lower().endswith(plugin.file_suffix):
-            return LocatedModel(plugin, _as_folder(file, plugin))
-    valid = sorted(_suffixes(plugins))
+            return LocatedModel(plugin, _convert_file(file, plugin))
+    valid = sorted(_collect_suffixes(plugins))
     raise ConfigError(f"{file}: not a checkpoint; give a folder, or a file that ends in {valid}")
 
 
-def _as_folder(checkpoint: Path, plugin: ModelPlugin) -> Path:
+def _convert_file(checkpoint: Path, plugin: ModelPlugin) -> Path:
     if plugin.open_file is None or checkpoint.is_dir():
         return checkpoint
     return plugin.open_file(checkpoint)
 
 
-def _suffixes(plugins: Mapping[str, ModelPlugin]) -> set[str]:
+def _collect_suffixes(plugins: Mapping[str, ModelPlugin]) -> set[str]:
     return {plugin.file_suffix for plugin in plugins.values() if plugin.file_suffix is not None}
 
 

@@ -91,6 +91,11 @@ class ChatModel(ServedModel[ChatRequest, Answer], Protocol):
         ...
 
     @property
+    def spoken_by(self) -> str | None:
+        """Name of the model that speaks its answers, if its deployment says so."""
+        ...
+
+    @property
     def sample_rate(self) -> int:
         """Sample rate in Hz; 0 without voices. Known once the service is ready."""
         ...

@@ -50,7 +50,7 @@ class ImageService(ChatService, Protocol):
 
     @property
     def image_models(self) -> Mapping[str, ImageModel]:
-        """By name, in the order of the configuration; empty if none draws."""
+        """The models that draw, by name, in the order of the configuration; empty if none does."""
         ...
 
     def image_model(self, name: str | None) -> ImageModel:

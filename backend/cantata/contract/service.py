@@ -1,8 +1,8 @@
-"""What the api needs of the engine. The api imports this and never the engine itself.
+"""The interface between the api and whatever runs the models. The api never imports the pipeline.
 
-Every model has one door, `ServedModel.run`. The life of a run: it is entered (checks, admission,
-registration with every stage), iterated (events as they are made), and left (the abort reaches
-every stage and is awaited, whatever the reason for leaving).
+Every model has one entry point, `ServedModel.run`. A run is entered (checks, admission,
+registration with every stage), iterated (events as they are made) and left (if it has not
+finished, every stage is told to abort it, and leaving waits until all have).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice
-from cantata.contract.process.steps import ReuseReport, StepReport
+from cantata.contract.process.messages import ReuseReport, StepReport
 
 TEXT, ADMIT = "text", "admit"
 """Milestones of utterances and answers: the text was read, the request was admitted."""
@@ -86,6 +86,8 @@ class StageReport:
     """Address of the replica that the stage belongs to; empty: this server."""
     host: str = ""
     """Address of the stage host that runs the stage; empty: it runs where its pipeline does."""
+    unloaded: bool = False
+    """Its process was ended because nobody used the model; the next request starts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +118,18 @@ class AdmissionReport:
 
 
 class RunObserver(Protocol[Read]):
-    """Watches a run beside its reader: metrics and admission do."""
+    """Follows a run as it is read. Metrics and admission are observers."""
 
     def on_wait(self) -> None:
-        """The reader has dealt with every event so far, and waits for the next."""
+        """The reader asks for the next event."""
         ...
 
     def on_event(self, event: Read) -> None:
-        """An event has come; the reader gets it next."""
+        """An event has arrived; the reader gets it after the observers."""
         ...
 
     def on_end(self) -> None:
-        """There is no further event."""
+        """The run has no more events."""
         ...
 
 
@@ -149,7 +151,7 @@ class Run(Generic[E]):
     _observers: list[RunObserver[E]] = field(default_factory=list, init=False)
 
     def observe(self, observer: RunObserver[E]) -> None:
-        """From now on, tell an observer of each event."""
+        """Call this observer at each event from now on."""
         self._observers.append(observer)
 
     def __aiter__(self) -> AsyncIterator[E]:

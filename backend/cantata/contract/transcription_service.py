@@ -89,7 +89,8 @@ class TranscriptionService(ImageService, Protocol):
 
     @property
     def transcription_models(self) -> Mapping[str, TranscriptionModel]:
-        """By name, in the order of the configuration; empty if none listens."""
+        """The models that transcribe, by name, in the order of the configuration; empty if none
+        does."""
         ...
 
     def transcription_model(self, name: str | None) -> TranscriptionModel:

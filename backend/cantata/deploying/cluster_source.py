@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cantata.distributed.directory import ReplicaDirectory
+from cantata.distributed.address import ReplicaDirectory
 from cantata.distributed.edge.service import RemoteService
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.tls import read_tls

@@ -20,7 +20,7 @@ from cantata.contract.data.errors import CantataError
 from cantata.deploying.cluster_source import ModelsOnCluster
 from cantata.distributed.address import Address
 from cantata.distributed.ray.arguments import EdgeArguments, read_arguments
-from cantata.distributed.ray.hosting import connect_actor, hosted
+from cantata.distributed.ray.hosted import connect_actor, hosted
 from cantata.serving import server
 from cantata.utils.logs import LogFormat, configure_logging
 
@@ -65,7 +65,7 @@ async def main() -> int:
 async def _serve(
     edge: EdgeArguments, source: ModelsOnCluster, on_accepting: Callable[[], None]
 ) -> None:
-    listening = server.Listening(_EVERYWHERE, edge.edges.port, shared=True)
+    listening = server.ListenOptions(_EVERYWHERE, edge.edges.port, shared=True)
     options = operator_options(edge)
     console = Console(stderr=True)
     await server.serve(listening, source, options, LogFormat.TEXT, console, on_accepting)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from cantata.config import Dtype
 from cantata.deploying.cluster_source import ModelsOnCluster
-from cantata.deploying.deploy import join
-from cantata.deploying.serve_config import describe_models
+from cantata.deploying.deploy import describe_models, join
 from cantata.distributed.address import Address
 from cantata.distributed.ray.arguments import DIRECTORY, as_plain
 from cantata.distributed.ray.membership import ANNOUNCE_EVERY_S, from_plain

@@ -19,7 +19,7 @@ from cantata.distributed.address import Address
 from cantata.distributed.key import KEY_VARIABLE
 from cantata.distributed.ray.arguments import ModelArguments, read_arguments
 from cantata.distributed.ray.authentication import link_secret
-from cantata.distributed.ray.hosting import Actor, connect_actor, hosted
+from cantata.distributed.ray.hosted import Actor, connect_actor, hosted
 from cantata.serving.replica import ReplicaOptions, run_replica
 from cantata.utils.logs import LogFormat, configure_logging
 
@@ -36,7 +36,7 @@ class _Report:
         self._host: ReplicaHost | None = None
 
     def meet(self, host: ReplicaHost) -> None:
-        """From now on there is something to say."""
+        """Report this host's status from now on."""
         self._host = host
 
     def __call__(self) -> Mapping[str, Any] | None:

@@ -1,9 +1,11 @@
-"""Where a replica listens."""
+"""Addresses of replicas, and the directory that an edge finds them in."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from cantata.contract.data.errors import ConfigError
@@ -44,3 +46,26 @@ class Address:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
+
+
+class ReplicaDirectory(Protocol):
+    """Keeps edges informed of replicas that come and go."""
+
+    def watch(self) -> AsyncIterator[frozenset[Address]]:
+        """All replicas there are now, and all again whenever that changes.
+
+        A replica that is no longer in the set gets no new requests; it finishes what it speaks. If
+        the iterator ends, its last set remains.
+        """
+        ...
+
+
+class StaticDirectory:
+    """Replicas that were named once."""
+
+    def __init__(self, addresses: Iterable[Address]) -> None:
+        self._addresses = frozenset(addresses)
+
+    async def watch(self) -> AsyncIterator[frozenset[Address]]:
+        """The one set."""
+        yield self._addresses

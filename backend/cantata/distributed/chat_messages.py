@@ -33,7 +33,7 @@ from cantata.contract.data.chat import (
 )
 from cantata.contract.service import SpeechChunk
 from cantata.distributed.link.errors import ProtocolError
-from cantata.distributed.messages import Age, FrameKind, Sound
+from cantata.distributed.messages import Age, FrameKind, SoundMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class SentPart:
 
     @property
     def part(self) -> Part:
-        """As it has arrived.
+        """The part, as it was before it was sent.
 
         Raises:
             ProtocolError: it is no part.
@@ -113,6 +113,7 @@ class AnswerOptions:
     logprobs: bool = False
     top_logprobs: int = 0
     logit_bias: tuple[tuple[int, float], ...] = ()
+    batch: bool = False
 
 
 _OPTIONS = tuple(field.name for field in fields(AnswerOptions))
@@ -129,7 +130,7 @@ class AnswerOrder:
 
     @classmethod
     def of(cls, work_id: str, model: str, request: ChatRequest) -> AnswerOrder:
-        """As it is sent."""
+        """The message for a request."""
         messages = (
             SentMessage(message.role, tuple(map(SentPart.of, message.parts)), message.calls)
             for message in request.messages
@@ -139,7 +140,7 @@ class AnswerOrder:
 
     @property
     def request(self) -> ChatRequest:
-        """As it has arrived.
+        """The request, as it was before it was sent.
 
         Raises:
             ProtocolError: a part of it is none.
@@ -163,14 +164,14 @@ class Answering:
 
 
 EVENTS: Mapping[
-    int, type[Thought | AnswerDelta | CallStarted | CallArguments | TextEnd | Sound]
+    int, type[Thought | AnswerDelta | CallStarted | CallArguments | TextEnd | SoundMessage]
 ] = {
     FrameKind.THOUGHT: Thought,
     FrameKind.TEXT_DELTA: AnswerDelta,
     FrameKind.CALL_STARTED: CallStarted,
     FrameKind.CALL_ARGUMENTS: CallArguments,
     FrameKind.TEXT_END: TextEnd,
-    FrameKind.SOUND: Sound,
+    FrameKind.SOUND: SoundMessage,
 }
 
 
@@ -188,6 +189,6 @@ def sent(event: AnswerEvent) -> tuple[FrameKind, object]:
         case TextEnd():
             return FrameKind.TEXT_END, event
         case SpeechChunk():
-            return FrameKind.SOUND, Sound.of(event)
+            return FrameKind.SOUND, SoundMessage.of(event)
         case _:
             assert_never(event)

@@ -27,12 +27,12 @@ def hash_identity(checkpoint: Path, deployment: Deployment) -> str:
 
 
 def versions() -> Mapping[str, str]:
-    """Of the packages that compute samples, by name."""
+    """Versions of the packages that compute samples, by name."""
     return {name: version(name) for name in _PACKAGES}
 
 
 def files_digest(checkpoint: Path) -> str:
-    """Of the files in a model's folder: their names, their sizes, and parts of each."""
+    """A digest of the files in a model's folder: their names, sizes and parts of their content."""
     digest = hashlib.sha256()
     files = [path for path in checkpoint.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.relative_to(checkpoint).as_posix()):

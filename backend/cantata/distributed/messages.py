@@ -12,8 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from cantata.contract.data.chunks import Milestone
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.chat import Thought
+from cantata.contract.data.chunks import Image, Milestone, Progress
+from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.data.request import SpeechRequest
+from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
+from cantata.contract.image_service import DrawingEvent
 from cantata.contract.service import AdmissionReport, Samples, SpeechChunk, SpokenWord, StageReport
 from cantata.distributed.link.frames import FIRST_OF_USER
 
@@ -34,7 +41,7 @@ class FrameKind(IntEnum):
     OPENED = FIRST_OF_USER + 5
     """`Opened`"""
     SOUND = FIRST_OF_USER + 6
-    """`Sound`"""
+    """`SoundMessage`"""
     ANSWER = FIRST_OF_USER + 7
     """`AnswerOrder`"""
     ANSWERING = FIRST_OF_USER + 8
@@ -76,13 +83,14 @@ class Age:
 
 
 def to_ages(milestones: tuple[Milestone, ...]) -> tuple[Age, ...]:
-    """As they are sent now."""
+    """Milestones as ages, for a message that is sent now."""
     now = time.monotonic()
     return tuple(Age(milestone.step, now - milestone.at_s) for milestone in milestones)
 
 
 def to_milestones(ages: tuple[Age, ...]) -> tuple[Milestone, ...]:
-    """As they have just arrived; the time of the journey counts for the step after them."""
+    """Ages as milestones, for a message that has just arrived. Its travel time counts for the step
+    after them."""
     now = time.monotonic()
     return tuple(Milestone(age.step, now - age.age_s) for age in ages)
 
@@ -131,7 +139,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class SoundMessage:
     """`SpeechChunk`, with ages."""
 
     samples: Samples
@@ -139,13 +147,13 @@ class Sound:
     milestones: tuple[Age, ...] = ()
 
     @classmethod
-    def of(cls, chunk: SpeechChunk) -> Sound:
-        """As it is sent now."""
+    def of(cls, chunk: SpeechChunk) -> SoundMessage:
+        """The message for a chunk that is sent now."""
         return cls(chunk.samples, chunk.words, to_ages(chunk.milestones))
 
     @property
     def chunk(self) -> SpeechChunk:
-        """As it has just arrived."""
+        """The chunk, for a message that has just arrived."""
         return SpeechChunk(self.samples, self.words, to_milestones(self.milestones))
 
 
@@ -176,3 +184,93 @@ class Reports:
     """One for each stage process of a replica."""
 
     stages: tuple[StageReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawOrder:
+    """A picture to be drawn."""
+
+    work_id: str
+    model: str
+    options: ImageRequest
+    """Without a deadline."""
+    waits_s: float | None = None
+    """How much longer its caller waits."""
+
+    @classmethod
+    def of(cls, work_id: str, model: str, request: ImageRequest) -> DrawOrder:
+        """The message for a request."""
+        waits_s = None if request.deadline_s is None else request.deadline_s - time.monotonic()
+        return cls(work_id, model, replace(request, deadline_s=None), waits_s)
+
+    @property
+    def request(self) -> ImageRequest:
+        """The request, as it was before it was sent."""
+        if self.waits_s is None:
+            return self.options
+        return replace(self.options, deadline_s=time.monotonic() + self.waits_s)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawingBegun:
+    """The work was admitted; fields as of `Drawing`."""
+
+    request_id: str
+    width: int
+    height: int
+    steps: int
+    prompt_tokens: int
+    reference_tokens: int
+
+
+DRAWING_EVENTS: Mapping[int, type[DrawingEvent]] = {
+    FrameKind.THOUGHT: Thought,
+    FrameKind.PROGRESS: Progress,
+    FrameKind.IMAGE: Image,
+}
+
+
+def get_kind(event: DrawingEvent) -> FrameKind:
+    """Under which it is sent."""
+    return next(FrameKind(kind) for kind, one in DRAWING_EVENTS.items() if isinstance(event, one))
+
+
+@dataclass(frozen=True, slots=True)
+class TranscribeOrder:
+    """A window of speech to be recognised; its sound follows in `MoreSound`, until one is final."""
+
+    work_id: str
+    model: str
+    request: TranscriptionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOpened:
+    """The work has a place."""
+
+    request_id: str
+    """At the replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoreSound:
+    """A piece of a window's sound."""
+
+    samples: NDArray[np.float32]
+    """[N] as of `contract.data.transcripts.SoundPiece`."""
+    recognize: bool = False
+    """What has come so far is to be recognised soon."""
+    final: bool = False
+    """No sound follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTranscript:
+    """What a window says; it replaces what was sent before."""
+
+    transcript: Transcript
+    final: bool = False
+    """It covers all of the window; none follows."""
+
+
+TRANSCRIPT_EVENTS: Mapping[int, type[WindowTranscript]] = {FrameKind.TRANSCRIPT: WindowTranscript}

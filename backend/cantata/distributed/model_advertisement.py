@@ -45,6 +45,7 @@ class AnsweringModel:
     sample_rate: int
     """Hz; 0 without voices, as the next one."""
     channels: int
+    spoken_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Advertisement:
 def build_advertisement(
     service: TranscriptionService, identities: Mapping[str, str], spare: Collection[str] = ()
 ) -> Advertisement:
-    """Of a service that has started.
+    """What a service offers, once it has started.
 
     Args:
         identities: of its models, by name.
@@ -139,6 +140,7 @@ def build_advertisement(
             model.voices,
             model.sample_rate,
             model.channels,
+            model.spoken_by,
         )
         for model in service.chat_models.values()
     )

@@ -1,11 +1,16 @@
 """EPUB 2 and 3: the text in reading order, chapters by the table of contents, the cover.
 
-XML is read by defusedxml: entities are refused, and nothing is fetched.
+The ZIP file is read into memory within limits, never onto the disk. XML is read by defusedxml:
+entities are refused, and nothing is fetched. The cover is made anew, so that nothing else in its
+file is kept.
 """
 
 from __future__ import annotations
 
+import io
 import posixpath
+import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +21,82 @@ from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
 from cantata.contract.data.errors import InvalidDocument
-from cantata.documents.archive import Archive
-from cantata.documents.cover import redraw_cover
 from cantata.documents.document import Chapter, Document
 from cantata.documents.plain import decode_text
-from cantata.documents.web_page import Block, read_page, split_chapters
+from cantata.documents.web_page import PageBlock, read_page, split_chapters
+
+MAX_ENTRIES = 10_000
+MAX_ENTRY_BYTES = 32 << 20
+MAX_TOTAL_BYTES = 256 << 20
+"""Of all entries that are read, once they are unpacked."""
+_ENCRYPTED = 0x1
+
+
+class Archive:
+    """The entries of a file. What an entry claims of its size is not believed.
+
+    Raises:
+        InvalidDocument: it is no ZIP file, or a damaged one, or has too many entries.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+            raise InvalidDocument(f"the EPUB is damaged: {error}") from error
+        self._left = MAX_TOTAL_BYTES
+        self.names = frozenset(self._file.namelist())
+        if len(self._file.filelist) > MAX_ENTRIES:
+            raise InvalidDocument(f"the EPUB has more than {MAX_ENTRIES:,} files")
+
+    def read(self, name: str) -> bytes:
+        """An entry's bytes.
+
+        Raises:
+            InvalidDocument: it is not there, damaged, encrypted or too large.
+        """
+        try:
+            entry = self._file.getinfo(name)
+            if entry.flag_bits & _ENCRYPTED:
+                raise InvalidDocument(f"the EPUB is encrypted ({name[:100]})")
+            most = min(MAX_ENTRY_BYTES, self._left)
+            with self._file.open(entry) as opened:
+                data = opened.read(most + 1)
+        except KeyError:
+            raise InvalidDocument(f"the EPUB is damaged: it has no file {name[:200]!r}") from None
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
+            raise InvalidDocument(f"the EPUB is damaged: {name[:100]}: {error}") from error
+        if len(data) > most:
+            raise InvalidDocument(
+                f"the EPUB is too large once unpacked ({name[:100]}): at most "
+                f"{MAX_ENTRY_BYTES >> 20} MiB a file and {MAX_TOTAL_BYTES >> 20} MiB in all"
+            )
+        self._left -= len(data)
+        return data
+
+
+MAX_SIDE = 1_400
+_MAX_PIXELS = 50_000_000
+
+
+def redraw_cover(data: bytes) -> bytes:
+    """A picture as a JPEG of at most 1,400 pixels a side; empty: it cannot be read."""
+    from PIL import Image
+
+    Image.MAX_IMAGE_PIXELS = _MAX_PIXELS
+    try:
+        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as opened:
+            if opened.width * opened.height > _MAX_PIXELS:
+                return b""
+            opened.draft("RGB", (MAX_SIDE, MAX_SIDE))
+            picture = opened.convert("RGB")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return b""
+    picture.thumbnail((MAX_SIDE, MAX_SIDE))
+    made = io.BytesIO()
+    picture.save(made, "JPEG", quality=88)
+    return made.getvalue()
+
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
@@ -56,7 +132,12 @@ def read_epub(path: Path) -> Document:
     _check_free(archive)
     container = _parse(archive, _CONTAINER)
     package_path = next(
-        (one.get("full-path", "") for one in container.iter() if _name(one) == "rootfile"), ""
+        (
+            one.get("full-path", "")
+            for one in container.iter()
+            if _strip_namespace(one) == "rootfile"
+        ),
+        "",
     )
     package = _parse(archive, package_path)
     folder = posixpath.dirname(package_path)
@@ -67,12 +148,14 @@ def read_epub(path: Path) -> Document:
             one.get("properties", ""),
         )
         for one in package.iter()
-        if _name(one) == "item"
+        if _strip_namespace(one) == "item"
     }
     spine = [
         items[one.get("idref", "")]
         for one in package.iter()
-        if _name(one) == "itemref" and one.get("idref", "") in items and one.get("linear") != "no"
+        if _strip_namespace(one) == "itemref"
+        and one.get("idref", "") in items
+        and one.get("linear") != "no"
     ]
     pages = [one for one in spine if one.media_type in _PAGES and "nav" not in one.properties]
     if not pages:
@@ -92,13 +175,13 @@ def _check_free(archive: Archive) -> None:
         methods = [
             one.get("Algorithm", "")
             for data in _parse(archive, _ENCRYPTION).iter()
-            if _name(data) == "EncryptedData"
+            if _strip_namespace(data) == "EncryptedData"
             for one in data
-            if _name(one) == "EncryptionMethod"
+            if _strip_namespace(one) == "EncryptionMethod"
         ]
         if any(one not in _OF_FONTS for one in methods):
             raise InvalidDocument(
-                "the EPUB is encrypted (META-INF/encryption.xml); it cannot be read"
+                "the EPUB is encrypted (META-INF/encryption.xml); take one without DRM"
             )
 
 
@@ -128,7 +211,7 @@ def _iterate_chapters(
         yield Chapter(title, tuple(paragraphs))
 
 
-def _read_blocks(archive: Archive, page: _Item) -> tuple[Block, ...]:
+def _read_blocks(archive: Archive, page: _Item) -> tuple[PageBlock, ...]:
     return read_page(decode_text(archive.read(page.path))).blocks
 
 
@@ -137,7 +220,7 @@ def _read_contents(archive: Archive, package: Element, items: dict[str, _Item]) 
     nav = next((one for one in items.values() if "nav" in one.properties.split()), None)
     if nav is not None and nav.path in archive.names:
         return list(_read_nav(_parse(archive, nav.path), posixpath.dirname(nav.path)))
-    spine = next((one for one in package.iter() if _name(one) == "spine"), None)
+    spine = next((one for one in package.iter() if _strip_namespace(one) == "spine"), None)
     ncx = items.get(spine.get("toc", "") if spine is not None else "")
     if ncx is None or ncx.path not in archive.names:
         return []
@@ -147,19 +230,21 @@ def _read_contents(archive: Archive, package: Element, items: dict[str, _Item]) 
 def _read_nav(root: Element, folder: str) -> Iterator[_Entry]:
     for nav in root.iter():
         kind = next((value for key, value in nav.attrib.items() if key.endswith("}type")), "toc")
-        if _name(nav) != "nav" or kind != "toc":
+        if _strip_namespace(nav) != "nav" or kind != "toc":
             continue
         for link in nav.iter():
-            if _name(link) == "a" and link.get("href"):
+            if _strip_namespace(link) == "a" and link.get("href"):
                 yield _make_entry(folder, link.get("href", ""), "".join(link.itertext()))
 
 
 def _read_ncx(root: Element, folder: str) -> Iterator[_Entry]:
     for point in root.iter():
-        if _name(point) != "navPoint":
+        if _strip_namespace(point) != "navPoint":
             continue
-        source = next((one.get("src", "") for one in point if _name(one) == "content"), "")
-        label = next((one for one in point if _name(one) == "navLabel"), None)
+        source = next(
+            (one.get("src", "") for one in point if _strip_namespace(one) == "content"), ""
+        )
+        label = next((one for one in point if _strip_namespace(one) == "navLabel"), None)
         yield _make_entry(folder, source, "" if label is None else "".join(label.itertext()))
 
 
@@ -174,7 +259,7 @@ def _find_cover(archive: Archive, package: Element, items: dict[str, _Item]) -> 
         (
             one.get("content", "")
             for one in package.iter()
-            if _name(one) == "meta" and one.get("name") == "cover"
+            if _strip_namespace(one) == "meta" and one.get("name") == "cover"
         ),
         "",
     )
@@ -189,7 +274,7 @@ def _find_cover(archive: Archive, package: Element, items: dict[str, _Item]) -> 
 
 def _find_text(package: Element, name: str) -> str:
     return next(
-        ("".join(one.itertext()) for one in package.iter() if _name(one) == name), ""
+        ("".join(one.itertext()) for one in package.iter() if _strip_namespace(one) == name), ""
     ).strip()
 
 
@@ -210,6 +295,6 @@ def _resolve(folder: str, link: str) -> str:
     return posixpath.normpath(posixpath.join(folder, unquote(urlsplit(link).path)))
 
 
-def _name(element: Element) -> str:
+def _strip_namespace(element: Element) -> str:
     """Without its namespace."""
     return str(element.tag).rpartition("}")[2]

@@ -32,8 +32,8 @@ def read_pdf(path: Path) -> Document:
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
         reader = pypdf.PdfReader(path)
-        if reader.is_encrypted and not _opens(reader):
-            raise InvalidDocument("the PDF is encrypted; it needs a password")
+        if reader.is_encrypted and not _opens_without_password(reader):
+            raise InvalidDocument("the PDF is encrypted; save it without a password first")
         if len(reader.pages) > MAX_PAGES:
             raise InvalidDocument(f"the PDF has more than {MAX_PAGES:,} pages")
         pages = [page.extract_text() for page in reader.pages]
@@ -53,7 +53,7 @@ def read_pdf(path: Path) -> Document:
     return Document(title, author, "", tuple(_iterate_chapters(pages, starts)))
 
 
-def _opens(reader: Any) -> bool:
+def _opens_without_password(reader: Any) -> bool:
     """Whether an encrypted file opens without a password."""
     try:
         return bool(reader.decrypt(""))

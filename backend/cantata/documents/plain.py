@@ -54,10 +54,10 @@ def read_text(text: str) -> Document:
 
 def read_markdown(text: str) -> Document:
     """Markdown; headings of the first two levels begin chapters."""
-    return _collect(_split_blocks(_without_front_matter(text)), _find_heading)
+    return _collect(_split_blocks(_drop_front_matter(text)), _find_heading)
 
 
-def _without_front_matter(text: str) -> str:
+def _drop_front_matter(text: str) -> str:
     """The text behind a block of settings between two lines of `---`."""
     if not text.startswith("---\n"):
         return text

@@ -20,7 +20,7 @@ _SHORT_BYTES = 256 << 10
 
 
 class DocumentReader:
-    """Of one program."""
+    """Reads documents in processes of their own, for one program."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(_AT_ONCE)

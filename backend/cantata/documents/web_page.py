@@ -30,7 +30,7 @@ _HEAD_CHARACTERS = 64_000
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PageBlock:
     """A paragraph of a page."""
 
     text: str
@@ -45,7 +45,7 @@ class _BlockParser(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.blocks: list[Block] = []
+        self.blocks: list[PageBlock] = []
         self.title = ""
         self.language = ""
         self._text: list[str] = []
@@ -102,20 +102,20 @@ class _BlockParser(HTMLParser):
         lines = (" ".join(line.split()) for line in text.split("\n"))
         joined = " ".join(line for line in lines if line)
         if joined:
-            self.blocks.append(Block(joined, self._level, self._anchor))
+            self.blocks.append(PageBlock(joined, self._level, self._anchor))
         self._text, self._level = [], 0
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """What a page says."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[PageBlock, ...]
     title: str
     language: str
 
 
-def read_page(text: str) -> Page:
+def read_page(text: str) -> WebPage:
     """The blocks of a page.
 
     Raises:
@@ -126,7 +126,7 @@ def read_page(text: str) -> Page:
     parser = _BlockParser()
     parser.feed(text)
     parser.close()
-    return Page(tuple(parser.blocks), parser.title, parser.language)
+    return WebPage(tuple(parser.blocks), parser.title, parser.language)
 
 
 def read_html(text: str) -> Document:
@@ -137,7 +137,7 @@ def read_html(text: str) -> Document:
     return Document(page.title.strip() or first, "", page.language, tuple(chapters))
 
 
-def split_chapters(blocks: Sequence[Block]) -> list[Chapter]:
+def split_chapters(blocks: Sequence[PageBlock]) -> list[Chapter]:
     """The chapters of a page, by its headings."""
     chapters: list[Chapter] = []
     title, paragraphs = "", list[str]()

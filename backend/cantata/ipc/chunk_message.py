@@ -103,7 +103,7 @@ class ChunkMessage:
         Raises:
             TypeError: numbers of an array are not of its payload's kind.
         """
-        return cls(tuple(map(_sent, pack(chunks))))
+        return cls(tuple(map(_encode_group, pack(chunks))))
 
     def chunks(self, behind_s: float) -> list[Chunk[Payload]]:
         """The chunks, whose arrays are the message's.
@@ -114,7 +114,7 @@ class ChunkMessage:
         Raises:
             BrokenChannel: it contradicts itself.
         """
-        return unpack(tuple(_received(group, behind_s) for group in self.groups))
+        return unpack(tuple(_decode_group(group, behind_s) for group in self.groups))
 
 
 def find_problem(payload: Payload) -> str | None:
@@ -126,7 +126,7 @@ def find_problem(payload: Payload) -> str | None:
     return f"an array of {array.dtype}, shape {array.shape}, instead of {needed}"
 
 
-def _sent(group: ChunkGroup) -> EncodedGroup:
+def _encode_group(group: ChunkGroup) -> EncodedGroup:
     kind, port, request_ids, indexes, finals, lengths, array, extras = group
     name: Any = kind.__name__
     form = _FORMS[name]
@@ -140,7 +140,7 @@ def _sent(group: ChunkGroup) -> EncodedGroup:
     return EncodedGroup(name, port, ids, places, ends, tuple(lengths), array, metadata)
 
 
-def _received(group: EncodedGroup, behind_s: float) -> ChunkGroup:
+def _decode_group(group: EncodedGroup, behind_s: float) -> ChunkGroup:
     form, array, count = _FORMS[group.payload], group.array, len(group.request_ids)
     lists = (group.indexes, group.finals, group.lengths)
     problem = None
@@ -160,7 +160,8 @@ def _received(group: EncodedGroup, behind_s: float) -> ChunkGroup:
         raise BrokenChannel(f"what arrived is no {group.payload}: {problem}")
     numbers = range(count) if form.kind is Progress else group.metadata
     extras = {
-        number: _extra(form, group.metadata.get(number, _NOTHING), behind_s) for number in numbers
+        number: _shift_extra(form, group.metadata.get(number, _NOTHING), behind_s)
+        for number in numbers
     }
     return ChunkGroup(
         form.kind,
@@ -174,7 +175,7 @@ def _received(group: EncodedGroup, behind_s: float) -> ChunkGroup:
     )
 
 
-def _extra(form: _Form, metadata: ChunkMetadata, behind_s: float) -> tuple[Any, ...]:
+def _shift_extra(form: _Form, metadata: ChunkMetadata, behind_s: float) -> tuple[Any, ...]:
     others = tuple(getattr(metadata, name) for name in form.others)
     return others, tuple(Milestone(one.step, one.at_s + behind_s) for one in metadata.milestones)
 

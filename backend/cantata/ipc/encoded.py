@@ -33,7 +33,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Whose chunks a message has."""
+    """Says whose chunks a message has."""
 
     groups: tuple[Head, ...]
 
@@ -72,7 +72,7 @@ class EncodedChunks:
 
     @property
     def parts(self) -> Parts:
-        """As they are sent to another process of this machine."""
+        """The parts to send to another process on this machine."""
         return _SECONDS.pack(self.behind_s), self.content
 
     @classmethod
@@ -102,7 +102,7 @@ class EncodedChunks:
         return cls(content, time.monotonic() - sent_s)
 
     def heads(self) -> Heads:
-        """Whose chunks these are.
+        """Says whose chunks these are.
 
         Raises:
             BrokenChannel: these are no chunks.

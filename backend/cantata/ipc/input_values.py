@@ -13,12 +13,70 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.ipc.annotations import fits, get_hints
+
+@cache
+def get_hints(kind: type) -> Mapping[str, Any]:
+    """The annotations of a dataclass's fields."""
+    names = getattr(kind, "__dataclass_fields__", {})
+    return {name: hint for name, hint in get_type_hints(kind).items() if name in names}
+
+
+def fits(value: object, hint: Any) -> bool:
+    """Whether a value may stand where the annotation does.
+
+    Raises:
+        TypeError: the annotation is not one of plain data.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(fits(value, one) for one in arguments)
+    if origin is Literal:
+        return value in arguments
+    if origin is tuple:
+        return isinstance(value, tuple) and _fit_in_order(value, arguments)
+    if origin in (Sequence, list):
+        allowed = list if origin is list else (list, tuple)
+        return isinstance(value, allowed) and _fit_all(value, arguments[0])
+    if origin in (Mapping, dict):
+        key, content = arguments
+        return isinstance(value, dict) and all(
+            fits(k, key) and fits(v, content) for k, v in value.items()
+        )
+    if origin is np.ndarray:
+        [number] = get_args(arguments[1])
+        return isinstance(value, np.ndarray) and number in (Any, value.dtype.type)
+    if origin is None and (hint is None or isinstance(hint, type)):
+        return _is_a(value, NoneType if hint is None else hint)
+    raise TypeError(f"{hint} is not an annotation of plain data")
+
+
+def _fit_all(values: Sequence[object], hint: Any) -> bool:
+    """Thousands of numbers, such as a prompt's tokens, are not looked at one by one."""
+    if hint in (int, str) and {hint}.issuperset(map(type, values)):
+        return True
+    return all(fits(value, hint) for value in values)
+
+
+def _fit_in_order(values: tuple[object, ...], hints: tuple[Any, ...]) -> bool:
+    if len(hints) == 2 and hints[1] is Ellipsis:
+        return _fit_all(values, hints[0])
+    return len(values) == len(hints) and all(map(fits, values, hints))
+
+
+def _is_a(value: object, kind: type) -> bool:
+    """Python lets an int stand for a float, and a bool for an int; here a bool is only a bool."""
+    if isinstance(value, bool):
+        return kind in (bool, object)
+    return isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
+
 
 CONTRACT = "cantata.contract.data"
 """Its dataclasses may stand in any model's."""
@@ -36,29 +94,34 @@ def flatten(value: object) -> tuple[Any, tuple[NDArray[Any], ...]]:
         TypeError: it holds something that a stage's input may not hold.
     """
     arrays: list[NDArray[Any]] = []
-    return _flat(value, arrays), tuple(arrays)
+    return _flatten_value(value, arrays), tuple(arrays)
 
 
-def _flat(value: object, arrays: list[NDArray[Any]]) -> Any:
+def _flatten_value(value: object, arrays: list[NDArray[Any]]) -> Any:
     match value:
         case Enum():
-            return [_ENUM, _name(type(value)), value.value]
+            return [_ENUM, _name_type(type(value)), value.value]
         case None | bool() | int() | float() | str() | bytes() if not isinstance(value, np.generic):
             return value
         case tuple() | list():
             kind = _TUPLE if isinstance(value, tuple) else _LIST
             if _SCALARS.issuperset(map(type, value)):
                 return [kind, list(value)]
-            return [kind, [_flat(one, arrays) for one in value]]
+            return [kind, [_flatten_value(one, arrays) for one in value]]
         case Mapping():
             pairs = value.items()
-            return [_DICT, [[_flat(k, arrays), _flat(v, arrays)] for k, v in pairs]]
+            return [
+                _DICT,
+                [[_flatten_value(k, arrays), _flatten_value(v, arrays)] for k, v in pairs],
+            ]
         case np.ndarray():
             arrays.append(value)
             return [_ARRAY, len(arrays) - 1]
         case _ if is_dataclass(value) and not isinstance(value, type):
-            content = {one.name: _flat(getattr(value, one.name), arrays) for one in fields(value)}
-            return [_DATACLASS, _name(type(value)), content]
+            content = {
+                one.name: _flatten_value(getattr(value, one.name), arrays) for one in fields(value)
+            }
+            return [_DATACLASS, _name_type(type(value)), content]
     raise TypeError(f"a {type(value).__name__} in a stage's input cannot go to another machine")
 
 
@@ -104,13 +167,13 @@ class _Reader:
             case [int(kind), int(number)] if kind == _ARRAY and number >= 0:
                 return self._arrays[number]
             case [int(kind), str(name), value] if kind == _ENUM:
-                return self._class(name, Enum)(value)
+                return self._find_class(name, Enum)(value)
             case [int(kind), str(name), dict(content)] if kind == _DATACLASS:
-                return self._dataclass(name, content, inner)
+                return self._build_dataclass(name, content, inner)
         raise ValueError(f"{str(tree)[:80]} has no meaning here")
 
-    def _dataclass(self, name: str, content: dict[str, Any], depth: int) -> Any:
-        found: Any = self._class(name, object)
+    def _build_dataclass(self, name: str, content: dict[str, Any], depth: int) -> Any:
+        found: Any = self._find_class(name, object)
         if not hasattr(found, "__dataclass_fields__"):
             raise ValueError(f"{name} is not a dataclass")
         read = {field: self.read(value, depth) for field, value in content.items()}
@@ -121,27 +184,27 @@ class _Reader:
                 raise ValueError(f"{name}: {field} is not of type {hint}")
         return found(**read)
 
-    def _class(self, name: str, kind: type) -> Any:
+    def _find_class(self, name: str, kind: type) -> Any:
         module = name.partition(":")[0]
         ours = module == CONTRACT or module.startswith(f"{CONTRACT}.")
         packages = self._packages
         if not ours and packages is not None and module.partition(".")[0] not in packages:
             raise ValueError(f"{name} belongs to none of {sorted(packages)}")
-        found = _found(name)
+        found = _find_type(name)
         if not issubclass(found, kind):
             raise ValueError(f"{name} is no {kind.__name__}")
         return found
 
 
 @cache
-def _found(name: str) -> type:
+def _find_type(name: str) -> type:
     """The class of this name, in the module that defines it."""
     module, _, attribute = name.partition(":")
     found = getattr(sys.modules.get(module) or import_module(module), attribute)
-    if not isinstance(found, type) or _name(found) != name:
+    if not isinstance(found, type) or _name_type(found) != name:
         raise ValueError(f"{name} is not a class of that module")
     return found
 
 
-def _name(kind: type) -> str:
+def _name_type(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"

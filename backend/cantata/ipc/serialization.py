@@ -63,7 +63,7 @@ def decode(body: Buffer, kind: type[T]) -> T:
     def unpack(wanted: type, value: Any) -> Any:
         if get_origin(wanted) is not np.ndarray:
             raise NotImplementedError(f"messages have no {wanted}")
-        return _array(tail, wanted, value)
+        return _decode_array(tail, wanted, value)
 
     try:
         return msgspec.msgpack.decode(view[_LENGTH_BYTES:end], type=kind, dec_hook=unpack)
@@ -78,7 +78,7 @@ def _get_number_type(wanted: type) -> type:
     return cast(type, number)
 
 
-def _array(tail: memoryview, wanted: type, value: Any) -> np.ndarray[Any, Any]:
+def _decode_array(tail: memoryview, wanted: type, value: Any) -> np.ndarray[Any, Any]:
     """The array that a head describes.
 
     Raises:

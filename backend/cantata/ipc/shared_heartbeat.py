@@ -182,12 +182,12 @@ class SharedHeartbeat:
             phase=phase,
             began_s=float(header["began_s"]),
             longest_s=float(header["longest_s"][phase]),
-            request_id=_text(header["request_id"]),
-            frames={_text(entry["request_id"]): int(entry["frames"]) for entry in entries},
+            request_id=_decode_id(header["request_id"]),
+            frames={_decode_id(entry["request_id"]): int(entry["frames"]) for entry in entries},
         )
 
 
-def _text(request_id: np.bytes_) -> str:
+def _decode_id(request_id: np.bytes_) -> str:
     return bytes(request_id).decode(errors="replace")
 
 

@@ -25,16 +25,17 @@ from cantata.contract.process.messages import (
     DrainStage,
     Extend,
     Failed,
+    ForwardCost,
     FromStage,
     Output,
     Ping,
     Pong,
     Ready,
     Register,
+    StepCost,
     StepMeasured,
     ToStage,
 )
-from cantata.contract.process.steps import ForwardCost, StepCost
 from cantata.ipc.encoded import EncodedChunks, encode_chunks
 from cantata.ipc.input_values import flatten, unflatten
 from cantata.ipc.serialization import decode, encode
@@ -52,7 +53,7 @@ class InvalidStageInput(BrokenChannel):
         self.request_id = request_id
 
 
-class _Kind(IntEnum):
+class _MessageKind(IntEnum):
     REGISTER = 0
     EXTEND = 1
     ABORT = 2
@@ -70,16 +71,16 @@ class _Kind(IntEnum):
     DRAINED = 24
 
 
-_PLAIN: Mapping[_Kind, type[Message]] = {
-    _Kind.ABORT: Abort,
-    _Kind.CREDIT: Credit,
-    _Kind.PING: Ping,
-    _Kind.DRAIN: DrainStage,
-    _Kind.READY: Ready,
-    _Kind.CANNOT_START: CannotStart,
-    _Kind.ABORTED: Aborted,
-    _Kind.PONG: Pong,
-    _Kind.DRAINED: Drained,
+_PLAIN: Mapping[_MessageKind, type[Message]] = {
+    _MessageKind.ABORT: Abort,
+    _MessageKind.CREDIT: Credit,
+    _MessageKind.PING: Ping,
+    _MessageKind.DRAIN: DrainStage,
+    _MessageKind.READY: Ready,
+    _MessageKind.CANNOT_START: CannotStart,
+    _MessageKind.ABORTED: Aborted,
+    _MessageKind.PONG: Pong,
+    _MessageKind.DRAINED: Drained,
 }
 """Messages whose fields are plain data."""
 _KINDS = {kind: number for number, kind in _PLAIN.items()}
@@ -125,23 +126,23 @@ def encode_message(message: Message) -> tuple[Buffer, ...]:
     return _HEADER.pack(kind), *parts
 
 
-def _encode_body(message: Message) -> tuple[_Kind, tuple[Buffer, ...]]:
+def _encode_body(message: Message) -> tuple[_MessageKind, tuple[Buffer, ...]]:
     match message:
         case Register(request_id, payload, batch, due_s, stretch):
             tree, arrays = flatten(payload)
             register = _EncodedRegister(request_id, tree, arrays, batch, due_s, stretch)
-            return _Kind.REGISTER, encode(register)
+            return _MessageKind.REGISTER, encode(register)
         case Extend(request_id, payload, final):
             tree, arrays = flatten(payload)
-            return _Kind.EXTEND, encode(_EncodedExtend(request_id, tree, arrays, final))
+            return _MessageKind.EXTEND, encode(_EncodedExtend(request_id, tree, arrays, final))
         case Output(chunks):
-            return _Kind.OUTPUT, encode_chunks(chunks)
+            return _MessageKind.OUTPUT, encode_chunks(chunks)
         case Failed(request_id, error):
-            return _Kind.FAILED, encode(_EncodedFailure(request_id, to_fault(error)))
+            return _MessageKind.FAILED, encode(_EncodedFailure(request_id, to_fault(error)))
         case StepMeasured(StepCost() as cost):
-            return _Kind.STEP_COST, encode(cost)
+            return _MessageKind.STEP_COST, encode(cost)
         case StepMeasured(cost):
-            return _Kind.FORWARD_COST, encode(cost)
+            return _MessageKind.FORWARD_COST, encode(cost)
         case _:
             return _KINDS[type(message)], encode(message)
 
@@ -165,7 +166,7 @@ def decode_message(
     [number] = _HEADER.unpack_from(message)
     body = memoryview(message)[_HEADER.size :]
     match number:
-        case _Kind.REGISTER:
+        case _MessageKind.REGISTER:
             register = decode(body, _EncodedRegister)
             due_s = register.playout_deadline_s
             return Register(
@@ -175,23 +176,23 @@ def decode_message(
                 None if due_s is None else due_s + behind_s,
                 register.stretch,
             )
-        case _Kind.EXTEND:
+        case _MessageKind.EXTEND:
             extend = decode(body, _EncodedExtend)
             return Extend(extend.request_id, _decode_input(extend, packages), extend.final)
-        case _Kind.OUTPUT:
+        case _MessageKind.OUTPUT:
             encoded = EncodedChunks.from_local(body)
             placed = replace(encoded, behind_s=encoded.behind_s + behind_s)
             return Output(tuple(placed.chunks()))
-        case _Kind.FAILED:
+        case _MessageKind.FAILED:
             failure = decode(body, _EncodedFailure)
             return Failed(failure.request_id, to_error(failure.fault))
-        case _Kind.STEP_COST:
+        case _MessageKind.STEP_COST:
             return StepMeasured(decode(body, StepCost))
-        case _Kind.FORWARD_COST:
+        case _MessageKind.FORWARD_COST:
             return StepMeasured(decode(body, ForwardCost))
     if number not in _PLAIN:
         raise BrokenChannel(f"received a message of the unknown kind {number}")
-    return decode(body, _PLAIN[_Kind(number)])
+    return decode(body, _PLAIN[_MessageKind(number)])
 
 
 def _decode_input(

@@ -18,11 +18,11 @@ class BrokenChannel(ConnectionError):
     """The received bytes are not a message. Nothing after them can be read either."""
 
 
-def _framed(*parts: Buffer) -> bytes:
+def _frame(*parts: Buffer) -> bytes:
     return b"".join((_HEADER.pack(_MAGIC, sum(map(len, parts))), *parts))
 
 
-def _body_length(header: bytes | bytearray) -> int:
+def _decode_body_length(header: bytes | bytearray) -> int:
     magic, length = _HEADER.unpack(header)
     if magic != _MAGIC or length > _MAX_BYTES:
         raise BrokenChannel(f"received bytes that are not a message: {bytes(header)!r}")
@@ -49,7 +49,7 @@ class BlockingChannel:
         Raises:
             ConnectionError: the other end has closed.
         """
-        self._socket.sendall(_framed(*parts))
+        self._socket.sendall(_frame(*parts))
 
     def receive(self) -> bytearray:
         """Wait for the next message.
@@ -57,7 +57,7 @@ class BlockingChannel:
         Raises:
             ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
         """
-        return self._read(_body_length(self._read(_HEADER.size)))
+        return self._read(_decode_body_length(self._read(_HEADER.size)))
 
     def close(self) -> None:
         """Close the socket."""
@@ -99,7 +99,7 @@ class AsyncChannel:
         Raises:
             ConnectionError: the other end has closed.
         """
-        self._writer.write(_framed(*parts))
+        self._writer.write(_frame(*parts))
         await self._writer.drain()
 
     async def receive(self) -> bytes:
@@ -109,7 +109,7 @@ class AsyncChannel:
             ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
         """
         try:
-            length = _body_length(await self._reader.readexactly(_HEADER.size))
+            length = _decode_body_length(await self._reader.readexactly(_HEADER.size))
             return await self._reader.readexactly(length)
         except asyncio.IncompleteReadError as error:
             raise ConnectionError("the other end closed the connection") from error

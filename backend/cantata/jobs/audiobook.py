@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import av
 import numpy as np
+from av.audio.stream import AudioStream
 from av.container import OutputContainer
 from av.packet import Packet
+from numpy.typing import NDArray
 
 from cantata.audio.formats import output_format
-from cantata.jobs.job import Job
-from cantata.jobs.sound import Pcm16, read_sound
+from cantata.jobs.job import Job, SoundShape
 
+_BLOCK_SAMPLES = 1 << 16
+
+Pcm16 = NDArray[np.int16]
+"""[N, C] samples."""
 CHAPTER_GAP_S = 1.2
 """Silence between two chapters."""
 MEDIA_TYPE = "audio/mp4"
 _BITS_PER_CHANNEL = 64_000
+_WITHOUT_PLACE = ("software", "digital_source_type")
+_OPTIONS = {"movflags": "+faststart", "fflags": "+bitexact"}
+"""An exact file does not name the library as what made it."""
 _LAYOUTS = {1: "mono", 2: "stereo"}
+
+
+def read_sound(path: Path, shape: SoundShape) -> Iterator[Pcm16]:
+    """The samples of a chapter, block by block; none if nothing of it was spoken."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        while data := file.read(_BLOCK_SAMPLES * shape.channels * 2):
+            yield np.frombuffer(data, "<i2").reshape(-1, shape.channels)
 
 
 def write_audiobook(
@@ -37,14 +54,11 @@ def write_audiobook(
         tags: that say who made it.
     """
     shape = job.shape
-    rate = output_format("aac", shape.sample_rate, shape.channels, None).sample_rate
-    layout = _LAYOUTS[shape.channels]
-    options = {"movflags": "+faststart", "brand": "M4B "}
+    options = {**_OPTIONS, "brand": "M4B "}
     with av.open(str(path), "w", format="mp4", container_options=options) as book:
-        voice = book.add_stream("aac", rate=rate, layout=layout)
-        voice.bit_rate = _BITS_PER_CHANNEL * shape.channels
+        voice = _add_voice(book, shape)
         picture = _add_cover(book, cover) if cover else None
-        book.metadata.update({**dict(tags), **_describe(job)})
+        book.metadata.update({**_join_tags(tags), **_describe(job)})
         book.set_chapters(
             [
                 {
@@ -59,20 +73,52 @@ def write_audiobook(
         )
         if picture is not None:
             book.mux(picture)
-        resampler = av.AudioResampler(format="fltp", layout=layout, rate=rate)
-        place = 0
-        for block in _join(job, sounds):
-            frame = av.AudioFrame.from_ndarray(
-                np.ascontiguousarray(block.reshape(1, -1)), format="s16", layout=layout
-            )
-            frame.sample_rate = shape.sample_rate
-            frame.pts, frame.time_base = place, Fraction(1, shape.sample_rate)
-            place += len(block)
-            for ready in resampler.resample(frame):
-                book.mux(voice.encode(ready))
-        for ready in resampler.resample(None):
-            book.mux(voice.encode(ready))
-        book.mux(voice.encode(None))
+        _encode(book, voice, _join(job, sounds), shape)
+
+
+def write_chapter_sound(
+    shape: SoundShape, sound: Path, path: Path, tags: Sequence[tuple[str, str]]
+) -> None:
+    """Write the samples of a chapter as AAC in MP4, without silence behind it; blocks."""
+    options = {**_OPTIONS, "brand": "M4A "}
+    with av.open(str(path), "w", format="mp4", container_options=options) as file:
+        voice = _add_voice(file, shape)
+        file.metadata.update(_join_tags(tags))
+        _encode(file, voice, read_sound(sound, shape), shape)
+
+
+def _add_voice(file: OutputContainer, shape: SoundShape) -> AudioStream:
+    rate = output_format("aac", shape.sample_rate, shape.channels, None).sample_rate
+    voice = file.add_stream("aac", rate=rate, layout=_LAYOUTS[shape.channels])
+    voice.bit_rate = _BITS_PER_CHANNEL * shape.channels
+    return voice
+
+
+def _encode(
+    file: OutputContainer, voice: AudioStream, blocks: Iterable[Pcm16], shape: SoundShape
+) -> None:
+    layout = _LAYOUTS[shape.channels]
+    resampler = av.AudioResampler(format="fltp", layout=layout, rate=voice.rate)
+    place = 0
+    for block in blocks:
+        frame = av.AudioFrame.from_ndarray(
+            np.ascontiguousarray(block.reshape(1, -1)), format="s16", layout=layout
+        )
+        frame.sample_rate = shape.sample_rate
+        frame.pts, frame.time_base = place, Fraction(1, shape.sample_rate)
+        place += len(block)
+        for ready in resampler.resample(frame):
+            file.mux(voice.encode(ready))
+    for ready in resampler.resample(None):
+        file.mux(voice.encode(ready))
+    file.mux(voice.encode(None))
+
+
+def _join_tags(tags: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """With what these files have no place for in their comment."""
+    told = dict(tags)
+    more = [f'{name}="{told.pop(name)}"' for name in _WITHOUT_PLACE if name in told]
+    return {**told, "comment": "; ".join([*filter(None, [told.get("comment")]), *more])}
 
 
 def place_chapters(job: Job) -> Iterator[tuple[int, int, str]]:

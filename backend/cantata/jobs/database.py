@@ -1,4 +1,4 @@
-"""The SQLite file of a folder of jobs, in a worker thread of its own."""
+"""The SQLite file of a folder of jobs, files and batches, in a worker thread of its own."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from cantata.contract.data.errors import JobsLocked, NotStored, StorageFailed
+from cantata.jobs.records import connect_rows
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 FILE = "jobs.sqlite3"
 LOCK = "lock"
-_VERSION = 1
 _WAIT_S = 5.0
 """For another program that looks into the file."""
-_SCHEMA = """
+_JOBS = """
 CREATE TABLE jobs (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, status TEXT NOT NULL, created_at REAL NOT NULL,
     ended_at REAL, expires_at REAL, options TEXT NOT NULL, sample_rate INTEGER NOT NULL,
@@ -48,6 +48,47 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX by_status ON jobs (status, created_at);
 """
+_BATCHES = """
+CREATE TABLE stored_files (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL,
+    purpose TEXT NOT NULL, name TEXT NOT NULL, size INTEGER NOT NULL, created_at REAL NOT NULL,
+    expires_at REAL NOT NULL
+) STRICT;
+CREATE INDEX files_of ON stored_files (owner, number);
+CREATE TABLE batches (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL,
+    endpoint TEXT NOT NULL, input_file TEXT NOT NULL, output_file TEXT NOT NULL,
+    error_file TEXT NOT NULL, metadata TEXT NOT NULL, output_expires_s INTEGER,
+    status TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL NOT NULL, times TEXT NOT NULL,
+    delete_at REAL, problems TEXT NOT NULL DEFAULT '[]', total INTEGER NOT NULL DEFAULT 0,
+    completed INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0,
+    output_bytes INTEGER NOT NULL DEFAULT 0, error_bytes INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX batches_of ON batches (owner, number);
+CREATE TABLE batch_lines (
+    batch TEXT NOT NULL REFERENCES batches (id) ON DELETE CASCADE, number INTEGER NOT NULL,
+    custom_id TEXT NOT NULL, place INTEGER NOT NULL, size INTEGER NOT NULL,
+    answered INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (batch, number)
+) STRICT, WITHOUT ROWID;
+"""
+_VERIFICATION = """
+ALTER TABLE sentences ADD COLUMN words_verified INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sentences ADD COLUMN words_missing INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sentences ADD COLUMN words_extra INTEGER NOT NULL DEFAULT 0;
+"""
+_USAGE = """
+ALTER TABLE batches ADD COLUMN input_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batches ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batches ADD COLUMN output_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batches ADD COLUMN reasoning_tokens INTEGER NOT NULL DEFAULT 0;
+"""
+_SCHEMAS = (_JOBS, _BATCHES, _VERIFICATION, _USAGE)
+"""Each brings a file of the version before it to its own, from 1."""
+
+
+def open_jobs(folder: Path) -> sqlite3.Connection:
+    """The database of a folder, for a process that only reads while the server has it."""
+    return connect_rows(str(folder / FILE), _WAIT_S)
 
 
 class JobDatabase:
@@ -93,27 +134,27 @@ class JobDatabase:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise JobsLocked(f"another program uses {self._folder / FILE}") from error
-            raise NotStored(f"the job cannot be stored: {error}") from error
+            raise NotStored(f"this cannot be stored: {error}") from error
         except sqlite3.DatabaseError as error:
             raise StorageFailed(f"{self._folder / FILE} is damaged: {error}") from error
         except OSError as error:
-            raise NotStored(f"the job cannot be stored: {error.strerror}") from error
+            raise NotStored(f"this cannot be stored: {error.strerror}") from error
 
     def _open(self) -> sqlite3.Connection:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._take_lock()
         path = self._folder / FILE
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
+        connection = open_jobs(self._folder)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                connection.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version = {_VERSION};COMMIT;")
-            elif version != _VERSION:
+            if not 0 <= version <= len(_SCHEMAS):
                 raise StorageFailed(f"{path} is of another version of Cantata ({version})")
+            for number, schema in enumerate(_SCHEMAS[version:], version + 1):
+                connection.executescript(f"BEGIN;{schema}PRAGMA user_version = {number};COMMIT;")
         except BaseException:
             connection.close()
             raise

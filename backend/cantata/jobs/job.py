@@ -31,7 +31,7 @@ class JobStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class JobSentence:
     """What is spoken at once; work that is lost is lost by the sentence."""
 
     number: int
@@ -48,6 +48,18 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
+class HeardWords:
+    """What was heard of a sentence that was verified."""
+
+    words: int
+    """That its text has."""
+    missing: tuple[str, ...] = ()
+    """Words of the text that were not heard."""
+    extra: tuple[str, ...] = ()
+    """Words that were heard and are not in the text."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpokenSentence:
     """The sound of a sentence."""
 
@@ -57,6 +69,8 @@ class SpokenSentence:
     """Places in the sentence's text; seconds from its first sample."""
     skipped: str = ""
     """Why it could not be spoken; empty: it was."""
+    heard: HeardWords | None = None
+    """None: it was not verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +96,7 @@ class NewJob:
     language: str
     chapters: tuple[str, ...]
     """Titles."""
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[JobSentence, ...]
     cover: bytes = b""
 
 
@@ -131,6 +145,10 @@ class Job:
     skipped: int
     samples: int
     """Per channel."""
+    words_verified: int
+    """Of the sentences that are spoken, as the next two."""
+    words_missing: int
+    words_extra: int
     error_code: str
     """Empty: it has not failed, as the next."""
     error: str
@@ -158,10 +176,16 @@ class JobLimits:
     """How much is kept."""
 
     per_owner: int = 100
-    """Jobs."""
+    """Jobs, and as many batches."""
+    files_per_owner: int = 1_000
+    """That clients upload and batches write."""
     max_bytes: int = 50 << 30
-    """Of sound, as estimated when a job arrives."""
+    """Of sound, as estimated when a job arrives, and of files."""
     expires_s: float = 7 * 86_400.0
-    """Seconds from a job's end to its deletion."""
+    """Seconds from the end of a job or a batch, or the beginning of a file, to its deletion."""
     max_source_bytes: int = 64 << 20
     """Largest document."""
+    max_file_bytes: int = 512 << 20
+    """Largest uploaded file."""
+    max_batch_bytes: int = 200 << 20
+    """Largest file of a batch's requests."""

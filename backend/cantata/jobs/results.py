@@ -1,35 +1,57 @@
-"""The files of a job: a book as a whole, or a file for each chapter; captions beside them."""
+"""The files of a job: a book as a whole, or a file for each chapter; captions beside them.
+
+A process of its own writes them (`jobs.writing`). WHY: to encode a book is a minute of work in many
+small steps. A thread of this process would hold Python's lock meanwhile, and whenever a busy core
+takes its turn away while it does, nothing here goes on: live streams waited for up to 0.7 s.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
-import shutil
-import unicodedata
-from collections.abc import Iterator, Sequence
+import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from cantata.audio.captions import write_captions
-from cantata.audio.encoding import open_encoder
+import msgspec
+
 from cantata.audio.formats import output_format
-from cantata.audio.pcm import to_float
-from cantata.contract.data.errors import InvalidRequest, NotStored
-from cantata.contract.service import SpokenWord
-from cantata.jobs.audiobook import MEDIA_TYPE, place_chapters, write_audiobook
-from cantata.jobs.job import Job, JobChapter, JobFile, SoundShape
-from cantata.jobs.rows import TimedSentence
-from cantata.jobs.sound import read_sound
+from cantata.contract.data.errors import InvalidRequest, NotStored, RequestFailed
+from cantata.jobs.audiobook import MEDIA_TYPE
+from cantata.jobs.epub_book import EPUB_TYPE
+from cantata.jobs.job import Job, JobFile, SoundShape
 from cantata.jobs.store import JobStore
 
-WHOLE_BOOK = "m4b"
-"""The format that holds all chapters in one file."""
+WHOLE_BOOK, READ_ALONG = "m4b", "epub"
+WHOLE = {WHOLE_BOOK: MEDIA_TYPE, READ_ALONG: EPUB_TYPE}
+"""Formats that hold all chapters in one file, and their media types: sound with chapters, and the
+text with its sound."""
 CAPTIONS = {"srt": "application/x-subrip", "vtt": "text/vtt"}
 """Formats of captions, and their media types."""
-_NAME_CHARACTERS = 60
-_NICENESS = 5
+NICENESS = 10
+"""Of what writes files: live streams need the cores more."""
+_LONGEST_START_S = 600.0
+"""That a writer may take beside a second for each of sound, on the busiest machine."""
+
+
+class ResultSigner(Protocol):
+    """Signs files of some types."""
+
+    def takes(self, media_type: str) -> bool:
+        """Whether it can sign such files."""
+        ...
+
+    def sign_file(self, path: Path, media_type: str) -> None:
+        """Sign a file in its place; blocks.
+
+        Raises:
+            RequestFailed: not now.
+            OSError: the disk does not take it.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +59,7 @@ class ResultOptions:
     """Which files a job has."""
 
     form: str
-    """One of `FORMATS`, or `WHOLE_BOOK`."""
+    """One of `FORMATS`, or of `WHOLE`."""
     sample_rate: int | None = None
     """Hz; None: the model's, or the next that the format has."""
     captions: str | None = None
@@ -50,131 +72,121 @@ def check_results(options: ResultOptions, shape: SoundShape) -> None:
     """Check before the work is done whether such files can be written.
 
     Raises:
-        InvalidRequest: the format cannot have this sample rate, or not so many channels.
+        InvalidRequest: the format cannot have this sample rate, not so many channels, or no
+            captions.
     """
-    if options.form == WHOLE_BOOK and options.sample_rate is not None:
-        raise InvalidRequest("sample_rate: m4b has the model's own; leave it out", "sample_rate")
-    form = "aac" if options.form == WHOLE_BOOK else options.form
+    form = options.form
+    if form in WHOLE and options.sample_rate is not None:
+        raise InvalidRequest(
+            f"sample_rate: {form} has the model's own; leave it out", "sample_rate"
+        )
+    if form == READ_ALONG and options.captions is not None:
+        raise InvalidRequest("captions: an epub shows its text itself; leave them out", "captions")
+    form = "aac" if form in WHOLE else form
     output_format(form, shape.sample_rate, shape.channels, options.sample_rate)
 
 
-async def write_results(store: JobStore, job: Job, options: ResultOptions) -> tuple[JobFile, ...]:
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """What the process that writes says at its end."""
+
+    files: tuple[JobFile, ...] = ()
+    error: str = ""
+    """Why the disk did not take them; empty: it did."""
+
+
+async def write_results(
+    store: JobStore, job: Job, options: ResultOptions, signer: ResultSigner | None = None
+) -> tuple[JobFile, ...]:
     """Write all files of a job that is spoken, instead of those of an attempt that was cut off.
 
+    Args:
+        store: of the job.
+        job: all of whose sentences are spoken.
+        options: which files.
+        signer: of those that can be signed.
+
     Raises:
-        NotStored: the disk does not take them.
+        NotStored: the disk does not take them, they cannot be signed now, or the process that
+            writes them was ended or takes too long.
+        RequestFailed: they cannot be written at all.
     """
-    spoken = [
-        await store.list_words(job.id, one.number) if options.captions else []
-        for one in job.chapters
-    ]
-    # An hour of AAC takes a minute of CPU time, which live streams need more.
-    thread = ThreadPoolExecutor(1, "results", initializer=os.nice, initargs=(_NICENESS,))
-    loop = asyncio.get_running_loop()
-    writing = loop.run_in_executor(thread, _write, store, job, options, spoken)
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "cantata.jobs.writing", store.folder.absolute(), job.id),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert child.stdin is not None
     try:
-        return await asyncio.shield(writing)
+        async with asyncio.timeout(_LONGEST_START_S + job.seconds):
+            child.stdin.write(msgspec.json.encode(options) + b"\n")
+            # The pipe stays open: the process ends with this one, whatever ends that.
+            said, complaint = await _hear_out(child)
+    except TimeoutError:
+        raise NotStored("the files take too long to write") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+        child.stdin.close()
+        status = await child.wait()
+    if status < 0:
+        raise NotStored(f"the files cannot be written now: signal {-status} ended that")
+    if status:
+        last = complaint.decode(errors="replace").strip().rpartition("\n")[2][:200]
+        raise RequestFailed(f"the files cannot be written: {last}")
+    written = msgspec.json.decode(said, type=WrittenFiles)
+    if written.error:
+        raise NotStored(f"the files cannot be written: {written.error}")
+    if signer is None:
+        return written.files
+    return await _sign(signer, store.find_results(job.id), written.files)
+
+
+async def _hear_out(child: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    """All that a process says."""
+    assert child.stdout is not None
+    assert child.stderr is not None
+    said = await asyncio.gather(child.stdout.read(), child.stderr.read(), child.wait())
+    return said[0], said[1]
+
+
+async def _sign(
+    signer: ResultSigner, folder: Path, files: tuple[JobFile, ...]
+) -> tuple[JobFile, ...]:
+    """Sign those files that can be signed, in a thread that yields to all others."""
+    thread = ThreadPoolExecutor(1, "signing", initializer=os.nice, initargs=(NICENESS,))
+    loop = asyncio.get_running_loop()
+    signing = loop.run_in_executor(thread, partial(_sign_all, signer, folder, files))
+    try:
+        return await asyncio.shield(signing)
     except asyncio.CancelledError:
-        await asyncio.wait([writing])  # the thread uses files that others may delete
+        await asyncio.wait([signing])  # the thread uses files that others may delete
         raise
     finally:
         thread.shutdown()
 
 
-def _write(
-    store: JobStore, job: Job, options: ResultOptions, spoken: Sequence[list[TimedSentence]]
+def _sign_all(
+    signer: ResultSigner, folder: Path, files: tuple[JobFile, ...]
 ) -> tuple[JobFile, ...]:
-    folder = store.find_results(job.id)
-    sounds = [store.find_sound(job.id, one.number) for one in job.chapters]
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(mode=0o700)
-        if options.form == WHOLE_BOOK:
-            return tuple(_write_whole(store, job, options, sounds, spoken))
-        return tuple(_write_chapters(job, options, sounds, spoken, folder))
-    except OSError as error:
-        raise NotStored(f"the files cannot be written: {error.strerror}") from error
+    signed = list[JobFile]()
+    for one in files:
+        if signer.takes(one.media_type):
+            path = folder / one.name
+            try:
+                signer.sign_file(path, one.media_type)
+            except RequestFailed as error:
+                # What was spoken in hours waits for another certificate.
+                raise NotStored(error.message) from error
+            except OSError as error:
+                raise NotStored(f"the files cannot be written: {error.strerror}") from error
+            one = settle_file(path, one.media_type)
+        signed.append(one)
+    return tuple(signed)
 
 
-def _write_whole(
-    store: JobStore,
-    job: Job,
-    options: ResultOptions,
-    sounds: Sequence[Path],
-    spoken: Sequence[list[TimedSentence]],
-) -> Iterator[JobFile]:
-    folder, name = store.find_results(job.id), make_name(job.title) or "book"
-    path, cover = folder / f"{name}.{WHOLE_BOOK}", store.find_folder(job.id) / "cover"
-    picture = cover.read_bytes() if cover.exists() else b""
-    write_audiobook(job, sounds, path, picture, options.tags)
-    yield _settle(path, MEDIA_TYPE)
-    if options.captions:
-        starts = [start for start, _, _ in place_chapters(job)]
-        yield _write_captions(folder, name, options.captions, job, spoken, starts)
-
-
-def _write_chapters(
-    job: Job,
-    options: ResultOptions,
-    sounds: Sequence[Path],
-    spoken: Sequence[list[TimedSentence]],
-    folder: Path,
-) -> Iterator[JobFile]:
-    shape = job.shape
-    output = output_format(options.form, shape.sample_rate, shape.channels, options.sample_rate)
-    digits = max(2, len(str(len(job.chapters))))
-    for chapter, sound in zip(job.chapters, sounds, strict=True):
-        name = _name_chapter(chapter, digits)
-        path = folder / f"{name}.{options.form}"
-        encoder = open_encoder(replace(output, tags=options.tags))
-        try:
-            with path.open("w+b") as file:
-                for block in read_sound(sound, shape):
-                    file.write(encoder.feed(to_float(block)))
-                file.write(encoder.finish())
-                size = file.tell()
-                file.seek(0)
-                file.write(encoder.head(size))
-        finally:
-            encoder.close()
-        yield _settle(path, output.audio_format.media_type)
-        if options.captions:
-            words = [spoken[chapter.number]]
-            yield _write_captions(folder, name, options.captions, job, words, [0])
-
-
-def _write_captions(
-    folder: Path,
-    name: str,
-    form: str,
-    job: Job,
-    spoken: Sequence[list[TimedSentence]],
-    starts: Sequence[int],
-) -> JobFile:
-    """Captions of chapters that begin at these samples."""
-    text, words = "", list[SpokenWord]()
-    for sentences, start in zip(spoken, starts, strict=True):
-        place = start
-        for said, samples, timed in sentences:
-            begun_s, ended_s = (n / job.shape.sample_rate for n in (place, place + samples))
-            # What has no word times is one caption.
-            for word in timed or (SpokenWord(0, len(said), 0.0, ended_s - begun_s),):
-                words.append(
-                    SpokenWord(
-                        len(text) + word.text_start,
-                        len(text) + word.text_end,
-                        begun_s + word.start_s,
-                        begun_s + word.end_s,
-                    )
-                )
-            text += f"{said}\n"
-            place += samples
-    path = folder / f"{name}.{form}"
-    write_captions(path, text, words)
-    return _settle(path, CAPTIONS[form])
-
-
-def _settle(path: Path, media_type: str) -> JobFile:
+def settle_file(path: Path, media_type: str) -> JobFile:
     """See a file on the disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -182,14 +194,3 @@ def _settle(path: Path, media_type: str) -> JobFile:
         return JobFile(path.name, media_type, os.fstat(handle).st_size)
     finally:
         os.close(handle)
-
-
-def _name_chapter(chapter: JobChapter, digits: int) -> str:
-    title, number = make_name(chapter.title), f"{chapter.number + 1:0{digits}}"
-    return f"{number}-{title}" if title else number
-
-
-def make_name(title: str) -> str:
-    """A title as a part of a file's name: letters, digits and hyphens of ASCII."""
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")[:_NAME_CHARACTERS].strip("-")

@@ -5,93 +5,74 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict, replace
 
 from cantata.contract.service import SpokenWord
-from cantata.jobs.job import (
-    Job,
-    JobChapter,
-    JobFile,
-    JobStatus,
-    NewJob,
-    Sentence,
-    SoundShape,
-)
+from cantata.jobs.job import Job, JobChapter, JobFile, JobSentence, JobStatus, NewJob
+from cantata.jobs.records import insert_row, select_row, select_rows
 
 TimedSentence = tuple[str, int, tuple[SpokenWord, ...]]
 """Text, samples of its sound and of the silence before it, and its words, whose times begin with
 that silence."""
 
 _JOBS = """
-SELECT id, owner, status, created_at, ended_at, expires_at, options, sample_rate, channels, title,
-    author, language, error_code, error, count(number), count(samples),
-    coalesce(sum(skipped != ''), 0), coalesce(sum(samples), 0)
-FROM jobs LEFT JOIN sentences ON job = id
-"""
+SELECT id, owner, status, created_at, ended_at, expires_at, options AS "options [json]",
+    json_object('sample_rate', sample_rate, 'channels', channels) AS "shape [json]", title,
+    author, language, error_code, error, count(number) AS sentences, count(samples) AS spoken,
+    coalesce(sum(skipped != ''), 0) AS skipped, coalesce(sum(samples), 0) AS samples,
+    coalesce(sum(words_verified), 0) AS words_verified,
+    coalesce(sum(words_missing), 0) AS words_missing, coalesce(sum(words_extra), 0) AS words_extra
+FROM jobs LEFT JOIN sentences ON job = id"""
+_CHAPTERS = """
+SELECT chapters.number AS number, title, count(text) AS sentences, count(samples) AS spoken,
+    coalesce(sum(samples), 0) AS samples
+FROM chapters LEFT JOIN sentences ON sentences.job = chapters.job AND chapter = chapters.number
+WHERE chapters.job = ? GROUP BY chapters.number ORDER BY chapters.number"""
 
 
 def insert_job(db: sqlite3.Connection, id: str, job: NewJob, now: float, reserved: int) -> None:
     """Keep a new job; `reserved`: bytes that it may need."""
-    db.execute(
-        "INSERT INTO jobs (id, owner, status, created_at, options, sample_rate, channels, title,"
-        " author, language, reserved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(id, job.owner, JobStatus.QUEUED, now, json.dumps(dict(job.options))),
-            *(job.shape.sample_rate, job.shape.channels, job.title, job.author, job.language),
-            reserved,
-        ),
-    )
-    db.executemany(
-        "INSERT INTO chapters VALUES (?, ?, ?)",
-        [(id, number, title) for number, title in enumerate(job.chapters)],
-    )
-    db.executemany(
-        "INSERT INTO sentences (job, number, chapter, text, speaker, pause_s, begins)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (id, one.number, one.chapter, one.text, one.speaker, one.pause_s, one.begins)
-            for one in job.sentences
-        ],
-    )
+    row = {
+        "id": id,
+        "status": JobStatus.QUEUED,
+        "created_at": now,
+        "options": json.dumps(dict(job.options)),
+        "reserved": reserved,
+    }
+    same = {name: getattr(job, name) for name in ("owner", "title", "author", "language")}
+    row |= same | asdict(job.shape)
+    insert_row(db, "jobs", row)
+    for number, title in enumerate(job.chapters):
+        insert_row(db, "chapters", {"job": id, "number": number, "title": title})
+    for sentence in job.sentences:
+        insert_row(db, "sentences", {"job": id} | asdict(sentence))
 
 
 def select_jobs(db: sqlite3.Connection, owner: str) -> list[Job]:
     """All jobs of a client, the newest first, without chapters and files."""
-    rows = db.execute(f"{_JOBS} WHERE owner = ? GROUP BY id ORDER BY created_at DESC, id", (owner,))
-    return [_make_job(row) for row in rows]
+    query = f"{_JOBS} WHERE owner = ? GROUP BY id ORDER BY created_at DESC, id"
+    return select_rows(db, Job, query, (owner,))
 
 
 def select_job(db: sqlite3.Connection, id: str) -> Job | None:
     """A job, with its chapters and files."""
-    row = db.execute(f"{_JOBS} WHERE id = ? GROUP BY id", (id,)).fetchone()
-    if row is None:
+    job = select_row(db, Job, f"{_JOBS} WHERE id = ? GROUP BY id", (id,))
+    if job is None:
         return None
-    chapters = db.execute(
-        "SELECT chapters.number, title, count(text), count(samples), coalesce(sum(samples), 0)"
-        " FROM chapters LEFT JOIN sentences ON sentences.job = chapters.job"
-        " AND chapter = chapters.number"
-        " WHERE chapters.job = ? GROUP BY chapters.number ORDER BY chapters.number",
-        (id,),
-    ).fetchall()
-    files = db.execute(
-        "SELECT name, media_type, size FROM files WHERE job = ? ORDER BY number", (id,)
-    ).fetchall()
-    return _make_job(
-        row, tuple(JobChapter(*one) for one in chapters), tuple(JobFile(*one) for one in files)
+    chapters = select_rows(db, JobChapter, _CHAPTERS, (id,))
+    files = "SELECT name, media_type, size FROM files WHERE job = ? ORDER BY number"
+    return replace(
+        job, chapters=tuple(chapters), files=tuple(select_rows(db, JobFile, files, (id,)))
     )
 
 
-def select_unspoken(db: sqlite3.Connection, id: str, most: int) -> list[Sentence]:
+def select_unspoken(db: sqlite3.Connection, id: str, most: int) -> list[JobSentence]:
     """The next sentences of a job."""
-    rows = db.execute(
-        "SELECT number, chapter, text, speaker, pause_s, begins FROM sentences"
-        " WHERE job = ? AND samples IS NULL ORDER BY number LIMIT ?",
-        (id, most),
+    query = (
+        'SELECT number, chapter, text, speaker, pause_s, begins AS "begins [bool]" FROM sentences'
+        " WHERE job = ? AND samples IS NULL ORDER BY number LIMIT ?"
     )
-    return [
-        Sentence(number, chapter, text, speaker, pause_s, bool(begins))
-        for number, chapter, text, speaker, pause_s, begins in rows
-    ]
+    return select_rows(db, JobSentence, query, (id, most))
 
 
 def select_words(db: sqlite3.Connection, id: str, chapter: int) -> list[TimedSentence]:
@@ -128,29 +109,12 @@ def add_event(db: sqlite3.Connection, id: str, event: dict[str, object]) -> None
     )
 
 
-def _make_job(
-    row: tuple[Any, ...], chapters: tuple[JobChapter, ...] = (), files: tuple[JobFile, ...] = ()
-) -> Job:
-    (id, owner, status, created, ended, expires, options, rate, channels, *rest) = row
-    title, author, language, code, error, sentences, spoken, skipped, samples = rest
-    return Job(
-        id,
-        owner,
-        JobStatus(status),
-        created,
-        ended,
-        expires,
-        json.loads(options),
-        SoundShape(rate, channels),
-        title,
-        author,
-        language,
-        sentences,
-        spoken,
-        skipped,
-        samples,
-        code,
-        error,
-        chapters,
-        files,
+def count_bytes(db: sqlite3.Connection) -> int:
+    """Bytes that all jobs, files and batches have, or may need."""
+    found = db.execute(
+        "SELECT (SELECT coalesce(sum(reserved), 0) FROM jobs)"
+        " + (SELECT coalesce(sum(size), 0) FROM stored_files)"
+        " + (SELECT coalesce(sum(output_bytes + error_bytes), 0) FROM batches"
+        " WHERE delete_at IS NULL)"
     )
+    return int(found.fetchone()[0])

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from cantata.contract.data.request import TextSpan
 from cantata.documents.document import Document
-from cantata.jobs.job import Sentence
+from cantata.jobs.job import JobSentence
 from cantata.text import is_silent, spoken_text
 from cantata.text.sentences import split_sentences, trimmed
 
@@ -19,7 +19,7 @@ MAX_SENTENCE_CHARACTERS = 1_500
 _SPEAKER = re.compile(r"\s*(?:\*\*|__)?([^\W\d_][\w .'-]{0,39}?)(?:\*\*|__)?:(?:\*\*|__)?\s+(?=\S)")
 
 
-def write_script(document: Document, speakers: Collection[str] = ()) -> tuple[Sentence, ...]:
+def write_script(document: Document, speakers: Collection[str] = ()) -> tuple[JobSentence, ...]:
     """The sentences of a document, in order.
 
     Args:
@@ -28,7 +28,7 @@ def write_script(document: Document, speakers: Collection[str] = ()) -> tuple[Se
             any case.
     """
     known = {name.casefold(): name for name in speakers}
-    made = list[Sentence]()
+    made = list[JobSentence]()
     for chapter, content in enumerate(document.chapters):
         begins = True
         pause_s = 0.0
@@ -36,7 +36,7 @@ def write_script(document: Document, speakers: Collection[str] = ()) -> tuple[Se
             for speaker, text in _split_speeches(paragraph, known):
                 for sentence in cut_sentences(text):
                     made.append(
-                        Sentence(len(made), chapter, sentence, speaker, pause_s, begins=begins)
+                        JobSentence(len(made), chapter, sentence, speaker, pause_s, begins=begins)
                     )
                     begins, pause_s = False, 0.0
                 pause_s = PARAGRAPH_S

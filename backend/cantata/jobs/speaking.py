@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterable, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from cantata.audio.pcm import to_s16
 from cantata.contract.data.errors import (
+    CantataError,
     InvalidRequest,
     NotStored,
     Overloaded,
@@ -21,8 +23,8 @@ from cantata.contract.data.errors import (
     StartFailed,
 )
 from cantata.contract.service import SpeechChunk, SpokenWord
-from cantata.jobs.job import Job, JobFile, JobStatus, Sentence, SpokenSentence
-from cantata.jobs.store import JobStore
+from cantata.jobs.job import Job, JobFile, JobSentence, JobStatus, SpokenSentence
+from cantata.jobs.store import JobStopped, JobStore
 from cantata.text import spoken_text
 
 logger = logging.getLogger(__name__)
@@ -36,7 +38,7 @@ _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0
 class Narrator(Protocol):
     """Speaks the sentences of jobs, and writes their files."""
 
-    async def speak(self, job: Job, sentence: Sentence) -> SpokenSentence:
+    async def speak(self, job: Job, sentence: JobSentence) -> SpokenSentence:
         """The sound of a sentence: the same for the same job and sentence.
 
         Raises:
@@ -50,7 +52,7 @@ class Narrator(Protocol):
 
 
 async def speak_or_skip(
-    speak: Callable[[Sentence], Awaitable[SpokenSentence]], sentence: Sentence, channels: int
+    speak: Callable[[JobSentence], Awaitable[SpokenSentence]], sentence: JobSentence, channels: int
 ) -> SpokenSentence:
     """The sound of a sentence; of its bare words, if there is markup in it that is none; or else
     nothing: a book goes on behind what cannot be spoken."""
@@ -76,6 +78,32 @@ async def gather_sound(run: AsyncIterable[SpeechChunk], channels: int) -> Spoken
         samples.append(to_s16(chunk.samples))
         words += chunk.words
     return SpokenSentence(np.concatenate(samples), tuple(words))
+
+
+class SpokenJobs:
+    """Implements `jobs.runner.KeptWork` for what is to be spoken.
+
+    Args:
+        store: of the jobs.
+        narrator: speaks them.
+    """
+
+    def __init__(self, store: JobStore, narrator: Narrator) -> None:
+        self._store = store
+        self._narrator = narrator
+
+    async def list_open(self) -> list[str]:
+        return await self._store.list_open()
+
+    async def work(self, id: str) -> None:
+        await speak_job(self._store, self._narrator, id)
+
+    async def fail(self, id: str, code: str, message: str) -> None:
+        with suppress(JobStopped, CantataError):
+            await self._store.end(id, JobStatus.FAILED, error=(code, message))
+
+    async def delete_expired(self) -> None:
+        await self._store.delete_expired()
 
 
 async def speak_job(store: JobStore, narrator: Narrator, id: str) -> None:
@@ -110,7 +138,7 @@ async def speak_job(store: JobStore, narrator: Narrator, id: str) -> None:
     await store.end(id, JobStatus.COMPLETED, files)
 
 
-async def _speak_patiently(narrator: Narrator, job: Job, sentence: Sentence) -> SpokenSentence:
+async def _speak_patiently(narrator: Narrator, job: Job, sentence: JobSentence) -> SpokenSentence:
     """Speak; try again after what passes, such as a stage that starts again."""
     wait_s = _FIRST_WAIT_S
     for left in reversed(range(_ATTEMPTS)):

@@ -1,4 +1,5 @@
-"""Jobs on disk: a SQLite file for what is known of them, and a folder for the sound of each.
+"""Jobs on disk: a SQLite file for what is known of them, and a folder for the sound of each. Files
+and batches (`files`, `batches`) are kept beside them.
 
 A sentence counts once its row says so. Its sound is appended to its chapter's file and flushed
 before that; what a file has beyond the rows was cut off in the middle, and is made again.
@@ -13,6 +14,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +23,18 @@ from cantata.contract.data.errors import JobEnded, JobNotFound, JobsFull
 from cantata.jobs import rows
 from cantata.jobs.database import JobDatabase
 from cantata.jobs.job import (
+    HeardWords,
     Job,
     JobEvent,
     JobFile,
     JobLimits,
+    JobSentence,
     JobStatus,
     NewJob,
-    Sentence,
     SoundShape,
     SpokenSentence,
 )
+from cantata.jobs.records import count_rows, insert_row, select_rows
 
 _SECONDS_PER_CHARACTER = 0.07
 _BYTES_PER_SAMPLE = 2
@@ -53,15 +57,16 @@ class JobStore:
     def __init__(self, folder: Path, limits: JobLimits, clock: Clock = time.time) -> None:
         self.folder = folder
         self.limits = limits
-        self._clock = clock
-        self._database = JobDatabase(folder)
+        self.clock = clock
+        self.database = JobDatabase(folder)
+        """Of all that is kept in the folder."""
         self._changes = 0
         self._changed = asyncio.Condition()
 
     @property
     def exists(self) -> bool:
         """Whether there are jobs from an earlier time."""
-        return self._database.exists
+        return self.database.exists
 
     @property
     def changes(self) -> int:
@@ -73,9 +78,15 @@ class JobStore:
         async with self._changed:
             await self._changed.wait_for(lambda: self._changes > changes)
 
+    async def tell(self) -> None:
+        """Wake those who wait for a change."""
+        async with self._changed:
+            self._changes += 1
+            self._changed.notify_all()
+
     async def close(self) -> None:
         """Let others have the folder."""
-        await self._database.close()
+        await self.database.close()
 
     async def add(self, new: NewJob) -> Job:
         """Keep a job; it is queued.
@@ -88,16 +99,14 @@ class JobStore:
         reserved = _estimate_bytes(new)
 
         def work(db: sqlite3.Connection) -> Job:
-            counted = db.execute("SELECT count(*) FROM jobs WHERE owner = ?", (new.owner,))
-            if counted.fetchone()[0] >= self.limits.per_owner:
+            if count_rows(db, "jobs", new.owner) >= self.limits.per_owner:
                 raise JobsFull(f"{self.limits.per_owner} jobs are kept at most; delete one first")
-            (kept,) = db.execute("SELECT coalesce(sum(reserved), 0) FROM jobs").fetchone()
-            if kept + reserved > self.limits.max_bytes:
+            if rows.count_bytes(db) + reserved > self.limits.max_bytes:
                 raise JobsFull(
-                    f"this job would need about {reserved >> 20} MiB, and all jobs together have "
-                    f"at most {self.limits.max_bytes >> 20} MiB; delete some first"
+                    f"this job would need about {reserved >> 20} MiB, and all jobs and files "
+                    f"together have at most {self.limits.max_bytes >> 20} MiB; delete some first"
                 )
-            rows.insert_job(db, id, new, self._clock(), reserved)
+            rows.insert_job(db, id, new, self.clock(), reserved)
             rows.add_event(db, id, {"type": "job.queued"})
             sound = self.find_folder(id)
             sound.mkdir(mode=0o700)
@@ -105,13 +114,13 @@ class JobStore:
                 (sound / "cover").write_bytes(new.cover)
             return _select(db, id)
 
-        job = await self._database.run(work)
-        await self._tell()
+        job = await self.database.run(work)
+        await self.tell()
         return job
 
     async def list_all(self, owner: str) -> list[Job]:
         """The jobs of a client, the newest first."""
-        return await self._database.run(lambda db: rows.select_jobs(db, owner))
+        return await self.database.run(lambda db: rows.select_jobs(db, owner))
 
     async def find(self, id: str, owner: str | None = None) -> Job:
         """A job; `owner`: only if it is this client's.
@@ -119,7 +128,7 @@ class JobStore:
         Raises:
             JobNotFound: there is none.
         """
-        job = await self._database.run(lambda db: _select(db, id))
+        job = await self.database.run(lambda db: _select(db, id))
         if owner is not None and job.owner != owner:
             raise JobNotFound(f"no job {id!r}", "id")
         return job
@@ -135,18 +144,14 @@ class JobStore:
             )
             return [id for (id,) in found]
 
-        return await self._database.run(work)
+        return await self.database.run(work)
 
-    async def list_unspoken(self, id: str, most: int) -> list[Sentence]:
+    async def list_unspoken(self, id: str, most: int) -> list[JobSentence]:
         """The next sentences of a job."""
-        return await self._database.run(lambda db: rows.select_unspoken(db, id, most))
-
-    async def list_words(self, id: str, chapter: int) -> list[rows.TimedSentence]:
-        """The spoken sentences of a chapter."""
-        return await self._database.run(lambda db: rows.select_words(db, id, chapter))
+        return await self.database.run(lambda db: rows.select_unspoken(db, id, most))
 
     async def keep_sound(
-        self, id: str, shape: SoundShape, sentence: Sentence, spoken: SpokenSentence
+        self, id: str, shape: SoundShape, sentence: JobSentence, spoken: SpokenSentence
     ) -> None:
         """Keep what was spoken, with the silence before it.
 
@@ -157,6 +162,7 @@ class JobStore:
         silence = round(sentence.pause_s * shape.sample_rate)
         length = silence + len(spoken.samples)
         before_s = silence / shape.sample_rate
+        heard = spoken.heard or HeardWords(0)
         pad = np.zeros((silence, shape.channels), np.int16)
         data = np.concatenate([pad, spoken.samples]).astype("<i2").tobytes()
 
@@ -169,10 +175,11 @@ class JobStore:
             path = self.find_sound(id, sentence.chapter)
             write_at(path, kept * shape.channels * _BYTES_PER_SAMPLE, data)
             db.execute(
-                "UPDATE sentences SET samples = ?, words = ?, skipped = ?"
-                " WHERE job = ? AND number = ?",
+                "UPDATE sentences SET samples = ?, words = ?, skipped = ?, words_verified = ?,"
+                " words_missing = ?, words_extra = ? WHERE job = ? AND number = ?",
                 (
                     *(length, rows.dump_words(spoken.words, before_s), spoken.skipped),
+                    *(heard.words, len(heard.missing), len(heard.extra)),
                     *(id, sentence.number),
                 ),
             )
@@ -186,10 +193,13 @@ class JobStore:
             }
             if spoken.skipped:
                 event |= {"skipped": sentence.text[:200], "reason": spoken.skipped}
+            if heard.missing or heard.extra:
+                event |= {"text": sentence.text[:200]}
+                event |= {"missing": list(heard.missing), "extra": list(heard.extra)}
             rows.add_event(db, id, event)
 
-        await self._database.run(work)
-        await self._tell()
+        await self.database.run(work)
+        await self.tell()
 
     async def set_status(self, id: str, status: JobStatus) -> None:
         """Say how far a job is.
@@ -203,8 +213,8 @@ class JobStore:
             db.execute("UPDATE jobs SET status = ? WHERE id = ?", (status, id))
             rows.add_event(db, id, {"type": f"job.{status}"})
 
-        await self._database.run(work)
-        await self._tell()
+        await self.database.run(work)
+        await self.tell()
 
     async def end(
         self,
@@ -224,7 +234,7 @@ class JobStore:
         Raises:
             JobStopped: it has ended already.
         """
-        now = self._clock()
+        now = self.clock()
 
         def work(db: sqlite3.Connection) -> None:
             _check_open(db, id)
@@ -233,18 +243,16 @@ class JobStore:
                 " error = ? WHERE id = ?",
                 (status, now, now + self.limits.expires_s, *error, id),
             )
-            db.executemany(
-                "INSERT INTO files VALUES (?, ?, ?, ?, ?)",
-                [(id, n, one.name, one.media_type, one.size) for n, one in enumerate(files)],
-            )
+            for number, file in enumerate(files):
+                insert_row(db, "files", {"job": id, "number": number} | asdict(file))
             event: dict[str, object] = {"type": f"job.{status}"}
             if error[0]:
                 event |= {"code": error[0], "message": error[1]}
             rows.add_event(db, id, event)
 
-        await self._database.run(work)
+        await self.database.run(work)
         await asyncio.to_thread(self._drop_sound, id)
-        await self._tell()
+        await self.tell()
 
     async def cancel(self, id: str, owner: str) -> Job:
         """Cancel a job.
@@ -267,14 +275,14 @@ class JobStore:
             JobNotFound: there is none.
         """
         await self.find(id, owner)
-        await self._database.run(lambda db: db.execute("DELETE FROM jobs WHERE id = ?", (id,)))
+        await self.database.run(lambda db: db.execute("DELETE FROM jobs WHERE id = ?", (id,)))
         await asyncio.to_thread(shutil.rmtree, self.find_folder(id), ignore_errors=True)
-        await self._tell()
+        await self.tell()
 
     async def delete_expired(self) -> int:
         """Delete the jobs whose time has come; returns how many."""
-        now = self._clock()
-        found = await self._database.run(
+        now = self.clock()
+        found = await self.database.run(
             lambda db: db.execute("SELECT id FROM jobs WHERE expires_at <= ?", (now,)).fetchall()
         )
         for (id,) in found:
@@ -283,13 +291,10 @@ class JobStore:
 
     async def list_events(self, id: str, after: int, most: int = 1_000) -> list[JobEvent]:
         """The events of a job that follow one, by its id; 0 is before the first."""
-        found = await self._database.run(
-            lambda db: db.execute(
-                "SELECT id, data FROM events WHERE job = ? AND id > ? ORDER BY id LIMIT ?",
-                (id, after, most),
-            ).fetchall()
+        query = "SELECT id, data FROM events WHERE job = ? AND id > ? ORDER BY id LIMIT ?"
+        return await self.database.run(
+            lambda db: select_rows(db, JobEvent, query, (id, after, most))
         )
-        return [JobEvent(*one) for one in found]
 
     def find_folder(self, id: str) -> Path:
         """Where a job's sound is."""
@@ -306,11 +311,6 @@ class JobStore:
     def _drop_sound(self, id: str) -> None:
         for path in self.find_folder(id).glob("*.pcm"):
             path.unlink(missing_ok=True)
-
-    async def _tell(self) -> None:
-        async with self._changed:
-            self._changes += 1
-            self._changed.notify_all()
 
 
 def write_at(path: Path, place: int, data: bytes) -> None:

@@ -129,13 +129,13 @@ class LexiconStore:
         async with self._changing:
             found = self.find(name)
             try:
-                await asyncio.to_thread(self._path(found).unlink, missing_ok=True)
+                await asyncio.to_thread(self._locate(found).unlink, missing_ok=True)
             except OSError as error:
                 raise StorageFailed(f"the lexicon cannot be deleted: {error.strerror}") from error
             self._lexicons = {id: one for id, one in self._lexicons.items() if id != found.id}
         return found
 
-    def _path(self, lexicon: StoredLexicon) -> Path:
+    def _locate(self, lexicon: StoredLexicon) -> Path:
         return self._folder / f"{lexicon.id}.json"
 
     def _write(self, lexicon: StoredLexicon) -> None:
@@ -147,6 +147,6 @@ class LexiconStore:
                 file.write(lexicon.model_dump_json().encode())
                 file.flush()
                 os.fsync(file.fileno())
-            unfinished.replace(self._path(lexicon))
+            unfinished.replace(self._locate(lexicon))
         finally:
             unfinished.unlink(missing_ok=True)

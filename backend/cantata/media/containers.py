@@ -1,4 +1,5 @@
-"""Detects the type of a sound file or a video from its first bytes only.
+"""Detects the type of a sound file or a video from its first bytes only, and opens it with the one
+reader of FFmpeg that it needs.
 
 FFmpeg never guesses: its readers include playlists, which open other files and
 addresses, and pictures, which may decompress to any size.
@@ -6,9 +7,15 @@ addresses, and pictures, which may decompress to any size.
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import BinaryIO
 
-from cantata.contract.data.errors import InvalidAudio, InvalidVideo
+import av
+
+from cantata.contract.data.errors import InvalidAudio, InvalidMedia, InvalidVideo
 
 AUDIO_FORMATS = "WAV, FLAC, Ogg (Opus, Vorbis), MP3, AAC, MP4/M4A, WebM"
 VIDEO_FORMATS = "MP4, MOV, WebM, MKV"
@@ -43,7 +50,7 @@ _EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 
 
 def count_head_bytes(head: bytes) -> int:
-    """From how many of its first bytes a file is recognised.
+    """How many of a file's first bytes are needed to recognise it.
 
     Args:
         head: the first `HEAD_BYTES`. If they begin a short ID3 tag, the frame behind it counts:
@@ -100,3 +107,42 @@ def recognise_video(data: bytes, param: str) -> Container:
     if data.startswith(_EBML_MAGIC):
         return _WEBM_VIDEO
     raise InvalidVideo(f"{param} is not a readable video; valid: {VIDEO_FORMATS}", param)
+
+
+@contextmanager
+def opened(
+    data: bytes | BinaryIO,
+    container: Container,
+    decoders: Sequence[str],
+    param: str,
+    kind: type[InvalidMedia],
+    valid: str,
+) -> Iterator[av.container.InputContainer]:
+    """Open a file for the block. Any error that FFmpeg raises inside is the client's file's fault.
+
+    Args:
+        data: the whole file, or one that is open for reading at its beginning.
+        container: what its first bytes say it is.
+        decoders: the only ones that FFmpeg may use.
+        param: the field that it came in, for error messages, as the next two.
+        kind: of the error.
+        valid: what could be read.
+
+    Raises:
+        InvalidMedia: of `kind`: the file is damaged, or not what it says it is.
+    """
+    options = {"codec_whitelist": ",".join(decoders), "protocol_whitelist": ""}
+    try:
+        with av.open(
+            io.BytesIO(data) if isinstance(data, bytes) else data,
+            mode="r",
+            format=container.demuxer,
+            container_options=options,
+            metadata_errors="ignore",
+        ) as source:
+            yield source
+    except (av.FFmpegError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "not what it says it is"
+        raise kind(
+            f"{param} cannot be decoded as {container.media_type} ({reason}); valid: {valid}", param
+        ) from error

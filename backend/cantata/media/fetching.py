@@ -3,6 +3,10 @@
 Each connection resolves its host once, checks every address and connects to a checked one: there
 is no second look-up that could answer differently. Redirects are followed by hand, each through
 the same checks. Proxies and environment variables are ignored.
+
+Only the public internet may be reached. Private, loopback, link-local, shared (CGNAT), multicast,
+reserved, documentation and unspecified addresses are rejected, as are IPv6 addresses that stand for
+an IPv4 one, whatever it is. See IANA's special-purpose address registries (RFC 6890).
 """
 
 from __future__ import annotations
@@ -12,13 +16,72 @@ import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+)
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpcore
 
 from cantata.contract.data.errors import InvalidMedia, PayloadTooLarge
-from cantata.media.addresses import Network, may_connect
 from cantata.media.kinds import MediaKind
+
+Network = IPv4Network | IPv6Network
+
+_REFUSED_V4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "192.0.0.0/24",  # protocol assignments
+        "192.88.99.0/24",  # 6to4 relays
+        "168.63.129.16/32",  # public in form, but a cloud's own host agent
+    )
+)
+_GLOBAL_V6 = IPv6Network("2000::/3")
+"""All routed IPv6 addresses. Mapped (::ffff:0:0/96), translated (64:ff9b::/96), unique-local,
+link-local and site-local addresses are outside."""
+_REFUSED_V6 = tuple(
+    IPv6Network(network)
+    for network in (
+        "2001::/23",  # protocol assignments, among them Teredo
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4
+        "3fff::/20",  # documentation
+    )
+)
+
+
+def may_connect(address: str, allowed: Iterable[Network] = ()) -> bool:
+    """Whether an address, as the resolver wrote it, may be connected to.
+
+    Args:
+        address: IPv4 or IPv6, in text.
+        allowed: networks that may be reached all the same.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    if any(parsed in network for network in allowed):
+        return True
+    return _is_public(parsed)
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    # Python's registries differ by release, so its answer is needed but not enough.
+    if not address.is_global or address.is_multicast or address.is_reserved:
+        return False
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _REFUSED_V4)
+    return (
+        address.scope_id is None
+        and address in _GLOBAL_V6
+        and not any(address in network for network in _REFUSED_V6)
+    )
+
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """(host, port) -> addresses as text."""
@@ -116,17 +179,17 @@ class _Fetch:
                 raise self._refusal(f"answered with status {response.status}")
             if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
                 raise self._refusal("answered with a compressed body, which is not supported")
-            return await self._body(response, headers)
+            return await self._read_body(response, headers)
 
-    async def _body(self, response: httpcore.Response, headers: dict[bytes, bytes]) -> bytes:
+    async def _read_body(self, response: httpcore.Response, headers: dict[bytes, bytes]) -> bytes:
         announced = headers.get(b"content-length", b"0")
         if announced.isdigit() and int(announced) > self.max_bytes:
-            raise self._too_large()
+            raise self._build_too_large_error()
         body = bytearray()
         async for piece in response.aiter_stream():
             body += piece
             if len(body) > self.max_bytes:
-                raise self._too_large()
+                raise self._build_too_large_error()
         return bytes(body)
 
     def _check_url(self, url: str) -> SplitResult:
@@ -153,7 +216,7 @@ class _Fetch:
     def _refusal(self, reason: str) -> InvalidMedia:
         return self.kind.error(f"the URL in {self.param} {reason}", self.param)
 
-    def _too_large(self) -> PayloadTooLarge:
+    def _build_too_large_error(self) -> PayloadTooLarge:
         return PayloadTooLarge(
             f"the file behind the URL in {self.param} is larger than {self.max_bytes} bytes",
             self.param,

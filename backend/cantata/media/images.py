@@ -1,19 +1,25 @@
-"""Decodes pictures to pixels. This blocks: call it through `MediaLoader.decode`."""
+"""Decodes picture files to pixels, and encodes them again.
+
+This blocks: call it through `MediaLoader.decode` and `MediaReader.write`.
+"""
 
 from __future__ import annotations
 
 import io
 import math
 import struct
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import InvalidImage
+from cantata.media.provenance import make_png_info, write_xmp
 
 if TYPE_CHECKING:
     from PIL import Image
+
 
 Pixels = NDArray[np.uint8]
 
@@ -47,7 +53,7 @@ def read_image(data: bytes, max_pixels: int, param: str) -> Pixels:
             _check_size(image.width, image.height, param)
             return _decode(image, max_pixels)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise _too_large(param) from None
+        raise _build_too_large_error(param) from None
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, MemoryError) as error:
         raise InvalidImage(f"{param} is not a readable picture; valid: {_VALID}", param) from (
             error
@@ -62,10 +68,10 @@ def fitting(width: int, height: int, max_pixels: int) -> tuple[int, int]:
 
 def _check_size(width: int, height: int, param: str) -> None:
     if width * height > MAX_DECODED_PIXELS:
-        raise _too_large(param, f" of {width} x {height} pixels")
+        raise _build_too_large_error(param, f" of {width} x {height} pixels")
 
 
-def _too_large(param: str, size: str = "") -> InvalidImage:
+def _build_too_large_error(param: str, size: str = "") -> InvalidImage:
     return InvalidImage(
         f"{param} is a picture{size} too large to be decoded; valid: up to "
         f"{MAX_DECODED_PIXELS // 1_000_000} million pixels",
@@ -80,7 +86,7 @@ def _decode(image: Image.Image, max_pixels: int) -> Pixels:
     # JPEG can be decoded at an eighth, a quarter or half of its size.
     image.draft("RGB", size)
     image.load()
-    plain = _with_plain_mode(image)
+    plain = _convert_mode(image)
     if size != plain.size:
         plain = plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0)
     upright = ImageOps.exif_transpose(plain)
@@ -90,7 +96,7 @@ def _decode(image: Image.Image, max_pixels: int) -> Pixels:
     return np.asarray(upright.convert("RGB")).copy()
 
 
-def _with_plain_mode(image: Image.Image) -> Image.Image:
+def _convert_mode(image: Image.Image) -> Image.Image:
     """Convert to RGB, or to RGBA if some of the picture is transparent."""
     from PIL import Image
 
@@ -99,3 +105,61 @@ def _with_plain_mode(image: Image.Image) -> Image.Image:
         grey = np.clip(np.asarray(image) // 256, 0, 255).astype(np.uint8)
         return Image.fromarray(grey).convert("RGB")
     return image.convert("RGBA" if image.has_transparency_data else "RGB")
+
+
+PictureFormat = Literal["png", "webp", "jpeg"]
+
+BEST = 100
+_PNG_EFFORT = 4
+"""zlib's effort, of 9; beyond it, files hardly shrink but take longer."""
+_WEBP_EFFORT = 2
+"""WebP's effort, of 6; the default takes twice as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureOutput:
+    """How a picture is written. Beside the picture, the file has at most one tag."""
+
+    kind: PictureFormat = "png"
+    quality: int = BEST
+    """Quality of JPEG and WebP, 0 to 100: 100 is the best and the largest."""
+    tagged: bool = True
+    """The file says that a model made it."""
+
+
+def write_picture(
+    pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None = None
+) -> bytes:
+    """Encode a picture as a file.
+
+    Args:
+        pixels: [H, W, 3] RGB.
+        output: its format.
+        size: width and height in pixels to scale the picture to; None: its own.
+    """
+    from PIL import Image
+
+    image = Image.fromarray(np.ascontiguousarray(pixels))
+    if size is not None and size != image.size:
+        image = image.resize(size, Image.Resampling.BICUBIC)
+    file = io.BytesIO()
+    image.save(file, output.kind.upper(), **_build_options(output), **_build_tags(output))
+    return file.getvalue()
+
+
+def _build_options(output: PictureOutput) -> dict[str, Any]:
+    match output.kind:
+        case "png":
+            return {"compress_level": _PNG_EFFORT}
+        case "webp":
+            return {"quality": output.quality, "method": _WEBP_EFFORT}
+        case "jpeg":
+            # The best keeps the colour of every pixel, not of every four.
+            exact = {"subsampling": 0} if output.quality == BEST else {}
+            return {"quality": output.quality, **exact}
+
+
+def _build_tags(output: PictureOutput) -> dict[str, Any]:
+    if not output.tagged:
+        return {}
+    return {"pnginfo": make_png_info()} if output.kind == "png" else {"xmp": write_xmp()}

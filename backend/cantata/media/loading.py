@@ -1,16 +1,71 @@
-"""Loads a file that a request contains in base64 or as a `data:` URL, or names by a URL."""
+"""Loads a file that a request contains in base64 or as a `data:` URL, or names by a URL.
+
+Base64 comes as clients write it: RFC 4648's two alphabets, MIME's line breaks, with or without
+padding, bare or in a `data:` URL (RFC 2397).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from cantata.contract.data.errors import PayloadTooLarge
-from cantata.media.base64_data import Base64Error, decode_base64, split_data_url
 from cantata.media.fetching import Fetcher
 from cantata.media.kinds import MediaKind
+
+_WHITESPACE = str.maketrans("", "", " \t\r\n\f\v")
+_URL_SAFE = str.maketrans("-_", "+/")
+_FOREIGN = re.compile(r"[^A-Za-z0-9+/]")
+_DATA_URL = re.compile(
+    r"""\s*data:(?P<type>[^,;]{0,128})
+        (?P<options>(?:;[^;]{0,128}){0,8};\s*base64\s*(?:;[^,;]{0,128}){0,8}|(?:;[^,;]{0,128}){0,8}),""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Browsers write commas into options, too: `data:video/webm;codecs=vp8,opus;base64,`."""
+
+
+class Base64Error(ValueError):
+    """The text is not base64; says where."""
+
+
+def decode_base64(text: str) -> bytes:
+    """Decode base64 without a `data:` head.
+
+    Raises:
+        Base64Error: another character, or a length that no data has.
+    """
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return _decode_leniently(text)
+
+
+def split_data_url(text: str) -> tuple[str, tuple[str, ...], str] | None:
+    """Media type, options in lower case and body of a `data:` URL; None: it is none."""
+    found = _DATA_URL.match(text)
+    if found is None:
+        return None
+    options = tuple(one.strip().lower() for one in found["options"].split(";")[1:])
+    return found["type"].strip().lower(), options, text[found.end() :]
+
+
+def _decode_leniently(text: str) -> bytes:
+    plain = (unquote(text) if "%" in text else text).translate(_WHITESPACE).translate(_URL_SAFE)
+    plain = plain.rstrip("=")
+    foreign = _FOREIGN.search(plain)
+    if foreign is not None:
+        place = text.find(foreign[0])
+        where = f" at character {place}" if place >= 0 else ""
+        raise Base64Error(f"has {foreign[0]!r}{where}, which base64 has not")
+    if len(plain) % 4 == 1:
+        raise Base64Error("is cut off: one character is left over")
+    return base64.b64decode(plain + "=" * (-len(plain) % 4))
+
 
 T = TypeVar("T")
 
@@ -26,7 +81,7 @@ class MediaLoader:
     """Loads the files of one server's requests, away from the event loop."""
 
     def __init__(self, fetcher: Fetcher | None) -> None:
-        """With no `fetcher`, http(s) URLs are rejected."""
+        """Without a `fetcher`, http(s) URLs are rejected."""
         self._fetcher = fetcher
         self._slots = asyncio.Semaphore(_PARALLEL)
 
@@ -60,10 +115,10 @@ class MediaLoader:
         """
         await self._slots.acquire()
         job = asyncio.get_running_loop().run_in_executor(None, work)
-        job.add_done_callback(self._decoded)
+        job.add_done_callback(self._decode)
         return await asyncio.shield(job)
 
-    def _decoded(self, job: asyncio.Future[Any]) -> None:
+    def _decode(self, job: asyncio.Future[Any]) -> None:
         self._slots.release()
         # Nobody may be left to ask for it.
         if not job.cancelled():

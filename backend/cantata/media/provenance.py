@@ -63,7 +63,9 @@ class Provenance:
 
 def write_xmp() -> bytes:
     """The XMP packet of a picture that this program has made."""
-    return _XMP.format(software=_software(), source=SOURCE_TYPES + MADE_BY_A_MODEL).encode()
+    return _XMP.format(
+        software=_describe_software(), source=SOURCE_TYPES + MADE_BY_A_MODEL
+    ).encode()
 
 
 def make_sound_tags(model: str | None) -> tuple[tuple[str, str], ...]:
@@ -74,12 +76,12 @@ def make_sound_tags(model: str | None) -> tuple[tuple[str, str], ...]:
     """
     return (
         ("comment", "AI-generated speech"),
-        ("software", _software() if model is None else f"{_software()}, {model}"),
+        ("software", _describe_software() if model is None else f"{_describe_software()}, {model}"),
         ("digital_source_type", SOURCE_TYPES + MADE_BY_A_MODEL),
     )
 
 
-def _software() -> str:
+def _describe_software() -> str:
     return f"Cantata {version('cantata')}"
 
 

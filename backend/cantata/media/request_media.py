@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chat import AudioPart, ImagePart, VideoPart
 from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
-from cantata.media.images import Pixels, read_image
+from cantata.media.images import PictureOutput, Pixels, read_image, write_picture
 from cantata.media.kinds import AUDIO, IMAGE, VIDEO
 from cantata.media.loading import MediaLoader, check_size
-from cantata.media.picture_files import PictureOutput, write_picture
 from cantata.media.signing import FileSigner
 from cantata.media.sound import Recording, SoundLimits, read_sound, read_track
 from cantata.media.video import VideoLimits, read_video
@@ -99,9 +98,9 @@ class MediaReader:
         """Encode a picture as `write_picture` does, in a worker thread, in turn with the files that
         are read."""
         written = replace(output, tagged=self._tagged)
-        return await self._loader.decode(lambda: self._written(pixels, written, size))
+        return await self._loader.decode(lambda: self._encode_picture(pixels, written, size))
 
-    def _written(
+    def _encode_picture(
         self, pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None
     ) -> bytes:
         file = write_picture(pixels, output, size)
@@ -146,7 +145,7 @@ class RequestMedia:
             raise InvalidAudio(f"{param}: there is too much sound; {self._accepted}", param)
         self._keep(samples.size * np.dtype(np.float32).itemsize, param)
         # Files of other requests may take seconds to decode: this does not wait for its turn.
-        wide = await asyncio.to_thread(_widened, samples)
+        wide = await asyncio.to_thread(_widen, samples)
         return AudioPart(wide, sample_rate)
 
     async def image_at(self, url: str, param: str, *, low: bool = False) -> ImagePart:
@@ -171,7 +170,9 @@ class RequestMedia:
             return video
         track = partial(read_track, data, self._sound_limits, param)
         recording = await self._loader.decode(track)
-        return video if recording is None else replace(video, sound=self._part(recording, param))
+        return (
+            video if recording is None else replace(video, sound=self._build_part(recording, param))
+        )
 
     @property
     def work_s(self) -> float:
@@ -191,14 +192,14 @@ class RequestMedia:
         recording = await self._decode(data, work)
         if not len(recording.samples):
             raise InvalidAudio(f"{param} contains no sound: it is 0 s long", param)
-        return self._part(recording, param)
+        return self._build_part(recording, param)
 
     @property
     def _sound_limits(self) -> SoundLimits:
         left_s = self._limits.max_audio_s - self._audio_s
         return SoundLimits(left_s, left_s, self._accepted, self._deadline_s)
 
-    def _part(self, recording: Recording, param: str) -> AudioPart:
+    def _build_part(self, recording: Recording, param: str) -> AudioPart:
         self._audio_s += recording.seconds
         self._keep(recording.samples.nbytes, param)
         return AudioPart(recording.samples, recording.sample_rate)
@@ -226,6 +227,6 @@ class RequestMedia:
         self._reader.held_bytes += size
 
 
-def _widened(samples: NDArray[np.int16]) -> NDArray[np.float32]:
+def _widen(samples: NDArray[np.int16]) -> NDArray[np.float32]:
     """[N] samples of 16 bit -> [N, 1] in -1..1."""
     return samples.astype(np.float32)[:, None] / _FULL_SCALE

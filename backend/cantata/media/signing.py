@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from cantata.contract.data.errors import ConfigError, NotInstalled, RequestFailed
 from cantata.media.certificates import Credentials, read_credentials
@@ -87,20 +87,43 @@ class FileSigner:
         except self._c2pa.C2paError as error:
             raise RequestFailed(f"the file cannot be signed: {error}") from error
 
+    def sign_file(self, path: Path, media_type: str) -> None:
+        """As `sign`, of a file of any size on the disk.
+
+        Raises:
+            RequestFailed: as `sign`.
+            OSError: the disk does not take it.
+        """
+        signed = path.with_name(f".{path.name}")
+        try:
+            with path.open("rb") as source, signed.open("w+b") as target:
+                self._sign_stream(source, target, media_type, self._timestamp_url)
+            signed.replace(path)
+        except self._c2pa.C2paError as error:
+            raise RequestFailed(f"the file cannot be signed: {error}") from error
+        finally:
+            signed.unlink(missing_ok=True)
+
     def _sign(self, file: bytes, media_type: str, timestamp_url: str | None) -> bytes:
-        c2pa, credentials, signed = self._c2pa, self._credentials, io.BytesIO()
+        signed = io.BytesIO()
+        self._sign_stream(io.BytesIO(file), signed, media_type, timestamp_url)
+        return signed.getvalue()
+
+    def _sign_stream(
+        self, source: BinaryIO, target: BinaryIO, media_type: str, timestamp_url: str | None
+    ) -> None:
+        c2pa, credentials = self._c2pa, self._credentials
         info = c2pa.C2paSignerInfo(
             credentials.algorithm, credentials.chain, credentials.key, timestamp_url
         )
         with (
             c2pa.Signer.from_info(info) as signer,
-            c2pa.Builder(json.dumps(_manifest()), context=self._context) as builder,
+            c2pa.Builder(json.dumps(_build_manifest()), context=self._context) as builder,
         ):
-            builder.sign(signer, media_type, io.BytesIO(file), signed)
-        return signed.getvalue()
+            builder.sign(signer, media_type, source, target)
 
 
-def _manifest() -> dict[str, Any]:
+def _build_manifest() -> dict[str, Any]:
     software = {"name": "Cantata", "version": version("cantata")}
     made = {
         "action": "c2pa.created",

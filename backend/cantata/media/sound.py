@@ -24,10 +24,10 @@ from cantata.media.containers import (
     HEAD_BYTES,
     VIDEO_FORMATS,
     count_head_bytes,
+    opened,
     recognise_audio,
     recognise_video,
 )
-from cantata.media.opening import opened
 
 Samples = NDArray[np.float32]
 
@@ -184,7 +184,7 @@ class _Mono:
         shape = (frame.sample_rate, frame.layout.nb_channels)
         if self._shape is None:
             self._shape = shape
-            self._resample = _resampling(frame.sample_rate, self.sample_rate, 1)
+            self._resample = _build_resampler(frame.sample_rate, self.sample_rate, 1)
         if shape != self._shape:
             raise InvalidAudio(
                 f"{self._param} changes its sample rate or channels in the middle", self._param
@@ -210,7 +210,7 @@ def _join_blocks(
 ) -> Iterator[NDArray[np.float32]]:
     """Frames joined to blocks. Only the thread's own time counts as work: a block waits until its
     reader wants the next, and a file may still be arriving."""
-    frames = _frames(source, math.inf, param)
+    frames = _iterate_frames(source, math.inf, param)
     parts: list[NDArray[np.float32]] = []
     length, work_s = 0, 0.0
     while True:
@@ -231,13 +231,13 @@ def _join_blocks(
 def _read(source: av.container.InputContainer, limits: SoundLimits, param: str) -> Recording:
     if not source.streams.audio:
         raise InvalidAudio(f"{param} contains no sound", param)
-    frames = _frames(source, limits.deadline_s, param)
+    frames = _iterate_frames(source, limits.deadline_s, param)
     first = next(frames, None)
     if first is None:
         return Recording(np.zeros((0, 1), np.float32), MAX_KEPT_RATE, 0.0)
     rate, channels = first.sample_rate, first.layout.nb_channels
-    kept_rate, kept_channels = min(rate, MAX_KEPT_RATE), _kept_channels(channels)
-    resample = _resampling(rate, kept_rate, kept_channels)
+    kept_rate, kept_channels = min(rate, MAX_KEPT_RATE), _count_kept_channels(channels)
+    resample = _build_resampler(rate, kept_rate, kept_channels)
     kept = round(limits.kept_s * kept_rate)
     # Grows in place: pieces that are joined at the end would take twice the memory.
     buffer = bytearray()
@@ -257,7 +257,9 @@ def _read(source: av.container.InputContainer, limits: SoundLimits, param: str) 
     return Recording(np.clip(samples, -1, 1, out=samples), kept_rate, seconds)
 
 
-def _resampling(rate: int, kept_rate: int, channels: int) -> Callable[[Samples, bool], Samples]:
+def _build_resampler(
+    rate: int, kept_rate: int, channels: int
+) -> Callable[[Samples, bool], Samples]:
     """A function from new samples, and whether they are the last, to samples at the kept rate."""
     if rate == kept_rate:
         return lambda samples, last: samples
@@ -265,7 +267,7 @@ def _resampling(rate: int, kept_rate: int, channels: int) -> Callable[[Samples, 
     return lambda samples, last: stream.resample_chunk(samples, last=last)
 
 
-def _frames(
+def _iterate_frames(
     source: av.container.InputContainer, deadline_s: float, param: str
 ) -> Iterator[av.AudioFrame]:
     """Decoded frames of the first audio stream, each within the limits."""
@@ -313,10 +315,10 @@ def _read_samples(frame: av.AudioFrame, param: str) -> Samples:
     if not np.isfinite(scaled).all():
         raise InvalidAudio(f"{param} contains samples that are not numbers", param)
     clipped = np.clip(scaled, -1, 1).T
-    if channels != _kept_channels(channels):
+    if channels != _count_kept_channels(channels):
         clipped = clipped.mean(axis=1, keepdims=True)
     return np.ascontiguousarray(clipped, dtype=np.float32)
 
 
-def _kept_channels(channels: int) -> int:
+def _count_kept_channels(channels: int) -> int:
     return channels if channels <= MAX_KEPT_CHANNELS else 1

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chat import VideoPart
 from cantata.contract.data.errors import InvalidVideo
-from cantata.media.containers import VIDEO_FORMATS, recognise_video
+from cantata.media.containers import VIDEO_FORMATS, opened, recognise_video
 from cantata.media.images import fitting
-from cantata.media.opening import opened
 
 FRAMES_PER_S = 2.0
 MIN_FRAMES, MAX_FRAMES = 4, 128
@@ -66,11 +65,13 @@ def read_video(data: bytes, limits: VideoLimits, param: str) -> VideoPart:
 
 
 def _read(source: av.container.InputContainer, limits: VideoLimits, param: str) -> VideoPart:
-    stream = _stream(source, param)
-    times, seconds = _times(source, stream, param)
-    wanted = _wanted(seconds, limits.max_frames)
+    stream = _find_stream(source, param)
+    times, seconds = _read_times(source, stream, param)
+    wanted = _count_wanted(seconds, limits.max_frames)
     places = np.linspace(0, len(times) - 1, wanted).round().astype(np.int64)
-    kept = _kept(_frames(source, stream, limits.deadline_s, param), [times[i] for i in places])
+    kept = _keep_frames(
+        _iterate_frames(source, stream, limits.deadline_s, param), [times[i] for i in places]
+    )
     if not kept:
         raise InvalidVideo(f"{param} contains no picture", param)
     # Frames that were announced and do not come: the last one stands.
@@ -80,7 +81,7 @@ def _read(source: av.container.InputContainer, limits: VideoLimits, param: str) 
     return VideoPart(np.stack(kept), wanted / seconds if seconds else FRAMES_PER_S)
 
 
-def _stream(source: av.container.InputContainer, param: str) -> av.VideoStream:
+def _find_stream(source: av.container.InputContainer, param: str) -> av.VideoStream:
     if not source.streams.video:
         raise InvalidVideo(f"{param} contains no picture", param)
     stream = source.streams.video[0]
@@ -97,7 +98,7 @@ def _stream(source: av.container.InputContainer, param: str) -> av.VideoStream:
     return stream
 
 
-def _times(
+def _read_times(
     source: av.container.InputContainer, stream: av.VideoStream, param: str
 ) -> tuple[list[int], float]:
     """When each frame is shown, in order, in the stream's time unit, and the length of the video in
@@ -122,13 +123,13 @@ def _times(
     return shown, seconds
 
 
-def _wanted(seconds: float, max_frames: int) -> int:
+def _count_wanted(seconds: float, max_frames: int) -> int:
     """How many frames are wanted: an even number."""
     frames = min(max(seconds * FRAMES_PER_S, MIN_FRAMES), max_frames)
     return 2 * math.floor(frames / 2)
 
 
-def _kept(frames: Iterator[av.VideoFrame], wanted: list[int]) -> list[NDArray[np.uint8]]:
+def _keep_frames(frames: Iterator[av.VideoFrame], wanted: list[int]) -> list[NDArray[np.uint8]]:
     """For each wanted time, the first frame that is not earlier, scaled down. Fewer frames if the
     video ends early."""
     kept: list[NDArray[np.uint8]] = []
@@ -137,14 +138,14 @@ def _kept(frames: Iterator[av.VideoFrame], wanted: list[int]) -> list[NDArray[np
         pixels: NDArray[np.uint8] | None = None
         while len(kept) < len(wanted) and frame.pts is not None and frame.pts >= wanted[len(kept)]:
             if pixels is None:
-                pixels = _pixels(frame, max_pixels)
+                pixels = _convert_pixels(frame, max_pixels)
             kept.append(pixels)
         if len(kept) == len(wanted):
             break
     return kept
 
 
-def _frames(
+def _iterate_frames(
     source: av.container.InputContainer, stream: av.VideoStream, deadline_s: float, param: str
 ) -> Iterator[av.VideoFrame]:
     damaged = 0
@@ -163,7 +164,7 @@ def _frames(
             yield frame
 
 
-def _pixels(frame: av.VideoFrame, max_pixels: int) -> NDArray[np.uint8]:
+def _convert_pixels(frame: av.VideoFrame, max_pixels: int) -> NDArray[np.uint8]:
     """[H, W, 3] RGB, upright."""
     width, height = fitting(frame.width, frame.height, max_pixels)
     rgb = frame.reformat(width, height, "rgb24", interpolation=Interpolation.BICUBIC)

@@ -4,19 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from prometheus_client import CollectorRegistry, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, disable_created_metrics, generate_latest
 
 from cantata.contract.service import AdmissionReport, ReplicaReport, StageReport
-from cantata.metrics.conversations import ConversationMetrics
-from cantata.metrics.pictures import PictureMetrics
+from cantata.metrics.requests import PictureMetrics, TranscriptionMetrics, UtteranceMetrics
 from cantata.metrics.service import ServiceCollector
-from cantata.metrics.transcriptions import TranscriptionMetrics
-from cantata.metrics.utterances import UtteranceMetrics
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class ConversationMetrics:
+    """Gauges of spoken conversations; all zero when idle.
+
+    Args:
+        registry: takes the metrics.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.sessions = Gauge(
+            "cantata_realtime_sessions", "Open sessions of /v1/realtime.", registry=registry
+        )
+        self.responses = Gauge(
+            "cantata_realtime_responses",
+            "Answers being generated in realtime sessions.",
+            registry=registry,
+        )
+        self.transcriptions = Gauge(
+            "cantata_realtime_transcriptions",
+            "Users' utterances being transcribed.",
+            registry=registry,
+        )
+
 
 # The time at which each series began is a quarter of the text, and nothing reads it.
 disable_created_metrics()  # type: ignore[no-untyped-call]
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics(UtteranceMetrics):

@@ -1,4 +1,4 @@
-"""The service's own state and its stages' steps, as they are at one scrape."""
+"""The state of the service, its replicas and its stages' steps, as they are at one scrape."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from cantata.contract.process.steps import Histogram
+from cantata.contract.process.messages import Histogram
 from cantata.contract.service import AdmissionReport, ReplicaReport, StageReport
-from cantata.metrics.replicas import replica_metrics
 
 _MODEL_GAUGES = {
     "cantata_admission_places": "Requests that can play without a gap, by measured step times.",
@@ -25,6 +24,43 @@ _MODEL_GAUGES = {
     "cantata_slots": "Requests that the stages have memory for.",
     "cantata_slots_in_use": "Requests that the stages have memory in use for.",
 }
+
+
+def replica_metrics(reports: Sequence[ReplicaReport]) -> Iterable[Metric]:
+    """One series per replica."""
+    if not reports:
+        return []
+    up = GaugeMetricFamily(
+        "cantata_replica_up",
+        "1 while the replica is connected and accepts requests.",
+        labels=["replica"],
+    )
+    streams = GaugeMetricFamily(
+        "cantata_replica_streams", "This server's open requests.", labels=["replica"]
+    )
+    lost = CounterMetricFamily(
+        "cantata_replica_lost", "How often the link was lost.", labels=["replica"]
+    )
+    labels = ["replica", "model"]
+    places = GaugeMetricFamily(
+        "cantata_replica_places", "Requests that can play without a gap.", labels=labels
+    )
+    running = GaugeMetricFamily(
+        "cantata_replica_running", "Requests of all servers that hold a place.", labels=labels
+    )
+    routed = CounterMetricFamily(
+        "cantata_replica_routed", "Requests that this server has sent.", labels=labels
+    )
+    for report in reports:
+        up.add_metric([report.address], float(report.ready and not report.draining))
+        streams.add_metric([report.address], report.streams)
+        lost.add_metric([report.address], report.lost)
+        for model, admission in report.admissions.items():
+            places.add_metric([report.address, model], admission.places)
+            running.add_metric([report.address, model], admission.running)
+        for model, count in report.routed.items():
+            routed.add_metric([report.address, model], count)
+    return [up, streams, lost, places, running, routed]
 
 
 class ServiceCollector(Collector):
@@ -54,20 +90,20 @@ class ServiceCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """All metric families; a dead stage has no series."""
         return [
-            *self._admission(),
-            *self._stages(),
-            *self._steps(),
+            *self._collect_admission(),
+            *self._collect_stages(),
+            *self._collect_steps(),
             *self._reuse(),
             *replica_metrics(self._replicas),
         ]
 
-    def _names(self, report: StageReport) -> list[str]:
+    def _list_label_values(self, report: StageReport) -> list[str]:
         """The values of a stage's labels."""
         names = [report.model, report.stage]
         names += [report.replica] if self._replicas else []
         return names + ([report.host] if self._has_hosts else [])
 
-    def _admission(self) -> Iterable[Metric]:
+    def _collect_admission(self) -> Iterable[Metric]:
         gauges = {
             name: GaugeMetricFamily(name, text, labels=["model"])
             for name, text in _MODEL_GAUGES.items()
@@ -101,10 +137,15 @@ class ServiceCollector(Collector):
                 refused.add_metric([model, reason], count)
         return [*gauges.values(), waiting, admitted, refused, quarantined]
 
-    def _stages(self) -> Iterable[Metric]:
+    def _collect_stages(self) -> Iterable[Metric]:
         labels = self._stage_labels
         alive = GaugeMetricFamily(
             "cantata_stage_alive", "1 while the stage's process runs.", labels=labels
+        )
+        unloaded = GaugeMetricFamily(
+            "cantata_stage_unloaded",
+            "1 while the stage's process is ended because nobody uses the model.",
+            labels=labels,
         )
         startup = GaugeMetricFamily(
             "cantata_stage_startup_seconds",
@@ -128,18 +169,19 @@ class ServiceCollector(Collector):
             labels=labels,
         )
         for report in self._reports:
-            names = self._names(report)
+            names = self._list_label_values(report)
             restarts.add_metric(names, report.restarts)
             alive.add_metric(names, float(report.alive))
+            unloaded.add_metric(names, float(report.unloaded))
             startup.add_metric(names, report.startup_s)
             rss.add_metric(names, report.rss_bytes)
             if report.state_bytes:
                 state.add_metric(names, report.state_bytes)
             for what, count in report.counts.items():
                 held.add_metric([*names, what], count)
-        return [alive, startup, rss, state, held, restarts]
+        return [alive, unloaded, startup, rss, state, held, restarts]
 
-    def _steps(self) -> Iterable[Metric]:
+    def _collect_steps(self) -> Iterable[Metric]:
         labels = self._stage_labels
         seconds = HistogramMetricFamily(
             "cantata_stage_step_seconds", "How long a stage's steps take.", labels=labels
@@ -151,7 +193,7 @@ class ServiceCollector(Collector):
         )
         for report in self._reports:
             if report.steps is not None:
-                names = self._names(report)
+                names = self._list_label_values(report)
                 _add(seconds, names, report.steps.seconds)
                 _add(batch, names, report.steps.batch)
         return [seconds, batch]
@@ -172,7 +214,7 @@ class ServiceCollector(Collector):
         )
         for report in self._reports:
             if report.reuse is not None:
-                names = self._names(report)
+                names = self._list_label_values(report)
                 for name, family in families.items():
                     family.add_metric(names, getattr(report.reuse, name))
                 kept.add_metric(names, report.reuse.kept_bytes)

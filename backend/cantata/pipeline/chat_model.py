@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
 
+from cantata.contract.catalogue import find_voice, with_aliases
 from cantata.contract.chat_service import (
     Answer,
     AnswerDelta,
@@ -33,7 +34,6 @@ from cantata.contract.model.conversation import (
 )
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import SpeechChunk
-from cantata.contract.voices import find_voice, with_aliases
 from cantata.pipeline.admission import AdmissionPolicy, Demand
 from cantata.pipeline.model import PipelineModel
 from cantata.pipeline.output_parser import MarkedOutput, OutputParser, ParsedOutput
@@ -49,9 +49,14 @@ class PipelineChatModel(PipelineModel):
     """Implements `contract.chat_service.ChatModel` over a plug-in's builder and its pipeline."""
 
     def __init__(
-        self, builder: AnyChatBuilder, policy: AdmissionPolicy, voice_aliases: Mapping[str, str]
+        self,
+        builder: AnyChatBuilder,
+        policy: AdmissionPolicy,
+        voice_aliases: Mapping[str, str],
+        spoken_by: str | None = None,
     ) -> None:
         super().__init__(policy)
+        self.spoken_by = spoken_by
         self._builder = builder
         self.voices = with_aliases(builder.voices, voice_aliases, self.name)
         self._text = EdgeSpec(builder.text, CLIENT)
@@ -96,7 +101,7 @@ class PipelineChatModel(PipelineModel):
         )
         async with (
             self.orchestrator.open(planned.request) as opened,
-            aclosing(self._events(opened, request, planned)) as events,
+            aclosing(self._iterate_events(opened, request, planned)) as events,
         ):
             number = 0
             async for event in events:
@@ -108,17 +113,24 @@ class PipelineChatModel(PipelineModel):
     async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
         """Continue a conversation."""
         await self._policy.until_ready()
-        self.check_room()  # before its text costs any time
+        if not request.batch:
+            self.check_room()  # before its text costs any time
         request_id = new_work_id()
         await self._prepare(request)
         planned = await self._policy.text_executor.run(
-            _length(request), self._builder.build, request_id, request
+            _count_characters(request), self._builder.build, request_id, request
         )
-        demand = Demand(request_id, is_spoken=request.voice is not None, job=planned.steps)
+        demand = Demand(
+            request_id,
+            batch=request.batch,
+            is_spoken=request.voice is not None,
+            job=planned.steps,
+        )
+        piece = replace(planned.request, batch=request.batch)
         async with (
-            self._admit([planned.request], demand) as (permit, milestones),
-            self.orchestrator.open(planned.request) as opened,
-            aclosing(self._events(opened, request, planned)) as events,
+            self._admit([piece], demand) as (permit, milestones),
+            self.orchestrator.open(piece) as opened,
+            aclosing(self._iterate_events(opened, request, planned)) as events,
         ):
             answer = Answer(request_id, milestones, events, prompt_tokens=planned.prompt_tokens)
             if permit is not None:
@@ -133,13 +145,13 @@ class PipelineChatModel(PipelineModel):
             if work is not None:
                 await executor.run_slow(work)
 
-    def _events(
+    def _iterate_events(
         self, opened: OpenRequest, request: ChatRequest, planned: PlannedAnswer
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Text and sound, as they come."""
-        streams = [self._read(opened, self._output_parser(request, planned))]
+        streams = [self._read(opened, self._build_output_parser(request, planned))]
         if request.voice is not None:
-            streams.append(self._audio_events(opened))
+            streams.append(self._iterate_audio(opened))
         return merge_streams(*streams)
 
     async def _read(
@@ -155,7 +167,7 @@ class PipelineChatModel(PipelineModel):
                 continue  # a sign of life
             for event in parser.read(tokens, last=chunk.final):
                 if codes.logprobs and isinstance(event, AnswerDelta) and event.tokens:
-                    yield replace(event, scores=self._scores(codes))
+                    yield replace(event, scores=self._list_scores(codes))
                 else:
                     yield event
             if chunk.final:
@@ -163,7 +175,7 @@ class PipelineChatModel(PipelineModel):
                 reason = FinishReason.LENGTH if len(tokens) else FinishReason.STOP
                 yield TextEnd(reason, cached)
 
-    def _scores(self, codes: Codes) -> tuple[TokenScore, ...]:
+    def _list_scores(self, codes: Codes) -> tuple[TokenScore, ...]:
         """How probable the tokens of a chunk were."""
         assert isinstance(self._builder, ParsedChatBuilder)
         spell = self._builder.token_bytes
@@ -175,26 +187,26 @@ class PipelineChatModel(PipelineModel):
             )
         )
 
-    def _output_parser(self, request: ChatRequest, planned: PlannedAnswer) -> OutputParser:
+    def _build_output_parser(self, request: ChatRequest, planned: PlannedAnswer) -> OutputParser:
         builder = self._builder
         if isinstance(builder, ParsedChatBuilder):
             return ParsedOutput(builder.parser(request, planned))
-        return _marked_output(builder, request)
+        return _parse_marked(builder, request)
 
-    async def _audio_events(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
+    async def _iterate_audio(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
         async for chunk in self.orchestrator.sound(opened):
             if chunk.payload.units:
                 yield SpeechChunk(chunk.payload.samples, (), chunk.milestones)
 
 
-def _marked_output(builder: ChatBuilder, request: ChatRequest) -> OutputParser:
+def _parse_marked(builder: ChatBuilder, request: ChatRequest) -> OutputParser:
     thinks = request.thinks and isinstance(builder, ThinkingChatBuilder)
     thoughts = cast(ThinkingChatBuilder, builder).thought_reader() if thinks else None
     calls = builder.call_reader() if request.tools else None
     return MarkedOutput(builder.reader(), thoughts, calls)
 
 
-def _length(request: ChatRequest) -> int:
+def _count_characters(request: ChatRequest) -> int:
     """Characters of text."""
     parts: list[Any] = [part for message in request.messages for part in message.parts]
     return sum(len(part.text) for part in parts if isinstance(part, TextPart))

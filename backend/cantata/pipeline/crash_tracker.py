@@ -20,7 +20,7 @@ _VMSTAT = Path("/proc/vmstat")
 
 
 class CrashTracker:
-    """Of one pipeline: quarantines requests that end its processes."""
+    """Quarantines requests that end the processes of one pipeline."""
 
     def __init__(self) -> None:
         self._quarantine = Quarantine()

@@ -22,7 +22,7 @@ def check_devices(deployment: Deployment) -> None:
     """
     here = {name: stage for name, stage in deployment.stages.items() if stage.host is None}
     on_gpu = {name: stage for name, stage in here.items() if stage.on_gpu}
-    problem = _missing_for_cuda() if on_gpu else None
+    problem = _find_missing_for_cuda() if on_gpu else None
     if problem is not None:
         stages = " and ".join(f"stage {name!r}" for name in on_gpu)
         raise ConfigError(f"{stages}: device 'cuda': {problem}; valid here: 'cpu'")
@@ -33,7 +33,7 @@ def check_devices(deployment: Deployment) -> None:
             raise ConfigError(f"stage {name!r}: device {stage.device!r}; valid here: {valid}")
 
 
-def _missing_for_cuda() -> str | None:
+def _find_missing_for_cuda() -> str | None:
     if not _torch_has_cuda():
         return "the installed torch is built for CPUs alone"
     try:

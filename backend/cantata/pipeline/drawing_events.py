@@ -2,19 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Generic, TypeVar, cast
 
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Chunk, Codes, Image, Progress
 from cantata.contract.image_service import DrawingEvent
 from cantata.contract.model.picture import ImageBuilder, ThinkingBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
-from cantata.pipeline.mailbox import Mailbox
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.output_stream import OpenRequest
 from cantata.utils.merge_streams import merge_streams
+
+T = TypeVar("T")
+
+
+class Mailbox(Generic[T]):
+    """Has room for one message; a later one takes the place of one that was not taken.
+
+    Args:
+        combined: of the message that was not taken and the later one.
+    """
+
+    def __init__(self, combined: Callable[[T, T], T]) -> None:
+        self._combined = combined
+        self._message: T | None = None
+        self._error: BaseException | None = None
+        self._filled = asyncio.Event()
+
+    def put(self, message: T) -> None:
+        """Leave a message."""
+        self._message = message if self._message is None else self._combined(self._message, message)
+        self._filled.set()
+
+    def fail(self, error: BaseException) -> None:
+        """What was left is still taken; after it, this is raised."""
+        self._error = error
+        self._filled.set()
+
+    async def take(self) -> T:
+        """Wait for a message.
+
+        Raises:
+            BaseException: what `fail` was given.
+        """
+        await self._filled.wait()
+        message, self._message = self._message, None
+        if message is None:
+            assert self._error is not None, "filled, and without a message"
+            raise self._error
+        if self._error is None:
+            self._filled.clear()
+        return message
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +77,15 @@ class PendingImageEvents:
                 return cls(image=event)
 
     def merge(self, later: PendingImageEvents) -> PendingImageEvents:
-        """With what happened later. The picture itself takes the place of its progress."""
+        """Add later events. The picture itself replaces its progress."""
         thought = self.thought or later.thought
         if self.thought is not None and later.thought is not None:
             thought = self.thought.merge(later.thought)
         if later.image is not None:
             return PendingImageEvents(thought, None, later.image)
-        return PendingImageEvents(thought, _latest(self.progress, later.progress), self.image)
+        return PendingImageEvents(
+            thought, _choose_latest(self.progress, later.progress), self.image
+        )
 
     def events(self) -> Iterator[DrawingEvent]:
         """The events in the order in which they happen."""
@@ -51,7 +94,7 @@ class PendingImageEvents:
                 yield event
 
 
-def _latest(before: Progress | None, after: Progress | None) -> Progress | None:
+def _choose_latest(before: Progress | None, after: Progress | None) -> Progress | None:
     """The later one; a preview stays until there is another."""
     if before is None or after is None:
         return after or before
@@ -69,7 +112,7 @@ async def drain(mailbox: Mailbox[PendingImageEvents]) -> AsyncGenerator[DrawingE
 
 
 class DrawingOutputs:
-    """Of one model.
+    """The outputs of one model's pictures.
 
     Args:
         orchestrator: of its pipeline.
@@ -86,9 +129,9 @@ class DrawingOutputs:
         """Everything before the picture, as it comes."""
         streams: list[AsyncGenerator[Thought | Progress, None]] = []
         if self._progress is not None:
-            streams.append(self._steps(opened, self._progress))
+            streams.append(self._iterate_steps(opened, self._progress))
         if self._thinking is not None:
-            streams.append(self._thought(opened, self._thinking))
+            streams.append(self._iterate_thought(opened, self._thinking))
         return merge_streams(*streams)
 
     async def image(self, opened: OpenRequest) -> Image:
@@ -97,13 +140,13 @@ class DrawingOutputs:
             Chunk[Image], await anext(self._orchestrator.output(opened, self._image))
         ).payload
 
-    async def _steps(
+    async def _iterate_steps(
         self, opened: OpenRequest, edge: EdgeSpec
     ) -> AsyncGenerator[Thought | Progress, None]:
         async for chunk in self._orchestrator.output(opened, edge):
             yield cast(Chunk[Progress], chunk).payload
 
-    async def _thought(
+    async def _iterate_thought(
         self, opened: OpenRequest, builder: ThinkingBuilder
     ) -> AsyncGenerator[Thought | Progress, None]:
         reader, edge = builder.reader(), EdgeSpec(builder.thought, CLIENT)

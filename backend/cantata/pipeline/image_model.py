@@ -14,8 +14,7 @@ from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent
 from cantata.contract.model.picture import ImageBuilder, PlannedImage
 from cantata.pipeline.admission import Demand, Permit
-from cantata.pipeline.drawing_events import DrawingOutputs, PendingImageEvents, drain
-from cantata.pipeline.mailbox import Mailbox
+from cantata.pipeline.drawing_events import DrawingOutputs, Mailbox, PendingImageEvents, drain
 from cantata.pipeline.model import PipelineModel
 from cantata.pipeline.output_stream import OpenRequest
 from cantata.pipeline.step_policy import StepPolicy
@@ -52,13 +51,16 @@ class PipelineImageModel(PipelineModel):
     async def run(self, request: ImageRequest) -> AsyncIterator[Drawing]:
         """Draw one picture. While the model loads, it waits as long as it would for others."""
         request_id, arrived_s = new_work_id(), time.monotonic()
-        await self._policy.until_ready(_deadline(request))
+        await self._policy.until_ready(_compute_deadline(request))
         planned = await self._policy.text_executor.run(
-            _length(request), self._builder.build, request_id, request
+            _count_characters(request), self._builder.build, request_id, request
         )
         timed = replace(planned.request, batch=request.batch, playout_deadline_s=request.deadline_s)
         demand = Demand(
-            request_id, batch=request.batch, is_spoken=False, job=_view(planned, request, arrived_s)
+            request_id,
+            batch=request.batch,
+            is_spoken=False,
+            job=_build_view(planned, request, arrived_s),
         )
         async with (
             self._admit([planned.request], demand) as (permit, milestones),
@@ -123,22 +125,22 @@ class PipelineImageModel(PipelineModel):
         return first_s
 
 
-def _length(request: ImageRequest) -> int:
+def _count_characters(request: ImageRequest) -> int:
     """Characters of text."""
     return len(request.prompt) + sum(len(turn.text) for turn in request.earlier)
 
 
-def _deadline(request: ImageRequest) -> float:
+def _compute_deadline(request: ImageRequest) -> float:
     return math.inf if request.deadline_s is None else request.deadline_s
 
 
-def _view(planned: PlannedImage, request: ImageRequest, arrived_s: float) -> JobView:
+def _build_view(planned: PlannedImage, request: ImageRequest, arrived_s: float) -> JobView:
     return JobView(
         planned.request.request_id,
         planned.size,
         steps=planned.steps,
         steps_left=planned.steps,
         arrived_s=arrived_s,
-        deadline_s=_deadline(request),
+        deadline_s=_compute_deadline(request),
         batch=request.batch,
     )

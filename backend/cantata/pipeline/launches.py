@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cantata.config import Deployment
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec
-from cantata.ipc.socket import listen, new_address
+from cantata.ipc.connectors import listen, new_address
 from cantata.pipeline.remote_stages import RemoteEdge
 from cantata.stages.process.launch import StageLaunch
 from cantata.utils.logs import LogFormat
@@ -60,7 +60,7 @@ def plan_launch(
     log_level: int,
     log_format: LogFormat,
 ) -> StageLaunch:
-    """Of a stage that runs on this machine."""
+    """Plan the launch of a stage that runs on this machine."""
     outputs: dict[str, tuple[str, ...]] = {}
     client_ports = []
     for edge in pipeline.get_outputs(name):

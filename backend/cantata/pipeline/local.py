@@ -23,17 +23,17 @@ from cantata.config import (
     load_deployment,
 )
 from cantata.config.plugins import LocatedModel, embedded_models, locate
+from cantata.contract.catalogue import find_voice, with_aliases
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import RequestFailed, VoiceNotFound
-from cantata.contract.data.request import SpeechRequest, Voice
+from cantata.contract.data.request import SpeechRequest, Voice, check_text_length
 from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
-from cantata.contract.voices import find_voice, with_aliases
 from cantata.pipeline.devices import check_devices
-from cantata.pipeline.utterance import TextSegment, check_length, plan_utterance, spoken_words
-from cantata.text import Pause
+from cantata.pipeline.utterance import TextSegment, plan_utterance, spoken_words
+from cantata.text import TextPause
 from cantata.utils.logs import new_work_id
 
 
@@ -67,7 +67,7 @@ class LocalModel:
     def __init__(self, located: LocatedModel) -> None:
         plugin = located.plugin
         self._pipeline, self._checkpoint = located.pipeline, located.checkpoint
-        self._deployment = _for_one(load_deployment(plugin.deployment, plugin.pipeline))
+        self._deployment = _limit_to_one(load_deployment(plugin.deployment, plugin.pipeline))
         check_devices(self._deployment)
         self._builder = plugin.speech_builder(located.checkpoint)
         self._name = plugin.name
@@ -89,10 +89,10 @@ class LocalModel:
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """With the deployment's aliases, the default voice first."""
+        """The model's voices, with the deployment's aliases, the default first."""
         return self._voices
 
-    def plan(self, request: SpeechRequest) -> list[TextSegment | Pause]:
+    def plan(self, request: SpeechRequest) -> list[TextSegment | TextPause]:
         """Check a request and build its pieces; nothing heavy is imported.
 
         Args:
@@ -102,7 +102,8 @@ class LocalModel:
             VoiceNotFound: there is no such voice.
             InvalidRequest: nothing can be spoken, or an option cannot be served.
         """
-        check_length(len(request.text), self._deployment.max_input_characters)
+        most = self._deployment.max_input_characters
+        check_text_length(len(request.text), most, may_be_empty=request.continued)
         blends = self._builder.capabilities.voice_blends
         voice = find_voice(self._voices, request.voice or None, self._name, blends=blends)
         return plan_utterance(self._builder, new_work_id(), replace(request, voice=voice.id))
@@ -143,7 +144,7 @@ class LocalModel:
         return self._stages[-1].capacity.channels
 
     async def speak(
-        self, parts: Sequence[TextSegment | Pause]
+        self, parts: Sequence[TextSegment | TextPause]
     ) -> AsyncGenerator[SpeechChunk, None]:
         """New sound of what was planned, as it is made; in a worker thread, so that other tasks
         can run.
@@ -153,31 +154,31 @@ class LocalModel:
         """
         length = 0
         for part in parts:
-            if isinstance(part, Pause):
-                chunk = SpeechChunk(self._silence(part))
+            if isinstance(part, TextPause):
+                chunk = SpeechChunk(self._build_silence(part))
                 length += len(chunk.samples)
                 yield chunk
                 continue
             began_s = length / self.sample_rate
-            async with aclosing(self._at_pace(part)) as chunks:
+            async with aclosing(self._play_at_pace(part)) as chunks:
                 async for output in chunks:
                     sound = output.payload
                     length += sound.units
                     yield SpeechChunk(sound.samples, spoken_words(part, sound.words, began_s))
 
-    def _silence(self, pause: Pause) -> Samples:
+    def _build_silence(self, pause: TextPause) -> Samples:
         length = round(pause.duration_s * self.sample_rate)
         return np.zeros((length, self.channels), np.float32)
 
-    def _at_pace(self, piece: TextSegment) -> AsyncGenerator[Chunk[Pcm], None]:
-        output, factor = self._sound(piece), piece.request.stretch
+    def _play_at_pace(self, piece: TextSegment) -> AsyncGenerator[Chunk[Pcm], None]:
+        output, factor = self._iterate_sound(piece), piece.request.stretch
         if factor != 1.0:
             from cantata.pipeline.time_stretch import time_stretch
 
             output = time_stretch(output, factor, self._stages[-1].capacity)
-        return _in_thread(output)
+        return _run_in_thread(output)
 
-    def _sound(self, piece: TextSegment) -> Iterator[Chunk[Pcm]]:
+    def _iterate_sound(self, piece: TextSegment) -> Iterator[Chunk[Pcm]]:
         request, last = piece.request, self._stages[-1]
         for spec, stage in reversed(list(zip(self._pipeline.stages, self._stages, strict=True))):
             stage.add(request.request_id, request.inputs.get(spec.name), batch=False)
@@ -212,7 +213,7 @@ class LocalModel:
         return [cast(Chunk[Pcm], chunk) for chunk in output]
 
 
-async def _in_thread(chunks: Iterator[Chunk[Pcm]]) -> AsyncGenerator[Chunk[Pcm], None]:
+async def _run_in_thread(chunks: Iterator[Chunk[Pcm]]) -> AsyncGenerator[Chunk[Pcm], None]:
     while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
         yield chunk
 
@@ -241,12 +242,12 @@ def _is_simple(spec: StageSpec, deployment: StageDeployment) -> bool:
     """Whether the stage runs here as it does in a server."""
     if isinstance(deployment, ArDeployment):
         same = deployment.device == "cpu" and deployment.dtype == "float32"
-        return same and spec.plain is not None
+        return same and deployment.quantization is None and spec.plain is not None
     return isinstance(deployment, CodecDeployment)
 
 
-def _for_one(deployment: Deployment) -> Deployment:
-    """The same with memory for a single listener."""
+def _limit_to_one(deployment: Deployment) -> Deployment:
+    """The deployment with memory for a single listener."""
     stages = {
         name: stage.model_copy(update={"slots": 1}) for name, stage in deployment.stages.items()
     }

@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from cantata.contract.data.errors import CantataError, ChunkTimeout
-from cantata.contract.data.request import PipelineRequest
+from cantata.contract.data.request import PipelineRequest, check_text_length
 from cantata.contract.model.plugin import TextFeed
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.output_stream import OpenRequest
-from cantata.pipeline.utterance import check_length
 from cantata.text import ArrivingMarkup, is_silent
 
 
@@ -116,7 +115,7 @@ class OpenText:
 
     def _read(self, written: str) -> None:
         self._characters += len(written)
-        check_length(self._characters, self._max_characters)
+        check_text_length(self._characters, self._max_characters, may_be_empty=True)
         self._push(self._markup.push(written))
 
     def _push(self, spoken: str) -> None:

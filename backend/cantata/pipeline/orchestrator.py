@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
@@ -22,20 +22,21 @@ from cantata.contract.process.messages import (
     Aborted,
     Extend,
     Failed,
+    ForwardCost,
     Output,
     Pong,
     Register,
     StageCapacity,
+    StepCost,
     StepMeasured,
 )
-from cantata.contract.process.steps import ForwardCost, StepCost
 from cantata.pipeline.aborts import Aborts
 from cantata.pipeline.crash_tracker import CrashTracker
-from cantata.pipeline.host_drain import HostDrain
+from cantata.pipeline.idle_unload import IdleUnloader
 from cantata.pipeline.output_stream import CreditReturn, OpenRequest, OutputStream
 from cantata.pipeline.remote_stages import RemoteStages
 from cantata.pipeline.stage_process import Death, Report, StageProcess
-from cantata.pipeline.supervision import RestartHistory, Supervisor
+from cantata.pipeline.supervision import HostDrain, RestartHistory, Supervisor
 from cantata.scheduling.capacity import StagePace, places
 from cantata.stages.process.measuring import frames_in
 from cantata.utils.logs import LogFormat
@@ -47,7 +48,7 @@ class Orchestrator:
     """Starts a pipeline's stage processes and runs requests through them.
 
     Args:
-        elsewhere: has the stages whose deployment names a host.
+        remote_stages: has the stages whose deployment names a host; None: there are none.
     """
 
     def __init__(
@@ -72,6 +73,9 @@ class Orchestrator:
             on_leaving=lambda: self._host_drain.announce(),
             remote_stages=remote_stages,
         )
+        self._idle_unloader = IdleUnloader(
+            [spec.name for spec in pipeline.stages], self._supervisor, deployment.idle_unload_s
+        )
         self._host_drain = HostDrain(self._supervisor.disconnect_draining)
         self._aborts = Aborts(self._supervisor)
         self._credit = CreditReturn(self._supervisor.stages, self._supervisor.capacities)
@@ -85,8 +89,13 @@ class Orchestrator:
 
     @property
     def ready(self) -> bool:
-        """Whether every stage accepts requests."""
-        return self._supervisor.ready
+        """Whether requests are accepted: every stage runs, or will for the next request."""
+        return self._supervisor.ready or self._idle_unloader.unloaded
+
+    @property
+    def unloaded(self) -> bool:
+        """Whether no stage runs because nobody has used the pipeline for a while."""
+        return self._idle_unloader.unloaded
 
     @property
     def restarts(self) -> Mapping[str, RestartHistory]:
@@ -130,8 +139,8 @@ class Orchestrator:
 
     @property
     def places(self) -> int:
-        """Requests that are served without gaps, by the stages' own measurements; the slots before
-        there are any, or if nothing is heard."""
+        """Requests that can be served without gaps, by the stages' own measurements. Without
+        measurements, or if the pipeline makes no sound, the number of slots."""
         if not self.frame_period_s:
             return self.slots
         capacities = self._supervisor.capacities
@@ -143,7 +152,7 @@ class Orchestrator:
         return places(paces, self.frame_period_s, self.slots)
 
     def on_places(self, callback: Callable[[int], None]) -> None:
-        """Call this with `places` whenever it may have changed."""
+        """Register the function that is called with `places` whenever that may have changed."""
         self._on_places = callback
 
     @property
@@ -162,7 +171,7 @@ class Orchestrator:
 
     @property
     def sound_capacity(self) -> StageCapacity:
-        """The report of the stage that makes the sound; it knows the PCM's format.
+        """The capacity of the stage that makes the sound, with the PCM's format.
 
         Raises:
             StageDied: the stage has never been ready.
@@ -192,10 +201,22 @@ class Orchestrator:
         except TimeoutError:
             raise StageDied(STAGE_DOWN) from None
 
-    def track_request(self) -> AbstractContextManager[None]:
-        """For the time of a request, with all its pieces: machines that are about to stop wait for
-        its end."""
-        return self._host_drain.track_request()
+    @asynccontextmanager
+    async def track_request(self, ready_within_s: float = 0.0) -> AsyncIterator[None]:
+        """Count a request, with all its segments, as running: a machine that is about to stop waits
+        until it has ended, and stages that were unloaded are loaded first.
+
+        Args:
+            ready_within_s: wait so long for stages that are being started again.
+
+        Raises:
+            StageDied: the stages cannot be loaded, or are not ready in time.
+        """
+        async with self._idle_unloader.use():
+            if ready_within_s:
+                await self.until_ready(ready_within_s)
+            with self._host_drain.track_request():
+                yield
 
     def check(self, request: PipelineRequest) -> None:
         """Raises Quarantined if the request has ended a stage process twice."""
@@ -203,6 +224,7 @@ class Orchestrator:
 
     async def stop(self, deadline_s: float) -> None:
         """Drain every stage until the deadline, then end its process."""
+        await self._idle_unloader.stop()
         await self._supervisor.stop(deadline_s)
 
     @asynccontextmanager
@@ -220,14 +242,14 @@ class Orchestrator:
         outputs = [source for source in sources if source not in request.without]
         timeout_s = self._deployment.chunk_timeout_s
         opened = OpenRequest(request, stages, outputs, timeout_s, self._credit)
-        async with self._crash_tracker.admit(opened):
+        async with self._idle_unloader.use(), self._crash_tracker.admit(opened):
             self._open[request.request_id] = opened
             try:
                 await self._register(request, stages)
                 yield opened
             finally:
                 # A second cancellation must not leave the request behind in a stage.
-                closing = self._in_background(self._close(opened), f"close:{opened.request_id}")
+                closing = self._start_task(self._close(opened), f"close:{opened.request_id}")
                 # WHY not after a death: the other stages may wait for the dead one's successor.
                 if not opened.lost:
                     await asyncio.shield(closing)
@@ -246,11 +268,11 @@ class Orchestrator:
         await self.stages[stage].send(Extend(opened.request_id, payload, final))
 
     def output(self, opened: OpenRequest, edge: EdgeSpec) -> OutputStream:
-        """What arrives on an edge to the client."""
+        """A request's chunks on an edge to the client."""
         return opened.outputs[edge.source]
 
     def sound(self, opened: OpenRequest) -> AsyncIterator[Chunk[Pcm]]:
-        """What the client hears; some chunks may be empty."""
+        """A request's sound; some chunks may be empty."""
         return cast(AsyncIterator[Chunk[Pcm]], self.output(opened, self._pipeline.sound))
 
     async def _register(self, request: PipelineRequest, stages: Sequence[str]) -> None:
@@ -277,7 +299,7 @@ class Orchestrator:
         match message:
             case Output(chunks):
                 for chunk in chunks:
-                    self._arrived(stage, chunk)
+                    self._on_chunk(stage, chunk)
             case Failed(request_id, error):
                 if (opened := self._open.get(request_id)) is not None:
                     opened.fail(error)
@@ -289,7 +311,7 @@ class Orchestrator:
                 forgotten = tuple(request_id for request_id in held if request_id not in self._open)
                 if forgotten:
                     reclaiming = self._aborts.reclaim(self.stages[stage], forgotten)
-                    self._in_background(reclaiming, f"reclaim:{stage}")
+                    self._start_task(reclaiming, f"reclaim:{stage}")
             case StepMeasured(ForwardCost() as cost):
                 self.forward_cost = cost
             case StepMeasured(StepCost() as cost):
@@ -297,7 +319,7 @@ class Orchestrator:
                 if self._on_places is not None:
                     self._on_places(self.places)
 
-    def _arrived(self, stage: str, chunk: Chunk[Payload]) -> None:
+    def _on_chunk(self, stage: str, chunk: Chunk[Payload]) -> None:
         opened = self._open.get(chunk.request_id)
         if opened is None:
             return
@@ -306,7 +328,7 @@ class Orchestrator:
         if opened.complete:
             self._supervisor.useful()
 
-    def _in_background(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+    def _start_task(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
         self._background.add(task)
         task.add_done_callback(self._background.discard)

@@ -60,7 +60,7 @@ class MarkedOutput:
             yield AnswerDelta(text, len(tokens))
             return
         self._uncounted += len(tokens)
-        pieces = list(self._pieces(text, last=last))
+        pieces = list(self._split(text, last=last))
         thinks = None if self._thoughts is None else self._thoughts.thinking
         if self._thoughts is None or thinks is not None or last:
             counted, self._uncounted = self._uncounted, 0
@@ -69,11 +69,11 @@ class MarkedOutput:
             if isinstance(piece, Thought):
                 yield piece
             else:
-                yield from self._words(piece)
+                yield from self._parse_text(piece)
         if last and self._calls is not None:
             yield from map(_to_delta, self._calls.end())
 
-    def _pieces(self, text: str, *, last: bool) -> Iterator[str | Thought]:
+    def _split(self, text: str, *, last: bool) -> Iterator[str | Thought]:
         if self._thoughts is None:
             yield text
             return
@@ -81,7 +81,7 @@ class MarkedOutput:
         if last:
             yield from self._thoughts.end()
 
-    def _words(self, text: str) -> Iterator[ParsedDelta]:
+    def _parse_text(self, text: str) -> Iterator[ParsedDelta]:
         if self._calls is None:
             yield AnswerDelta(text, 0)
         else:

@@ -57,7 +57,7 @@ def plan_services(
 def find_services(
     models: Sequence[str], deploy: Sequence[Path] = (), dtype: Dtype | None = None
 ) -> list[ServicePlan]:
-    """The same for other machines: whether this one has the devices does not matter."""
+    """Plan services for other machines: whether this one has their devices does not matter."""
     names = list(models) or embedded_models()
     if len(deploy) > len(names):
         raise ConfigError(f"{len(deploy)} deployment files for {len(names)} models: {names}")
@@ -83,19 +83,25 @@ def plan_recognizer(plans: Iterable[ServicePlan]) -> list[ServicePlan]:
     return [plan_service(name) for name in embedded_recognizers()[:1]]
 
 
-def find_speech_models(plans: Iterable[ServicePlan]) -> dict[str, str]:
-    """Models that write -> the model that speaks their answers, where deployments say so.
+def check_speech_models(plans: Iterable[ServicePlan]) -> None:
+    """Check that the models are there that are to speak others' answers.
 
     Raises:
         ConfigError: a deployment names one that is not served, or does not speak texts.
     """
     plugins = {plan.located.plugin.name: plan for plan in plans}
-    found = {n: one.deployment.speaks for n, one in plugins.items() if one.deployment.speaks}
     valid = [n for n, one in plugins.items() if one.located.plugin.load_builder is not None]
-    for name, model in found.items():
-        if model not in valid:
+    for name, one in plugins.items():
+        model = one.deployment.speaks
+        if model is not None and model not in valid:
             raise ConfigError(f"{name}: speaks: {model!r} speaks no texts here; valid: {valid}")
-    return found
+
+
+def unload_when_idle(plans: Sequence[ServicePlan], idle_s: float | None) -> list[ServicePlan]:
+    """The plans with `idle_unload_s` where their deployments do not say; None: as they are."""
+    if idle_s is None:
+        return list(plans)
+    return [replace(one, deployment=one.deployment.unloaded_when_idle(idle_s)) for one in plans]
 
 
 def preload_stages(plans: Iterable[ServicePlan]) -> None:

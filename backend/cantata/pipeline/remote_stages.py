@@ -1,4 +1,4 @@
-"""The interface to stages on other machines; `cluster.stages` implements it."""
+"""The interface to stages on other machines; `distributed.stages` implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models that this server offers, behind the interface that the api speaks to."""
+"""The models of this server, as the service that the api talks to."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ M = TypeVar("M", bound=PipelineModel)
 
 @dataclass(frozen=True, slots=True)
 class ServedPipeline:
-    """One pipeline, started once, and the models over it: usually one. A model that answers and
-    draws is one of each kind, of the same name."""
+    """One pipeline and the models that it serves: usually one. A plug-in that answers and draws has
+    a chat model and an image model of the same name."""
 
     policy: AdmissionPolicy
     models: tuple[PipelineModel, ...]
@@ -75,22 +75,23 @@ class PipelineService(
 
     Args:
         pipelines: the default model of each kind first.
-        later: names of those that start once the others are ready, and that nobody waits for.
+        later: names of those that start once the others are ready; readiness does not wait for
+            them.
     """
 
     def __init__(self, pipelines: Sequence[ServedPipeline], later: Collection[str] = ()) -> None:
-        speaking = _by_name(pipelines, PipelineSpeechModel)
+        speaking = _index_by_name(pipelines, PipelineSpeechModel)
         super().__init__(
             speaking,
-            _by_name(pipelines, PipelineChatModel),
-            _by_name(pipelines, PipelineImageModel),
-            _by_name(pipelines, PipelineTranscriptionModel),
+            _index_by_name(pipelines, PipelineChatModel),
+            _index_by_name(pipelines, PipelineImageModel),
+            _index_by_name(pipelines, PipelineTranscriptionModel),
             next(iter(speaking), ""),
         )
         self._served = tuple(pipelines)
         self._later = [one for one in self._served if one.name in later]
         self._failed: list[ServedPipeline] = []
-        """Those that were to start later and could not: they are not tried again."""
+        """Those of `later` that could not start; they are not tried again."""
         self._starting_later: asyncio.Task[None] | None = None
 
     @property
@@ -100,7 +101,7 @@ class PipelineService(
 
     @property
     def ready(self) -> bool:
-        """Whether every model that is waited for is ready."""
+        """Whether every model is ready, but for those that start later."""
         unwaited = (*self._later, *self._failed)
         return all(model.orchestrator.ready for model in self._served if model not in unwaited)
 
@@ -129,8 +130,8 @@ class PipelineService(
         await asyncio.gather(*(one.policy.stop(DRAIN_DEADLINE_S) for one in self._served))
 
     async def stage_reports(self) -> list[StageReport]:
-        """The state of every stage process, and what it holds. Models that start later are told of
-        once they are ready."""
+        """The state of every stage process, and what it holds. Models that start later are included
+        once they have started."""
         stages = [
             (model, stage)
             for model in self._served
@@ -144,8 +145,8 @@ class PipelineService(
         return []
 
     async def _start_later(self) -> None:
-        """Start the rest, one after the other: the others are in use. What cannot start is
-        reported, and says so to whoever asks for it."""
+        """Start the rest one by one, because the others are in use by now. One that cannot start is
+        logged, and its requests fail with the reason."""
         while self._later:
             model = self._later[0]
             try:
@@ -170,6 +171,7 @@ async def _report(model: ServedPipeline, stage: StageProcess) -> StageReport:
         stage=stage.name,
         pid=stage.pid or 0,
         alive=stage.state.is_running,
+        unloaded=model.orchestrator.unloaded,
         startup_s=stage.startup_s,
         rss_bytes=rss_bytes,
         counts={} if pong is None else pong.counts,
@@ -193,7 +195,7 @@ def create_service(
 
     Args:
         plans: the models, and how their stages are deployed.
-        later: those that start once the others are ready, and that nobody waits for.
+        later: those that start once the others are ready; readiness does not wait for them.
         log_format: of the stage processes.
         remote_stages: for stages whose deployment names a host. None: they all run here.
 
@@ -218,7 +220,7 @@ def _served(
         plan.deployment,
         log_level,
         log_format,
-        _remote_stages(plan, remote_stages),
+        _build_remote_stages(plan, remote_stages),
     )
     policy: AdmissionPolicy
     models: Sequence[PipelineModel]
@@ -230,22 +232,23 @@ def _served(
     elif plugin.load_image_builder is not None:
         policy = steps = StepPolicy(name, orchestrator, load_limits(plan.deployment))
         draw = plugin.load_image_builder(plan.located.checkpoint)
-        models = [PipelineImageModel(draw, steps), *_chat(plan, policy)]
+        models = [PipelineImageModel(draw, steps), *_build_chat_models(plan, policy)]
     else:
         policy = slots = SlotPolicy(name, orchestrator)
-        models = _chat(plan, policy) or [_speech(plan, slots)]
+        models = _build_chat_models(plan, policy) or [_build_speech_model(plan, slots)]
     return ServedPipeline(policy, tuple(models))
 
 
-def _chat(plan: ServicePlan, policy: AdmissionPolicy) -> list[PipelineChatModel]:
+def _build_chat_models(plan: ServicePlan, policy: AdmissionPolicy) -> list[PipelineChatModel]:
     load = plan.located.plugin.load_chat_builder
     if load is None:
         return []
     builder = load(plan.located.checkpoint)
-    return [PipelineChatModel(builder, policy, plan.deployment.voice_aliases)]
+    deployment = plan.deployment
+    return [PipelineChatModel(builder, policy, deployment.voice_aliases, deployment.speaks)]
 
 
-def _speech(plan: ServicePlan, policy: SlotPolicy) -> PipelineSpeechModel:
+def _build_speech_model(plan: ServicePlan, policy: SlotPolicy) -> PipelineSpeechModel:
     deployment = plan.deployment
     return PipelineSpeechModel(
         plan.located.plugin.speech_builder(plan.located.checkpoint),
@@ -256,12 +259,14 @@ def _speech(plan: ServicePlan, policy: SlotPolicy) -> PipelineSpeechModel:
     )
 
 
-def _by_name(pipelines: Sequence[ServedPipeline], kind: type[M]) -> dict[str, M]:
+def _index_by_name(pipelines: Sequence[ServedPipeline], kind: type[M]) -> dict[str, M]:
     models = (model for one in pipelines for model in one.models if isinstance(model, kind))
     return {model.name: model for model in models}
 
 
-def _remote_stages(plan: ServicePlan, make: RemoteStagesFactory | None) -> RemoteStages | None:
+def _build_remote_stages(
+    plan: ServicePlan, make: RemoteStagesFactory | None
+) -> RemoteStages | None:
     hosts = plan.deployment.hosts
     if not hosts:
         return None
@@ -274,7 +279,7 @@ def _remote_stages(plan: ServicePlan, make: RemoteStagesFactory | None) -> Remot
 
 
 def load_limits(deployment: Deployment) -> StepLimits:
-    """Of the pictures that are drawn at the same time.
+    """The limits on pictures that are drawn at the same time.
 
     Raises:
         ConfigError: there is no stage that denoises, or more than one.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from cantata.contract.data.errors import StageDied
 from cantata.contract.service import AdmissionReport, SpeechChunk
 from cantata.pipeline.admission import Demand, Permit, WarmUp
-from cantata.pipeline.model_start import warm_up_together
+from cantata.pipeline.model import warm_up_together
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.text_executor import TextExecutor
 from cantata.scheduling.admission import Admission, AdmissionPermit, QueueLimits
@@ -69,23 +69,25 @@ class SlotPolicy:
 
     async def until_ready(self, deadline_s: float = math.inf) -> None:
         """Return at once: nobody waits for a model that speaks while it loads."""
-        self._running()
+        self._get_admission()
 
     @asynccontextmanager
     async def admit(self, demand: Demand) -> AsyncIterator[Permit]:
         """Wait in the queue, if need be."""
-        admission = self._running()
-        async with admission.admit(batch=demand.batch, stretch=demand.stretch) as permit:
-            await self.orchestrator.until_ready(MAX_WAIT_S)  # a stage may have died meanwhile
-            with self.orchestrator.track_request():
-                yield _SlotPermit(permit, is_spoken=demand.is_spoken)
+        admission = self._get_admission()
+        async with (
+            admission.admit(batch=demand.batch, stretch=demand.stretch) as permit,
+            # A stage may have died meanwhile.
+            self.orchestrator.track_request(ready_within_s=MAX_WAIT_S),
+        ):
+            yield _SlotPermit(permit, is_spoken=demand.is_spoken)
 
     def look_again(self) -> None:
         """A running stream received sound: another request may be able to start."""
         if self._admission is not None:
             self._admission.look_again()
 
-    def _running(self) -> Admission:
+    def _get_admission(self) -> Admission:
         if self._admission is None or not self.orchestrator.ready:
             raise StageDied(f"model {self.name!r} is not ready")
         return self._admission

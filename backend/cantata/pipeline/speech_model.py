@@ -1,4 +1,4 @@
-"""One served model that speaks: texts in, sound out."""
+"""A served model that turns text into speech."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
+from cantata.contract.catalogue import find_voice, with_aliases
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice, check_text_length
 from cantata.contract.model.plugin import (
     OpenRequestBuilder,
     PhonemizingBuilder,
@@ -17,14 +18,13 @@ from cantata.contract.model.plugin import (
     SpeakerComparer,
 )
 from cantata.contract.service import Utterance
-from cantata.contract.voices import find_voice, with_aliases
 from cantata.pipeline.admission import Demand
 from cantata.pipeline.model import PipelineModel
 from cantata.pipeline.open_text import OpenText
 from cantata.pipeline.slot_policy import SlotPolicy
 from cantata.pipeline.speech_pump import Part, PlayoutObserver, SpeechPump
-from cantata.pipeline.utterance import WORDLESS_S, check_length, plan_utterance
-from cantata.text import Pause
+from cantata.pipeline.utterance import WORDLESS_S, plan_utterance
+from cantata.text import TextPause
 from cantata.utils.logs import new_work_id
 
 WARM_UP_CHUNKS = 3
@@ -82,7 +82,7 @@ class PipelineSpeechModel(PipelineModel):
                 f"model {self.name!r} declares mono sound of {declared} Hz and makes "
                 f"{made.channels} channels of {made.sample_rate} Hz"
             )
-        parts = await self._parts(new_work_id(), self._builder.warm_up)
+        parts = await self._plan_parts(new_work_id(), self._builder.warm_up)
         async with aclosing(SpeechPump(self.orchestrator).run(parts)) as chunks:
             number = 0
             async for _ in chunks:
@@ -93,7 +93,7 @@ class PipelineSpeechModel(PipelineModel):
     async def phonemize(self, text: str, language: str) -> str:
         if not self.capabilities.phonemizes:
             raise InvalidRequest(f"model {self.name!r} does not say its phones", "model")
-        check_length(len(text), self.max_input_characters)
+        check_text_length(len(text), self.max_input_characters)
         builder = cast(PhonemizingBuilder, self._builder)
         return await self._policy.text_executor.run(len(text), builder.phonemize, text, language)
 
@@ -120,11 +120,11 @@ class PipelineSpeechModel(PipelineModel):
         request_id = new_work_id()
         parts: Sequence[Part]
         if more_text is None:
-            parts = await self._parts(request_id, request)
+            parts = await self._plan_parts(request_id, request)
         else:
             text = await self._begin(request_id, request, more_text)
-            parts = [Pause(WORDLESS_S) if text.is_wordless else text]
-        spoken = [part.request for part in parts if not isinstance(part, Pause)]
+            parts = [TextPause(WORDLESS_S) if text.is_wordless else text]
+        spoken = [part.request for part in parts if not isinstance(part, TextPause)]
         # Silence needs no stage.
         demand = Demand(
             request_id,
@@ -166,10 +166,10 @@ class PipelineSpeechModel(PipelineModel):
         await text.begin(self.orchestrator.chunk_timeout_s)
         return text
 
-    async def _parts(self, request_id: str, request: SpeechRequest) -> Sequence[Part]:
-        """Text work is pure Python and may be long: it must not hold up other streams."""
+    async def _plan_parts(self, request_id: str, request: SpeechRequest) -> Sequence[Part]:
+        """Plan an utterance in a worker thread: long texts would hold up other streams."""
         length = len(request.text)
-        check_length(length, self.max_input_characters)
+        check_text_length(length, self.max_input_characters, may_be_empty=request.continued)
         return await self._policy.text_executor.run(
             length, plan_utterance, self._builder, request_id, request
         )

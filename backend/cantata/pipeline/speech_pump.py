@@ -1,5 +1,5 @@
-"""Makes an utterance's sound of what the pipeline makes of its parts, each with what it needs of
-those before it."""
+"""Turns the parts of one text into an utterance: runs each through the pipeline, in order, and
+streams the sound. A part may continue from the output of earlier ones."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from cantata.pipeline.output_stream import OpenRequest
 from cantata.pipeline.slot_policy import SlotPolicy
 from cantata.pipeline.time_stretch import ChunkStretch
 from cantata.pipeline.utterance import TextSegment, spoken_words
-from cantata.text import Pause
+from cantata.text import TextPause
 
 
 class ContinuationHistory:
-    """What the segments of one text have said, for those that continue them.
+    """Keeps the output of a text's segments, for later segments that continue from it.
 
     Args:
         requests: the segments.
@@ -43,11 +43,11 @@ class ContinuationHistory:
         self._outputs: dict[str, Payload] = {}
 
     def find_edge(self, request: PipelineRequest) -> EdgeSpec | None:
-        """The edge on which a segment says what a later one needs. None: none needs it."""
+        """The edge whose output a later segment needs; None: none does."""
         return self._edges.get(request.request_id)
 
     async def keep(self, request: PipelineRequest, chunks: AsyncIterator[Chunk[Payload]]) -> None:
-        """Take all that a segment has said."""
+        """Collect a segment's whole output on that edge."""
         parts: list[Any] = [chunk.payload async for chunk in chunks]
         self._outputs[request.request_id] = type(parts[0]).join(parts)
 
@@ -60,17 +60,17 @@ class ContinuationHistory:
         return replace(request, inputs=continuation.inputs(outputs), continuation=None)
 
 
-Part = TextSegment | Pause | OpenText
+Part = TextSegment | TextPause | OpenText
 
 
 class PlayoutObserver:
-    """Observes an utterance: plays it as it comes, and tells admission when it may run dry.
+    """Observes an utterance: simulates its playback, and tells admission when it may run dry.
 
     Args:
         request_id: of the utterance.
         sample_rate: Hz.
-        policy: takes what is known. None: the listener of a file, or of a text that is late itself,
-            does not delay others.
+        policy: admits requests. None for a file, or for a text that still arrives: no other
+            request has to wait for its listener.
     """
 
     def __init__(self, request_id: str, sample_rate: int, policy: SlotPolicy | None) -> None:
@@ -98,14 +98,14 @@ class PlayoutObserver:
         self.leave()
 
     def leave(self) -> None:
-        """Wait for no more."""
+        """Stop: the listener no longer counts."""
         if self._policy is not None:
             self._policy.playout_buffers.served(self._request_id)
 
 
 class SpeechPump:
-    """Runs the parts of one utterance, each once the sound of the one before was taken. Sound is
-    stretched to the requested speed and made as loud as its passage says; words are timed on the
+    """Runs the parts of one utterance, each once the client has taken the sound of the one before.
+    Stretches sound to the requested speed, applies its passage's loudness, and times words on the
     utterance's clock.
 
     Args:
@@ -126,8 +126,8 @@ class SpeechPump:
             part.request for part in parts if isinstance(part, TextSegment)
         )
         for part in parts:
-            if isinstance(part, Pause):
-                yield self._silence(part)
+            if isinstance(part, TextPause):
+                yield self._build_silence(part)
                 continue
             request = replace(
                 history.with_history(part.request), playout_deadline_s=self._playout_deadline_s
@@ -135,17 +135,17 @@ class SpeechPump:
             began_s = self._samples / self._sample_rate
             stretch = ChunkStretch(request.stretch, self._output)
             async with self._orchestrator.open(request) as opened:
-                async with _feeding(part, self._orchestrator, opened):
+                async with _feed_text(part, self._orchestrator, opened):
                     async for chunk in self._orchestrator.sound(opened):
                         if not (chunk.payload.units or chunk.payload.words):
                             continue
                         for _ in stretch.feed(chunk):
                             await asyncio.sleep(0)
                         for ready in stretch.ready():
-                            yield self._spoken(part, ready, began_s)
+                            yield self._build_chunk(part, ready, began_s)
                     for rest in stretch.finish():
                         if rest.payload.units or rest.payload.words:
-                            yield self._spoken(part, rest, began_s)
+                            yield self._build_chunk(part, rest, began_s)
                 if (edge := history.find_edge(request)) is not None:
                     await history.keep(request, self._orchestrator.output(opened, edge))
 
@@ -153,12 +153,12 @@ class SpeechPump:
     def _playout_deadline_s(self) -> float | None:
         return None if self._listener is None else self._listener.playout_deadline_s
 
-    def _silence(self, pause: Pause) -> SpeechChunk:
+    def _build_silence(self, pause: TextPause) -> SpeechChunk:
         length = round(pause.duration_s * self._sample_rate)
         self._samples += length
         return SpeechChunk(np.zeros((length, self._output.channels), np.float32))
 
-    def _spoken(
+    def _build_chunk(
         self, part: TextSegment | OpenText, chunk: Chunk[Pcm], began_s: float
     ) -> SpeechChunk:
         sound = chunk.payload
@@ -170,8 +170,8 @@ class SpeechPump:
         return SpeechChunk(samples, spoken_words(part, sound.words, began_s), chunk.milestones)
 
 
-def _feeding(
+def _feed_text(
     part: TextSegment | OpenText, orchestrator: Orchestrator, opened: OpenRequest
 ) -> AbstractAsyncContextManager[None]:
-    """While inside, a text that still arrives is passed on."""
+    """While inside, passes on a text that still arrives."""
     return part.feeding(orchestrator, opened) if isinstance(part, OpenText) else nullcontext()

@@ -113,7 +113,7 @@ class StageHandle:
                 await self._spawn()
                 capacity = await self._ready
                 if self._is_over:  # its end came together with its readiness
-                    raise self._gone()
+                    raise self._build_died_error()
         except TimeoutError:
             await self.stop(0)
             late = f"stage {self.name!r} was not ready within {deadline_s:g} s"
@@ -135,11 +135,11 @@ class StageHandle:
             TypeError: a stage's input holds what cannot be sent.
         """
         if self._channel is None or self.state is StageState.ENDED:
-            raise self._gone()
+            raise self._build_died_error()
         try:
             await self._channel.send(*encode_message(message))
         except ConnectionError as error:
-            raise self._gone() from error
+            raise self._build_died_error() from error
 
     async def counts(self) -> Mapping[str, int]:
         """What the stage holds now, by name; raises as `ask` does."""
@@ -153,7 +153,7 @@ class StageHandle:
             TimeoutError: it does not answer in time.
         """
         if self._channel is None or self.state is StageState.ENDED:
-            raise self._gone()
+            raise self._build_died_error()
         self._pings += 1
         number, answer = self._pings, asyncio.get_running_loop().create_future()
         self._pongs[number] = answer
@@ -163,7 +163,7 @@ class StageHandle:
                 pong: Pong = await answer
                 return pong
         except ConnectionError as error:
-            raise self._gone() from error
+            raise self._build_died_error() from error
         finally:
             self._pongs.pop(number, None)
 
@@ -222,9 +222,9 @@ class StageHandle:
     def _spawn_task(self, coroutine: Coroutine[None, None, None], what: str) -> None:
         task = asyncio.create_task(coroutine, name=f"{self._title}:{what}")
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -317,5 +317,5 @@ class StageHandle:
     def _is_over(self) -> bool:
         return self.state is StageState.ENDED
 
-    def _gone(self) -> StageDied:
+    def _build_died_error(self) -> StageDied:
         return StageDied(f"stage {self.name!r} (process {self.pid}) is not running")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from cantata.contract.chat_service import AnswerDelta, AnswerEvent
@@ -18,13 +18,12 @@ from cantata.contract.image_service import DrawingEvent
 from cantata.contract.model.conversation import AnswerSteps
 from cantata.contract.service import AdmissionReport
 from cantata.pipeline.admission import Demand, Permit, WarmUp
-from cantata.pipeline.model_start import ModelStart, warm_up_together
+from cantata.pipeline.model import ModelStart, warm_up_together
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.text_executor import TextExecutor
 from cantata.scheduling.admission import BATCH, LIVE
-from cantata.scheduling.output_length import OutputLengthEstimator
 from cantata.scheduling.step_admission import StepAdmission, StepLimits
-from cantata.scheduling.step_plan import JobView
+from cantata.scheduling.step_plan import JobView, OutputLengthEstimator
 
 _NEW_BESIDES = 0.2
 """Weight of the latest picture in the time that pictures take besides their denoising."""
@@ -103,11 +102,11 @@ class StepPolicy:
         steps = demand.job
         assert steps is not None, "a model that draws tells what a request takes of its steps"
         if isinstance(steps, JobView):
-            with self._counted(steps):
+            async with self._count_job(steps):
                 yield _PicturePermit(self, demand.request_id)
             return
-        answer = _AnswerPermit(self, demand.request_id, steps, self._output_length)
-        with self._counted(answer.view(time.monotonic())):
+        answer = _AnswerPermit(self, demand, steps, self._output_length)
+        async with self._count_job(answer.view(time.monotonic())):
             yield answer
             self._output_length.ended(answer.tokens)
 
@@ -121,14 +120,14 @@ class StepPolicy:
         """A picture took so long before and after its denoising."""
         self._besides_s += _NEW_BESIDES * (seconds - self._besides_s)
 
-    @contextmanager
-    def _counted(self, job: JobView) -> Iterator[None]:
+    @asynccontextmanager
+    async def _count_job(self, job: JobView) -> AsyncIterator[None]:
         cost, others = self.orchestrator.forward_cost, list(self._jobs.values())
         self._admission.check(job, others, cost, time.monotonic(), besides_s=self._besides_s)
         self._admitted[BATCH if job.batch else LIVE] += 1
         self._jobs[job.request_id] = job
         try:
-            with self.orchestrator.track_request():
+            async with self.orchestrator.track_request():
                 yield
         finally:
             del self._jobs[job.request_id]
@@ -155,11 +154,12 @@ class _AnswerPermit:
     def __init__(
         self,
         policy: StepPolicy,
-        request_id: str,
+        demand: Demand,
         steps: AnswerSteps,
         output_length: OutputLengthEstimator,
     ) -> None:
-        self._policy, self._request_id, self._steps = policy, request_id, steps
+        self._policy, self._request_id, self._steps = policy, demand.request_id, steps
+        self._batch = demand.batch
         self._output_length = output_length
         self.tokens = 0
         """Tokens that have come."""
@@ -174,7 +174,13 @@ class _AnswerPermit:
             math.ceil((read.pairs + writing * write.pairs) / steps),
         )
         return JobView(
-            self._request_id, size, steps=steps, steps_left=steps, arrived_s=now_s, writes=True
+            self._request_id,
+            size,
+            steps=steps,
+            steps_left=steps,
+            arrived_s=now_s,
+            batch=self._batch,
+            writes=True,
         )
 
     def on_wait(self) -> None: ...

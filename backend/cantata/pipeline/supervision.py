@@ -1,4 +1,7 @@
-"""A pipeline's stage processes: started together, restarted when they die, ended together."""
+"""A pipeline's stage processes: started together, restarted when they die, ended together.
+
+Requests that run may end before the pipeline leaves machines that are about to stop.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import logging
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cantata.config import Deployment
@@ -19,6 +23,41 @@ from cantata.pipeline.spawning import preload
 from cantata.pipeline.stage_handle import StageHandle
 from cantata.pipeline.stage_process import Death, Report, StageProcess, StageState
 from cantata.utils.logs import LogFormat
+
+
+class HostDrain:
+    """Disconnects one pipeline from draining machines once no request runs.
+
+    Args:
+        disconnect_draining: ends what connects the pipeline with machines that are about to stop.
+    """
+
+    def __init__(self, disconnect_draining: Callable[[], None]) -> None:
+        self._disconnect_draining = disconnect_draining
+        self._active_requests = 0
+        self._announced = False
+
+    @contextmanager
+    def track_request(self) -> Iterator[None]:
+        """Count a request for the time of the block: all its segments, with the pauses between."""
+        self._active_requests += 1
+        try:
+            yield
+        finally:
+            self._active_requests -= 1
+            self._disconnect_if_idle()
+
+    def announce(self) -> None:
+        """A machine is about to stop. No request begins meanwhile, because its stages are not
+        ready any more."""
+        self._announced = True
+        self._disconnect_if_idle()
+
+    def _disconnect_if_idle(self) -> None:
+        if self._announced and not self._active_requests:
+            self._announced = False
+            self._disconnect_draining()
+
 
 BACKOFF_S = (0.5, 2.0, 8.0, 30.0)
 """Waits before the first, second... restart of a stage that keeps failing; the last repeats."""
@@ -91,6 +130,8 @@ logger = logging.getLogger(__name__)
 RESTART_DEADLINE_S = 30.0
 """Limit for a restart, unless a multiple of the first start's duration is longer."""
 RESTART_SHARE = 5.0
+UNLOAD_DEADLINE_S = 5.0
+"""For processes that have nothing to do."""
 
 
 class Supervisor:
@@ -100,7 +141,7 @@ class Supervisor:
         on_message: called with a stage's messages and its name.
         on_death: called once for each process that was ready and exits unasked.
         on_leaving: called when a machine is about to stop that runs stages.
-        elsewhere: has the stages whose deployment names a host.
+        remote_stages: has the stages whose deployment names a host; None: there are none.
     """
 
     def __init__(
@@ -162,13 +203,29 @@ class Supervisor:
             self._remote_stages.begin(self._edges.crossing, self._on_leaving)
         deployments = self._deployment.stages
         preload((spec, deployments[spec.name]) for spec in self._pipeline.stages)
+        try:
+            await self.load()
+        except BaseException:
+            await self.stop(deadline_s=0)
+            raise
+
+    async def load(self) -> None:
+        """Start the processes of all stages, as `start` does and after `unload`.
+
+        Raises:
+            StageDied: one could not start; none is left.
+        """
         deadline_s = self._deployment.start_timeout_s
         starting = [self._start_stage(spec.name, deadline_s) for spec in self._pipeline.stages]
         results = await asyncio.gather(*starting, return_exceptions=True)
         errors = [result for result in results if isinstance(result, BaseException)]
         if errors:
-            await self.stop(deadline_s=0)
+            await self._stop_stages(deadline_s=0)
             raise errors[0]
+
+    async def unload(self) -> None:
+        """End the processes of all stages, which hold no request; `load` starts them again."""
+        await self._stop_stages(UNLOAD_DEADLINE_S)
 
     def disconnect_draining(self) -> None:
         """No request is at work: machines that are about to stop may do so."""
@@ -182,26 +239,29 @@ class Supervisor:
 
     async def stop(self, deadline_s: float) -> None:
         """Drain every stage until the deadline, then end its process."""
-        restarting = set(self._restarting)
-        for task in restarting:
-            task.cancel()
-        await asyncio.gather(*restarting, return_exceptions=True)
-        await asyncio.gather(*(stage.stop(deadline_s) for stage in self.stages.values()))
+        await self._stop_stages(deadline_s)
         if self._remote_stages is not None:
             await self._remote_stages.stop()
         for listener in self._edges.listeners.values():
             listener.close()
 
+    async def _stop_stages(self, deadline_s: float) -> None:
+        restarting = set(self._restarting)
+        for task in restarting:
+            task.cancel()
+        await asyncio.gather(*restarting, return_exceptions=True)
+        await asyncio.gather(*(stage.stop(deadline_s) for stage in self.stages.values()))
+
     async def _start_stage(self, name: str, deadline_s: float) -> None:
-        stage = self.stages[name] = self._stage(name)
+        stage = self.stages[name] = self._create_stage(name)
         self.capacities[name] = await stage.start(deadline_s)
         self.history[name].ready()
         self._came_up.set()
 
-    def _stage(self, name: str) -> StageProcess:
+    def _create_stage(self, name: str) -> StageProcess:
         """Not started yet."""
         if self._remote_stages is not None and name in self._deployment.hosts:
-            return self._remote_stages.stage(name, self._on_message, self._died)
+            return self._remote_stages.stage(name, self._on_message, self._on_died)
         launch = plan_launch(
             name,
             self._pipeline,
@@ -212,9 +272,9 @@ class Supervisor:
             self._log_format,
         )
         silence_s = self._deployment.chunk_timeout_s
-        return StageHandle(launch, silence_s, self._on_message, self._died)
+        return StageHandle(launch, silence_s, self._on_message, self._on_died)
 
-    def _died(self, name: str, death: Death) -> None:
+    def _on_died(self, name: str, death: Death) -> None:
         self._on_death(name, death)
         stage = self.stages[name]
         limit_s = max(RESTART_DEADLINE_S, RESTART_SHARE * stage.startup_s)

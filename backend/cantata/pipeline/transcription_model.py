@@ -68,7 +68,7 @@ class PipelineTranscriptionModel(PipelineModel):
 
     async def warm_up(self) -> None:
         """Recognise a first window."""
-        async with self._window(TranscriptionRequest(timestamps=True)) as window:
+        async with self._open_window(TranscriptionRequest(timestamps=True)) as window:
             await window.feed(self._builder.warm_up)
             await window.finish()
 
@@ -77,11 +77,11 @@ class PipelineTranscriptionModel(PipelineModel):
         """Begin a window."""
         await self._policy.until_ready()
         demand = Demand(new_work_id(), batch=request.batch)
-        async with self._policy.admit(demand), self._window(request) as window:
+        async with self._policy.admit(demand), self._open_window(request) as window:
             yield window
 
     @asynccontextmanager
-    async def _window(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
+    async def _open_window(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
         if self._builder.stage is None:
             yield WholeWindow(self, request)
             return
@@ -149,7 +149,7 @@ class _StageWindow:
 
     async def partials(self) -> AsyncGenerator[Transcript, None]:
         """What has been said so far, each time it is known."""
-        while (transcript := await self._next()) is not None:
+        while (transcript := await self._receive_next()) is not None:
             if self._is_over:
                 return
             yield transcript
@@ -160,7 +160,7 @@ class _StageWindow:
         try:
             async with asyncio.timeout(_QUEUE_S):
                 while not self._is_over:
-                    await self._next()
+                    await self._receive_next()
         except TimeoutError:
             raise ChunkTimeout(f"no transcript within {_QUEUE_S:g} s") from None
         assert self._last is not None
@@ -169,7 +169,7 @@ class _StageWindow:
     async def _send(self, sound: SoundPiece, *, final: bool) -> None:
         await self._orchestrator.extend(self._opened, self._stage, sound, final=final)
 
-    async def _next(self) -> Transcript | None:
+    async def _receive_next(self) -> Transcript | None:
         """The next transcript; None after the last one. Two tasks may wait for it: the one that
         takes partial transcripts, and the one that finishes the window."""
         async with self._is_reading:

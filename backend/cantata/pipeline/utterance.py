@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from cantata.contract.catalogue import find_language
 from cantata.contract.data.chunks import WordTiming
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.service import SpokenWord
-from cantata.text import Passage, Pause, read_markup, with_pauses_inside
+from cantata.text import Passage, TextPause, read_markup, with_pauses_inside
 from cantata.text.lexicon import apply_lexicon
 from cantata.text.ssml import MAX_RATE, MIN_RATE
 
@@ -27,43 +28,35 @@ class TextSegment:
     """The text that it was built from; its sound is as loud as that says."""
 
 
-def check_length(characters: int, most: int) -> None:
-    """Raises InvalidRequest if this many characters exceed the deployment's limit."""
-    if characters > most:
-        raise InvalidRequest(
-            f"input has {characters} characters; at most {most} are accepted", "input"
-        )
-
-
 def plan_utterance(
     builder: RequestBuilder, request_id: str, request: SpeechRequest
-) -> list[TextSegment | Pause]:
+) -> list[TextSegment | TextPause]:
     """Read a text's markup, cut it at its pauses and build the pieces between them, at the model's
     own pace that is nearest to the requested speed. A model that reads pauses by itself gets those
     between words. A text without words, such as "..." or an emoji, is a short silence: programs
     that cut a text into sentences send such.
 
     Raises:
-        InvalidRequest: the text is empty or in a script that the model cannot read, or a pause or
+        InvalidRequest: the text is in a script that the model cannot read, or a pause or
             an option cannot be served.
     """
-    if not request.text and not request.continued:
-        raise InvalidRequest("the text is empty", "input")
-    parts: list[TextSegment | Pause] = []
-    read = read_markup(request.text, builder.capabilities, line_start=request.line_start)
-    if builder.capabilities.pauses:
+    parts: list[TextSegment | TextPause] = []
+    can = builder.capabilities
+    language = find_language(builder.voices, can, request.voice, request.options)
+    read = read_markup(request.text, can, language=language, line_start=request.line_start)
+    if can.pauses:
         read = with_pauses_inside(read)
     for number, part in enumerate(read):
-        if isinstance(part, Pause):
+        if isinstance(part, TextPause):
             parts.append(part)
             continue
         if request.lexicon:
-            part = apply_lexicon(part, request.lexicon, phones=builder.capabilities.phones)
+            part = apply_lexicon(part, request.lexicon, phones=can.phones)
         speed = min(max(request.speed * part.prosody.rate, MIN_RATE), MAX_RATE)
-        pace = builder.capabilities.pace(speed)
+        pace = can.pace(speed)
         stretch = speed / pace
         try:
-            spoken = replace(_of_passage(request, part), speed=pace, stretch=stretch)
+            spoken = replace(_build_passage_request(request, part), speed=pace, stretch=stretch)
             built = builder.build(f"{request_id}.{number}", spoken)
         except InvalidRequest as error:
             if part.has_words or error.param not in (None, "input"):
@@ -73,14 +66,14 @@ def plan_utterance(
             continue  # built only to check the other options: a talker would make up a sound
         for piece in built:
             if piece.silence_before_s:
-                parts.append(Pause(piece.silence_before_s / stretch))
+                parts.append(TextPause(piece.silence_before_s / stretch))
             parts.append(TextSegment(replace(piece, batch=request.batch, stretch=stretch), part))
     if not parts and not request.continued:
-        parts.append(Pause(WORDLESS_S))
+        parts.append(TextPause(WORDLESS_S))
     return parts
 
 
-def _of_passage(request: SpeechRequest, passage: Passage) -> SpeechRequest:
+def _build_passage_request(request: SpeechRequest, passage: Passage) -> SpeechRequest:
     """The request for a passage of its text."""
     options = request.options
     if passage.language is not None:

@@ -51,13 +51,13 @@ def sample_process(pid: int, snapshot: HeartbeatSnapshot, at_s: float) -> Proces
             times = process.cpu_times()
             status: str = process.status()
         if status == psutil.STATUS_SLEEPING and snapshot.phase is not HeartbeatPhase.WAITING:
-            status = _busiest(pid)
+            status = _find_busiest_state(pid)
         return ProcessSample(at_s, snapshot, status, times.user + times.system)
     except (psutil.Error, OSError):
         return None
 
 
-def _busiest(pid: int) -> str:
+def _find_busiest_state(pid: int) -> str:
     """Sleeping only if every thread sleeps: the first one may wait for another that works.
 
     Raises:
@@ -108,9 +108,9 @@ class HangDetector:
             self._asleep_s += passed_s
         else:
             self._computed_s += min(computed_s, passed_s)  # counts several threads once
-        return self._verdict(snapshot)
+        return self._judge(snapshot)
 
-    def _verdict(self, snapshot: HeartbeatSnapshot) -> Hang | None:
+    def _judge(self, snapshot: HeartbeatSnapshot) -> Hang | None:
         if self._stopped_s >= STOPPED_S:
             return Hang(f"was stopped for {self._stopped_s:.1f} s", from_outside=True)
         if self._asleep_s >= max(ASLEEP_S, LONGEST_ASLEEP * snapshot.longest_s):

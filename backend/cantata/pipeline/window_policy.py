@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from cantata.contract.data.errors import Overloaded, StageDied
 from cantata.contract.service import AdmissionReport
 from cantata.pipeline.admission import Demand, WarmUp
-from cantata.pipeline.model_start import RETRY_S, ModelStart
+from cantata.pipeline.model import RETRY_S, ModelStart
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.text_executor import TextExecutor
 from cantata.scheduling.admission import BATCH, LIVE, QUEUE_FULL
@@ -93,7 +93,7 @@ class WindowPolicy:
         self._running[kind] += 1
         self._admitted[kind] += 1
         try:
-            with self.orchestrator.track_request():
+            async with self.orchestrator.track_request():
                 yield
         finally:
             self._running[kind] -= 1

@@ -1,4 +1,5 @@
-"""Decodes an untrusted sound file to a reference, in bounded time and memory.
+"""Reads recordings that requests contain or name by a URL, and decodes their untrusted files, in
+bounded time and memory.
 
 `decode` blocks: the event loop calls it through `ReferenceReader`.
 """
@@ -6,11 +7,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 
 from cantata.contract.data.errors import InvalidAudio
 from cantata.contract.data.request import ReferenceAudio
+from cantata.media.kinds import AUDIO
+from cantata.media.loading import MediaLoader, check_size
 from cantata.media.sound import MAX_WORK_S, Recording, SoundLimits, read_sound
 
 MIN_S, MAX_S = 0.5, 60.0
@@ -40,10 +44,10 @@ def decode(data: bytes, transcript: str | None, param: str) -> ReferenceAudio:
     """
     valid = f"{MIN_S:g} to {MAX_S:g} s are accepted and the first {USED_S:g} s used"
     limits = SoundLimits(MAX_S, USED_S, valid, time.monotonic() + MAX_WORK_S)
-    return _checked(read_sound(data, limits, param), transcript, param)
+    return _check_recording(read_sound(data, limits, param), transcript, param)
 
 
-def _checked(recording: Recording, transcript: str | None, param: str) -> ReferenceAudio:
+def _check_recording(recording: Recording, transcript: str | None, param: str) -> ReferenceAudio:
     seconds = recording.seconds
     if seconds < MIN_S:
         raise InvalidAudio(
@@ -73,3 +77,26 @@ def _check_loudness(reference: ReferenceAudio, param: str) -> None:
             f"at least {_MIN_SOUNDING_S:g} s must be; record it louder or closer",
             param,
         )
+
+
+class ReferenceReader:
+    """Reads recordings within one server's limits, away from the event loop."""
+
+    def __init__(self, max_bytes: int, loader: MediaLoader) -> None:
+        self._max_bytes = max_bytes
+        self._loader = loader
+
+    async def read(self, source: str, transcript: str | None, param: str) -> ReferenceAudio:
+        """The recording behind a base64 `data:` URL or, if fetching is on, an http(s) URL.
+
+        Raises:
+            InvalidAudio: not such a URL, or the recording cannot be used.
+            PayloadTooLarge: it has too many bytes.
+        """
+        data = await self._loader.load(source, AUDIO, param, self._max_bytes)
+        return await self.decode(data, transcript, param)
+
+    async def decode(self, data: bytes, transcript: str | None, param: str) -> ReferenceAudio:
+        """The recording in a file's bytes; errors as in `read`."""
+        check_size(len(data), param, self._max_bytes)
+        return await self._loader.decode(partial(decode, data, transcript, param))

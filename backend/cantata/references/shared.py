@@ -147,13 +147,13 @@ class SharedVoiceStore:
             if self._read_s is not None and self._clock() - self._read_s < fresh_s:
                 return
             known = {}
-            for path, stamp in self._listed().items():
+            for path, stamp in self._list_stamps().items():
                 before = self._known.get(path)
                 known[path] = before if before and before.stamp == stamp else self._ask(path, stamp)
             self._known = known
             self._read_s = self._clock()
 
-    def _listed(self) -> dict[str, str]:
+    def _list_stamps(self) -> dict[str, str]:
         """The files of names, each with its stamp."""
         folder = f"{self._root}/{_NAMES}"
         self._files.invalidate_cache(folder)
@@ -189,7 +189,7 @@ class SharedVoiceStore:
         self._read(0.0)
         if self.find(upload.name) is not None:
             raise name_taken(upload.name)
-        self._limits.check(len(self.voices), self._size() + len(sound))
+        self._limits.check(len(self.voices), self._measure_size() + len(sound))
         try:
             self._files.makedirs(f"{self._root}/{_SOUNDS}", exist_ok=True)
             self._files.makedirs(f"{self._root}/{_NAMES}", exist_ok=True)
@@ -241,7 +241,7 @@ class SharedVoiceStore:
         except OSError as error:
             logger.warning("the recording of %s stays: %s", voice.id, error)
 
-    def _size(self) -> int:
+    def _measure_size(self) -> int:
         """Bytes of all sounds together."""
         folder = f"{self._root}/{_SOUNDS}"
         self._files.invalidate_cache(folder)

@@ -106,7 +106,7 @@ class VoiceStore:
     async def add(
         self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
     ) -> StoredVoice:
-        """As `Voices.add`; `NotStored`: the disk rejects it."""
+        """Keep a voice, as `Voices.add`. Raises `NotStored` if the disk rejects it."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._writing, self._add, upload, reference, deletion_digest

@@ -1,8 +1,15 @@
-"""An uploaded voice in the form in which it is kept."""
+"""An uploaded voice in the form in which it is kept, and the token that deletes it.
+
+An upload returns the token once. The server keeps only a digest, so that no token can leak from its
+disk or its memory.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import io
+import secrets
 import time
 import uuid
 from collections.abc import Iterable
@@ -16,6 +23,25 @@ from cantata.contract.data.errors import VoiceExists, VoicesFull
 from cantata.contract.data.request import ReferenceAudio
 from cantata.references.consent import ConsentRecord
 from cantata.references.upload import ID_PREFIX, VoiceUpload, fold
+
+_TOKEN_BYTES = 32
+
+
+def new_token() -> str:
+    """A token that cannot be guessed, valid in a header."""
+    return secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def digest(token: str) -> str:
+    """The part of a token that is kept. Tokens are random, so one round without salt suffices."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_token_of(kept: str | None, shown: str | None) -> bool:
+    """Whether a token belongs to a digest, checked in constant time. A digest of None has no
+    token."""
+    return kept is not None and shown is not None and hmac.compare_digest(kept, digest(shown))
+
 
 MAX_WORDS_BYTES = 64 << 10
 MAX_SOUND_BYTES = 8 << 20

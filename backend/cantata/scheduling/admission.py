@@ -137,7 +137,7 @@ class Admission:
             count = self._running
             running = "1 request is" if count == 1 else f"{count} requests are"
             state = f"{running} running and {len(self._live)} waiting"
-            raise self._refusal(QUEUE_FULL, state)
+            raise self._build_rejection(QUEUE_FULL, state)
 
     @asynccontextmanager
     async def admit(
@@ -160,7 +160,7 @@ class Admission:
         await (self._enter_batch() if batch else self._enter_live(extra))
         self._admitted[BATCH if batch else LIVE] += 1
         entered_s = self._clock()
-        place = AdmissionPermit(self._started)
+        place = AdmissionPermit(self._on_started)
         try:
             yield place
         finally:
@@ -177,7 +177,7 @@ class Admission:
                 await self._wait_in(self._live, extra, batch=False)
         except TimeoutError:
             state = f"no place became free within {limits.max_wait_s:g} s"
-            raise self._refusal(WAITED_TOO_LONG, state) from None
+            raise self._build_rejection(WAITED_TOO_LONG, state) from None
 
     async def _enter_batch(self) -> None:
         await self._wait_in(self._batch, 0.0, batch=True)
@@ -197,9 +197,9 @@ class Admission:
             raise
 
     def _let_in(self) -> None:
-        while (turn := _first(self._live)) and self._has_room_for_live(turn.extra):
+        while (turn := _find_first(self._live)) and self._has_room_for_live(turn.extra):
             self._call(self._live)
-        while _first(self._batch) and self._has_room_for_batch():
+        while _find_first(self._batch) and self._has_room_for_batch():
             self._call(self._batch)
             self._running_batch += 1
 
@@ -226,7 +226,7 @@ class Admission:
         at_once = max(BEGINNING_AT_ONCE, self._places // _BEGINNING_SHARE)
         return self._beginning < at_once and self._has_headroom()
 
-    def _started(self) -> None:
+    def _on_started(self) -> None:
         self._beginning -= 1
         self.look_again()
 
@@ -242,7 +242,7 @@ class Admission:
         turn_s = self._mean_held_s * (len(self._live) + 1) / max(1, self._places)
         return min(max(turn_s, _MIN_RETRY_S), _MAX_RETRY_S)
 
-    def _refusal(self, reason: str, state: str) -> Overloaded:
+    def _build_rejection(self, reason: str, state: str) -> Overloaded:
         self._refused[reason] += 1
         return Overloaded(state, spread(self._turn_s, self._refused.total()))
 
@@ -273,7 +273,7 @@ class _QueuedRequest:
         self.called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
-def _first(queue: deque[_QueuedRequest]) -> _QueuedRequest | None:
+def _find_first(queue: deque[_QueuedRequest]) -> _QueuedRequest | None:
     """The next request; those that have just given up are skipped."""
     while queue and queue[0].called.done():
         queue.popleft()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cantata.contract.process.steps import StepCost
+from cantata.contract.process.messages import StepCost
 
 USABLE = 0.8
 """Part of the frame period that a stage's steps may take; the rest is for prompts, messages and

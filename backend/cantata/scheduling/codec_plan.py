@@ -59,8 +59,8 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
 
     The most urgent stream sets the number of frames: the largest power of two (few distinct
     shapes) that it has ready and that its first packet is to hold, so that sound starts at once, or
-    that `_patience` allows. Streams with as many frames ready join in order of urgency until the
-    batch is full. First chunks are joined only by first chunks: theirs is the shortest batch.
+    that `_find_max_frames` allows. Streams with as many frames ready join in order of urgency until
+    the batch is full. First chunks are joined only by first chunks: theirs is the shortest batch.
 
     Args:
         streams: all that are held, those with nothing to decode too: a batch cannot be interrupted,
@@ -70,12 +70,12 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
     """
     soon_s = now_s + SOON_PERIODS * limits.frame_period_s
     waiting = sorted(
-        (s for s in streams if s.ready_frames > 0), key=lambda stream: _urgency(stream, soon_s)
+        (s for s in streams if s.ready_frames > 0), key=lambda stream: _rank(stream, soon_s)
     )
     if not waiting:
         return None
-    patience = _patience(streams, waiting, limits, now_s)
-    lengths = {s.slot: _chunk_frames(s, patience, limits) for s in waiting}
+    patience = _find_max_frames(streams, waiting, limits, now_s)
+    lengths = {s.slot: _choose_chunk_frames(s, patience, limits) for s in waiting}
     frames = lengths[waiting[0].slot]
     rows = max(1, limits.max_batch_frames // frames)
     if _is_first_chunk(waiting[0]):
@@ -85,7 +85,7 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
     return DecodeBatch(tuple(s.slot for s in joining[:rows]), frames)
 
 
-def _urgency(stream: StreamView, soon_s: float) -> tuple[int, float, int]:
+def _rank(stream: StreamView, soon_s: float) -> tuple[int, float, int]:
     if not stream.started and stream.context_frames_left:
         return 2, stream.context_frames_left, stream.slot
     if not stream.started:
@@ -93,7 +93,7 @@ def _urgency(stream: StreamView, soon_s: float) -> tuple[int, float, int]:
     return 1 if stream.deadline_s < soon_s else 3, stream.deadline_s, stream.slot
 
 
-def _patience(
+def _find_max_frames(
     streams: Sequence[StreamView], waiting: Sequence[StreamView], limits: PlanLimits, now_s: float
 ) -> int:
     """Most frames per row that make no other listener run dry.
@@ -117,7 +117,7 @@ def _is_first_chunk(stream: StreamView) -> bool:
     return not stream.started and not stream.context_frames_left
 
 
-def _chunk_frames(stream: StreamView, patience: int, limits: PlanLimits) -> int:
+def _choose_chunk_frames(stream: StreamView, patience: int, limits: PlanLimits) -> int:
     if _is_first_chunk(stream):
         most = min(stream.first_frames, limits.max_chunk_frames)
     else:

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.process.steps import ForwardCost
+from cantata.contract.process.messages import ForwardCost
 
 _KEPT = 0.99
-"""Factor on the weight of earlier forwards in the shape, at each new one."""
+"""Factor on the weight of earlier forwards in the shape, at each new one of about their size. Those
+of other sizes keep theirs: an answer's thousands of single tokens cannot tell a fixed part from one
+that grows with the tokens, and must not hide the pictures that can."""
 _NEW_SPEED = 0.2
 """Weight of the latest forward in the speed."""
 _MAX_NEWS = 3.0
@@ -39,8 +41,9 @@ class ForwardTimeModel:
         self._unit = np.ones(3)
         """A typical forward: its fixed part (1), tokens, pairs. The fit is in these units, which
         keeps it well conditioned."""
-        self._matrix = np.zeros((3, 3))
-        self._vector = np.zeros(3)
+        self._matrices: dict[int, NDArray[np.float64]] = {}
+        self._vectors: dict[int, NDArray[np.float64]] = {}
+        """By the length of the number of tokens in bits."""
         self._shape = np.zeros(3)
         """Seconds of each part of a typical forward."""
 
@@ -69,27 +72,31 @@ class ForwardTimeModel:
         expected_s = float(self._shape @ (parts / self._unit)) * self._speed
         took_s = min(seconds, _MAX_NEWS * expected_s)
         self._speed += _NEW_SPEED * (took_s / expected_s - 1.0) * self._speed
-        self._learn(parts / self._unit, took_s / self._speed)
+        self._learn(size.tokens.bit_length(), parts / self._unit, took_s / self._speed)
 
     def _begin(self, parts: NDArray[np.float64], seconds: float) -> None:
         self._unit = np.maximum(parts, 1.0)
         self._shape = np.array([0.0, seconds, 0.0])
-        self._matrix = _DOUBT * np.eye(3)
-        self._vector = _DOUBT * self._shape
 
-    def _learn(self, parts: NDArray[np.float64], seconds: float) -> None:
-        """Update the shape. Relative deviations count alike in short forwards and in long ones."""
-        weight = 1.0 / float(seconds) ** 2
+    def _learn(self, group: int, parts: NDArray[np.float64], seconds: float) -> None:
+        """Update the shape. Relative deviations count alike in short forwards and in long ones. As
+        the speed's, they are from what was expected: else noise would make one rise and the other
+        fall."""
+        weight = 1.0 / float(self._shape @ parts) ** 2
         scale = float(self._shape.sum()) ** 2
-        self._matrix = _KEPT * self._matrix + scale * weight * np.outer(parts, parts)
-        self._vector = _KEPT * self._vector + scale * weight * seconds * parts
+        earlier = self._matrices.get(group, np.zeros((3, 3))), self._vectors.get(group, np.zeros(3))
+        self._matrices[group] = _KEPT * earlier[0] + scale * weight * np.outer(parts, parts)
+        self._vectors[group] = _KEPT * earlier[1] + scale * weight * seconds * parts
         # The assumption does not fade: it decides what no forward has shown.
-        matrix = self._matrix + _DOUBT * np.eye(3)
-        vector = self._vector + _DOUBT * np.array([0.0, float(self._shape.sum()), 0.0])
-        self._shape = _not_negative(matrix, vector)
+        matrix = np.sum(list(self._matrices.values()), 0) + _DOUBT * np.eye(3)
+        assumed = np.array([0.0, float(self._shape.sum()), 0.0])
+        vector = np.sum(list(self._vectors.values()), 0) + _DOUBT * assumed
+        self._shape = _fit_not_negative(matrix, vector)
 
 
-def _not_negative(matrix: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fit_not_negative(
+    matrix: NDArray[np.float64], vector: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """The x >= 0 with the least x'Mx - 2v'x: the best of the solutions with some parts zero."""
     best, least = np.zeros(3), 0.0
     for count in (1, 2, 3):

@@ -66,7 +66,7 @@ class PartPlan:
             parts: at least one; of those without sound, the longest waiting first.
             now_s: on the clock of the deadlines.
         """
-        in_order = sorted(parts, key=lambda part: (part.batch, _deadline(part)))
+        in_order = sorted(parts, key=lambda part: (part.batch, _compute_deadline(part)))
         listeners = [part for part in in_order if not part.batch]
         newcomer = next((part for part in listeners if part.playout_deadline_s is None), None)
         if newcomer is not None and self._can_wait(listeners, now_s):
@@ -101,5 +101,5 @@ class PartPlan:
         return next((self._seconds[kind] for kind in kinds if kind in self._seconds), 0.0)
 
 
-def _deadline(part: PendingPart) -> float:
+def _compute_deadline(part: PendingPart) -> float:
     return math.inf if part.playout_deadline_s is None else part.playout_deadline_s

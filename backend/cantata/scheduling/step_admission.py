@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cantata.contract.data.errors import InvalidRequest, Overloaded
-from cantata.contract.process.steps import ForwardCost
+from cantata.contract.process.messages import ForwardCost
 from cantata.scheduling.step_plan import JobView, finish_times
 
 NO_SLOT, TOO_LATE = "no_slot", "too_late"
@@ -82,7 +82,7 @@ class StepAdmission:
         if late_s > 0:
             self.refused[TOO_LATE] += 1
             soon_s = done_s - now_s
-            state = f"{_in_work(others)}; it would be done in {soon_s:.0f} s"
+            state = f"{_describe_work(others)}; it would be done in {soon_s:.0f} s"
             raise Overloaded(state, max(late_s, _MIN_RETRY_S))
 
     def check_slots(
@@ -100,16 +100,16 @@ class StepAdmission:
         """
         slots = max(1, self.limits.slots // 2) if batch else self.limits.slots
         if len(others) >= slots:
-            raise self._no_slot(others, cost, now_s)
+            raise self._build_rejection(others, cost, now_s)
 
-    def _no_slot(
+    def _build_rejection(
         self, others: Sequence[JobView], cost: ForwardCost | None, now_s: float
     ) -> Overloaded:
         self.refused[NO_SLOT] += 1
         retry_s = _UNKNOWN_RETRY_S
         if cost is not None:
             retry_s = min(self._forecast(others, cost, now_s).values()) - now_s
-        state = f"{_in_work(others)}, as many as may be"
+        state = f"{_describe_work(others)}, as many as may be"
         return Overloaded(state, max(retry_s, _MIN_RETRY_S))
 
     def _forecast(
@@ -118,7 +118,7 @@ class StepAdmission:
         return finish_times(jobs, cost, self.limits.max_tokens, now_s)
 
 
-def _in_work(jobs: Sequence[JobView]) -> str:
+def _describe_work(jobs: Sequence[JobView]) -> str:
     texts = sum(job.writes for job in jobs)
     pictures = f"{len(jobs) - texts} pictures are being drawn"
     return f"{pictures} and {texts} answers written" if texts else pictures

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.process.steps import ForwardCost
+from cantata.contract.process.messages import ForwardCost
 
 PATIENCE = 3.0
 """A job that has been here for more than this many times its own work precedes shorter ones."""
@@ -48,13 +48,13 @@ class JobView:
 
     def work_s(self, cost: ForwardCost) -> float:
         """Seconds that all its steps take alone."""
-        return self._seconds(self.steps, cost)
+        return self._sum_seconds(self.steps, cost)
 
     def left_s(self, cost: ForwardCost) -> float:
         """Seconds that its remaining steps take alone."""
-        return self._seconds(self.steps_left, cost)
+        return self._sum_seconds(self.steps_left, cost)
 
-    def _seconds(self, steps: int, cost: ForwardCost) -> float:
+    def _sum_seconds(self, steps: int, cost: ForwardCost) -> float:
         if self.later is None:
             return steps * cost.seconds(self.size)
         return cost.seconds(self.size) + (steps - 1) * cost.seconds(self.later)
@@ -75,7 +75,7 @@ def plan(
         max_tokens: of one forward; a single job may have more.
         now_s: on the jobs' clock.
     """
-    waiting = sorted(jobs, key=lambda job: _urgency(job, cost, now_s))
+    waiting = sorted(jobs, key=lambda job: _rank(job, cost, now_s))
     if not waiting:
         return ()
     first, *others = waiting
@@ -92,7 +92,7 @@ def plan(
     return tuple(chosen)
 
 
-def _urgency(job: JobView, cost: ForwardCost, now_s: float) -> tuple[int, float, float]:
+def _rank(job: JobView, cost: ForwardCost, now_s: float) -> tuple[int, float, float]:
     """Sort key, ascending; the last value keeps equal jobs in the order of their arrival."""
     if job.batch:
         return 4, job.arrived_s, 0.0
@@ -134,3 +134,29 @@ def finish_times(
             else:
                 left[job.request_id] = replace(job, steps_left=job.steps_left - steps)
     return finished
+
+
+_FIRST = 256.0
+"""Steps of a text before any has ended."""
+_NEW_WEIGHT = 0.2
+"""Weight of the latest text in the mean."""
+
+
+class OutputLengthEstimator:
+    """The mean length of texts so far, in steps: a token is one, and so is a piece that is read."""
+
+    def __init__(self) -> None:
+        self._mean = _FIRST
+
+    def ended(self, steps: int) -> None:
+        """A text had so many."""
+        self._mean += _NEW_WEIGHT * (steps - self._mean)
+
+    def left(self, most: int) -> int:
+        """Steps that a text still has, as far as one can tell: however long it is already, it goes
+        on for as long as texts usually are.
+
+        Args:
+            most: that it may have, at least 1.
+        """
+        return max(1, min(most, round(self._mean)))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from cantata.contract.process.steps import StepCost
+from cantata.contract.process.messages import StepCost
 
 _NOISE = 0.3
 """Relative deviation of a step's time from the mean."""
@@ -71,7 +71,7 @@ class StepTimeModel:
             self._begin(frames, seconds)
             self._measured_s = now_s
             return
-        self._drift(frames, min(max(0.0, now_s - self._measured_s), _MAX_DRIFT_S))
+        self._track_drift(frames, min(max(0.0, now_s - self._measured_s), _MAX_DRIFT_S))
         self._measured_s = now_s
         self._correct(frames, seconds)
 
@@ -87,7 +87,7 @@ class StepTimeModel:
         doubt = self._frame_s**2
         self._doubt = (doubt * frames**2, -doubt * frames, doubt)
 
-    def _drift(self, frames: int, elapsed_s: float) -> None:
+    def _track_drift(self, frames: int, elapsed_s: float) -> None:
         fixed, both, frame = self._doubt
         speed, shape = elapsed_s * _SPEED_DRIFT**2, elapsed_s * _SHAPE_DRIFT**2
         step_s = self._fixed_s + self._frame_s * frames
@@ -130,7 +130,7 @@ class FrameTimeModel:
         """Sums over the steps, each weighted by how many came after it."""
 
     def measure(self, frames: int, seconds: float, now_s: float) -> None:
-        """As `StepTimeModel.measure`."""
+        """Add a step, as `StepTimeModel.measure`."""
         if frames < 1:
             return
         self._steps += 1

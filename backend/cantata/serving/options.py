@@ -82,6 +82,16 @@ Deployments = Annotated[
         rich_help_panel=MODELS,
     ),
 ]
+IdleUnload = Annotated[
+    float | None,
+    typer.Option(
+        min=1,
+        metavar="SECONDS",
+        help="Unload a model so long after its last request; the next one loads it again. "
+        "Default: never.",
+        rich_help_panel=MODELS,
+    ),
+]
 ClusterKeyFile = Annotated[
     Path | None,
     typer.Option(
@@ -270,13 +280,15 @@ JobsFolder = Annotated[
     Path | None,
     typer.Option(
         file_okay=False,
-        help="Folder for books and other kept jobs. Default: in the user's data folder.",
+        help="Folder for kept jobs, files and batches. Default: in the user's data folder.",
         rich_help_panel=VOICES,
     ),
 ]
 JobsPerKey = Annotated[
     int,
-    typer.Option(min=1, help="Most jobs that one API key may keep.", rich_help_panel=ACCESS),
+    typer.Option(
+        min=1, help="Most jobs, and most batches, of one API key.", rich_help_panel=ACCESS
+    ),
 ]
 JobsExpire = Annotated[
     float,
@@ -284,7 +296,7 @@ JobsExpire = Annotated[
         "--jobs-expire",
         min=0,
         metavar="DAYS",
-        help="How long a job is kept after its end.",
+        help="How long a job or a batch is kept after its end, and a file.",
         rich_help_panel=VOICES,
     ),
 ]

@@ -14,9 +14,8 @@ from cantata.distributed.address import Address
 from cantata.distributed.key import check_key, read_key
 from cantata.distributed.link.connecting import get_address, listen
 from cantata.serving.shutdown import run_until, stop_on_signals
-from cantata.utils.garbage_collection import configure_gc
 from cantata.utils.logs import LogFormat
-from cantata.utils.time_slice import shorten_time_slice
+from cantata.utils.low_latency import configure_gc, shorten_time_slice
 
 if TYPE_CHECKING:
     from cantata.config import Dtype
@@ -40,6 +39,9 @@ class ReplicaOptions:
     log_format: LogFormat
     with_recognizer: bool = False
     """As in a server, one that ships comes later beside named models that do not transcribe."""
+    idle_unload_s: float | None = None
+    """Seconds after its last request until a model is unloaded, where its deployment does not say;
+    None: never."""
 
 
 def make_host(
@@ -97,10 +99,17 @@ async def run_replica(
     address = Address.parse(options.listen)
     check_key(read_key(options.key_file), address)
     with listen(address) as listener, stop_on_signals() as stop_event:
-        from cantata.pipeline.plan import plan_recognizer, plan_services, preload_stages
+        from cantata.pipeline.plan import (
+            plan_recognizer,
+            plan_services,
+            preload_stages,
+            unload_when_idle,
+        )
 
         plans = plan_services(options.models, options.deploy, options.dtype)
         later = plan_recognizer(plans) if options.with_recognizer else []
+        plans = unload_when_idle(plans, options.idle_unload_s)
+        later = unload_when_idle(later, options.idle_unload_s)
         preload_stages(plans)
         host = make_host(plans, later, listener, options.key_file, options.log_format)
         meet(host)

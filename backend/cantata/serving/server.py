@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class ListenOptions:
     host: str
     port: int
     """0 takes a free one."""
@@ -76,6 +76,8 @@ class ModelsHere:
         deploy: deployment files of the first ones.
         dtype: overrides the deployments.
         key_file: of the key that stage hosts ask for.
+        idle_unload_s: seconds after its last request until a model is unloaded, where its
+            deployment does not say; None: never.
     """
 
     def __init__(
@@ -84,17 +86,24 @@ class ModelsHere:
         deploy: Sequence[Path],
         dtype: Dtype | None,
         key_file: Path | None = None,
+        idle_unload_s: float | None = None,
     ) -> None:
         self._named = list(models), list(deploy), dtype
         self._key_file = key_file
+        self._idle_unload_s = idle_unload_s
 
     def prepare(self, options: ServerOptions) -> ServerOptions:
         """Plan the stages and begin their imports."""
-        from cantata.pipeline.plan import find_speech_models, plan_services, preload_stages
+        from cantata.pipeline.plan import (
+            check_speech_models,
+            plan_services,
+            preload_stages,
+            unload_when_idle,
+        )
 
         plans = plan_services(*self._named)
         options = with_conversation(options, plans[0].deployment.realtime)
-        options = replace(options, speaks=find_speech_models(plans))
+        check_speech_models(plans)
         if not self._named[0]:
             # What ships with weights is served. Nobody has to wait for all of it.
             self._first, self._later = plans[:1], plans[1:]
@@ -105,6 +114,8 @@ class ModelsHere:
                 from cantata.pipeline.plan import plan_recognizer
 
                 self._later = plan_recognizer(plans)
+        self._first = unload_when_idle(self._first, self._idle_unload_s)
+        self._later = unload_when_idle(self._later, self._idle_unload_s)
         preload_stages(self._first)
         return options
 
@@ -150,7 +161,7 @@ class ModelsOnReplicas:
 
     def service(self, log_format: LogFormat) -> TranscriptionService:
         """Over links."""
-        from cantata.distributed.directory import StaticDirectory
+        from cantata.distributed.address import StaticDirectory
         from cantata.distributed.edge.service import RemoteService
 
         return RemoteService(StaticDirectory(self._addresses), self._key)
@@ -162,7 +173,7 @@ class ModelsOnReplicas:
 
 
 async def serve(
-    listening: Listening,
+    listening: ListenOptions,
     source: Source,
     options: ServerOptions,
     log_format: LogFormat,
@@ -199,7 +210,7 @@ async def serve(
         # What was prepared takes seconds; so do these imports.
         from cantata.api.app import create_app, mount_pages
         from cantata.api.server.serve import serve as serve_app
-        from cantata.utils.time_slice import shorten_time_slice
+        from cantata.utils.low_latency import shorten_time_slice
 
         shorten_time_slice()
         web_app = create_app(source.service(log_format), settings, wyoming=wyoming)
@@ -215,10 +226,10 @@ async def serve(
                 console.print(f"Wyoming on {where}", highlight=False)
 
         if not await serve_app(web_app, listener, announce, on_accepting):
-            raise CantataError(_why_not(web_app))
+            raise CantataError(_explain_missing(web_app))
 
 
-def _why_not(web_app: FastAPI) -> str:
+def _explain_missing(web_app: FastAPI) -> str:
     return str(web_app.state.context.lifecycle.error)
 
 

@@ -13,7 +13,7 @@ from cantata.distributed.key import check_key, read_key
 from cantata.distributed.link.connecting import listen
 from cantata.serving.shutdown import run_until, stop_on_signals
 from cantata.utils.logs import LogFormat
-from cantata.utils.time_slice import shorten_time_slice
+from cantata.utils.low_latency import shorten_time_slice
 
 if TYPE_CHECKING:
     from cantata.contract.model.plugin import ModelPlugin

@@ -52,7 +52,7 @@ class AgreedWords:
             return None
         text = "".join(words[first:certain])
         start = len("".join(words[:first]))
-        logprobs = _within(transcript, start, start + len(text))
+        logprobs = _select_tokens(transcript, start, start + len(text))
         if first == 0:
             text = choose_separator(self._passed_on, text, transcript.language) + text
         self._passed_on = text
@@ -61,17 +61,19 @@ class AgreedWords:
     def _count_agreed(self, words: Sequence[str]) -> int:
         """Words at the beginning that are the same as before. The last one may go on."""
         pairs = zip(words[:-1], self._before, strict=False)
-        return sum(1 for _ in takewhile(lambda pair: _bare(pair[0]) == _bare(pair[1]), pairs))
+        return sum(
+            1 for _ in takewhile(lambda pair: _strip_marks(pair[0]) == _strip_marks(pair[1]), pairs)
+        )
 
 
-def _bare(word: str) -> str:
+def _strip_marks(word: str) -> str:
     """The word without marks, which change when more words follow."""
     return _MARKS.sub("", word).casefold() or word.strip()
 
 
-def _within(transcript: Transcript, start: int, end: int) -> tuple[TokenLogprob, ...]:
+def _select_tokens(transcript: Transcript, start: int, end: int) -> tuple[TokenLogprob, ...]:
     """The tokens that begin between these characters of the text."""
-    found, place = [], -_spaces_before(transcript)
+    found, place = [], -_count_spaces_before(transcript)
     for token in transcript.logprobs:
         if start <= max(0, place) < end:
             found.append(token)
@@ -79,7 +81,7 @@ def _within(transcript: Transcript, start: int, end: int) -> tuple[TokenLogprob,
     return tuple(found)
 
 
-def _spaces_before(transcript: Transcript) -> int:
+def _count_spaces_before(transcript: Transcript) -> int:
     """Characters of the tokens before the text, from which they were stripped."""
     text = "".join(token.text for token in transcript.logprobs)
     return len(text) - len(text.lstrip())

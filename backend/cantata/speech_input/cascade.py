@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING
 
 from cantata.contract.data.errors import NotInstalled
 from cantata.contract.transcription_service import TranscriptionModel
-from cantata.speech_input.chat import Chat
+from cantata.speech_input.chat import Chat, Responder
+from cantata.speech_input.echo import EchoAwareJudge, EchoFilter
 from cantata.speech_input.model_transcriber import ModelTranscriber, RecognitionLoad
-from cantata.speech_input.responder import Responder
-from cantata.speech_input.semantic_end import PATIENCE, Eagerness, SemanticEnd
+from cantata.speech_input.semantic_end import (
+    EXTRA,
+    PATIENCE,
+    Eagerness,
+    SemanticEnd,
+    SmartTurn,
+    weights,
+)
 from cantata.speech_input.settings import RealtimeSettings
-from cantata.speech_input.smart_turn import EXTRA, SmartTurn, weights
 from cantata.speech_input.transcription import Transcriber
 from cantata.speech_input.turns import TurnDetector, TurnEnd
 from cantata.speech_input.vad import SileroJudge, load_weights
 
 if TYPE_CHECKING:
-    from cantata.speech_input.transcription_endpoint import TranscriptionEndpoint
+    from cantata.speech_input.endpoints import TranscriptionEndpoint
 
 
 class Cascade:
@@ -65,7 +71,7 @@ class Cascade:
             return ModelTranscriber(model, self._load, SileroJudge)
         if self._endpoint is None:
             # The server starts without what no session has asked for.
-            from cantata.speech_input.transcription_endpoint import TranscriptionEndpoint
+            from cantata.speech_input.endpoints import TranscriptionEndpoint
 
             assert self.settings.transcription is not None
             limit_s = self.settings.answer_timeout_s
@@ -76,12 +82,13 @@ class Cascade:
     def chat(self) -> Chat:
         """The chat that answers."""
         if self._chat is None:
-            self._chat = self._new_chat()
+            self._chat = self._create_chat()
         return self._chat
 
-    def detector(self, threshold: float, end: TurnEnd) -> TurnDetector:
-        """A turn detector for one stream of sound."""
-        return TurnDetector(SileroJudge(), threshold, end, self.settings.max_sound_s)
+    def detector(self, threshold: float, end: TurnEnd, echo: EchoFilter) -> TurnDetector:
+        """A turn detector for one stream of sound, which does not hear its own answers."""
+        judge = EchoAwareJudge(SileroJudge(), echo)
+        return TurnDetector(judge, threshold, end, self.settings.max_sound_s)
 
     def semantic_end(self, eagerness: Eagerness) -> TurnEnd:
         """A semantic end of turns for one stream of sound; needs `prepare_semantic`."""
@@ -95,9 +102,9 @@ class Cascade:
                 await part.close()
         self._endpoint = self._chat = self._smart_turn = None
 
-    def _new_chat(self) -> Chat:
+    def _create_chat(self) -> Chat:
         if self.settings.chat is None:
             return Responder()
-        from cantata.speech_input.chat_endpoint import ChatEndpoint
+        from cantata.speech_input.endpoints import ChatEndpoint
 
         return ChatEndpoint(self.settings.chat, self.settings.answer_timeout_s)

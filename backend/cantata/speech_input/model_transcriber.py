@@ -23,11 +23,10 @@ from cantata.speech_input.vad import WINDOW, SpeechJudge
 
 _FED_SAMPLES = SPEECH_RATE // 4
 """Sound sent to the model at a time, unless something is to be recognised."""
-_PARTIAL_S = 1.0
-"""Seconds of sound from one partial transcript to the next, on a server with time to spare."""
 _PARTIAL_SHARE = 3.0
-"""On others, each conversation's are so many times as far apart as one takes, and all together take
-one part in so many of the recogniser's time: whoever pauses waits for the one in progress."""
+"""On servers without time to spare, each conversation's partial transcripts are so many times as
+far apart as one takes, and all together take one part in so many of the recogniser's time: whoever
+pauses waits for the one in progress."""
 _JUDGED_AT_ONCE = 16
 """Windows judged before other tasks get their turn."""
 _FULL_SCALE = np.float32(32768)
@@ -49,17 +48,16 @@ class RecognitionLoad:
         """Whether a partial transcript may be asked for."""
         return not self.waiting and time.monotonic() >= self.partials_from
 
-    @property
-    def partial_samples(self) -> int:
-        """Sound from one partial transcript to the next."""
-        return round(max(_PARTIAL_S, _PARTIAL_SHARE * self.took_s) * SPEECH_RATE)
+    def partial_samples(self, wanted_s: float) -> int:
+        """Sound from one partial transcript to the next, at least so many seconds of it."""
+        return round(max(wanted_s, _PARTIAL_SHARE * self.took_s) * SPEECH_RATE)
 
     def begin(self, window: object) -> None:
         """A transcript of a window was asked for."""
         self.waiting.setdefault(window, time.monotonic())
 
     def end(self, window: object) -> None:
-        """It has come."""
+        """The transcript has come."""
         since = self.waiting.pop(window, None)
         if since is not None:
             now = time.monotonic()
@@ -97,7 +95,7 @@ class ModelTranscriber:
         cutter = UtteranceCutter(self._model.max_window_s, options.threshold)
         utterance = _Utterance(self._model, self._load, options, report)
         try:
-            async with aclosing(self._judged(pieces)) as judged:
+            async with aclosing(self._judge_pieces(pieces)) as judged:
                 async for sound, probability in judged:
                     for passage in cutter.take(sound, probability):
                         await utterance.take(passage, is_quiet=cutter.is_quiet)
@@ -105,7 +103,7 @@ class ModelTranscriber:
         finally:
             await utterance.close()
 
-    async def _judged(
+    async def _judge_pieces(
         self, pieces: AsyncIterator[HeardPiece]
     ) -> AsyncGenerator[tuple[Heard, float], None]:
         """The sound, and how likely it is speech."""
@@ -148,7 +146,8 @@ class _Utterance:
         if self._window is None:
             self._window = await self._open()
         window = self._window
-        is_due = window.unasked >= self._load.partial_samples and not is_quiet
+        least = self._load.partial_samples(self._options.partial_s)
+        is_due = window.unasked >= least and not is_quiet
         is_partial = self._options.partials and is_due and self._load.has_time
         await window.feed(_to_sound(passage.sound), recognize=passage.is_pause or is_partial)
 
@@ -202,7 +201,7 @@ class _Window(Protocol):
 
 
 class _OpenWindow:
-    """Of a model that recognises windows while they arrive."""
+    """A window of sound that a model recognises while it arrives."""
 
     def __init__(
         self,

@@ -105,7 +105,8 @@ class RecordingReader:
             yield segment
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """In the thread. Whoever is cancelled waits for the end: the thread uses the file."""
+        """Runs in the thread. A cancelled caller waits for the end, because the thread uses the
+        file."""
         job = asyncio.get_running_loop().run_in_executor(self._threads, work)
         try:
             return await asyncio.shield(job)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cantata.audio.pcm import to_s16
 from cantata.speech_input.sound import HEARD_RATE
-from cantata.speech_input.turns import HYSTERESIS, ONSET_WINDOWS
+from cantata.speech_input.turns import HYSTERESIS
 from cantata.speech_input.vad import WINDOW, SpeechJudge
 
 _WINDOW_S = WINDOW / HEARD_RATE
@@ -34,10 +34,13 @@ class SegmenterOptions:
 
     max_s: float
     """Seconds of the longest segment."""
-    threshold: float = 0.5
-    """Least probability of speech."""
+    threshold: float = 0.35
+    """Least probability of speech. WHY less than for turns: by telephone, Silero is unsure of first
+    words, and a recogniser hears little in a sound that it takes for speech by mistake."""
+    lead_s: float = 1.0
+    """Sound kept before the first speech of a segment."""
     padding_s: float = 0.3
-    """Sound kept before the first speech of a segment, and after its last."""
+    """Sound kept after its last."""
     pauses: tuple[tuple[float, float], ...] = ((0.0, 1.5), (4.0, 0.6), (10.0, 0.32))
     """Segments at least so many seconds long end at a pause of so many seconds: short ones are
     joined, because a recogniser understands words better among others."""
@@ -54,6 +57,8 @@ class SpeechSegment:
     start: int
     """Samples of the recording before it."""
     samples: Sound
+    lead_s: float = 0.0
+    """Seconds of it before the first likely speech."""
 
     @property
     def start_s(self) -> float:
@@ -78,13 +83,13 @@ class SpeechSegmenter:
         """Samples that do not fill a window yet."""
         self._judged = 0
         """Windows judged so far."""
-        self._before: deque[Sound] = deque(maxlen=self._padding + ONSET_WINDOWS)
+        self._before: deque[Sound] = deque(maxlen=round(options.lead_s / _WINDOW_S))
         """The last windows outside segments."""
-        self._onset = 0
-        """Windows of speech in a row outside segments."""
         self._windows: list[Sound] = []
         """Windows of the segment in progress; empty: there is none."""
         self._probabilities: list[float] = []
+        self._lead = 0
+        """Windows of it before its first speech."""
         self._quiet = 0
         """Windows without speech at the segment's end."""
 
@@ -128,14 +133,14 @@ class SpeechSegmenter:
         return None
 
     def _begin(self, window: Sound, probability: float) -> None:
-        self._before.append(window)
-        self._onset = self._onset + 1 if probability >= self._options.threshold else 0
-        if self._onset >= ONSET_WINDOWS:
-            self._windows = list(self._before)
-            self._probabilities = [0.0] * (len(self._windows) - ONSET_WINDOWS)
-            self._probabilities += [probability] * ONSET_WINDOWS
-            self._before.clear()
-            self._onset = self._quiet = 0
+        if probability < self._options.threshold:
+            self._before.append(window)
+            return
+        self._windows = [*self._before, window]
+        self._lead = len(self._before)
+        self._probabilities = [*[0.0] * self._lead, probability]
+        self._before.clear()
+        self._quiet = 0
 
     def _close(self, spare: int) -> SpeechSegment:
         """End the segment; its last `spare` windows are not part of it."""
@@ -149,12 +154,14 @@ class SpeechSegmenter:
         place = find_quietest(self._probabilities)
         segment = self._make(place)
         self._windows, self._probabilities = self._windows[place:], self._probabilities[place:]
+        self._lead = 0
         self._quiet = min(self._quiet, len(self._windows))
         return segment
 
     def _make(self, windows: int) -> SpeechSegment:
         start = (self._judged - len(self._windows)) * WINDOW
-        return SpeechSegment(start, np.concatenate(self._windows[:windows]))
+        samples = np.concatenate(self._windows[:windows])
+        return SpeechSegment(start, samples, self._lead * _WINDOW_S)
 
 
 def find_quietest(probabilities: Sequence[float]) -> int:

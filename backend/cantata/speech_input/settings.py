@@ -30,6 +30,18 @@ class CallSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ResumingSettings:
+    """Sessions over WebSockets whose clients may come back after their connection was lost."""
+
+    kept_s: float = 30.0
+    """How long a session waits for its client."""
+    max_bytes: int = 2 << 20
+    """Of a session's events most that were sent and are kept, and as much of those that wait to be
+    sent: half a minute of sound each."""
+    max_sessions: int = 256
+
+
+@dataclass(frozen=True, slots=True)
 class RealtimeSettings:
     """The endpoints of spoken conversations, and the limits of a session."""
 
@@ -58,3 +70,4 @@ class RealtimeSettings:
     answer_timeout_s: float = 60.0
     """A response fails after this much silence from the chat endpoint or the recogniser."""
     calls: CallSettings = CallSettings()
+    resuming: ResumingSettings = ResumingSettings()

@@ -34,22 +34,22 @@ class SoundInput:
         self._rate = rate
         self._half = b""
         """The first byte of a sample that is not complete yet."""
-        self._resampler = self._new_resampler()
+        self._resampler = self._create_resampler()
 
     def feed(self, data: bytes) -> Heard:
         """The samples that are certain now; the filter keeps back a few milliseconds."""
-        return self._to_windows(self._samples(data), last=False)
+        return self._to_windows(self._decode_samples(data), last=False)
 
     def end(self) -> Heard:
         """The remaining samples; sound fed after this begins another stream."""
         self._half = b""
         rest = self._to_windows(np.zeros(0, np.float32), last=True)
-        self._resampler = self._new_resampler()
+        self._resampler = self._create_resampler()
         return rest
 
-    def _samples(self, data: bytes) -> NDArray[np.float32]:
+    def _decode_samples(self, data: bytes) -> NDArray[np.float32]:
         if self._encoding != "pcm":
-            return _g711(self._encoding)[np.frombuffer(data, np.uint8)]
+            return _build_g711_table(self._encoding)[np.frombuffer(data, np.uint8)]
         data = self._half + data
         whole = len(data) - len(data) % BYTES_PER_SAMPLE
         self._half = data[whole:]
@@ -58,13 +58,13 @@ class SoundInput:
     def _to_windows(self, samples: NDArray[np.float32], *, last: bool) -> Heard:
         return to_s16(self._resampler.resample_chunk(samples, last=last))
 
-    def _new_resampler(self) -> soxr.ResampleStream:
+    def _create_resampler(self) -> soxr.ResampleStream:
         # Speech below 7 kHz is what recognisers use: the steeper filters would only add delay.
         return soxr.ResampleStream(self._rate, HEARD_RATE, 1, dtype="float32", quality="LQ")
 
 
 @cache
-def _g711(encoding: Encoding) -> NDArray[np.float32]:
+def _build_g711_table(encoding: Encoding) -> NDArray[np.float32]:
     """[256]: the value of each G.711 code, as in FFmpeg's decoder."""
     decoder = av.CodecContext.create(f"pcm_{encoding}", "r")
     assert isinstance(decoder, av.AudioCodecContext)

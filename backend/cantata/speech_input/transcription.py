@@ -35,6 +35,8 @@ class UtteranceOptions:
     """Probability from which on sound is speech."""
     partials: bool = False
     """What has been said so far is reported while the speaker goes on."""
+    partial_s: float = 1.0
+    """Seconds of sound from one such report to the next, on a server with time to spare."""
 
 
 Report = Callable[[Transcript, bool], None]

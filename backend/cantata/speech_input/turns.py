@@ -18,7 +18,7 @@ middle."""
 
 
 @dataclass(frozen=True, slots=True)
-class SpeechStarted:
+class SpeechOnset:
     """Speech has begun."""
 
     at: int
@@ -33,7 +33,7 @@ class SpeechStopped:
     """Samples of the stream up to here, including that silence."""
 
 
-Turn = SpeechStarted | SpeechStopped
+Turn = SpeechOnset | SpeechStopped
 
 
 class TurnEnd(Protocol):
@@ -119,18 +119,22 @@ class TurnDetector:
         self.probability = probability = self._judge.probability(window)
         self._end.hear(window)
         self._judged += WINDOW
-        return self._started(probability) if self._since is None else await self._ended(probability)
+        return (
+            self._check_start(probability)
+            if self._since is None
+            else await self._check_end(probability)
+        )
 
-    def _started(self, probability: float) -> SpeechStarted | None:
+    def _check_start(self, probability: float) -> SpeechOnset | None:
         self._onset = self._onset + 1 if probability >= self._threshold else 0
         if self._onset < ONSET_WINDOWS:
             return None
         self.reset()
         self._since = self._judged - ONSET_WINDOWS * WINDOW
         self._end.begin()
-        return SpeechStarted(self._since)
+        return SpeechOnset(self._since)
 
-    async def _ended(self, probability: float) -> SpeechStopped | None:
+    async def _check_end(self, probability: float) -> SpeechStopped | None:
         assert self._since is not None
         if probability >= self._threshold - HYSTERESIS:
             self._quiet_from = None

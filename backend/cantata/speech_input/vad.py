@@ -1,4 +1,5 @@
-"""Judges how likely a moment is speech, with Silero's network from its own package."""
+"""Judges how likely a moment is speech, with Silero's network from its own package, and opens such
+networks in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -11,8 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import NotInstalled
-from cantata.speech_input.onnx import open_network
 from cantata.speech_input.sound import HEARD_RATE, Heard
+
+
+def open_network(path: Path) -> Any:
+    """An ONNX Runtime session for a file, on one CPU thread. It has no state, so all streams share
+    it."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # These networks are too small to share their work among threads.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
 
 _PACKAGES = ("onnxruntime", "silero_vad")
 WINDOW = 512
@@ -65,10 +77,10 @@ def load_weights() -> Any:
         raise NotInstalled(
             f"finding speech in sound needs {', '.join(missing)}: pip install 'cantata[realtime]'"
         )
-    return open_network(_weights())
+    return open_network(_find_weights())
 
 
-def _weights() -> Path:
+def _find_weights() -> Path:
     found = find_spec("silero_vad")
     assert found is not None
     assert found.origin is not None

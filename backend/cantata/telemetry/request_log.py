@@ -48,10 +48,10 @@ class RequestLog:
         self._listener.start()
 
     def begin(self, record: RequestRecord, headers: Mapping[str, str]) -> None:
-        """Nothing is written before the end."""
+        """Nothing to do: the line is written at the end."""
 
     def worked(self, record: RequestRecord, work: WorkRecord) -> None:
-        """It is in the record."""
+        """Nothing to do: the record has the work."""
 
     def end(self, record: RequestRecord) -> None:
         """Write the line."""

@@ -44,7 +44,7 @@ class RequestRecord:
 
     request_id: str
     method: str
-    """Of HTTP; `WEBSOCKET`."""
+    """Of HTTP; `WEBSOCKET`; `BATCH`: it is a line of a batch."""
     began_at: float = field(default_factory=time.monotonic)
     began_unix_ns: int = field(default_factory=time.time_ns)
     route: str = ""

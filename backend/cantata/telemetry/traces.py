@@ -57,13 +57,13 @@ class TraceSink:
             kind=SpanKind.SERVER,
             start_time=record.began_unix_ns,
         )
-        self._spans[_key(record)] = span
+        self._spans[_find_key(record)] = span
         if span.is_recording():
             record.trace_id = trace.format_trace_id(span.get_span_context().trace_id)
 
     def worked(self, record: RequestRecord, work: WorkRecord) -> None:
         """Make the spans of a model's work."""
-        around = self._spans.get(_key(record))
+        around = self._spans.get(_find_key(record))
         if around is None or not around.is_recording():
             return
         outer = trace.set_span_in_context(around)
@@ -95,7 +95,7 @@ class TraceSink:
 
     def end(self, record: RequestRecord) -> None:
         """End its span."""
-        span = self._spans.pop(_key(record))
+        span = self._spans.pop(_find_key(record))
         span.update_name(f"{record.method} {record.route}".rstrip())
         attributes: dict[str, str | int] = {
             "http.request.method": "GET" if record.method == "WEBSOCKET" else record.method,
@@ -125,5 +125,5 @@ def open_trace_sink(endpoint: str, version: str) -> TraceSink:
     return TraceSink(OTLPSpanExporter(endpoint=endpoint), version)
 
 
-def _key(record: RequestRecord) -> int:
+def _find_key(record: RequestRecord) -> int:
     return id(record)

@@ -10,17 +10,16 @@ characters beside it and the beginning of its line, so plain words never wait fo
 """
 
 from cantata.text.arriving import ArrivingMarkup, markup_spans
-from cantata.text.marks import TextMark, find_lexicons, find_marks
-from cantata.text.passages import Passage, Pause, is_silent, with_pauses_inside
+from cantata.text.passages import Passage, TextPause, is_silent, with_pauses_inside
 from cantata.text.reading import find_ignored, read_markup, spoken_text
-from cantata.text.ssml import Prosody
+from cantata.text.ssml import Prosody, TextMark, find_lexicons, find_marks
 
 __all__ = [
     "ArrivingMarkup",
     "Passage",
-    "Pause",
     "Prosody",
     "TextMark",
+    "TextPause",
     "find_ignored",
     "find_lexicons",
     "find_marks",

@@ -35,7 +35,7 @@ def markup_spans(text: str) -> list[TextSpan]:
     The last span may be of markup whose end has not arrived yet.
     """
     tokens = list(TOKENS.finditer(text))
-    settled = _unfinished(text, 0, OPEN, tokens)
+    settled = _find_unfinished(text, 0, OPEN, tokens)
     spans = [TextSpan(*found.span()) for found in tokens if found.start() < settled]
     return [*spans, TextSpan(settled, len(text))] if settled < len(text) else spans
 
@@ -59,7 +59,7 @@ class ArrivingMarkup:
         unfinished = OPEN_WORD if self._whole else OPEN_WORD_INSIDE
         tokens = TOKENS if self._whole else TOKENS_INSIDE
         found = tokens.finditer(self._text, self._read)
-        return self._take(_unfinished(self._text, self._read, unfinished, found))
+        return self._take(_find_unfinished(self._text, self._read, unfinished, found))
 
     def close(self) -> str:
         """End the text, and return its rest."""
@@ -74,7 +74,7 @@ class ArrivingMarkup:
         return reader.text
 
 
-def _unfinished(
+def _find_unfinished(
     text: str, start: int, pattern: re.Pattern[str], tokens: Iterable[re.Match[str]]
 ) -> int:
     """Where a possible beginning of markup stands; the text's length if there is none.

@@ -53,7 +53,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class TextPause:
     """Silence between two passages."""
 
     duration_s: float
@@ -64,7 +64,7 @@ class Pause:
         return f"[pause {round(self.duration_s, 3)}s]"
 
 
-def with_pauses_inside(parts: Sequence[Passage | Pause]) -> list[Passage | Pause]:
+def with_pauses_inside(parts: Sequence[Passage | TextPause]) -> list[Passage | TextPause]:
     """Join passages across the pauses between them, which are written into the text.
 
     Pauses at either end of what has words stay as they are; so does a text with several prosodies
@@ -76,10 +76,10 @@ def with_pauses_inside(parts: Sequence[Passage | Pause]) -> list[Passage | Pause
     if len(spoken) < 2:
         return list(parts)
     first, last = spoken[0], spoken[-1]
-    return [*parts[:first], _joined(parts[first : last + 1]), *parts[last + 1 :]]
+    return [*parts[:first], _join_parts(parts[first : last + 1]), *parts[last + 1 :]]
 
 
-def _joined(parts: Sequence[Passage | Pause]) -> Passage:
+def _join_parts(parts: Sequence[Passage | TextPause]) -> Passage:
     """One passage of several, the first of which is one; a pause stands where the text before it
     ends."""
     texts, starts, ends = list[str](), list[int](), list[int]()

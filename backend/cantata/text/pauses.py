@@ -30,10 +30,10 @@ def pause_s(found: re.Match[str]) -> float:
     """
     length = _LENGTH.fullmatch(found["length"])
     if length is None or not found["closed"]:
-        raise _refusal(found, "is not a pause")
-    seconds = _checked(found, length)
+        raise _build_error(found, "is not a pause")
+    seconds = _check_length(found, length)
     if seconds == 0:
-        raise _refusal(found, "has a length out of range")
+        raise _build_error(found, "has a length out of range")
     return seconds
 
 
@@ -47,22 +47,22 @@ def break_s(found: re.Match[str]) -> float:
     if "time" not in attributes:
         strength = attributes.get("strength", "medium").strip().lower()
         if strength not in STRENGTHS_S:
-            raise _refusal(found, f"is not a pause; strengths are {', '.join(STRENGTHS_S)}")
+            raise _build_error(found, f"is not a pause; strengths are {', '.join(STRENGTHS_S)}")
         return STRENGTHS_S[strength]
     length = _LENGTH.fullmatch(attributes["time"])
     if length is None:
-        raise _refusal(found, "is not a pause")
-    return _checked(found, length)
+        raise _build_error(found, "is not a pause")
+    return _check_length(found, length)
 
 
-def _checked(found: re.Match[str], length: re.Match[str]) -> float:
+def _check_length(found: re.Match[str], length: re.Match[str]) -> float:
     seconds = float(length["number"]) * _SECONDS[length["unit"].lower()]
     if seconds > MAX_PAUSE_S:
-        raise _refusal(found, "has a length out of range")
+        raise _build_error(found, "has a length out of range")
     return seconds
 
 
-def _refusal(found: re.Match[str], problem: str) -> InvalidRequest:
+def _build_error(found: re.Match[str], problem: str) -> InvalidRequest:
     return InvalidRequest(
         f"{found[0]!r} at character {found.start()} {problem}; valid are [pause 1.5s], "
         f'[pause 500ms] and <break time="500ms"/>, above 0 and at most {MAX_PAUSE_S:g} s',

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 ALPHABETS = ("ipa", "x-sampa", "cmu-arpabet")
 
 
-def _pairs(table: str) -> dict[str, str]:
+def _read_pairs(table: str) -> dict[str, str]:
     """A table of keys, each followed by its value."""
     cells = table.split()
     return dict(zip(cells[::2], cells[1::2], strict=True))
@@ -22,7 +22,7 @@ _X_SAMPA: Mapping[str, str] = {
     '"': "ˈ",
     "-": "",
     " ": " ",
-    **_pairs(
+    **_read_pairs(
         """
         A ɑ  B β  C ç  D ð  E ɛ  F ɱ  G ɣ  H ɥ  I ɪ  J ɲ  K ɬ  L ʎ  M ɯ  N ŋ  O ɔ  P ʋ  Q ɒ  R ʁ
         S ʃ  T θ  U ʊ  V ʌ  W ʍ  X χ  Y ʏ  Z ʒ  1 ɨ  2 ø  3 ɜ  4 ɾ  5 ɫ  6 ɐ  7 ɤ  8 ɵ  9 œ  { æ
@@ -38,7 +38,7 @@ _X_SAMPA_LETTERS = re.compile(
     + "|[a-z]|(?P<bad>.)",
     re.DOTALL,
 )
-_ARPABET: Mapping[str, str] = _pairs(
+_ARPABET: Mapping[str, str] = _read_pairs(
     """
     AA ɑ  AE æ  AH ʌ  AO ɔ  AW aʊ  AX ə  AY aɪ  EH ɛ  ER ɝ  EY eɪ  IH ɪ  IY i  OW oʊ  OY ɔɪ
     UH ʊ  UW u  B b  CH tʃ  D d  DH ð  F f  G ɡ  HH h  JH dʒ  K k  L l  M m  N n  NG ŋ  P p
@@ -69,7 +69,7 @@ def to_ipa(phones: str, alphabet: str) -> str:
     elif alphabet == "cmu-arpabet":
         said = "".join(map(_from_arpabet, written.split()))
     else:
-        said = _checked_ipa(written.strip("/"))
+        said = _check_ipa(written.strip("/"))
     if not any(character.isalpha() and character not in "ˈˌː" for character in said):
         raise ValueError("there are no phones")
     return said
@@ -90,7 +90,7 @@ def _from_arpabet(written: str) -> str:
     return _STRESS.get(stress, "") + _ARPABET[phone]
 
 
-def _checked_ipa(written: str) -> str:
+def _check_ipa(written: str) -> str:
     for character in written:
         if character not in _IPA_SIGNS and unicodedata.category(character) not in _IPA_CATEGORIES:
             raise ValueError(f"{character!r} is no phone of the IPA")

@@ -9,14 +9,21 @@ from collections.abc import Callable, Mapping
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
-from cantata.text.passages import Passage, Pause
-from cantata.text.patterns import PHONES_TARGET, POWER, TAG_IN_CODE, TOKENS, TOKENS_INSIDE
+from cantata.text.passages import Passage, TextPause
+from cantata.text.patterns import (
+    PHONES_TARGET,
+    POWER,
+    TAG_IN_CODE,
+    TOKENS,
+    TOKENS_INSIDE,
+    is_tag,
+    replacement,
+)
 from cantata.text.pauses import break_s, pause_s
 from cantata.text.phone_alphabets import ALPHABETS, to_ipa
 from cantata.text.say_as import say_as
 from cantata.text.ssml import read_attributes
 from cantata.text.ssml_stack import SsmlStack, SsmlState
-from cantata.text.tags import is_tag, replacement
 
 _LONGEST_MARK = 3
 _CALCULATES = re.compile(r"[\\^_=+{}]")
@@ -31,32 +38,34 @@ ANY_MODEL = Capabilities()
 
 
 def read_markup(
-    text: str, can: Capabilities = ANY_MODEL, *, line_start: bool = True
-) -> list[Passage | Pause]:
+    text: str, can: Capabilities = ANY_MODEL, *, language: str = "", line_start: bool = True
+) -> list[Passage | TextPause]:
     """Read a complete text; passages of nothing but spaces are left out.
 
     Args:
         text: the caller's.
         can: what the model can do: whether it reads phones in `[[...]]`, so that
-            `[word](/phones/)` and `<phoneme>` become that; the language of the words that
-            `<say-as>` becomes; what `<emphasis>`, `<lang>` and `<prosody>` can change.
+            `[word](/phones/)` and `<phoneme>` become that; what `<emphasis>`, `<lang>` and
+            `<prosody>` can change.
+        language: BCP 47, of the words that `<say-as>` becomes, outside of `<lang>`. Empty: the
+            model's.
         line_start: it begins a line, which may be a quotation, a heading, a fence.
 
     Raises:
         InvalidRequest: a pause that is not written as one, or is too long, phones that are none, or
             another value of SSML; says which and where.
     """
-    reader = MarkupReader(can)
+    reader = MarkupReader(can, language=language)
     reader.read(text, 0, len(text), line_start=line_start)
     return reader.parts
 
 
-def find_ignored(text: str, can: Capabilities = ANY_MODEL) -> list[str]:
+def find_ignored(text: str, can: Capabilities = ANY_MODEL, *, language: str = "") -> list[str]:
     """The SSML in a text that has no effect, as `ssml:emphasis`; arguments and errors as of
     `read_markup`."""
     if "<" not in text:
         return []
-    reader = MarkupReader(can)
+    reader = MarkupReader(can, language=language)
     reader.read(text, 0, len(text))
     return [f"ssml:{name}" for name in sorted(reader.ignored)]
 
@@ -72,17 +81,19 @@ class MarkupReader:
     """Collects the spoken part of a text.
 
     Args:
-        can: as `read_markup`.
+        can, language: as `read_markup`.
         pauses: cut the text at its pauses; else each is a space, whatever is in it, and no element
             changes how the text is spoken.
     """
 
-    def __init__(self, can: Capabilities = ANY_MODEL, *, pauses: bool = True) -> None:
-        self._pauses, self._phones, self._language = pauses, can.phones, can.language
+    def __init__(
+        self, can: Capabilities = ANY_MODEL, *, language: str = "", pauses: bool = True
+    ) -> None:
+        self._pauses, self._phones, self._language = pauses, can.phones, language or can.language
         self._ssml = SsmlStack(can)
         self.ignored = self._ssml.ignored
         """Names of the SSML that has had no effect."""
-        self._parts: list[Passage | Pause] = []
+        self._parts: list[Passage | TextPause] = []
         self._text: list[str] = []
         self._starts: list[int] = []
         self._ends: list[int] = []
@@ -93,7 +104,7 @@ class MarkupReader:
         return "".join(self._text)
 
     @property
-    def parts(self) -> list[Passage | Pause]:
+    def parts(self) -> list[Passage | TextPause]:
         """Everything read so far, without passages of nothing but spaces."""
         self._close()
         return self._parts
@@ -114,12 +125,12 @@ class MarkupReader:
         found = tokens.search(text, start)
         while found is not None and found.start() < end:
             self._copy(text, start, found.start())
-            start = self._token(found)
+            start = self._read_token(found)
             found = tokens.search(text, start)
         self._copy(text, start, end)
         return max(start, end)
 
-    def _token(self, found: re.Match[str]) -> int:
+    def _read_token(self, found: re.Match[str]) -> int:
         """Read one mark; returns where reading continues. Unnamed kinds have no words."""
         text = found.string
         match found.lastgroup:
@@ -128,7 +139,7 @@ class MarkupReader:
             case "break":
                 self._pause(found, break_s)
             case "tag":
-                return self._tag(found)
+                return self._read_tag(found)
             case "declaration" if self._pauses:
                 raise InvalidRequest(
                     f"{found[0]!r} at character {found.start()}: declarations of entities and the "
@@ -138,15 +149,15 @@ class MarkupReader:
             case "declaration":
                 self._copy(text, *found.span())
             case "element":
-                self._element(found)
+                self._read_element(found)
             case "placeholder":
-                return self._placeholder(found)
+                return self._read_placeholder(found)
             case "link" if self._phones and (phones := PHONES_TARGET.search(found[0])):
                 self._put(f"[[{phones['phones']}]]", *found.span("label"))
             case "link":
                 self.read(text, *found.span("label"), line_start=False)
             case "code":
-                self._code(text, *found.span("words"))
+                self._read_code(text, *found.span("words"))
             case "autolink":
                 self._copy(text, *found.span("address"))
             case "literal":
@@ -154,15 +165,15 @@ class MarkupReader:
             case "substitute":
                 self._put(found["alias"], *found.span("replaced" if found["replaced"] else 0))
             case "formula":
-                return self._formula(found)
+                return self._read_formula(found)
             case "entity":
-                self._put(_shown(found, html.unescape(found[0])), *found.span())
+                self._put(_find_shown(found, html.unescape(found[0])), *found.span())
             case "escaped":
-                self._put(_shown(found, found["character"]), *found.span())
+                self._put(_find_shown(found, found["character"]), *found.span())
             case "mark" if _stands_alone(found):
                 self._copy(text, *found.span())
             case "cell":
-                self._put(_cell(found), *found.span())
+                self._put(_read_cell(found), *found.span())
             case "kept":
                 self._copy(text, *found.span())
         return found.end()
@@ -176,14 +187,14 @@ class MarkupReader:
         duration_s = measure_seconds(found)
         if duration_s:
             self._close()
-            self._parts.append(Pause(duration_s))
+            self._parts.append(TextPause(duration_s))
         else:
             self._put(" ", *found.span())
 
-    def _tag(self, found: re.Match[str]) -> int:
+    def _read_tag(self, found: re.Match[str]) -> int:
         name, closes, empty = found["name"], bool(found["slash"]), bool(found["empty"])
         if not is_tag(name, found["more"], closes=closes, empty=empty):
-            return self._placeholder(found)
+            return self._read_placeholder(found)
         self._put(replacement(name), *found.span())
         if name.lower() in self._ssml.ELEMENTS:
             if self._pauses and not empty:
@@ -202,7 +213,7 @@ class MarkupReader:
         if self._ssml.current.splits_passage_from(before):
             self._close(before)
 
-    def _element(self, found: re.Match[str]) -> None:
+    def _read_element(self, found: re.Match[str]) -> None:
         """Read the text of `<phoneme>` and `<say-as>` as they say; without effect, as it is."""
         attributes = read_attributes(found["given"])
         content = found["content"] or ""
@@ -210,7 +221,8 @@ class MarkupReader:
         said: str | None = None
         if found["kind"].lower() == "say-as":
             kind, form = attributes.get("interpret-as", ""), attributes.get("format", "")
-            said = say_as(html.unescape(content), kind, form, self._language)
+            language = self._ssml.current.language or self._language
+            said = say_as(html.unescape(content), kind, form, language)
         elif self._pauses:
             phones = _read_phones(found, attributes)
             said = f"[[/{phones}/]]" if self._phones else None
@@ -221,10 +233,10 @@ class MarkupReader:
         else:
             self._put(said, *place)
 
-    def _placeholder(self, found: re.Match[str]) -> int:
+    def _read_placeholder(self, found: re.Match[str]) -> int:
         """Read the words of `<your name>`, `List<String>`; `a<b and c>d` is no such thing."""
         start, end = found.span()
-        before, after = _around(found)
+        before, after = _find_neighbours(found)
         inner = found[0][1:-1]
         if inner.startswith("/") or (before.isalnum() and " " in inner and "," not in inner):
             self._copy(found.string, start, start + 1)
@@ -234,7 +246,7 @@ class MarkupReader:
         self._put(" " if after.isalnum() else "", end - 1, end)
         return end
 
-    def _code(self, text: str, start: int, end: int) -> None:
+    def _read_code(self, text: str, start: int, end: int) -> None:
         """Read code within a line as it is; for a tag in it, read the tag's words."""
         for tag in TAG_IN_CODE.finditer(text, start, end):
             self._copy(text, start, tag.start())
@@ -244,7 +256,7 @@ class MarkupReader:
             start = tag.end()
         self._copy(text, start, end)
 
-    def _formula(self, found: re.Match[str]) -> int:
+    def _read_formula(self, found: re.Match[str]) -> int:
         """Read what is between the dollar signs, unless they are money."""
         math = found["math"]
         if math[0].isdigit() and not _CALCULATES.search(math):
@@ -293,7 +305,7 @@ def _read_phones(found: re.Match[str], attributes: Mapping[str, str]) -> str:
         ) from None
 
 
-def _around(found: re.Match[str]) -> tuple[str, str]:
+def _find_neighbours(found: re.Match[str]) -> tuple[str, str]:
     """The characters before and after a mark; empty at the ends of the text."""
     start, end = found.span()
     return found.string[max(0, start - 1) : start], found.string[end : end + 1]
@@ -302,16 +314,16 @@ def _around(found: re.Match[str]) -> tuple[str, str]:
 def _stands_alone(found: re.Match[str]) -> bool:
     """Whether a run of `*`, `_` and the like is text and not markup, as in `2*3`, `5 * 3`,
     `snake_case`, `10**-3`, `(a+b)**2`."""
-    before, after = _around(found)
+    before, after = _find_neighbours(found)
     inside = all(side.isascii() and side.isalnum() for side in (before, after))
     if found[0] == "**" and POWER.match(found.string, max(0, found.start() - 1)):
         return True
     return inside or not (before.strip() or after.strip()) or len(found[0]) > _LONGEST_MARK
 
 
-def _cell(found: re.Match[str]) -> str:
+def _read_cell(found: re.Match[str]) -> str:
     """A table's cells are read like a list; the bars around a row are not read."""
-    before, after = _around(found)
+    before, after = _find_neighbours(found)
     if len(found[0]) > 1 or before.strip() or after.strip():
         lead = found.string[max(0, found.start() - _LINE_LEAD) : found.start()].rstrip(" \t")
         outer = len(found[0]) == 1 and (lead[-1:] in ("", "\n") or after in ("", "\n"))
@@ -319,10 +331,10 @@ def _cell(found: re.Match[str]) -> str:
     return "," if before and after not in ("", "\n") and before != "\n" else ""
 
 
-def _shown(found: re.Match[str], character: str) -> str:
+def _find_shown(found: re.Match[str], character: str) -> str:
     """The text that an entity or an escape stands for. A bracket must not form a tag for the
     model's own normaliser, and control characters have no sound."""
-    before, after = _around(found)
+    before, after = _find_neighbours(found)
     if character == "<" and not before.isalnum() and (after.isalpha() or after == "/"):
         return ""
     if character.isspace():

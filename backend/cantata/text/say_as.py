@@ -1,7 +1,8 @@
 """SSML's `<say-as>`: a text as the words that it stands for.
 
-Numbers are words of the model's language by num2words. Letters by name, dates, telephone numbers
-and units are English; other languages keep them as they are written.
+Numbers are words of the voice's language by num2words. Letters by name, dates, times and units are
+English; other languages keep them as they are written. Where the British differ, `en-GB` has their
+words; other tags of English have American ones.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from cantata.contract.data.languages import get_primary_language
+from cantata.text.say_as_date import read_date
+
+_BRITISH = "en-gb"
 _LETTER_NAMES: Mapping[str, str] = {
     "a": "ay",
     "b": "bee",
@@ -47,11 +52,6 @@ _LETTER_NAMES: Mapping[str, str] = {
     "*": "star",
     "%": "percent",
 }
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
-    *("October", "November", "December"),
-)
-_DATE_FORMATS = ("mdy", "dmy", "ymd", "ydm", "md", "dm", "ym", "my", "y", "m", "d")
 _UNITS: Mapping[str, str] = {
     "km": "kilometer",
     "m": "meter",
@@ -101,6 +101,8 @@ _PLURALS: Mapping[str, str] = {
 _CURRENCIES: Mapping[str, str] = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR"}
 _NUMBER = re.compile(r"[-+\u2212]?\d{1,15}(?:\.\d{1,9})?")
 _TIME = re.compile(r"(\d{1,2})[:.](\d{2})(?::(\d{2}))?\s*(?:([ap])\.?m?\.?)?", re.IGNORECASE)
+_REPEATED = re.compile(r"(\d)\1\1(?!\1)|(\d)\2|\d")
+_TIMES = {2: "double", 3: "triple"}
 _DURATION = re.compile(r"(\d{1,4})'\s*(?:(\d{1,2})\")?")
 
 
@@ -111,13 +113,13 @@ def say_as(text: str, kind: str, form: str, language: str) -> str | None:
         text: between the tags.
         kind: `interpret-as`.
         form: `format`; of dates, the order of day, month and year.
-        language: BCP 47, of the model.
+        language: BCP 47, of the voice.
     """
     say = _KINDS.get(kind.strip().lower())
     return say(text.strip(), form.strip().lower(), language.lower()) if say else None
 
 
-def _number(written: str, language: str, to: str = "cardinal", **options: str) -> str | None:
+def _spell_number(written: str, language: str, to: str = "cardinal", **options: str) -> str | None:
     """A number in words; None for what is none, or for a language without words here."""
     # Its tables of languages take a tenth of a second.
     from num2words import num2words
@@ -127,32 +129,36 @@ def _number(written: str, language: str, to: str = "cardinal", **options: str) -
         return None
     plain = found[0].lstrip("+")
     value = float(plain) if "." in plain else int(plain)
+    tag = "en" if _is_english(language) else language.replace("-", "_")
     try:
-        said = num2words(value, lang=language.replace("-", "_"), to=to, **options)
+        said = str(num2words(value, lang=tag, to=to, **options))
     except (NotImplementedError, TypeError, OverflowError):
         return None
-    return str(said)
+    # The package's English is British.
+    return said.replace(" and ", " ") if _is_american(language) else said
 
 
-def _cardinal(text: str, form: str, language: str) -> str | None:
-    return _number(text, language)
+def _read_cardinal(text: str, form: str, language: str) -> str | None:
+    return _spell_number(text, language)
 
 
-def _ordinal(text: str, form: str, language: str) -> str | None:
+def _read_ordinal(text: str, form: str, language: str) -> str | None:
     digits = re.sub(r"(?<=\d)(?:st|nd|rd|th|\.|º|ª)$", "", text)
-    return _number(digits, language, "ordinal") if digits.isdecimal() else None
+    return _spell_number(digits, language, "ordinal") if digits.isdecimal() else None
 
 
-def _digits(text: str, form: str, language: str) -> str | None:
-    said = [_number(digit, language) for digit in text if digit.isdecimal()]
+def _read_digits(text: str, form: str, language: str) -> str | None:
+    said = [_spell_number(digit, language) for digit in text if digit.isdecimal()]
     return " ".join(one or "" for one in said) or None
 
 
-def _characters(text: str, form: str, language: str) -> str | None:
+def _read_characters(text: str, form: str, language: str) -> str | None:
     said = []
     for character in text:
         if character.isdecimal():
-            said.append(_number(character, language) or character)
+            said.append(_spell_number(character, language) or character)
+        elif character in "zZ" and language == _BRITISH:
+            said.append("zed")
         elif _is_english(language):
             said.append(_LETTER_NAMES.get(character.lower(), character))
         else:
@@ -160,67 +166,61 @@ def _characters(text: str, form: str, language: str) -> str | None:
     return ", ".join(one for one in said if one.strip()) or None
 
 
-def _telephone(text: str, form: str, language: str) -> str | None:
+def _read_telephone(text: str, form: str, language: str) -> str | None:
     groups = re.findall(r"\d+", text)
     if not groups:
         return None
-    said = [_digits(group, "", language) or group for group in groups]
+    say = _read_british_telephone if language == _BRITISH else _read_digits
+    said = [say(group, "", language) or group for group in groups]
     plus = "plus " if text.startswith("+") and _is_english(language) else ""
     return plus + ", ".join(said)
 
 
-def _date(text: str, form: str, language: str) -> str | None:
-    fields = re.findall(r"\d+", text)
-    if not _is_english(language) or not fields:
+def _read_british_telephone(group: str, form: str, language: str) -> str | None:
+    """Digits with "oh" and "double"."""
+    said = []
+    for run in _REPEATED.finditer(group):
+        digit = "oh" if run[0][0] == "0" else _spell_number(run[0][0], language) or run[0][0]
+        said.append(f"{_TIMES[len(run[0])]} {digit}" if len(run[0]) > 1 else digit)
+    return " ".join(said) or None
+
+
+def _read_date(text: str, form: str, language: str) -> str | None:
+    date = read_date(text, form, day_first=language == _BRITISH) if _is_english(language) else None
+    if date is None:
         return None
-    order = form if form in _DATE_FORMATS else ("ymd" if len(fields[0]) == 4 else "mdy")
-    if len(fields) == 1 and len(fields[0]) == 8 and len(order) == 3:
-        cuts = (4, 2, 2) if order[0] == "y" else (2, 2, 4)
-        whole, fields = fields[0], []
-        for cut in cuts:
-            fields.append(whole[:cut])
-            whole = whole[cut:]
-    if len(fields) != len(order):
-        return None
-    return _say_date(dict(zip(order, map(int, fields), strict=True)), language)
+    day = None if date.day is None else _spell_number(str(date.day), language, "ordinal")
+    year = None if date.year is None else _spell_number(str(date.year), language, "year")
+    if language == _BRITISH and day and date.month:
+        said = f"the {day} of {date.month}"
+    else:
+        said = " ".join(filter(None, (date.month, day)))
+    return ", ".join(filter(None, (said, year))) if day else " ".join(filter(None, (said, year)))
 
 
-def _say_date(date: Mapping[str, int], language: str) -> str | None:
-    day, month, year = date.get("d"), date.get("m"), date.get("y")
-    if not (day is None or 1 <= day <= 31) or not (month is None or 1 <= month <= 12):
-        return None
-    said = [] if month is None else [_MONTHS[month - 1]]
-    if day is not None:
-        said.append(_number(str(day), language, "ordinal") or str(day))
-    if year is not None:
-        years = _number(str(year), language, "year") or str(year)
-        said.append(f", {years}" if said else years)
-    return " ".join(said).replace(" ,", ",")
-
-
-def _time(text: str, form: str, language: str) -> str | None:
+def _read_time(text: str, form: str, language: str) -> str | None:
     if not _is_english(language):
         return None
     if duration := _DURATION.fullmatch(text):
         parts = [(duration[1], "minute"), (duration[2], "second")]
-        return " ".join(f"{number} {_plural(name, number)}" for number, name in parts if number)
+        return " ".join(f"{number} {_pluralise(name, number)}" for number, name in parts if number)
     found = _TIME.fullmatch(text)
     if found is None or int(found[1]) > 24 or int(found[2]) > 59:
         return None
-    hour, minute = _number(found[1], language) or "", int(found[2])
+    hour, minute = _spell_number(found[1], language) or "", int(found[2])
     said = [hour]
     if minute:
-        said.append(("oh " if minute < 10 else "") + (_number(found[2], language) or ""))
+        said.append(("oh " if minute < 10 else "") + (_spell_number(found[2], language) or ""))
     elif not found[4]:
         said.append("o'clock" if 1 <= int(found[1]) <= 12 else "hundred hours")
     if found[3]:
-        said.append(f"and {_number(found[3], language)} {_plural('second', found[3])}")
+        said.append(f"and {_spell_number(found[3], language)} {_pluralise('second', found[3])}")
     if found[4]:
         said.append("A M" if found[4].lower() == "a" else "P M")
     return " ".join(said)
 
 
-def _currency(text: str, form: str, language: str) -> str | None:
+def _read_currency(text: str, form: str, language: str) -> str | None:
     number = re.search(r"[\d,]+(?:\.\d+)?", text)
     sign = re.sub(r"[\d.,\s]", "", text)
     code = _CURRENCIES.get(sign, sign.upper() or form.upper())
@@ -228,40 +228,44 @@ def _currency(text: str, form: str, language: str) -> str | None:
         return None
     amount = number[0].replace(",", "")
     # A whole number would count cents.
-    said = _number(f"{float(amount):.2f}", language, "currency", currency=code)
-    return said if said is None else re.sub(r",? zero \w+$", "", said)
+    said = _spell_number(f"{float(amount):.2f}", language, "currency", currency=code)
+    return said if said is None else re.sub(r",? zero \w+$", "", said).replace(" sterling", "")
 
 
-def _unit(text: str, form: str, language: str) -> str | None:
+def _read_unit(text: str, form: str, language: str) -> str | None:
     found = re.fullmatch(r"([-\d.,]+)\s*([^\d\s]+)", text)
     if not _is_english(language) or found is None:
         return None
     name = _UNITS.get(found[2].lower())
-    number = _number(found[1], language)
-    return None if name is None or number is None else f"{number} {_plural(name, found[1])}"
+    number = _spell_number(found[1], language)
+    return None if name is None or number is None else f"{number} {_pluralise(name, found[1])}"
 
 
-def _plural(name: str, number: str) -> str:
+def _pluralise(name: str, number: str) -> str:
     return name if number == "1" else _PLURALS.get(name, name + "s")
 
 
 def _is_english(language: str) -> bool:
-    return language.split("-")[0] == "en"
+    return get_primary_language(language) == "en"
+
+
+def _is_american(language: str) -> bool:
+    return _is_english(language) and language != _BRITISH
 
 
 _KINDS: Mapping[str, Callable[[str, str, str], str | None]] = {
-    "characters": _characters,
-    "spell-out": _characters,
-    "verbatim": _characters,
-    "digits": _digits,
-    "cardinal": _cardinal,
-    "number": _cardinal,
-    "ordinal": _ordinal,
-    "date": _date,
-    "time": _time,
-    "telephone": _telephone,
-    "currency": _currency,
-    "unit": _unit,
+    "characters": _read_characters,
+    "spell-out": _read_characters,
+    "verbatim": _read_characters,
+    "digits": _read_digits,
+    "cardinal": _read_cardinal,
+    "number": _read_cardinal,
+    "ordinal": _read_ordinal,
+    "date": _read_date,
+    "time": _read_time,
+    "telephone": _read_telephone,
+    "currency": _read_currency,
+    "unit": _read_unit,
 }
 KINDS = tuple(_KINDS)
 """Values of `interpret-as`."""

@@ -76,9 +76,9 @@ def _cut_clauses(
     """The clauses in a span, and where what follows them begins: `least_rest` letters or more."""
     clauses: list[TextSpan] = []
     start = seen = span.start
-    letters, left = 0, _letters(text[span.start : span.end])
+    letters, left = 0, _count_letters(text[span.start : span.end])
     for end in _CLAUSE_END.finditer(text, span.start, span.end):
-        new = _letters(text[seen : end.end()])
+        new = _count_letters(text[seen : end.end()])
         seen, letters, left = end.end(), letters + new, left - new
         if letters >= MIN_CLAUSE and left >= least_rest and not is_inside(end.start(), marks):
             clauses.append(trimmed(text, TextSpan(start, seen)))
@@ -86,7 +86,7 @@ def _cut_clauses(
     return clauses, start
 
 
-def _letters(piece: str) -> int:
+def _count_letters(piece: str) -> int:
     return sum(map(str.isalnum, spoken_text(piece)))
 
 

@@ -1,4 +1,8 @@
-"""What SSML's attributes ask for: rate, volume, pitch, emphasis."""
+"""What SSML asks for: rate, volume, pitch and emphasis by attributes, and elements without text.
+
+`<mark name="..."/>` and `<bookmark mark="..."/>`, as Azure writes it, name places; `<lexicon>`
+names lexicons.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,51 @@ from math import inf, log10
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import Inflection
+from cantata.text.patterns import TOKENS
+
+_ATTRIBUTES = {"mark": "name", "bookmark": "mark"}
+
+
+@dataclass(frozen=True, slots=True)
+class TextMark:
+    """A place that the client wants the time of."""
+
+    name: str
+    place: int
+    """In the client's text, by code point."""
+    before_pause: bool = False
+    """A pause that was asked for lies between it and the next word."""
+
+
+def find_marks(text: str) -> list[TextMark]:
+    """The marks of a text, in order."""
+    marks: list[TextMark] = []
+    settled = end = 0
+    for found in TOKENS.finditer(text) if "mark" in text else ():
+        if any(map(str.isalnum, text[end : found.start()])):
+            settled = len(marks)
+        end = found.end()
+        if found.lastgroup in ("break", "pause"):
+            marks[settled:] = [replace(one, before_pause=True) for one in marks[settled:]]
+        elif found.lastgroup == "tag":
+            attribute = _ATTRIBUTES.get(found["name"].lower(), "")
+            name = read_attributes(found["more"]).get(attribute, "")
+            if name:
+                marks.append(TextMark(name, found.start()))
+        elif any(map(str.isalnum, found[0])):
+            settled = len(marks)
+    return marks
+
+
+def find_lexicons(text: str) -> list[str]:
+    """The lexicons that a text names by `<lexicon uri="..."/>`."""
+    return [
+        uri
+        for found in TOKENS.finditer(text if "<lexicon" in text.lower() else "")
+        if found.lastgroup == "tag" and found["name"].lower() == "lexicon"
+        if (uri := read_attributes(found["more"]).get("uri"))
+    ]
+
 
 MIN_RATE, MAX_RATE = 0.25, 4.0
 RATES = {"x-slow": 0.5, "slow": 0.8, "medium": 1.0, "default": 1.0, "fast": 1.25, "x-fast": 1.6}
@@ -81,12 +130,14 @@ def read_prosody(tag: str, place: int, attributes: Mapping[str, str], outer: Pro
     Raises:
         InvalidRequest: `rate` or `volume` is no such value; says which, where, and what is valid.
     """
-    rate = _rate(attributes.get("rate", "medium").strip().lower())
+    rate = _parse_rate(attributes.get("rate", "medium").strip().lower())
     if rate is None:
-        raise _refusal(tag, place, "rate", f"{', '.join(RATES)}, 80%, +20% or 1.2; 0.25 to 4")
-    volume = _volume_db(attributes.get("volume", "medium").strip().lower())
+        raise _build_error(tag, place, "rate", f"{', '.join(RATES)}, 80%, +20% or 1.2; 0.25 to 4")
+    volume = _parse_volume_db(attributes.get("volume", "medium").strip().lower())
     if volume is None:
-        raise _refusal(tag, place, "volume", f"{', '.join(VOLUMES_DB)}, +6dB or 50; up to +12dB")
+        raise _build_error(
+            tag, place, "volume", f"{', '.join(VOLUMES_DB)}, +6dB or 50; up to +12dB"
+        )
     within = min(max(outer.rate * rate, MIN_RATE), MAX_RATE)
     louder = min(max(outer.volume_db + volume, MIN_VOLUME_DB), MAX_VOLUME_DB)
     return Prosody(within, louder)
@@ -104,9 +155,11 @@ def read_pitch(
     written = attributes.get("pitch", "medium").strip().lower()
     if _HERTZ.fullmatch(written):
         return outer if float(written[:-2]) == 0 and written[0] in "+-" else None
-    pitch = _pitch(written)
+    pitch = _parse_pitch(written)
     if pitch is None:
-        raise _refusal(tag, place, "pitch", f"{', '.join(PITCHES)}, +20%, -2st or 120%; 0.5 to 2")
+        raise _build_error(
+            tag, place, "pitch", f"{', '.join(PITCHES)}, +20%, -2st or 120%; 0.5 to 2"
+        )
     return replace(outer, pitch=min(max(outer.pitch * pitch, MIN_PITCH), MAX_PITCH))
 
 
@@ -120,7 +173,7 @@ def read_emphasis(
     """
     level = EMPHASES.get(attributes.get("level", "moderate").strip().lower())
     if level is None:
-        raise _refusal(tag, place, "level", ", ".join(EMPHASES))
+        raise _build_error(tag, place, "level", ", ".join(EMPHASES))
     return Inflection(
         min(max(outer.pitch * level.pitch, MIN_PITCH), MAX_PITCH),
         outer.loudness_db + level.loudness_db,
@@ -128,16 +181,16 @@ def read_emphasis(
     )
 
 
-def _pitch(written: str) -> float | None:
+def _parse_pitch(written: str) -> float | None:
     if written in PITCHES:
         return PITCHES[written]
-    pitch = _relative(written)
+    pitch = _parse_percentage(written)
     if semitones := _SEMITONES.fullmatch(written):
         pitch = 2.0 ** (float(semitones[1]) / 12)
     return pitch if pitch is not None and MIN_PITCH <= pitch <= MAX_PITCH else None
 
 
-def _relative(written: str) -> float | None:
+def _parse_percentage(written: str) -> float | None:
     """The factor that a percentage stands for."""
     percent = _PERCENT.fullmatch(written)
     if percent is None:
@@ -146,14 +199,14 @@ def _relative(written: str) -> float | None:
     return 1 + number if sign == "+" else 1 - number if sign == "-" else number
 
 
-def _rate(written: str) -> float | None:
+def _parse_rate(written: str) -> float | None:
     if written in RATES:
         return RATES[written]
-    rate = float(written) if _FACTOR.fullmatch(written) else _relative(written)
+    rate = float(written) if _FACTOR.fullmatch(written) else _parse_percentage(written)
     return rate if rate is not None and MIN_RATE <= rate <= MAX_RATE else None
 
 
-def _volume_db(written: str) -> float | None:
+def _parse_volume_db(written: str) -> float | None:
     if written in VOLUMES_DB:
         return VOLUMES_DB[written]
     if decibels := _DECIBELS.match(written):
@@ -166,7 +219,7 @@ def _volume_db(written: str) -> float | None:
     return None
 
 
-def _refusal(tag: str, place: int, name: str, valid: str) -> InvalidRequest:
+def _build_error(tag: str, place: int, name: str, valid: str) -> InvalidRequest:
     return InvalidRequest(
         f"{tag!r} at character {place}: {name} is not valid; write {valid}", "input"
     )

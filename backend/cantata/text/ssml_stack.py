@@ -51,7 +51,7 @@ class SsmlStack:
 
     @property
     def current(self) -> SsmlState:
-        """Of the text at this place."""
+        """The state of SSML at this place of the text."""
         return self._open[-1]
 
     def open(self, found: re.Match[str], attributes: Mapping[str, str]) -> None:
@@ -70,7 +70,7 @@ class SsmlStack:
             inner = replace(outer, inflection=self._read_emphasis(*where, outer.inflection))
         else:
             inner = replace(outer, language=self._read_language(*where, outer.language))
-        self._turn(inner.inflection, found.end())
+        self._set_inflection(inner.inflection, found.end())
         self._open.append(inner)
 
     def close(self, name: str, place: int) -> None:
@@ -79,7 +79,7 @@ class SsmlStack:
         if name not in names:
             return
         begun = len(names) - 1 - names[::-1].index(name)
-        self._turn(self._open[begun - 1].inflection, place)
+        self._set_inflection(self._open[begun - 1].inflection, place)
         del self._open[begun:]
 
     def find_inflections(self, start: int, end: int) -> tuple[InflectedSpan, ...]:
@@ -89,8 +89,8 @@ class SsmlStack:
             found.append(InflectedSpan(TextSpan(self._since, end), self.current.inflection))
         return tuple(found)
 
-    def _turn(self, inflection: Inflection, place: int) -> None:
-        """From here on, the text has another inflection."""
+    def _set_inflection(self, inflection: Inflection, place: int) -> None:
+        """Give the text another inflection from here on."""
         before = self.current.inflection
         if inflection == before:
             return

@@ -13,7 +13,7 @@ _LIBRARY = "libnvidia-ml.so.1"
 
 
 def list_gpus() -> list[str] | None:
-    """As CUDA names those that this process may use; None: that cannot be found out."""
+    """The GPUs that this process may use, as CUDA names them. None: they cannot be found out."""
     named = os.environ.get(VISIBLE)
     if named is not None:
         return [name.strip() for name in named.split(",") if name.strip()]

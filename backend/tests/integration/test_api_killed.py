@@ -23,7 +23,8 @@ _PATIENCE_S = 60.0
 _LOOK_S = 0.02
 
 
-@pytest.mark.parametrize("loaded", [False, True], ids=["loading", "ready"])
+@pytest.mark.thorough(every=2)
+@pytest.mark.parametrize("loaded", [True, False], ids=["ready", "loading"])
 def test_stages_end_with_the_api(tmp_path: Path, loaded: bool) -> None:
     checkpoint, temporary = tmp_path / "checkpoint", tmp_path / "tmp"
     checkpoint.mkdir()

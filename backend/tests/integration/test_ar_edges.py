@@ -27,11 +27,7 @@ from tiny_talker.driving import Listener
 from tiny_talker.inputs import TinyInput
 from tiny_talker.plugin import HEARD_FIRST, TWO_TALKERS
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 FRAMES = 30
 SAID, HEARD = EdgeSpec("talker.codes", CLIENT), EdgeSpec("decoder.pcm", CLIENT)

@@ -20,11 +20,7 @@ from tiny_talker.driving import TALKER, Frames, listen, listen_preempted, varied
 from tiny_talker.inputs import TinyInput
 from tiny_talker.latent_plugin import LATENT_TALKER
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 EULER_STEPS = 2
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=128, max_num_batched_tokens=16)

@@ -18,11 +18,7 @@ from tiny_talker.checkpoint import TEXT_VOCAB, save_tiny_checkpoint
 from tiny_talker.driving import TALKER, Frames, Listener, speak, varied_payloads
 from tiny_talker.inputs import TinyInput, TinyText
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start warn of what torch deprecates; our own code does not run there.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 FRAMES = 30
 TEXT = [7, 3, 11, 3, 29, 5, 17, 2, 23, 8, 31, 13]

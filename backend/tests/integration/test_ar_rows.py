@@ -25,11 +25,7 @@ from tiny_talker.driving import EXPORTING, listen, listen_preempted, varied_payl
 from tiny_talker.inputs import TinyInput, TinyText
 from tiny_talker.plugin import THINKING
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 DEPLOYMENT = ArDeployment(
     slots=8, max_model_len=128, max_num_batched_tokens=16, prefix_caching=True

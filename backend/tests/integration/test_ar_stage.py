@@ -27,11 +27,7 @@ from tiny_talker.checkpoint import END_CODE, MAX_POSITIONS, save_tiny_checkpoint
 from tiny_talker.driving import TALKER, Listener, preempt_all, speak, speak_alone, varied_payloads
 from tiny_talker.inputs import TinyInput, TinyText
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start warn of what torch deprecates; our own code does not run there.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 DEPLOYMENT = ArDeployment(
     slots=8,
@@ -302,7 +298,7 @@ def test_no_request_has_more_positions_than_the_checkpoint(checkpoint: Path) -> 
 
 
 def test_a_size_of_heads_without_a_kernel_is_named() -> None:
-    from cantata.stages.ar.cpu_attention import check_head_size  # imports vLLM
+    from cantata.stages.ar.cpu_kernels import check_head_size  # imports vLLM
 
     check_head_size(64, torch.float32, 32)
     with pytest.raises(ConfigError, match="heads of 16 channels: vLLM has no attention"):

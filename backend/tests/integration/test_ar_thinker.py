@@ -18,11 +18,7 @@ from tiny_talker.checkpoint import CODEBOOK_SIZE, HIDDEN, save_tiny_checkpoint
 from tiny_talker.driving import THINKER, Frames, Listener, listen, listen_preempted
 from tiny_talker.inputs import TinyConversation
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 ROOMY = ArDeployment(slots=8, max_model_len=128, max_num_batched_tokens=16)
 RANDOM = np.random.default_rng(0)

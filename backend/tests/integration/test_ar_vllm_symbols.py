@@ -9,11 +9,7 @@ import pytest
 from cantata.stages.ar.environment import prepare_environment
 from cantata.stages.ar.vllm_symbols import VLLM_VERSION, moved_symbols
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports warn of what torch deprecates.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 
 def test_nothing_has_moved() -> None:

@@ -20,7 +20,7 @@ import pytest
 import pytest_asyncio
 
 from callers import TRANSPORTS, Caller
-from cantata.api.speech import encoder
+from cantata.api.speech import response
 from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
@@ -110,7 +110,7 @@ def open_gated(output: OutputFormat) -> Encoder:
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TinyServer]:
     folder = tmp_path_factory.mktemp("checkpoint")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoder, "open_encoder", open_gated)
+        patch.setattr(response, "open_encoder", open_gated)
         patch.setattr(watchdog, "STOPPED_S", 600.0)  # a stopped talker is not restarted
         for name, value in GIVE_BACK.items():
             patch.setenv(name, value)

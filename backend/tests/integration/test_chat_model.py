@@ -87,6 +87,18 @@ async def test_an_answer_has_text_sound_and_one_end(model: PipelineChatModel) ->
     assert await held(model) == {}
 
 
+async def test_what_nobody_waits_for_is_the_same_and_counts_as_that(
+    model: PipelineChatModel,
+) -> None:
+    live = await events(model, asked(3))
+    before = model.admission.admitted
+    later = await events(model, replace(asked(3), batch=True))
+    after = model.admission.admitted
+    assert (after["live"], after["batch"]) == (before["live"], before["batch"] + 1)
+    assert join_text(later) == join_text(live)
+    np.testing.assert_array_equal(collect_sound(later), collect_sound(live))
+
+
 async def test_text_leaves_while_the_model_thinks_and_sound_follows_before_its_end(
     model: PipelineChatModel,
 ) -> None:

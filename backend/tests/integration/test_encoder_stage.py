@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cantata.config import parse_deployment
 from cantata.contract.data.errors import InvalidAudio, StageDied
 from cantata.contract.data.request import PipelineRequest
-from cantata.contract.process.steps import ReuseReport
+from cantata.contract.process.messages import ReuseReport
 from cantata.pipeline.orchestrator import Orchestrator
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.decoder import SAMPLES_PER_FRAME

@@ -38,7 +38,7 @@ ERROR_WITHIN_S = 2.0
 ANSWERS_WITHIN_S = 1.0
 """`/health` and `/metrics`, whatever the stages do."""
 BACKOFF_S = (0.1, 0.2, 0.4, 0.8)
-"""Shorter than the server's own, which `unit/test_restarts.py` checks."""
+"""Shorter than the server's own, which `unit/test_supervision.py` checks."""
 KNOWN = "One two three four."
 LONG = " ".join(f"word{number}" for number in range(20)) + "."
 

@@ -95,6 +95,7 @@ async def read(caller: Caller, size: int) -> int:
     return len(message)
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize("transport", ["http pcm", "http mp3", "http events", "socket"])
 async def test_a_client_that_stops_reading_costs_bounded_memory_and_no_other_stream(
     server: TinyServer, transport: str

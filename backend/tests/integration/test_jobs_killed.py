@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+
+from tiny_voice.kept_server import keeper
 
 pytestmark = pytest.mark.integration
 
@@ -21,21 +18,6 @@ TEXT = "\n\n".join(
     for chapter in range(4)
 )
 BODY = {"input": TEXT, "response_format": "pcm", "temperature": 1.0, "seed": 5}
-
-
-@contextmanager
-def keeper(folder: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
-    """A server with the jobs of a folder, which is killed at the end of the block."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    words = [sys.executable, "-m", "tiny_voice.keeper", str(folder)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            assert process.stdout is not None
-            url = process.stdout.readline().strip()
-            with httpx.Client(base_url=url, timeout=120) as http:
-                yield process, http
-        finally:
-            process.kill()
 
 
 def follow(http: httpx.Client, id: str, spoken: int) -> None:

@@ -21,8 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 import namespaces
 from cantata.contract.data.errors import ReplicaLost, StageDied
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata.distributed.directory import StaticDirectory
-from cantata.distributed.edge.load_balancer import affinity_match, affinity_target
+from cantata.distributed.address import StaticDirectory
+from cantata.distributed.edge.replicas import affinity_match, affinity_target
 from cantata.distributed.edge.service import RemoteService
 from cantata.distributed.edge.waiting import MAX_WAIT_S
 from cantata.distributed.key import LinkKey

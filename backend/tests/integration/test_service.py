@@ -154,7 +154,7 @@ async def test_a_stretched_utterance_that_is_left_is_freed(model: PipelineSpeech
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "the text is empty"),
+        ("", "input is empty"),
         ("One [pause soon] two.", r"'\[pause soon\]' at character 4"),
         ("x" * (MAX_INPUT_CHARACTERS + 1), "at most 20000"),
     ],

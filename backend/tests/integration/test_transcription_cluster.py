@@ -22,8 +22,7 @@ from cantata.contract.data.errors import InvalidRequest, StageDied
 from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
 from cantata.contract.model.recognizer import Sound
 from cantata.contract.transcription_service import TranscriptionModel
-from cantata.distributed.address import Address
-from cantata.distributed.directory import StaticDirectory
+from cantata.distributed.address import Address, StaticDirectory
 from cantata.distributed.edge.service import RemoteService
 from cantata.distributed.key import LinkKey
 from cantata.pipeline.local_transcription import LocalTranscriptionModel

@@ -33,7 +33,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 NAME = embedded_recognizers()[0]
 SLOTS = 4
-TEXT = spoken_sentences()[0].text
 DEADLINE_S = 60.0
 LIVE = TranscriptionRequest()
 FILE = TranscriptionRequest(batch=True)
@@ -56,7 +55,7 @@ async def model() -> AsyncIterator[PipelineTranscriptionModel]:
     early = asyncio.create_task(transcribe(found, spoken_sentences()[0].sound))
     await service.start()
     async with asyncio.timeout(DEADLINE_S):
-        assert word_error_rate([TEXT], [(await early).text]) < 0.2
+        assert word_error_rate([spoken_sentences()[0].text], [(await early).text]) < 0.2
     yield found
     assert found.admission.slots_in_use == 0
     await service.stop()
@@ -87,7 +86,7 @@ async def test_a_window_is_written_down(model: PipelineTranscriptionModel) -> No
         transcribe(model, sound), transcribe(model, sound, TranscriptionRequest(timestamps=True))
     )
     assert plain.text == timed.text
-    assert word_error_rate([TEXT], [plain.text]) < 0.2
+    assert word_error_rate([spoken_sentences()[0].text], [plain.text]) < 0.2
     assert plain.seconds == len(sound) / SPEECH_RATE
     assert not plain.words
     assert [word.text for word in timed.words] == timed.text.split()
@@ -113,7 +112,7 @@ async def test_partials_grow_and_the_last_transcript_is_none(
     seconds = [partial.seconds for partial in found]
     assert seconds == [len(pieces[0]) / SPEECH_RATE, sum(map(len, pieces[:2])) / SPEECH_RATE]
     assert len(found[0].text) < len(found[1].text) < len(final.text)
-    assert word_error_rate([TEXT], [final.text]) < 0.2
+    assert word_error_rate([spoken_sentences()[0].text], [final.text]) < 0.2
 
 
 async def test_one_reads_partials_while_another_finishes(model: PipelineTranscriptionModel) -> None:
@@ -123,7 +122,7 @@ async def test_one_reads_partials_while_another_finishes(model: PipelineTranscri
             await window.feed(spoken_sentences()[0].sound, recognize=asks)
             final = await window.finish()
             partials = await reading
-        assert word_error_rate([TEXT], [final.text]) < 0.2
+        assert word_error_rate([spoken_sentences()[0].text], [final.text]) < 0.2
         # If both are there at once, the last transcript is enough.
         assert {partial.text for partial in partials} <= {final.text}
 

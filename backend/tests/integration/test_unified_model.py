@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,6 +103,20 @@ async def test_it_answers_while_it_draws(
     assert names == ["text", "looking", "denoiser", "decoder"]
     assert list(service.chat_models) == list(service.image_models) == [PLUGIN.name]
     assert not service.models
+
+
+async def test_an_answer_that_nobody_waits_for_yields(scribe: PipelineChatModel) -> None:
+    """It leaves half of the slots to others."""
+    later = replace(saying(SAID[0]), batch=True)
+    before = scribe.admission.admitted["batch"]
+    assert await answered(scribe, later) == (SAID[0], FinishReason.STOP)
+    assert scribe.admission.admitted["batch"] == before + 1
+    async with AsyncExitStack() as held:
+        for _ in range(SLOTS // 2):
+            await held.enter_async_context(scribe.run(saying("SLOW" * 40)))
+        with pytest.raises(Overloaded):
+            await answered(scribe, later)
+        assert await answered(scribe, saying(SAID[1])) == (SAID[1], FinishReason.STOP)
 
 
 async def test_both_kinds_share_the_slots(

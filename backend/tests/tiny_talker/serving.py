@@ -60,6 +60,7 @@ async def tiny_server(
     pipeline: PipelineSpec = AUDIBLE,
     builder: TinyRequestBuilder | None = None,
     chunk_timeout_s: float = 60.0,
+    idle_unload_s: float | None = None,
 ) -> AsyncIterator[TinyServer]:
     """Serve; the kernel buffers little of what a client leaves unread.
 
@@ -68,14 +69,19 @@ async def tiny_server(
         slots: of both stages.
         pipeline: one of `tiny_talker.plugin`.
         builder: of requests.
-        chunk_timeout_s: of the deployment.
+        chunk_timeout_s: of the deployment, as the next.
+        idle_unload_s: None: the model stays.
     """
     save_tiny_checkpoint(folder)
     stages = {
         "talker": {"slots": slots, "max_model_len": 128},
         "decoder": {"slots": slots, "credit_s": 4.0},
     }
-    raw = {"stages": stages, "chunk_timeout_s": chunk_timeout_s}
+    raw = {
+        "stages": stages,
+        "chunk_timeout_s": chunk_timeout_s,
+        "idle_unload_s": idle_unload_s,
+    }
     deployment = parse_deployment(raw, pipeline)
     orchestrator = Orchestrator(pipeline, folder, deployment, logging.WARNING)
     policy = SlotPolicy(PLUGIN.name, orchestrator)

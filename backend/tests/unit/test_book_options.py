@@ -18,7 +18,15 @@ def test_the_name_says_what_is_written() -> None:
     assert choose_output(book, None, "mp3") == (Path("a/novel"), "mp3")
     assert choose_output(book, Path("b.M4B"), None) == (Path("b.M4B"), "m4b")
     assert choose_output(book, Path("folder"), None) == (Path("folder"), "mp3")
-    for out, form in ((Path("b.m4b"), "flac"), (Path("folder"), "m4b")):
+    assert choose_output(Path("a/novel.txt"), None, "epub") == (Path("a/novel.epub"), "epub")
+    assert choose_output(book, Path("read.epub"), None) == (Path("read.epub"), "epub")
+    for out, form in (
+        (Path("b.m4b"), "flac"),
+        (Path("b.m4b"), "epub"),
+        (Path("folder"), "m4b"),
+        (Path("folder"), "epub"),
+        (None, "epub"),
+    ):
         with pytest.raises(CantataError):
             choose_output(book, out, form)
 
@@ -37,6 +45,7 @@ def test_speakers_are_written_with_their_voices() -> None:
         ("a.txt", b"...", "a.m4b", "no text"),
         ("a.txt", b"One.", "none/a.m4b", "no folder"),
         ("a.txt", b"One.", "a.txt", "no folder"),
+        ("a.epub", b"x", "a.epub", "the document itself"),
     ],
 )
 def test_mistakes_are_told_at_once(
@@ -53,3 +62,16 @@ def test_mistakes_are_told_at_once(
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 1
     assert reason in done.stderr
+
+
+def test_a_bad_lexicon_is_told_before_a_voice_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    book, lexicon = tmp_path / "a.txt", tmp_path / "b.pls"
+    book.write_text("One.")
+    lexicon.write_text("<lexicon>", "utf-16")
+    done = CliRunner().invoke(app, ["book", str(book), "--lexicon", str(lexicon)])
+    assert done.exit_code == 1
+    assert "b.pls: the lexicon is not XML" in done.stderr
+    assert not (tmp_path / "cache").exists()

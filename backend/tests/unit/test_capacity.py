@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cantata.contract.process.steps import StepCost
+from cantata.contract.process.messages import StepCost
 from cantata.scheduling.capacity import IN_TIME, StagePace, places
 
 PERIOD_S = 0.08

@@ -16,7 +16,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.stages.codec import build_stage
 from cantata.stages.codec import stage as stage_module
-from cantata.stages.codec.recorded import can_record
+from cantata.stages.codec.decoding import can_record
 from cantata.stages.codec.stage import CodecStage
 from recorded_codec import CPU, DEPLOYMENT, both, check_same
 from running_sum import RunningSumDecoder
@@ -114,7 +114,7 @@ def load_large(checkpoint: Path, device: torch.device) -> LargeRecordable:
 
 def test_the_spare_slot_needs_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = StageSpec("decoder", StageKind.CODEC, f"{__name__}:load_large")
-    monkeypatch.setattr("cantata.stages.codec.room.free_bytes", lambda device: 50)
+    monkeypatch.setattr("cantata.stages.common.device.free_bytes", lambda device: 50)
     assert build_stage(spec, Path(), CodecDeployment(slots=5)).capacity.state_bytes == 50
     monkeypatch.setattr(stage_module, "spare_slots", lambda decoder, deployment: 1)
     with pytest.raises(ConfigError, match=r"5 slots and 1 spare of decoder .* at most 4 slots fit"):

@@ -10,7 +10,7 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.stages.codec import build_stage
-from cantata.stages.common.memory import free_bytes
+from cantata.stages.common.device import free_bytes
 from tiny_talker.decoder import RunningSumDecoder
 
 CPU = torch.device("cpu")

@@ -32,6 +32,16 @@ def test_another_dtype_is_that_of_the_ar_stages() -> None:
     assert changed.stages["decoder"] == deployment.stages["decoder"]
 
 
+@pytest.mark.parametrize("other", [{"device": "cuda"}, {"dtype": "float16"}])
+def test_int8_is_for_a_cpu_and_two_dtypes(other: dict[str, str]) -> None:
+    int8 = {"quantization": "int8", "dtype": "bfloat16"}
+    plain = parse_deployment({"stages": {"talker": int8, "decoder": {}}}, PIPELINE)
+    with pytest.raises(ConfigError, match="device is 'cpu', dtype 'float32' or 'bfloat16'"):
+        parse_deployment({"stages": {"talker": int8 | other, "decoder": {}}}, PIPELINE)
+    with pytest.raises(ConfigError, match=r"talker.*'float16'"):
+        plain.with_dtype("float16")
+
+
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_a_deployment_samples_at_a_temperature(temperature: float) -> None:
     talker = {"sampling": {"temperature": temperature}}

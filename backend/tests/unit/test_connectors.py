@@ -23,11 +23,16 @@ from cantata.contract.data.chunks import (
     concatenate,
 )
 from cantata.contract.process.messages import Output
-from cantata.ipc.chunk_accumulator import ChunkAccumulator
-from cantata.ipc.memory import MemoryConnector
-from cantata.ipc.socket import SocketReceiver, SocketSender, listen, new_address
+from cantata.ipc.connectors import (
+    MemoryConnector,
+    SocketReceiver,
+    SocketSender,
+    listen,
+    new_address,
+)
 from cantata.ipc.stage_messages import decode_message, encode_message
 from cantata.ipc.wire import AsyncChannel, BlockingChannel, BrokenChannel
+from cantata.stages.process.exchange import ChunkAccumulator
 from stage_chunks import codes_chunk, pcm_chunk
 
 

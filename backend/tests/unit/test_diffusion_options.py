@@ -9,9 +9,15 @@ import pytest
 
 from cantata.config import DiffusionDeployment, parse_deployment
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.denoiser import DenoiserOptions, Hooked, Parallel, Ranks
+from cantata.contract.model.denoiser import (
+    DenoiserOptions,
+    Hooked,
+    Parallel,
+    Ranks,
+    Skipping,
+    SkipTest,
+)
 from cantata.contract.model.pipeline import StageKind, StageSpec
-from cantata.contract.model.skipping import Skipping, SkipTest
 from cantata.stages.diffusion import build_stage
 from cantata.stages.diffusion.loading import denoiser_options
 from tiny_painter.plugin import PAINTER

@@ -16,8 +16,8 @@ from cantata.contract.data.errors import ConfigError, RequestFailed, StageDied
 from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
 from cantata.stages.diffusion.ranks import main
 from cantata.stages.diffusion.ranks.denoiser import LOST, RankedDenoiser, SharedJob
+from cantata.stages.diffusion.ranks.group import Message
 from cantata.stages.diffusion.ranks.load import load_ranked
-from cantata.stages.diffusion.ranks.messages import Message
 from process_group import leave_process_group
 from tiny_painter.inputs import TinyCanvas
 from tiny_painter.stages import TinyDenoiser

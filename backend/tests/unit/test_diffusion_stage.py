@@ -13,8 +13,8 @@ import pytest
 from cantata.config import DiffusionDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Progress, Rows
 from cantata.contract.data.errors import CantataError, Overloaded, ProtocolViolation, RequestFailed
+from cantata.contract.process.messages import ForwardCost
 from cantata.contract.process.stage import StepResult
-from cantata.contract.process.steps import ForwardCost
 from cantata.stages.diffusion import DiffusionStage
 from cantata.stages.diffusion.forwards import Leaves
 from cantata.stages.diffusion.jobs import preview_steps

@@ -10,7 +10,7 @@ import torch
 from cantata.cli import doctor_model
 from cantata.cli.doctor import Verdict, _check_weights
 from cantata.config.plugins import embedded_models, installed_plugins
-from cantata.stages.common import memory
+from cantata.stages.common.device import free_bytes
 from running_sum import RunningSumDecoder
 
 EMBEDDED = "solo"
@@ -62,4 +62,4 @@ def test_memory_of_the_slots_is_compared_with_what_is_free(
 
 
 def test_free_memory_is_the_machine_s() -> None:
-    assert memory.free_bytes(torch.device("cpu")) > 0
+    assert free_bytes(torch.device("cpu")) > 0

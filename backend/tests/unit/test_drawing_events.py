@@ -1,13 +1,18 @@
-"""What a late reader finds of a picture: every word, the latest progress, and then the picture."""
+"""What a late reader finds of a picture: every word, the latest progress, and then the picture.
+
+Behind them is a mailbox: the latest message, and errors after it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
+import pytest
 
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
-from cantata.pipeline.drawing_events import PendingImageEvents, drain
-from cantata.pipeline.mailbox import Mailbox
+from cantata.pipeline.drawing_events import Mailbox, PendingImageEvents, drain
 
 NOTHING = np.zeros((0, 0, 3), np.uint8)
 PREVIEW = np.ones((2, 2, 3), np.uint8)
@@ -39,3 +44,35 @@ def test_a_preview_stays_until_there_is_another() -> None:
     later = seen.merge(PendingImageEvents.of(progress(5, PREVIEW + 1)))
     assert later.progress is not None
     np.testing.assert_array_equal(later.progress.pixels, PREVIEW + 1)
+
+
+def joined(before: str, after: str) -> str:
+    return f"{before}+{after}"
+
+
+async def test_what_was_not_taken_is_combined_with_what_follows() -> None:
+    mailbox = Mailbox(joined)
+    for word in "abc":
+        mailbox.put(word)
+    assert await mailbox.take() == "a+b+c"
+    mailbox.put("d")
+    assert await mailbox.take() == "d"
+
+
+async def test_one_waits_for_a_message() -> None:
+    mailbox = Mailbox(joined)
+    taking = asyncio.create_task(mailbox.take())
+    await asyncio.sleep(0)
+    assert not taking.done()
+    mailbox.put("a")
+    assert await taking == "a"
+
+
+async def test_an_error_comes_after_the_last_message_and_stays() -> None:
+    mailbox = Mailbox(joined)
+    mailbox.put("a")
+    mailbox.fail(ValueError("broken"))
+    assert await mailbox.take() == "a"
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken"):
+            await mailbox.take()

@@ -23,8 +23,8 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.model.feed_forward import Fed
+from cantata.contract.process.messages import ReuseReport
 from cantata.contract.process.stage import StepResult
-from cantata.contract.process.steps import ReuseReport
 from cantata.stages.feed_forward import FeedForwardStage
 
 PORTS: Mapping[str, type[Payload]] = {"vector": Rows, "codes": Codes}

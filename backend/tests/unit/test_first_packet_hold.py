@@ -7,7 +7,7 @@ import pytest
 
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Pcm
-from cantata.scheduling.jitter import JitterEstimator
+from cantata.scheduling.playout_buffers import JitterEstimator
 from cantata.stages.codec import CodecStage
 from running_sum import RunningSumDecoder
 from stage_chunks import codes_chunk

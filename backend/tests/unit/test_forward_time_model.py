@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.process.steps import ForwardCost
+from cantata.contract.process.messages import ForwardCost
 from cantata.scheduling.forward_time_model import ForwardTimeModel
 
 TRUE = ForwardCost(0.02, 4e-6, 2e-9)
@@ -69,6 +69,20 @@ def test_one_forward_that_was_held_up_changes_little() -> None:
     pace.measure(get_size(512), 100.0)
     assert pace.cost is not None
     assert pace.cost.seconds(get_size(512)) < 2 * TRUE.seconds(get_size(512))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_long_answers_do_not_hide_what_pictures_cost(noise: float) -> None:
+    """The tokens of an answer are forwards of one size: they cannot tell a fixed part from one
+    that grows with the tokens."""
+    rng, pace = np.random.default_rng(2), fitted(100, noise=noise)
+    for read in range(3000):
+        size = ForwardSize(1, 500 + read)
+        pace.measure(size, TRUE.seconds(size) * float(rng.lognormal(0, noise)))
+    assert pace.cost is not None
+    for side in SIDES:
+        size = get_size(side)
+        assert pace.cost.seconds(size) == pytest.approx(TRUE.seconds(size), rel=0.1 + noise)
 
 
 def test_no_part_is_ever_negative() -> None:

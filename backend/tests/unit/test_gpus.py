@@ -65,7 +65,7 @@ def _check(stages: Mapping[str, str]) -> None:
 def test_a_gpu_that_is_not_there_is_refused_before_anything_loads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(devices, "_missing_for_cuda", lambda: None)
+    monkeypatch.setattr(devices, "_find_missing_for_cuda", lambda: None)
     _check({"talker": "cuda:2", "codec": "cuda", "encoder": "cpu"})
     valid = "valid here: 'cpu', 'cuda:0', 'cuda:1', 'cuda:2'"
     with pytest.raises(ConfigError, match=f"stage 'codec': device 'cuda:3'; {valid}"):
@@ -73,13 +73,13 @@ def test_a_gpu_that_is_not_there_is_refused_before_anything_loads(
 
 
 def test_without_a_gpu_none_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_missing_for_cuda", lambda: None)
+    monkeypatch.setattr(devices, "_find_missing_for_cuda", lambda: None)
     monkeypatch.setenv(VISIBLE, "")
     with pytest.raises(ConfigError, match=r"device 'cuda'; valid here: 'cpu'$"):
         _check({"codec": "cuda"})
 
 
 def test_where_nobody_can_say_cuda_itself_will(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_missing_for_cuda", lambda: None)
+    monkeypatch.setattr(devices, "_find_missing_for_cuda", lambda: None)
     monkeypatch.setattr(devices, "list_gpus", lambda: None)
     _check({"codec": "cuda:9"})

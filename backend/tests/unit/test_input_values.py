@@ -19,8 +19,7 @@ from alike import same
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.data.transcripts import SPEECH_RATE, SoundPiece
 from cantata.contract.process.messages import Register
-from cantata.ipc.annotations import fits, get_hints
-from cantata.ipc.input_values import flatten, unflatten
+from cantata.ipc.input_values import fits, flatten, get_hints, unflatten
 from cantata.ipc.stage_messages import InvalidStageInput, decode_message, encode_message
 from tiny_talker.inputs import TinyConversation, TinyInput, TinySound
 

@@ -17,6 +17,7 @@ from lanes import (
     ON_OWN_SERVER,
     ON_SHARED_SERVER,
     WITH_TIMED_TESTS,
+    choose_unit,
     get_unit,
     in_turn,
 )
@@ -101,6 +102,18 @@ def test_units_that_wait_and_units_that_compute_take_turns() -> None:
     assert order == ["c0", "e2e/a", *computing[1:8], "w", *computing[8:]]
     assert in_turn([], computing) == computing
     assert in_turn(waiting, []) == waiting
+
+
+def test_the_last_worker_runs_servers_and_then_browsers_and_no_other_needs_to_wait() -> None:
+    server, browser, model = "backend/tests/unit/api/a", "e2e/b", "models/c"
+    shared = get_unit(ON_SHARED_SERVER[0])
+    left = [browser, shared, model, server]
+    assert choose_unit(left, is_last=True) == server
+    assert choose_unit(left[:3], is_last=True) == browser
+    assert choose_unit([shared, model], is_last=True) is None
+    assert choose_unit(left, is_last=False) == browser
+    assert choose_unit([server, model], is_last=False) == model
+    assert choose_unit([server], is_last=False) == server
 
 
 def test_while_a_timed_test_runs_no_other_does_nor_between_two_of_one_file(tmp_path: Path) -> None:

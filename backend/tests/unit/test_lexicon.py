@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
+
 import pytest
 
 from cantata.contract.data.errors import InvalidLexicon
@@ -77,6 +80,41 @@ def test_a_bad_file_is_refused(file: bytes, named: str) -> None:
         read_pls(file)
     assert named in refusal.value.message
     assert refusal.value.param == "file"
+
+
+def test_a_chain_of_aliases_is_followed_once() -> None:
+    """Ten thousand aliases, each of which led to the next, took a quarter of an hour."""
+
+    def measure(entries: int) -> float:
+        file = pls(*(alias(f"w{n}", f"w{n + 1}") for n in range(entries)))
+        began_s = time.process_time()
+        assert {entry.alias for entry in read_pls(file)} == {f"w{entries}"}
+        return time.process_time() - began_s
+
+    few_s = min(measure(250) for _ in range(5))
+    assert measure(4_000) / few_s < 16 * 16, "as the square at most"
+
+
+def test_a_million_entries_are_refused_before_they_are_read() -> None:
+    file = HEAD.encode() + b"".join(
+        b"<lexeme><grapheme>w%d</grapheme><alias>x</alias></lexeme>" % n for n in range(1_000_000)
+    )
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidLexicon, match="larger than 16 MiB; at most 10000 entries"):
+            read_pls(file + b"</lexicon>")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 2 * len(file), "no tree was built of it"
+
+
+def test_a_word_of_an_alias_is_not_looked_up_again() -> None:
+    """Two lexicons of a request may name each other's words."""
+    (passage,) = read_markup("a b")
+    assert isinstance(passage, Passage)
+    entries = (LexiconEntry("a", alias="b"), LexiconEntry("b", alias="a"))
+    assert apply_lexicon(passage, entries, phones=True).text == "b a"
 
 
 ENTRIES = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from transformers import WhisperFeatureExtractor
 
 from cantata.contract.data.transcripts import SPEECH_RATE
 from cantata.contract.model.log_mel import HOP, log_mel
@@ -12,6 +11,8 @@ from cantata.contract.model.log_mel import HOP, log_mel
 
 @pytest.mark.parametrize("mel_bins", [80, 128])
 def test_features_are_whispers(mel_bins: int) -> None:
+    from transformers import WhisperFeatureExtractor
+
     rng = np.random.default_rng(1)
     seconds = 2
     time_s = np.arange(seconds * SPEECH_RATE) / SPEECH_RATE

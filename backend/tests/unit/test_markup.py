@@ -130,7 +130,7 @@ def test_errors_name_the_markup_and_its_position(text: str, says: str) -> None:
         ("<![CDATA[a *b*]]>", "a *b*"),
         (
             '<prosody rate="slow">Slow</prosody> <say-as interpret-as="date">1 May</say-as>',
-            "Slow 1 May",
+            "Slow May first",
         ),
         ('<voice name="x"><mstts:express-as style="sad">Oh</mstts:express-as></voice>', "Oh"),
         ('<phoneme alphabet="ipa" ph="t\u0259">to</phoneme><mark name="m"/>', "to"),

@@ -8,7 +8,7 @@ import pytest
 
 from cantata.api.errors import describe
 from cantata.contract.data.errors import ConfigError, Overloaded, StageDied, StartFailed
-from cantata.pipeline.model_start import ModelStart
+from cantata.pipeline.model import ModelStart
 
 FOREVER_S = 600.0
 

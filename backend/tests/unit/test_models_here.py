@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from cantata.api.server.server_config import EndpointOptions, ServerOptions
@@ -11,6 +13,7 @@ from cantata.config.plugins import (
     installed_plugins,
     locate,
 )
+from cantata.contract.data.errors import ConfigError
 from cantata.distributed.key import KEY_VARIABLE
 from cantata.distributed.replica.host import ReplicaHost
 from cantata.pipeline import plan
@@ -90,3 +93,21 @@ async def test_a_replica_serves_the_same(
     assert list(host._service.models) == [SPEAKS]
     assert list(host._service.transcription_models) == later
     assert set(host._spare) == set(later)
+
+
+def test_an_option_unloads_models_whose_deployments_do_not_say(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(plan, "preload_stages", lambda plans: None)
+    own = tmp_path / "own.yaml"
+    shipped = locate(None).plugin.deployment.read_text()
+    own.write_text(f"idle_unload_s: 5\n{shipped}")
+    [recognizer] = embedded_recognizers()
+    here = ModelsHere([SPEAKS, recognizer], [own], None, idle_unload_s=60)
+    here.prepare(ServerOptions())
+    assert [one.deployment.idle_unload_s for one in here._first] == [5, 60]
+    elsewhere = own.read_text().replace("device: cpu", "device: cpu\n    host: 10.0.0.1:8200")
+    assert elsewhere != own.read_text()
+    own.write_text(elsewhere)
+    with pytest.raises(ConfigError, match=r"idle_unload_s: stages .* run on other machines"):
+        ModelsHere([SPEAKS], [own], None).prepare(ServerOptions())

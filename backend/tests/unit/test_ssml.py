@@ -243,3 +243,18 @@ def test_a_text_in_pieces_is_read_like_the_whole() -> None:
     arriving = ArrivingMarkup()
     assert "".join(arriving.push(letter) for letter in text) + arriving.close() == spoken_text(text)
     assert spoken_text(text) == "A one two cat s."
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        # Attributes have no elements, so an alias cannot lead to itself.
+        ('<sub alias="&lt;sub alias=&quot;a&quot;&gt;b&lt;/sub&gt;">c</sub> d', "d"),
+        ('<sub alias="c">c</sub>', "c"),
+        ('<sub alias="a"><sub alias="b">c</sub></sub>', "b"),
+        ('<sub alias="a">' * 40 + "c" + "</sub>" * 40, "a"),
+    ],
+)
+def test_aliases_are_not_read_again(text: str, said: str) -> None:
+    assert said in spoken_text(text)
+    assert len(spoken_text(text)) < len(text)

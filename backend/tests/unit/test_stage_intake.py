@@ -16,7 +16,7 @@ from cantata.contract.process.messages import (
     Register,
 )
 from cantata.contract.process.stage import StepResult
-from cantata.ipc.socket import SocketSender, listen, new_address
+from cantata.ipc.connectors import SocketSender, listen, new_address
 from cantata.stages.process.loop import StageLoop
 from stage_chunks import codes_chunk
 from stage_loops import (

@@ -24,9 +24,8 @@ from cantata.contract.process.messages import (
     StepMeasured,
 )
 from cantata.contract.process.stage import StepResult
-from cantata.ipc.memory import MemoryConnector
-from cantata.stages.process.exchange import UNLIMITED_CREDIT
-from cantata.stages.process.first_chunks import FirstChunks
+from cantata.ipc.connectors import MemoryConnector
+from cantata.stages.process.exchange import UNLIMITED_CREDIT, FirstChunks
 from cantata.stages.process.loop import StageLoop
 from stage_chunks import codes_chunk
 from stage_loops import (

@@ -18,15 +18,18 @@ from cantata.contract.process.messages import (
     DrainStage,
     Extend,
     Failed,
+    ForwardCost,
+    Histogram,
     Output,
     Ping,
     Pong,
     Ready,
     Register,
     StageCapacity,
+    StepCost,
     StepMeasured,
+    StepReport,
 )
-from cantata.contract.process.steps import ForwardCost, Histogram, StepCost, StepReport
 from cantata.ipc.stage_messages import Message, decode_message, encode_message
 from cantata.ipc.wire import BrokenChannel
 from stage_chunks import pcm_chunk

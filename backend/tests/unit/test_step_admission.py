@@ -6,7 +6,7 @@ import pytest
 
 from cantata.contract.data.errors import InvalidRequest, Overloaded
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.process.steps import ForwardCost
+from cantata.contract.process.messages import ForwardCost
 from cantata.scheduling.step_admission import (
     NO_SLOT,
     TOO_LATE,

@@ -11,8 +11,14 @@ import numpy as np
 import pytest
 
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.process.steps import ForwardCost
-from cantata.scheduling.step_plan import PATIENCE, JobView, finish_times, plan
+from cantata.contract.process.messages import ForwardCost
+from cantata.scheduling.step_plan import (
+    PATIENCE,
+    JobView,
+    OutputLengthEstimator,
+    finish_times,
+    plan,
+)
 from cantata_bench.images.simulated import by_plan, finished, first_come, get_size, simulate
 
 H200 = ForwardCost(0.10, 2e-5, 9e-10)
@@ -176,3 +182,25 @@ def test_the_forecast_is_what_happens(seed: int) -> None:
     assert max(forecast.values()) == pytest.approx(last_s, rel=0.05)
     for name, at_s in happened.items():
         assert math.isclose(forecast[name], at_s, rel_tol=0.25, abs_tol=0.05 * last_s)
+
+
+def test_it_follows_the_texts() -> None:
+    usual = OutputLengthEstimator()
+    before = usual.left(100_000)
+    for _ in range(40):
+        usual.ended(20)
+    assert usual.left(100_000) == 20 < before
+    usual.ended(120)
+    assert 20 < usual.left(100_000) < 120
+
+
+@pytest.mark.parametrize("most", [1, 2, 7])
+def test_no_text_is_longer_than_it_may_be(most: int) -> None:
+    assert OutputLengthEstimator().left(most) == most
+
+
+def test_there_is_always_a_step_left() -> None:
+    usual = OutputLengthEstimator()
+    for _ in range(100):
+        usual.ended(0)
+    assert usual.left(50) == 1

@@ -11,8 +11,8 @@ import torch
 from cantata.config import FeedForwardDeployment, parse_deployment
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.feed_forward import Tiling
 from cantata.contract.model.pipeline import StageKind, StageSpec
-from cantata.contract.model.tiling import Tiling
 from cantata.stages.feed_forward import build_stage
 from tiny_painter.plugin import PAINTER
 from tiny_painter.stages import TinyDecoder, load_decoder

@@ -17,10 +17,11 @@ from cantata.contract.data.request import (
     SpeechRequest,
     TextSpan,
     Voice,
+    check_text_length,
 )
 from cantata.contract.service import SpokenWord
 from cantata.pipeline.utterance import WORDLESS_S, TextSegment, plan_utterance, spoken_words
-from cantata.text import Passage, Pause
+from cantata.text import Passage, TextPause
 from cantata.text.ssml import EMPHASES
 
 
@@ -59,7 +60,7 @@ class SentenceBuilder:
 
 def plan(
     text: str, *, continued: bool = False, batch: bool = False, speed: float = 1.0
-) -> list[TextSegment | Pause]:
+) -> list[TextSegment | TextPause]:
     request = SpeechRequest(text, "v", speed=speed, continued=continued)
     return plan_utterance(SentenceBuilder(), "r", replace(request, batch=batch))
 
@@ -77,7 +78,7 @@ def test_a_builder_s_silences_are_between_its_pieces_and_as_fast(
 ) -> None:
     request = SpeechRequest("One. Two. Three.", "v", speed=speed)
     parts = plan_utterance(PausingBuilder(), "r", request)
-    kinds = [part.duration_s if isinstance(part, Pause) else "piece" for part in parts]
+    kinds = [part.duration_s if isinstance(part, TextPause) else "piece" for part in parts]
     assert kinds == ["piece", silence_s, "piece", silence_s, "piece"]
 
 
@@ -85,16 +86,16 @@ def test_a_model_that_reads_pauses_gets_those_between_words() -> None:
     text = "[pause 1s]One [pause 2s] two [pause 3s]"
     request = SpeechRequest(text, "v")
     first, *spoken, last = plan_utterance(PausingBuilder(), "r", request)
-    assert (first, last) == (Pause(1.0), Pause(3.0))
+    assert (first, last) == (TextPause(1.0), TextPause(3.0))
     passages = {part.passage.text for part in spoken if isinstance(part, TextSegment)}
     assert passages == {"One [pause 2.0s] two "}
     for text in ("[pause 1s][pause 2s]", "[pause 1s] . [pause 2s]"):
         request = SpeechRequest(text, "v")
         parts = plan_utterance(PausingBuilder(), "r", request)
-        assert parts == [Pause(1.0), Pause(2.0)]
+        assert parts == [TextPause(1.0), TextPause(2.0)]
 
 
-def collect_words(text: str, parts: list[TextSegment | Pause]) -> list[str]:
+def collect_words(text: str, parts: list[TextSegment | TextPause]) -> list[str]:
     spans = [
         part.passage.source(span)
         for part in parts
@@ -123,8 +124,8 @@ def test_a_speed_beyond_the_models_own_is_reached_by_stretching(
 def test_pieces_point_into_the_callers_text() -> None:
     text = "[pause 1s]One two. Three [pause 200ms] four. [pause 2s]"
     parts = plan(text, batch=True)
-    kinds = [part if isinstance(part, Pause) else "piece" for part in parts]
-    assert kinds == [Pause(1.0), "piece", "piece", Pause(0.2), "piece", Pause(2.0)]
+    kinds = [part if isinstance(part, TextPause) else "piece" for part in parts]
+    assert kinds == [TextPause(1.0), "piece", "piece", TextPause(0.2), "piece", TextPause(2.0)]
     assert collect_words(text, parts) == ["One", "two", "Three", "four"]
     pieces = [part.request for part in parts if isinstance(part, TextSegment)]
     assert len({piece.request_id for piece in pieces}) == 3
@@ -165,7 +166,7 @@ def test_a_full_stop_behind_a_pause_is_no_fault() -> None:
     ],
 )
 def test_a_text_without_words_is_a_short_silence(text: str) -> None:
-    assert plan(text) == [Pause(WORDLESS_S)]
+    assert plan(text) == [TextPause(WORDLESS_S)]
     assert plan(text, continued=True) == []
 
 
@@ -175,13 +176,13 @@ def test_a_model_that_would_make_up_a_sound_is_not_asked_to_speak_punctuation() 
             return (PipelineRequest(request_id, {"talker": {}}),)  # type: ignore[dict-item]
 
     (silence,) = plan_utterance(Talkative(), "r", SpeechRequest("...", "v"))
-    assert silence == Pause(WORDLESS_S)
+    assert silence == TextPause(WORDLESS_S)
     (sign,) = plan_utterance(Talkative(), "r", SpeechRequest("\u20ac", "v"))
     assert isinstance(sign, TextSegment), "a euro sign is a word to some models"
 
 
 def test_a_text_of_pauses_is_these_pauses() -> None:
-    assert plan("[pause 1s] . [pause 2s]") == [Pause(1.0), Pause(2.0)]
+    assert plan("[pause 1s] . [pause 2s]") == [TextPause(1.0), TextPause(2.0)]
 
 
 def test_a_wrong_option_is_rejected_also_where_no_word_is_spoken() -> None:
@@ -194,10 +195,18 @@ def test_a_wrong_option_is_rejected_also_where_no_word_is_spoken() -> None:
 
 
 def test_an_empty_text_is_rejected_unless_it_ends_another() -> None:
-    with pytest.raises(InvalidRequest) as refusal:
-        plan("")
+    with pytest.raises(InvalidRequest, match="input is empty") as refusal:
+        check_text_length(0, 3)
     assert refusal.value.param == "input"
+    check_text_length(0, 3, may_be_empty=True)
     assert plan("", continued=True) == []
+
+
+def test_a_text_is_no_longer_than_its_model_speaks() -> None:
+    check_text_length(3, 3)
+    with pytest.raises(InvalidRequest, match="input has 4 characters; at most 3") as refusal:
+        check_text_length(4, 3)
+    assert refusal.value.param == "input"
 
 
 def test_a_passage_that_cannot_be_spoken_is_rejected() -> None:

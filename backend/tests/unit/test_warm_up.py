@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,16 +13,16 @@ from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.slot_policy import SlotPolicy
 
 
-def build_policy(start_timeout_s: float) -> SlotPolicy:
+def build_policy(start_timeout_s: float, slots: int = 3) -> SlotPolicy:
     async def start() -> None:
         pass
 
     fake = SimpleNamespace(
         start=start,
-        slots=3,
+        slots=slots,
         slots_in_use=0,
         quarantined=0,
-        places=3,
+        places=slots,
         frame_period_s=0.08,
         start_timeout_s=start_timeout_s,
         ready=True,
@@ -49,6 +50,28 @@ async def test_a_late_warm_up_is_tried_again(caplog: pytest.LogCaptureFixture) -
     assert warm_up.calls == 2 + 1 + 3
     assert "no output for 10 s" in caplog.text
     assert policy.report.places == 3
+
+
+async def test_a_slow_machine_warms_up_with_fewer_at_a_time() -> None:
+    attempts: list[int] = []
+    running = 0
+
+    async def warm_up() -> None:
+        nonlocal running
+        running += 1
+        try:
+            await asyncio.sleep(0)  # all of the attempt have begun
+            attempts.append(running)
+            if running > 2:
+                raise ChunkTimeout("no output for 10 s")
+        finally:
+            running -= 1
+
+    policy = build_policy(600.0, slots=8)
+    await policy.start(warm_up)
+    assert attempts[-2:] == [2, 1], "of the last attempt, the second began beside the first"
+    assert max(attempts) == 8
+    assert policy.report.places == 8
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ from cantata.distributed.address import Address
 from cantata.distributed.key import NO_KEY
 from cantata.distributed.link.connecting import connect, get_address, listen, shake_hands
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.stream import Stream
-from cantata.distributed.messages import FrameKind, Sound
+from cantata.distributed.link.stream import LinkStream
+from cantata.distributed.messages import FrameKind, SoundMessage
 from cantata.distributed.serialization import decode, encode
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.wire import AsyncChannel
@@ -53,7 +53,7 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CarriedLoad:
     """How much is carried."""
 
     streams: int
@@ -66,28 +66,32 @@ class Pace:
         return self.streams * self.chunks
 
 
-Send = Callable[[Connection, Pace, socket.socket], None]
+Send = Callable[[Connection, CarriedLoad, socket.socket], None]
 
 
-def measure_connectors(pace: Pace) -> list[Carried]:
+def measure_connectors(pace: CarriedLoad) -> list[Carried]:
     """Each connector, one after the other."""
     near, far = socket.socketpair()
     with near, far:
-        unix = _carried("Unix socket", _send_over_socket, pace, far, _from_socket(near, pace))
+        unix = _measure_connector(
+            "Unix socket", _send_over_socket, pace, far, _receive_from_socket(near, pace)
+        )
     with listen(Address("127.0.0.1", 0)) as listener:
         address = get_address(listener)
-        link = _carried("link (TCP)", _send_over_link, pace, listener, _from_link(address, pace))
+        link = _measure_connector(
+            "link (TCP)", _send_over_link, pace, listener, _receive_from_link(address, pace)
+        )
     return [unix, link]
 
 
-def _carried(
+def _measure_connector(
     name: str,
     send: Send,
-    pace: Pace,
+    pace: CarriedLoad,
     where: socket.socket,
     receive: Coroutine[Any, Any, list[float]],
 ) -> Carried:
-    with _sending(send, pace, where) as receiver:
+    with _start_sender(send, pace, where) as receiver:
         assert receiver.recv() == "ready"
         before_s = time.process_time()
         latencies = uvloop.run(receive)
@@ -97,7 +101,7 @@ def _carried(
 
 
 @contextmanager
-def _sending(send: Send, pace: Pace, where: socket.socket) -> Iterator[Connection]:
+def _start_sender(send: Send, pace: CarriedLoad, where: socket.socket) -> Iterator[Connection]:
     spawning = multiprocessing.get_context("spawn")
     receiver, sender = spawning.Pipe()
     process = spawning.Process(target=send, args=(sender, pace, where))
@@ -109,14 +113,14 @@ def _sending(send: Send, pace: Pace, where: socket.socket) -> Iterator[Connectio
         process.kill()
 
 
-def _send_over_socket(sender: Connection, pace: Pace, sock: socket.socket) -> None:
+def _send_over_socket(sender: Connection, pace: CarriedLoad, sock: socket.socket) -> None:
     async def send() -> None:
         channel = await AsyncChannel.open(sock)
         sender.send("ready")
         await channel.receive()
 
         async def one(number: int) -> None:
-            async for index in _paced(number, pace):
+            async for index in _pace_chunks(number, pace):
                 timing = WordTiming(0, time.monotonic(), 0.0)
                 chunk = Chunk(f"r{number}", "pcm", index, Pcm(_SOUND, (timing,)), False)
                 await channel.send(*EncodedChunks.of([chunk]).parts)
@@ -129,7 +133,7 @@ def _send_over_socket(sender: Connection, pace: Pace, sock: socket.socket) -> No
     uvloop.run(send())
 
 
-async def _from_socket(sock: socket.socket, pace: Pace) -> list[float]:
+async def _receive_from_socket(sock: socket.socket, pace: CarriedLoad) -> list[float]:
     channel = await AsyncChannel.open(sock)
     await channel.send(b"begin")
     latencies: list[float] = []
@@ -141,22 +145,22 @@ async def _from_socket(sock: socket.socket, pace: Pace) -> list[float]:
     return latencies
 
 
-def _send_over_link(sender: Connection, pace: Pace, listener: socket.socket) -> None:
+def _send_over_link(sender: Connection, pace: CarriedLoad, listener: socket.socket) -> None:
     async def send() -> None:
         sender.send("ready")
-        heartbeat, streams = Heartbeat(), list[Stream]()
+        heartbeat, streams = Heartbeat(), list[LinkStream]()
         sock, _ = await asyncio.get_running_loop().sock_accept(listener)
-        await shake_hands(sock, Side.ACCEPTED, NO_KEY)
-        link = Link(sock, Side.ACCEPTED, heartbeat, "bench", on_stream=streams.append)
+        await shake_hands(sock, LinkSide.ACCEPTED, NO_KEY)
+        link = Link(sock, LinkSide.ACCEPTED, heartbeat, "bench", on_stream=streams.append)
         link.begin()
         while len(streams) < pace.streams:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
         async def one(number: int) -> None:
             stream = streams[number]
-            async for _ in _paced(number, pace):
+            async for _ in _pace_chunks(number, pace):
                 word = SpokenWord(0, 0, time.monotonic(), 0.0)
-                await stream.send(FrameKind.SOUND, *encode(Sound(_SOUND, (word,))))
+                await stream.send(FrameKind.SOUND, *encode(SoundMessage(_SOUND, (word,))))
 
         before_s = time.process_time()
         await asyncio.gather(*map(one, range(pace.streams)))
@@ -168,9 +172,9 @@ def _send_over_link(sender: Connection, pace: Pace, listener: socket.socket) -> 
     uvloop.run(send())
 
 
-async def _from_link(address: Address, pace: Pace) -> list[float]:
+async def _receive_from_link(address: Address, pace: CarriedLoad) -> list[float]:
     heartbeat = Heartbeat()
-    link = Link(await connect(address, NO_KEY), Side.CONNECTED, heartbeat, "bench")
+    link = Link(await connect(address, NO_KEY), LinkSide.CONNECTED, heartbeat, "bench")
     link.begin()
     latencies: list[float] = []
 
@@ -180,7 +184,7 @@ async def _from_link(address: Address, pace: Pace) -> list[float]:
         for _ in range(pace.chunks):
             frame = await stream.receive()
             assert frame is not None
-            sound = decode(frame.body, Sound)
+            sound = decode(frame.body, SoundMessage)
             latencies.append(time.monotonic() - sound.words[0].start_s)
 
     await asyncio.gather(*(one() for _ in range(pace.streams)))
@@ -189,7 +193,7 @@ async def _from_link(address: Address, pace: Pace) -> list[float]:
     return latencies
 
 
-async def _paced(number: int, pace: Pace) -> AsyncGenerator[int, None]:
+async def _pace_chunks(number: int, pace: CarriedLoad) -> AsyncGenerator[int, None]:
     """A chunk's number whenever it is due; the streams are spread over a period."""
     loop = asyncio.get_running_loop()
     began_s = loop.time() + PERIOD_S * number / pace.streams

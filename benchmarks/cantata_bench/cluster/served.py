@@ -86,18 +86,20 @@ class ServedLoad:
     rounds: tuple[Round, ...]
 
     def turns(self, way: str) -> list[MeasuredTurn]:
-        """Of all rounds."""
+        """One way's turns, of all rounds."""
         return [one.turns[way] for one in self.rounds]
 
     def throughput_share(self, way: str) -> Range:
-        """Of the server's throughput."""
-        return self._compared(way, lambda one, server: one.throughput_x / server.throughput_x)
+        """One way's throughput, as a share of the server's."""
+        return self._compare_ways(way, lambda one, server: one.throughput_x / server.throughput_x)
 
     def added_ttfp_s(self, way: str) -> Range:
         """To the server's p50."""
-        return self._compared(way, lambda one, server: one.ttfp_s - server.ttfp_s)
+        return self._compare_ways(way, lambda one, server: one.ttfp_s - server.ttfp_s)
 
-    def _compared(self, way: str, compare: Callable[[MeasuredTurn, MeasuredTurn], float]) -> Range:
+    def _compare_ways(
+        self, way: str, compare: Callable[[MeasuredTurn, MeasuredTurn], float]
+    ) -> Range:
         pairs = zip(self.turns(way), self.turns(SERVER), strict=True)
         return Range.of([compare(one, server) for one, server in pairs])
 
@@ -151,23 +153,23 @@ def measure_served(
             )
             rounds = list[Round]()
             for order in permutations(ways):
-                measure = partial(_round, order, ways, spec)
+                measure = partial(_measure_round, order, ways, spec)
                 rounds.append(patience.repeated(measure, lambda one: one.disturbance))
                 tell(f"{count} streams: {len(rounds)} of 6 rounds measured")
             found.append(ServedLoad(count, tuple(rounds)))
     return found
 
 
-def _round(order: Sequence[str], ways: Mapping[str, _Way], spec: LoadSpec) -> Round:
+def _measure_round(order: Sequence[str], ways: Mapping[str, _Way], spec: LoadSpec) -> Round:
     with observed() as observation:
-        turns = {name: _measured(ways[name], spec) for name in order}
+        turns = {name: _measure_turn(ways[name], spec) for name in order}
     return Round(turns, observation.disturbance)
 
 
-def _measured(way: _Way, spec: LoadSpec) -> MeasuredTurn:
-    before_s = _cpu_s(way.pids)
+def _measure_turn(way: _Way, spec: LoadSpec) -> MeasuredTurn:
+    before_s = _sum_cpu_s(way.pids)
     report = in_own_process(measured_load, spec, way.target, False)
-    used_s = _cpu_s(way.pids) - before_s
+    used_s = _sum_cpu_s(way.pids) - before_s
     found = summarise(report.records, report.audio_in_window_s / spec.seconds)
     if found is None:
         raise RuntimeError(f"{way.target.url} spoke nothing")
@@ -207,7 +209,7 @@ def running_replica(log: Path, options: tuple[str, ...]) -> Iterator[RunningRepl
         end(process)
 
 
-def _cpu_s(pids: Sequence[int]) -> float:
+def _sum_cpu_s(pids: Sequence[int]) -> float:
     """CPU time that these processes have used, without their children."""
     times = [psutil.Process(pid).cpu_times() for pid in pids]
     return float(sum(one.user + one.system for one in times))

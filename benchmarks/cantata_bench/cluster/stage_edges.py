@@ -27,15 +27,14 @@ from cantata.distributed.address import Address
 from cantata.distributed.key import NO_KEY
 from cantata.distributed.link.connecting import connect, get_address, listen, shake_hands
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.stream import Stream
-from cantata.distributed.stages.early_chunks import EarlyChunkBuffer
-from cantata.distributed.stages.forwarding import forward_chunks, send_chunks
-from cantata.distributed.stages.local_ends import UnixEdgeWriter, relay_from
+from cantata.distributed.link.stream import LinkStream
+from cantata.distributed.stages.local_ends import EarlyChunkBuffer, UnixEdgeWriter, relay_from
 from cantata.distributed.stages.messages import StageFrameKind
-from cantata.ipc import socket as local
-from cantata_bench.cluster.connectors import PERIOD_S, Pace
+from cantata.distributed.stages.transfer import forward_chunks, send_chunks
+from cantata.ipc import connectors as local
+from cantata_bench.cluster.connectors import PERIOD_S, CarriedLoad
 
 CODEBOOKS = 16
 PATIENCE_S = 30.0
@@ -53,19 +52,19 @@ class EdgeCost:
     """CPU time per chunk in each process that relays: in the server and on the host."""
 
 
-def measure_edges(pace: Pace) -> list[EdgeCost]:
+def measure_edges(pace: CarriedLoad) -> list[EdgeCost]:
     """Each way, one after the other."""
-    return [_over_unix(pace), _over_link(pace)]
+    return [_measure_unix(pace), _measure_link(pace)]
 
 
-def _over_unix(pace: Pace) -> EdgeCost:
+def _measure_unix(pace: CarriedLoad) -> EdgeCost:
     address = local.new_address("bench")
     with local.listen(address) as listener, ExitStack() as stack:
         _begin(stack, _send, pace, address)
-        return EdgeCost("Unix socket", median(_received(listener, pace)), ())
+        return EdgeCost("Unix socket", median(_receive_steps(listener, pace)), ())
 
 
-def _over_link(pace: Pace) -> EdgeCost:
+def _measure_link(pace: CarriedLoad) -> EdgeCost:
     near, far = local.new_address("bench-near"), local.new_address("bench-far")
     with (
         local.listen(far) as end,
@@ -78,12 +77,12 @@ def _over_link(pace: Pace) -> EdgeCost:
             _begin(stack, _relay_near, start, get_address(between)),
         ]
         for relay in relays:
-            assert _told(relay) == "ready"
+            assert _receive_notice(relay) == "ready"
         _begin(stack, _send, pace, near)
-        latencies = _received(end, pace)
+        latencies = _receive_steps(end, pace)
         for relay in relays:
             relay.send("end")
-        far_s, near_s = (cast(float, _told(relay)) / pace.total for relay in relays)
+        far_s, near_s = (cast(float, _receive_notice(relay)) / pace.total for relay in relays)
     return EdgeCost("over a link", median(latencies), (near_s, far_s))
 
 
@@ -98,13 +97,13 @@ def _begin(stack: ExitStack, work: Callable[..., None], *arguments: object) -> C
     return here
 
 
-def _told(relay: Connection) -> object:
+def _receive_notice(relay: Connection) -> object:
     if not relay.poll(PATIENCE_S):
         raise RuntimeError(f"a process that relays said nothing for {PATIENCE_S:g} s")
     return relay.recv()
 
 
-def _send(_: Connection, pace: Pace, address: str) -> None:
+def _send(_: Connection, pace: CarriedLoad, address: str) -> None:
     sender = local.SocketSender(address)
     began_s = time.monotonic()
     for step in range(pace.chunks):
@@ -115,7 +114,7 @@ def _send(_: Connection, pace: Pace, address: str) -> None:
     sender.close()
 
 
-def _received(listener: socket.socket, pace: Pace) -> list[float]:
+def _receive_steps(listener: socket.socket, pace: CarriedLoad) -> list[float]:
     """Latencies of all steps."""
     listener.settimeout(PATIENCE_S)
     receiver = local.SocketReceiver(listener)
@@ -130,11 +129,11 @@ def _received(listener: socket.socket, pace: Pace) -> list[float]:
 def _relay_near(telling: Connection, start: socket.socket, address: Address) -> None:
     async def relay() -> None:
         heartbeat = Heartbeat()
-        link = Link(await connect(address, NO_KEY), Side.CONNECTED, heartbeat, "bench")
+        link = Link(await connect(address, NO_KEY), LinkSide.CONNECTED, heartbeat, "bench")
         link.begin()
         stream = link.open()
         stream.post(StageFrameKind.EDGE_THERE, b"")
-        await _timed(telling, relay_from(start, partial(send_chunks, stream)))
+        await _relay_timed(telling, relay_from(start, partial(send_chunks, stream)))
         link.close()
         heartbeat.close()
 
@@ -145,15 +144,15 @@ def _relay_far(telling: Connection, listener: socket.socket, far: str, streams: 
     async def relay() -> None:
         heartbeat, opened = Heartbeat(), asyncio.get_running_loop().create_future()
         sock, _ = await asyncio.get_running_loop().sock_accept(listener)
-        await shake_hands(sock, Side.ACCEPTED, NO_KEY)
-        link = Link(sock, Side.ACCEPTED, heartbeat, "bench", on_stream=opened.set_result)
+        await shake_hands(sock, LinkSide.ACCEPTED, NO_KEY)
+        link = Link(sock, LinkSide.ACCEPTED, heartbeat, "bench", on_stream=opened.set_result)
         link.begin()
-        stream: Stream = await opened
+        stream: LinkStream = await opened
         await stream.receive()
         early_chunks = EarlyChunkBuffer(UnixEdgeWriter(far).put)
         for number in range(streams):
             early_chunks.registered(f"r{number}")
-        await _timed(telling, forward_chunks(stream, early_chunks.put))
+        await _relay_timed(telling, forward_chunks(stream, early_chunks.put))
         link.close()
         heartbeat.close()
 
@@ -161,7 +160,7 @@ def _relay_far(telling: Connection, listener: socket.socket, far: str, streams: 
     uvloop.run(relay())
 
 
-async def _timed(telling: Connection, work: Coroutine[Any, Any, None]) -> None:
+async def _relay_timed(telling: Connection, work: Coroutine[Any, Any, None]) -> None:
     """Relay until told to end; then say how much processor time it took."""
     working = asyncio.create_task(work)
     telling.send("ready")

@@ -41,8 +41,8 @@ def served_table(found: Sequence[ServedLoad]) -> str:
     steps = ["| streams | | where the first packets' time went (p50 of each step) |", "|-|-|-|"]
     for one in found:
         for way in (SERVER, PROXY, EDGE):
-            rows.append(f"| {one.streams} | {way} | {_figures(one, way)} |")
-            steps.append(f"| {one.streams} | {way} | {_steps(one.turns(way))} |")
+            rows.append(f"| {one.streams} | {way} | {_list_figures(one, way)} |")
+            steps.append(f"| {one.streams} | {way} | {_list_steps(one.turns(way))} |")
     disturbed = [
         f"Disturbed, with {one.streams} streams: {each.disturbance}."
         for one in found
@@ -52,7 +52,7 @@ def served_table(found: Sequence[ServedLoad]) -> str:
     return "\n".join([*rows, "", *steps, "", *disturbed]).rstrip()
 
 
-def _figures(one: ServedLoad, way: str) -> str:
+def _list_figures(one: ServedLoad, way: str) -> str:
     turns = one.turns(way)
     cells = [
         f"{median(turn.throughput_x for turn in turns):.1f}",
@@ -71,7 +71,7 @@ def _figures(one: ServedLoad, way: str) -> str:
     )
 
 
-def _steps(turns: Sequence[MeasuredTurn]) -> str:
+def _list_steps(turns: Sequence[MeasuredTurn]) -> str:
     names = dict.fromkeys(name for turn in turns for name in turn.steps)
     middle = {name: median(turn.steps.get(name, 0.0) for turn in turns) for name in names}
     return ", ".join(f"{name} {1e3 * step_s:.1f}" for name, step_s in middle.items())

@@ -30,12 +30,12 @@ from cantata.distributed.address import Address
 from cantata.distributed.key import NO_KEY
 from cantata.distributed.link.connecting import connect, get_address, listen, shake_hands
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.stream import Stream
-from cantata.distributed.messages import FrameKind, Sound
+from cantata.distributed.link.stream import LinkStream
+from cantata.distributed.messages import FrameKind, SoundMessage
 from cantata.distributed.serialization import decode, encode
-from cantata_bench.cluster.connectors import PERIOD_S, SAMPLES, Pace
+from cantata_bench.cluster.connectors import PERIOD_S, SAMPLES, CarriedLoad
 
 PATIENCE_S = 60.0
 METHOD = "/cantata.Link/Speak"
@@ -71,7 +71,7 @@ class _Run:
     sender_bytes: int
 
 
-async def _send_all(put: Put, pace: Pace, period_s: float) -> None:
+async def _send_all(put: Put, pace: CarriedLoad, period_s: float) -> None:
     """Every stream's chunks; the streams are spread over a period."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
@@ -82,22 +82,22 @@ async def _send_all(put: Put, pace: Pace, period_s: float) -> None:
                 due_s = began_s + period_s * (index + number / pace.streams)
                 await asyncio.sleep(due_s - loop.time())
             word = SpokenWord(0, 0, time.monotonic(), 0.0)
-            await put(number, encode(Sound(_SOUND, (word,))))
+            await put(number, encode(SoundMessage(_SOUND, (word,))))
 
     await asyncio.gather(*map(one, range(pace.streams)))
 
 
-def _latency(body: bytearray) -> float:
-    return time.monotonic() - decode(body, Sound).words[0].start_s
+def _read_latency(body: bytearray) -> float:
+    return time.monotonic() - decode(body, SoundMessage).words[0].start_s
 
 
-async def _link_sender(telling: Connection, pace: Pace, period_s: float) -> None:
+async def _send_over_link(telling: Connection, pace: CarriedLoad, period_s: float) -> None:
     with listen(Address("127.0.0.1", 0)) as listener:
         telling.send(get_address(listener).port)
-        heartbeat, streams = Heartbeat(), list[Stream]()
+        heartbeat, streams = Heartbeat(), list[LinkStream]()
         sock, _ = await asyncio.get_running_loop().sock_accept(listener)
-        await shake_hands(sock, Side.ACCEPTED, NO_KEY)
-        link = Link(sock, Side.ACCEPTED, heartbeat, "bench", on_stream=streams.append)
+        await shake_hands(sock, LinkSide.ACCEPTED, NO_KEY)
+        link = Link(sock, LinkSide.ACCEPTED, heartbeat, "bench", on_stream=streams.append)
         link.begin()
         while len(streams) < pace.streams:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -108,10 +108,10 @@ async def _link_sender(telling: Connection, pace: Pace, period_s: float) -> None
         heartbeat.close()
 
 
-async def _link_receiver(port: int, pace: Pace) -> Latencies:
+async def _receive_over_link(port: int, pace: CarriedLoad) -> Latencies:
     heartbeat, latencies = Heartbeat(), Latencies()
     sock = await connect(Address("127.0.0.1", port), NO_KEY)
-    link = Link(sock, Side.CONNECTED, heartbeat, "bench")
+    link = Link(sock, LinkSide.CONNECTED, heartbeat, "bench")
     link.begin()
 
     async def one() -> None:
@@ -120,7 +120,7 @@ async def _link_receiver(port: int, pace: Pace) -> Latencies:
         for _ in range(pace.chunks):
             frame = await stream.receive()
             assert frame is not None
-            latencies.append(_latency(frame.body))
+            latencies.append(_read_latency(frame.body))
 
     await asyncio.gather(*(one() for _ in range(pace.streams)))
     link.close()
@@ -128,7 +128,7 @@ async def _link_receiver(port: int, pace: Pace) -> Latencies:
     return latencies
 
 
-async def _grpc_sender(telling: Connection, pace: Pace, period_s: float) -> None:
+async def _send_over_grpc(telling: Connection, pace: CarriedLoad, period_s: float) -> None:
     contexts: list[grpc.aio.ServicerContext[bytes, bytes]] = []
     over = asyncio.Event()
 
@@ -151,7 +151,7 @@ async def _grpc_sender(telling: Connection, pace: Pace, period_s: float) -> None
     await server.stop(1.0)
 
 
-async def _grpc_receiver(port: int, pace: Pace) -> Latencies:
+async def _receive_over_grpc(port: int, pace: CarriedLoad) -> Latencies:
     latencies = Latencies()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
 
@@ -159,13 +159,13 @@ async def _grpc_receiver(port: int, pace: Pace) -> Latencies:
             call = channel.stream_stream(METHOD)()
             await call.write(b"begin")
             for _ in range(pace.chunks):
-                latencies.append(_latency(bytearray(await call.read())))
+                latencies.append(_read_latency(bytearray(await call.read())))
 
         await asyncio.gather(*(one() for _ in range(pace.streams)))
     return latencies
 
 
-async def _zmq_sender(telling: Connection, pace: Pace, period_s: float) -> None:
+async def _send_over_zmq(telling: Connection, pace: CarriedLoad, period_s: float) -> None:
     with zmq.asyncio.Context() as context, context.socket(zmq.ROUTER) as router:
         # WHY: else a router drops what a slow peer has no room for, without a word.
         router.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -179,28 +179,28 @@ async def _zmq_sender(telling: Connection, pace: Pace, period_s: float) -> None:
         await router.recv_multipart()
 
 
-async def _zmq_receiver(port: int, pace: Pace) -> Latencies:
+async def _receive_over_zmq(port: int, pace: CarriedLoad) -> Latencies:
     latencies = Latencies()
     with zmq.asyncio.Context() as context, context.socket(zmq.DEALER) as dealer:
         dealer.connect(f"tcp://127.0.0.1:{port}")
         await dealer.send(b"begin")
         for _ in range(pace.total):
             _, *parts = await dealer.recv_multipart()
-            latencies.append(_latency(bytearray().join(parts)))
+            latencies.append(_read_latency(bytearray().join(parts)))
         await dealer.send(b"end")
     return latencies
 
 
-Sender = Callable[[Connection, Pace, float], Coroutine[Any, Any, None]]
-Receiver = Callable[[int, Pace], Coroutine[Any, Any, Latencies]]
+Sender = Callable[[Connection, CarriedLoad, float], Coroutine[Any, Any, None]]
+Receiver = Callable[[int, CarriedLoad], Coroutine[Any, Any, Latencies]]
 TRANSPORTS: dict[str, tuple[Sender, Receiver]] = {
-    "link (own)": (_link_sender, _link_receiver),
-    "gRPC": (_grpc_sender, _grpc_receiver),
-    "ZeroMQ": (_zmq_sender, _zmq_receiver),
+    "link (own)": (_send_over_link, _receive_over_link),
+    "gRPC": (_send_over_grpc, _receive_over_grpc),
+    "ZeroMQ": (_send_over_zmq, _receive_over_zmq),
 }
 
 
-def _sending(name: str, telling: Connection, pace: Pace, period_s: float) -> None:
+def _run_sender(name: str, telling: Connection, pace: CarriedLoad, period_s: float) -> None:
     async def send() -> None:
         before_s = time.process_time()
         await TRANSPORTS[name][0](telling, pace, period_s)
@@ -210,39 +210,39 @@ def _sending(name: str, telling: Connection, pace: Pace, period_s: float) -> Non
     uvloop.run(send())
 
 
-def _run(name: str, pace: Pace, period_s: float) -> _Run:
+def _run(name: str, pace: CarriedLoad, period_s: float) -> _Run:
     spawning = multiprocessing.get_context("spawn")
     here, there = spawning.Pipe()
-    process = spawning.Process(target=_sending, args=(name, there, pace, period_s))
+    process = spawning.Process(target=_run_sender, args=(name, there, pace, period_s))
     process.start()
     try:
-        port = _told(here)
+        port = _receive_notice(here)
         before_s, began_s = time.process_time(), time.monotonic()
         latencies = uvloop.run(TRANSPORTS[name][1](port, pace))
         wall_s, used_s = time.monotonic() - began_s, time.process_time() - before_s
-        sender_s, sender_bytes = _told(here)
+        sender_s, sender_bytes = _receive_notice(here)
         return _Run(latencies, wall_s, sender_s, used_s, sender_bytes)
     finally:
         process.kill()
         process.join(PATIENCE_S)
 
 
-def _told(sender: Connection) -> Any:
+def _receive_notice(sender: Connection) -> Any:
     if not sender.poll(PATIENCE_S):
         raise RuntimeError(f"the sender said nothing for {PATIENCE_S:g} s")
     return sender.recv()
 
 
-def measure_transports(pace: Pace, rounds: int) -> list[Transported]:
+def measure_transports(pace: CarriedLoad, rounds: int) -> list[Transported]:
     """All of them, in turns; medians of so many rounds."""
     runs: dict[str, list[tuple[_Run, _Run]]] = {name: [] for name in TRANSPORTS}
     for number in range(rounds):
         for name in list(TRANSPORTS)[:: -1 if number % 2 else 1]:
             runs[name].append((_run(name, pace, PERIOD_S), _run(name, pace, 0.0)))
-    return [_summarised(name, found, pace) for name, found in runs.items()]
+    return [_summarise(name, found, pace) for name, found in runs.items()]
 
 
-def _summarised(name: str, found: Sequence[tuple[_Run, _Run]], pace: Pace) -> Transported:
+def _summarise(name: str, found: Sequence[tuple[_Run, _Run]], pace: CarriedLoad) -> Transported:
     paced = [one for one, _ in found]
     return Transported(
         name,
@@ -272,4 +272,4 @@ def transports_table(found: Sequence[Transported]) -> str:
 
 
 if __name__ == "__main__":
-    print(transports_table(measure_transports(Pace(streams=16, chunks=100), rounds=3)))
+    print(transports_table(measure_transports(CarriedLoad(streams=16, chunks=100), rounds=3)))

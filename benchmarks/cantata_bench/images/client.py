@@ -57,7 +57,7 @@ async def draw(http: httpx.AsyncClient, order: ReferenceJob) -> Drawn:
         httpx.HTTPStatusError: the server rejected it.
     """
     began_s = time.perf_counter()
-    response = await http.post("/v1/images/generations", json=_body(order))
+    response = await http.post("/v1/images/generations", json=_make_body(order))
     response.raise_for_status()
     seconds = time.perf_counter() - began_s
     file = base64.b64decode(response.json()["data"][0]["b64_json"])
@@ -80,7 +80,7 @@ async def draw_watched(http: httpx.AsyncClient, order: ReferenceJob) -> Watched:
     """
     began_s = time.perf_counter()
     first_s: float | None = None
-    body = _body(order) | {"stream": True, "stream_progress": True}
+    body = _make_body(order) | {"stream": True, "stream_progress": True}
     async with http.stream("POST", "/v1/images/generations", json=body) as response:
         response.raise_for_status()
         async for line in response.aiter_lines():
@@ -100,7 +100,7 @@ async def draw_and_leave(
 ) -> Cancelled:
     """Leave after so many steps, and wait until the server is idle."""
     times_s: list[float] = []
-    body = _body(order) | {"stream": True, "stream_progress": True}
+    body = _make_body(order) | {"stream": True, "stream_progress": True}
     async with http.stream("POST", "/v1/images/generations", json=body) as response:
         response.raise_for_status()
         async for line in response.aiter_lines():
@@ -109,19 +109,19 @@ async def draw_and_leave(
             if len(times_s) > after_steps:
                 break
     left_s = time.perf_counter()
-    while await _held(http):  # noqa: ASYNC110
+    while await _is_held(http):  # noqa: ASYNC110
         await asyncio.sleep(_POLL_S)
     step_s = (times_s[-1] - times_s[0]) / (len(times_s) - 1)
     return Cancelled(step_s, time.perf_counter() - left_s)
 
 
-async def _held(http: httpx.AsyncClient) -> bool:
+async def _is_held(http: httpx.AsyncClient) -> bool:
     """Whether any stage holds a request."""
     stages = (await http.get("/health")).json()["stages"]
     return any(any(stage["counts"].values()) for stage in stages)
 
 
-def _body(order: ReferenceJob) -> dict[str, Any]:
+def _make_body(order: ReferenceJob) -> dict[str, Any]:
     return {
         "prompt": order.prompt,
         "size": f"{order.width}x{order.height}",

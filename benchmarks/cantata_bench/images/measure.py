@@ -25,7 +25,7 @@ from cantata_bench.images.client import (
     draw_and_leave,
     draw_together,
 )
-from cantata_bench.images.reference import Drawn, Reference, ReferenceJob, reference
+from cantata_bench.images.reference import Drawn, ReferenceJob, ReferenceProcess, reference
 from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
 from cantata_bench.results import LoadSpec, LoadSummary
@@ -131,14 +131,14 @@ def measure_images(
         )
         theirs = stack.enter_context(reference(str(located.checkpoint)))
         tell("one picture at a time")
-        orders = _orders(limits, rounds)
-        alone = asyncio.run(_alone(server.url, theirs, orders))
+        orders = _make_orders(limits, rounds)
+        alone = asyncio.run(_measure_alone(server.url, theirs, orders))
         tell("mixed pictures at once")
-        mixed = asyncio.run(_mixed(server.url, theirs, _mixed_orders(limits), rounds))
+        mixed = asyncio.run(_measure_mixed(server.url, theirs, _make_mixed_orders(limits), rounds))
         tell("a caller who leaves")
-        cancelled = asyncio.run(_leaving(server.url, orders))
+        cancelled = asyncio.run(_measure_leaving(server.url, orders))
     tell("speech beside pictures")
-    speech = _beside_speech(name, orders, folder)
+    speech = _measure_beside_speech(name, orders, folder)
     return ImageFigures(
         located.plugin.name,
         limits.default_size,
@@ -150,7 +150,7 @@ def measure_images(
     )
 
 
-def _orders(limits: ImageLimits, number: int) -> list[ReferenceJob]:
+def _make_orders(limits: ImageLimits, number: int) -> list[ReferenceJob]:
     """Orders at the model's own size, steps and guidance."""
     width, height = limits.default_size
     return [
@@ -166,25 +166,27 @@ def _orders(limits: ImageLimits, number: int) -> list[ReferenceJob]:
     ]
 
 
-def _mixed_orders(limits: ImageLimits) -> list[ReferenceJob]:
+def _make_mixed_orders(limits: ImageLimits) -> list[ReferenceJob]:
     """Other sizes and steps."""
-    orders = _orders(limits, len(MIXED_SCALES))
+    orders = _make_orders(limits, len(MIXED_SCALES))
     return [
         replace(
             order,
-            width=_scaled(order.width, scale, limits),
-            height=_scaled(order.height, scale, limits),
+            width=_scale_side(order.width, scale, limits),
+            height=_scale_side(order.height, scale, limits),
             steps=min(steps, limits.max_steps),
         )
         for order, scale, steps in zip(orders, MIXED_SCALES, MIXED_STEPS, strict=True)
     ]
 
 
-def _scaled(side: int, scale: float, limits: ImageLimits) -> int:
+def _scale_side(side: int, scale: float, limits: ImageLimits) -> int:
     return max(round(side * scale / limits.multiple) * limits.multiple, limits.min_side)
 
 
-async def _alone(url: str, theirs: Reference, orders: Sequence[ReferenceJob]) -> Alone:
+async def _measure_alone(
+    url: str, theirs: ReferenceProcess, orders: Sequence[ReferenceJob]
+) -> Alone:
     """Measure single pictures in turns, after one of each that does not count."""
     pairs: list[tuple[Drawn, Drawn]] = []
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S) as http:
@@ -194,16 +196,18 @@ async def _alone(url: str, theirs: Reference, orders: Sequence[ReferenceJob]) ->
     return Alone(
         tuple(ours.seconds for ours, _ in pairs[1:]),
         tuple(their.seconds for _, their in pairs[1:]),
-        max(_difference(ours, their) for ours, their in pairs),
+        max(_measure_difference(ours, their) for ours, their in pairs),
     )
 
 
-def _difference(ours: Drawn, theirs: Drawn) -> int:
+def _measure_difference(ours: Drawn, theirs: Drawn) -> int:
     pixels = [np.frombuffer(drawn.pixels, np.uint8).astype(np.int16) for drawn in (ours, theirs)]
     return int(np.abs(pixels[0] - pixels[1]).max())
 
 
-async def _mixed(url: str, theirs: Reference, orders: Sequence[ReferenceJob], rounds: int) -> Mixed:
+async def _measure_mixed(
+    url: str, theirs: ReferenceProcess, orders: Sequence[ReferenceJob], rounds: int
+) -> Mixed:
     """Measure mixed pictures in turns: all at once here, one after another there. The first round
     does not count."""
     ours: list[Together] = []
@@ -222,12 +226,14 @@ async def _mixed(url: str, theirs: Reference, orders: Sequence[ReferenceJob], ro
     )
 
 
-async def _leaving(url: str, orders: Sequence[ReferenceJob]) -> tuple[Cancelled, ...]:
+async def _measure_leaving(url: str, orders: Sequence[ReferenceJob]) -> tuple[Cancelled, ...]:
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S) as http:
         return tuple([await draw_and_leave(http, order, CANCEL_AFTER_STEPS) for order in orders])
 
 
-def _beside_speech(name: str, orders: Sequence[ReferenceJob], folder: Path) -> BesideSpeech | None:
+def _measure_beside_speech(
+    name: str, orders: Sequence[ReferenceJob], folder: Path
+) -> BesideSpeech | None:
     """Measure one server that speaks and draws."""
     speaking = embedded_models()[0]
     if speaking == name:
@@ -236,17 +242,17 @@ def _beside_speech(name: str, orders: Sequence[ReferenceJob], folder: Path) -> B
     with running_server(folder / "images-and-speech.log", options=options) as server:
         target = Target(server.url, model=speaking)
         in_own_process(measured_load, SPEECH.model_copy(update={"seconds": 3.0}), target, False)
-        without = _spoken(target)
-        beside, pictures = asyncio.run(_spoken_beside(target, orders))
+        without = _measure_speech(target)
+        beside, pictures = asyncio.run(_measure_speech_beside(target, orders))
     return None if without is None or beside is None else BesideSpeech(without, beside, pictures)
 
 
-def _spoken(target: Target) -> LoadSummary | None:
+def _measure_speech(target: Target) -> LoadSummary | None:
     report = in_own_process(measured_load, SPEECH, target, False)
     return summarise(report.records, report.audio_in_window_s / SPEECH.seconds)
 
 
-async def _spoken_beside(
+async def _measure_speech_beside(
     target: Target, orders: Sequence[ReferenceJob]
 ) -> tuple[LoadSummary | None, int]:
     """Measure speech while pictures are drawn all the time."""
@@ -260,7 +266,7 @@ async def _spoken_beside(
 
     async with httpx.AsyncClient(base_url=target.url, timeout=TIMEOUT_S) as http:
         drawing = [asyncio.create_task(keep_drawing(http)) for _ in range(DRAWN_BESIDE)]
-        summary = await asyncio.to_thread(_spoken, target)
+        summary = await asyncio.to_thread(_measure_speech, target)
         counted = drawn
         for task in drawing:
             task.cancel()

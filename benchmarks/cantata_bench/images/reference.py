@@ -42,7 +42,7 @@ class Drawn:
     """[H, W, 3] uint8."""
 
 
-class Reference:
+class ReferenceProcess:
     """The process, ready to draw."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -54,14 +54,14 @@ class Reference:
         Raises:
             RuntimeError: the process has ended.
         """
-        _pipe(self._process.stdin).write(json.dumps(asdict(order)) + "\n")
-        _pipe(self._process.stdin).flush()
-        answer = json.loads(_line(self._process))
+        _get_pipe(self._process.stdin).write(json.dumps(asdict(order)) + "\n")
+        _get_pipe(self._process.stdin).flush()
+        answer = json.loads(_read_line(self._process))
         return Drawn(answer["seconds"], base64.b64decode(answer["pixels"]))
 
 
 @contextmanager
-def reference(checkpoint: str) -> Iterator[Reference]:
+def reference(checkpoint: str) -> Iterator[ReferenceProcess]:
     """diffusers' pipeline of a checkpoint, with as many threads as one of the server's stages.
 
     Raises:
@@ -74,25 +74,25 @@ def reference(checkpoint: str) -> Iterator[Reference]:
     ) as process:
         try:
             try:
-                _line(process)
+                _read_line(process)
             except RuntimeError as error:
                 raise ConfigError(
                     "diffusers' pipeline did not start (pip install 'cantata[diffusers]'); its "
                     "output says why"
                 ) from error
-            yield Reference(process)
+            yield ReferenceProcess(process)
         finally:
             process.kill()
 
 
-def _pipe(stream: IO[str] | None) -> IO[str]:
+def _get_pipe(stream: IO[str] | None) -> IO[str]:
     assert stream is not None, "the process was started with pipes"
     return stream
 
 
-def _line(process: subprocess.Popen[str]) -> str:
+def _read_line(process: subprocess.Popen[str]) -> str:
     """The next line of its output that is meant for us."""
-    for line in _pipe(process.stdout):
+    for line in _get_pipe(process.stdout):
         if line.startswith((READY, "{")):
             return line
     raise RuntimeError("diffusers' pipeline has ended")

@@ -14,7 +14,7 @@ from operator import add
 import numpy as np
 
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.process.steps import ForwardCost
+from cantata.contract.process.messages import ForwardCost
 from cantata.scheduling.forward_time_model import ForwardTimeModel
 from cantata.scheduling.step_plan import JobView, plan
 

@@ -26,28 +26,39 @@ def images_table(found: ImageFigures) -> str:
     head = f"{found.model}, {width}x{height}, {found.steps} steps"
     return (
         f"{head}\n\n"
-        + table(("", "here", "diffusers", "ratio", "goal"), _compared(found))
+        + table(("", "here", "diffusers", "ratio", "goal"), _list_compared(found))
         + "\n"
-        + table(("", "", "goal"), _others(found))
+        + table(("", "", "goal"), _list_others(found))
         + "\n"
         + simulated_table()
     )
 
 
-def _compared(found: ImageFigures) -> Iterator[tuple[str, ...]]:
+def _list_compared(found: ImageFigures) -> Iterator[tuple[str, ...]]:
     alone, mixed = found.alone, found.mixed
     ours_s, theirs_s = statistics.median(alone.ours_s), statistics.median(alone.theirs_s)
-    yield "one picture", _s(ours_s), _s(theirs_s), f"{alone.ratio:.2f}", "at most 1.05"
+    yield (
+        "one picture",
+        _format_s(ours_s),
+        _format_s(theirs_s),
+        f"{alone.ratio:.2f}",
+        "at most 1.05",
+    )
     ours, theirs = (
         60 * mixed.pictures / statistics.median(s) for s in (mixed.ours_s, mixed.theirs_s)
     )
     what = f"{mixed.pictures} mixed pictures at once, pictures a minute"
     yield what, f"{ours:.0f}", f"{theirs:.0f}", f"{mixed.speed:.2f}", "at least 1.3"
     means = (statistics.median(s) for s in (mixed.ours_mean_s, mixed.theirs_mean_s))
-    yield "their mean latency", *(_s(mean) for mean in means), f"{mixed.latency:.2f}", "below 1"
+    yield (
+        "their mean latency",
+        *(_format_s(mean) for mean in means),
+        f"{mixed.latency:.2f}",
+        "below 1",
+    )
 
 
-def _others(found: ImageFigures) -> Iterator[tuple[str, ...]]:
+def _list_others(found: ImageFigures) -> Iterator[tuple[str, ...]]:
     yield "largest difference of a pixel from diffusers'", str(found.alone.largest_difference), ""
     worst = max(found.cancelled, key=lambda one: one.freed_s / one.step_s)
     freed = f"{1000 * worst.freed_s:.0f} ms; a step: {1000 * worst.step_s:.0f} ms"
@@ -75,15 +86,15 @@ def simulated_table() -> str:
         lines.append(
             (
                 f"{utilisation:.0%}",
-                _s(ours.mean_s),
-                _s(theirs.mean_s),
+                _format_s(ours.mean_s),
+                _format_s(theirs.mean_s),
                 f"{ours.mean_s / theirs.mean_s:.2f}",
-                _s(ours.p95_s),
-                _s(theirs.p95_s),
+                _format_s(ours.p95_s),
+                _format_s(theirs.p95_s),
             )
         )
     return "Simulated: Qwen-Image of published size on one H200.\n\n" + table(head, lines)
 
 
-def _s(seconds: float) -> str:
+def _format_s(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"

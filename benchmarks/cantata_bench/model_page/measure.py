@@ -1,10 +1,12 @@
-"""Measures a model: its bare stages, then a server with as many slots as requests come at once."""
+"""Measures a model: its bare stages in one process, then a server with as many slots as requests
+come at once."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +14,81 @@ from pathlib import Path
 import httpx
 
 from cantata.config import Dtype
-from cantata.config.plugins import installed_plugins, locate
+from cantata.config.plugins import LocatedModel, installed_plugins, locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plugin import ModelPlugin
+from cantata.pipeline.plan import plan_service
+from cantata_bench.baseline import BarePipeline, load_stages
 from cantata_bench.first_packet import TIMEOUT_S, deployment_file, serving
-from cantata_bench.machine import in_own_process
-from cantata_bench.model_page.bare import LoadedModel, bare_rounds
-from cantata_bench.model_page.pictures import pictures_within
-from cantata_bench.model_page.speech import Speech
-from cantata_bench.model_page.work import PageWork, Rounds, collect_rounds
+from cantata_bench.machine import in_own_process, private_bytes
+from cantata_bench.model_page.work import (
+    PageWork,
+    Rounds,
+    SpeechWork,
+    Taken,
+    collect_rounds,
+    pictures_within,
+)
 from cantata_bench.noise_guard import observed
-from cantata_bench.processes import private_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model as the server has it too."""
+
+    model: str
+    """A model as `cantata serve --model` takes it."""
+    deploy: Path
+    dtype: Dtype
+
+
+def bare_rounds(
+    served: LoadedModel, work: PageWork, at_once: Sequence[int], rounds: int
+) -> list[Rounds]:
+    """Measure; in a process of its own, since it loads the model.
+
+    Args:
+        served: the model, with slots for the most requests.
+        work: what is asked.
+        at_once: requests at a time, one after the other.
+        rounds: of each, after one that is not counted.
+    """
+    plan = plan_service(served.model, served.deploy, served.dtype)
+    bare = load_stages(plan.located, plan.deployment)
+    try:
+        return [
+            collect_rounds(
+                [run_round(bare, plan.located, work, count) for _ in range(1 + rounds)][1:]
+            )
+            for count in at_once
+        ]
+    finally:
+        bare.close()
+
+
+def run_round(bare: BarePipeline, located: LocatedModel, work: PageWork, count: int) -> list[Taken]:
+    """All at once, to the last one's end."""
+    rate = max(stage.capacity.sample_rate or 0 for stage in bare.stages.values())
+    ids = [f"bare-{number}" for number in range(count)]
+    began = time.perf_counter()
+    requests = work.built(located, ids)
+    if len(requests) != count:
+        raise ConfigError("a request of several pieces cannot be measured bare")
+    for request in requests:
+        bare.add(request)
+    first: dict[str, float] = {}
+    last: dict[str, float] = {}
+    amounts = {request.request_id: 0.0 for request in requests}
+    while any(stage.has_work() for stage in bare.stages.values()):
+        for chunk in bare.step():
+            now_s = time.perf_counter() - began
+            name = chunk.request_id
+            if name not in first and work.begins(chunk.payload):
+                first[name] = now_s
+            last[name] = now_s
+            amounts[name] += work.amount(chunk, rate)
+    return [Taken(first[name], last[name], amounts[name]) for name in amounts]
+
 
 Tell = Callable[[str], None]
 
@@ -46,7 +112,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class LoadRow:
-    """So many requests at once."""
+    """Figures for a number of requests at once."""
 
     at_once: int
     served: Rounds
@@ -63,7 +129,7 @@ class LoadRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class CheckpointFigures:
     """Figures of one checkpoint."""
 
     model: str
@@ -74,7 +140,7 @@ class Figures:
     rows: tuple[LoadRow, ...]
 
 
-def measure(model: str, settings: Settings, tell: Tell) -> Figures:
+def measure(model: str, settings: Settings, tell: Tell) -> CheckpointFigures:
     """Measure one checkpoint.
 
     Args:
@@ -87,7 +153,7 @@ def measure(model: str, settings: Settings, tell: Tell) -> Figures:
         ConfigError: no such model, or it neither speaks nor draws.
         RuntimeError: a server did not start, or had no room for any request.
     """
-    with _checkpoint(model) as (checkpoint, what):
+    with _open_checkpoint(model) as (checkpoint, what):
         plugin = locate(checkpoint).plugin
         work = _work_for(plugin, checkpoint, settings)
         tell(f"{plugin.name}, {what}: the bare stages")
@@ -99,12 +165,12 @@ def measure(model: str, settings: Settings, tell: Tell) -> Figures:
         rows = []
         for at_once, alone in zip(settings.at_once, bare, strict=True):
             tell(f"{plugin.name}, {what}: a server, {at_once} at once")
-            rows.append(_row(checkpoint, work, at_once, alone, settings, calm.disturbance))
+            rows.append(_measure_row(checkpoint, work, at_once, alone, settings, calm.disturbance))
         draws = plugin.load_image_builder is not None
-        return Figures(plugin.name, what, draws, settings, tuple(rows))
+        return CheckpointFigures(plugin.name, what, draws, settings, tuple(rows))
 
 
-def _row(
+def _measure_row(
     checkpoint: str,
     work: PageWork,
     at_once: int,
@@ -133,7 +199,7 @@ async def ask_rounds(url: str, work: PageWork, at_once: int, rounds: int) -> Rou
 
 def _work_for(plugin: ModelPlugin, checkpoint: str, settings: Settings) -> PageWork:
     if plugin.load_builder is not None:
-        return Speech(settings.frames)
+        return SpeechWork(settings.frames)
     if plugin.load_image_builder is not None:
         limits = plugin.load_image_builder(locate(checkpoint).checkpoint).limits
         return pictures_within(limits, settings.side, settings.steps)
@@ -143,20 +209,20 @@ def _work_for(plugin: ModelPlugin, checkpoint: str, settings: Settings) -> PageW
 
 
 @contextmanager
-def _checkpoint(model: str) -> Iterator[tuple[str, str]]:
+def _open_checkpoint(model: str) -> Iterator[tuple[str, str]]:
     """The checkpoint to serve, and a description of it."""
     plugin = installed_plugins().get(model)
     if plugin is None or plugin.embedded_checkpoint is not None:
         located = locate(model)
-        yield model, f"{located.checkpoint.name}, {_size(located.checkpoint)}"
+        yield model, f"{located.checkpoint.name}, {_describe_size(located.checkpoint)}"
         return
     if plugin.write_random_checkpoint is None:
         raise ConfigError(f"{model} has no weights of its own; name a checkpoint's folder")
     with tempfile.TemporaryDirectory() as folder:
         plugin.write_random_checkpoint(Path(folder))
-        yield folder, f"tiny, random, {_size(Path(folder))}"
+        yield folder, f"tiny, random, {_describe_size(Path(folder))}"
 
 
-def _size(checkpoint: Path) -> str:
+def _describe_size(checkpoint: Path) -> str:
     total = sum(path.stat().st_size for path in checkpoint.rglob("*") if path.is_file())
     return f"{total / 1e6:.0f} MB"

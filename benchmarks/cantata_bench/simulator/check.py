@@ -15,7 +15,7 @@ _HEAD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedLoad:
     """A load as measured and as predicted."""
 
     measured: LoadResult
@@ -26,18 +26,19 @@ class Checked:
         if self.measured.summary is None or self.predicted.summary is None:
             return None
         found, predicted = (
-            _figure(summary, figure) for summary in (self.measured.summary, self.predicted.summary)
+            _read_figure(summary, figure)
+            for summary in (self.measured.summary, self.predicted.summary)
         )
         return predicted / found - 1 if found else None
 
 
-def check(run: BenchRun) -> list[Checked]:
+def check(run: BenchRun) -> list[CheckedLoad]:
     """Predict every load of a run from its floor alone, and put both side by side."""
     system = build_system(run)
-    return [Checked(result, simulate(system, result.spec)) for result in run.loads]
+    return [CheckedLoad(result, simulate(system, result.spec)) for result in run.loads]
 
 
-def _figure(summary: LoadSummary, name: str) -> float:
+def _read_figure(summary: LoadSummary, name: str) -> float:
     return {
         "ttfp_p50": summary.ttfp.p50,
         "ttfp_p95": summary.ttfp.p95,
@@ -45,7 +46,7 @@ def _figure(summary: LoadSummary, name: str) -> float:
     }[name]
 
 
-def check_table(checked: list[Checked]) -> str:
+def check_table(checked: list[CheckedLoad]) -> str:
     """Each cell: measured / predicted."""
     lines = []
     for one in checked:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from cantata.contract.data.errors import Overloaded
-from cantata.distributed.edge.load_balancer import least_loaded
+from cantata.distributed.edge.replicas import least_loaded
 from cantata.distributed.edge.waiting import MAX_WAIT_S
-from cantata.distributed.link.heartbeat_monitor import BEAT_S
+from cantata.distributed.link.heartbeat import BEAT_S
 from cantata_bench.listener import Arrival
 from cantata_bench.simulator.server import SimulatedServer
 
@@ -71,8 +71,8 @@ class SimulatedEdge:
         """
         until_s = self._clock() + MAX_WAIT_S
         while True:
-            view = await self._place(until_s - self._clock())
-            with _counted(view):
+            view = await self._find_place(until_s - self._clock())
+            with _count_held(view):
                 await asyncio.sleep(self._link_s)
                 if not view.server.free:
                     view.told_free = 0
@@ -80,7 +80,7 @@ class SimulatedEdge:
                 arrivals = await view.server.speak(sentences)
             return [(at_s + self._link_s, audio_s) for at_s, audio_s in arrivals]
 
-    async def _place(self, wait_s: float) -> _View:
+    async def _find_place(self, wait_s: float) -> _View:
         slots = sum(view.server.slots for view in self._views)
         if len(self._line) >= slots:
             raise Overloaded("as many wait as there are slots")
@@ -88,7 +88,7 @@ class SimulatedEdge:
         self._line.append(turn)
         try:
             async with asyncio.timeout(wait_s):
-                while (best := self._best()) is None or self._line[0] is not turn:
+                while (best := self._find_best()) is None or self._line[0] is not turn:
                     await self._change.wait()
                 return best
         except TimeoutError:
@@ -97,7 +97,7 @@ class SimulatedEdge:
             self._line.remove(turn)
             self._look_again()
 
-    def _best(self) -> _View | None:
+    def _find_best(self) -> _View | None:
         number = least_loaded({n: view.free for n, view in enumerate(self._views)}, self._turn)
         self._turn += number is not None
         return None if number is None else self._views[number]
@@ -117,7 +117,7 @@ class SimulatedEdge:
 
 
 @contextmanager
-def _counted(view: _View) -> Iterator[None]:
+def _count_held(view: _View) -> Iterator[None]:
     view.open += 1
     try:
         yield

@@ -1,4 +1,9 @@
-"""The loads of the harness, put on simulated servers."""
+"""The loads of the harness, put on simulated servers in virtual time.
+
+An asyncio loop jumps to the next event instead of waiting for it. So the very objects that serve
+(`Admission`, with its queue and its timeouts) run unchanged in a simulation, and an hour of it
+takes as long as its events take to compute.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,53 @@ import asyncio
 import math
 import random
 import re
-from collections.abc import Sequence
+import selectors
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from cantata.contract.data.errors import Overloaded
 from cantata_bench.listener import Listener, heard_at_s
-from cantata_bench.results import LoadSpec, LoadSummary, RequestRecord
-from cantata_bench.simulator.clock import run_virtually
+from cantata_bench.results import ListenedRequest, LoadSpec, LoadSummary
 from cantata_bench.simulator.edges import SimulatedEdge
 from cantata_bench.simulator.server import SimulatedServer
 from cantata_bench.simulator.system import System
 from cantata_bench.summary import summarise
 from cantata_bench.texts import text_set
+
+R = TypeVar("R")
+
+
+class _NothingScheduled(RuntimeError):
+    """Every task waits for another: a fault of the simulation."""
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Advances the clock by the time that it was to wait."""
+
+    now_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None:
+            raise _NothingScheduled("the simulation waits for nothing that will happen")
+        self.now_s += timeout
+        return []
+
+
+class _VirtualTimeLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now_s
+
+
+def run_virtually(main: Coroutine[Any, Any, R]) -> R:
+    """`asyncio.run` in virtual time, from 0 on; threads and sockets are out of its reach."""
+    with asyncio.Runner(loop_factory=_VirtualTimeLoop) as runner:
+        return runner.run(main)
+
 
 _SENTENCE = re.compile(r"[^.!?]+[.!?]*\s*")
 _GIVEN_UP_PAUSE_S = 0.1
@@ -63,7 +103,7 @@ class _SimulatedLoad:
     began_s: float = 0.0
     asked: int = 0
     in_window_s: float = 0.0
-    records: list[RequestRecord] = field(default_factory=list)
+    records: list[ListenedRequest] = field(default_factory=list)
 
     @property
     def end_s(self) -> float:
@@ -80,7 +120,7 @@ class _SimulatedLoad:
             if self.spec.kind != "open":
                 for _ in range(self.spec.streams):
                     after_s = dice.uniform(0.0, self.spec.arrive_within_s)
-                    group.create_task(self._stream(texts, after_s))
+                    group.create_task(self._run_stream(texts, after_s))
                 return
             due_s = dice.expovariate(self.spec.rate)
             while due_s < self.end_s:
@@ -88,7 +128,7 @@ class _SimulatedLoad:
                 group.create_task(self._ask(texts))
                 due_s += dice.expovariate(self.spec.rate)
 
-    async def _stream(self, texts: Sequence[str], after_s: float) -> None:
+    async def _run_stream(self, texts: Sequence[str], after_s: float) -> None:
         await asyncio.sleep(after_s)
         while self.now_s() < self.end_s:
             pause_s = await self._ask(texts)
@@ -110,7 +150,7 @@ class _SimulatedLoad:
                 wait_s = told_s if again else _GIVEN_UP_PAUSE_S
                 if not again or self.now_s() + wait_s > self.end_s:
                     self._take(
-                        RequestRecord(
+                        ListenedRequest(
                             outcome="refused",
                             sent_s=sent_s,
                             characters=len(text),
@@ -121,7 +161,7 @@ class _SimulatedLoad:
             await asyncio.sleep(wait_s)
 
     async def _speak(self, text: str, sent_s: float, refusals: int) -> float:
-        arrivals = await self._entry().speak(self._make_frames(text))
+        arrivals = await self._choose_entry().speak(self._make_frames(text))
         began_s = self.began_s + sent_s
         for at_s, audio_s in arrivals:
             if self.spec.warm_up_s <= at_s - self.began_s < self.end_s:
@@ -133,7 +173,7 @@ class _SimulatedLoad:
             return 0.0
         return max(0.0, sent_s + heard_at_s(listener.arrivals) - self.now_s())
 
-    def _entry(self) -> SimulatedServer | SimulatedEdge:
+    def _choose_entry(self) -> SimulatedServer | SimulatedEdge:
         if self.edges:
             return self.edges[self.asked % len(self.edges)]
         return min(self.servers, key=lambda one: one.load)
@@ -144,6 +184,6 @@ class _SimulatedLoad:
         sentences = _SENTENCE.findall(text)
         return [max(1, math.ceil(len(part) / frame_characters)) for part in sentences]
 
-    def _take(self, record: RequestRecord) -> None:
+    def _take(self, record: ListenedRequest) -> None:
         if record.sent_s >= self.spec.counted_from_s:
             self.records.append(record)

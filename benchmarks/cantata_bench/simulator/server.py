@@ -15,8 +15,7 @@ from cantata.scheduling.admission import Admission, AdmissionPermit, QueueLimits
 from cantata.scheduling.capacity import StagePace, places
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 from cantata.scheduling.edf_queue import EdfQueue
-from cantata.scheduling.jitter import JitterEstimator
-from cantata.scheduling.playout_buffers import PlayoutBuffers
+from cantata.scheduling.playout_buffers import JitterEstimator, PlayoutBuffers
 from cantata.scheduling.step_time_model import StepTimeModel
 from cantata.stages.process.loop import INTAKE_SHARE
 from cantata_bench.listener import Arrival
@@ -65,7 +64,7 @@ class _Caller:
 
 
 @dataclass(slots=True, eq=False)
-class _Piece:
+class _SimulatedSentence:
     """One sentence of a request."""
 
     frames: int
@@ -79,7 +78,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Packet:
-    piece: _Piece
+    piece: _SimulatedSentence
     frames: int
     final: bool
 
@@ -109,9 +108,9 @@ class SimulatedServer:
             slots=system.slots,
             has_headroom=lambda: self._playout_buffers.has_headroom(self._clock()),
         )
-        self._edf_queue: EdfQueue[_Piece] = EdfQueue(system.frame_period_s)
-        self._speaking: list[_Piece] = []
-        self._decoding: list[_Piece] = []
+        self._edf_queue: EdfQueue[_SimulatedSentence] = EdfQueue(system.frame_period_s)
+        self._speaking: list[_SimulatedSentence] = []
+        self._decoding: list[_SimulatedSentence] = []
         self._to_talk, self._to_decode = asyncio.Event(), asyncio.Event()
         self._packets: asyncio.Queue[list[_Packet]] = asyncio.Queue()
         self._orders = 0
@@ -143,7 +142,7 @@ class SimulatedServer:
         for count in (1, self._system.slots):
             async with asyncio.TaskGroup() as group:
                 for _ in range(count):
-                    group.create_task(self._speak_piece(_Piece(30, _Caller())))
+                    group.create_task(self._speak_piece(_SimulatedSentence(30, _Caller())))
         self._resize()
         self._processors.slowness = 1.0
 
@@ -160,18 +159,18 @@ class SimulatedServer:
             Overloaded: no room now.
         """
         self.admission.check()
-        with self._ordered():
+        with self._hold_order():
             await self._processors.work(self._system.text_s)
             async with self.admission.admit() as place:
                 caller = _Caller(place)
                 for frames in sentences:
                     await self._speak_piece(
-                        _Piece(frames, caller, started_s=caller.playout_deadline_s)
+                        _SimulatedSentence(frames, caller, started_s=caller.playout_deadline_s)
                     )
         return caller.arrivals
 
     @contextmanager
-    def _ordered(self) -> Iterator[None]:
+    def _hold_order(self) -> Iterator[None]:
         self._orders += 1
         self._tell()
         try:
@@ -184,7 +183,7 @@ class SimulatedServer:
         for heard in self._listeners:
             heard()
 
-    async def _speak_piece(self, piece: _Piece) -> None:
+    async def _speak_piece(self, piece: _SimulatedSentence) -> None:
         self._edf_queue.put(
             str(id(piece)), piece, self._clock(), playout_deadline_s=piece.started_s, batch=False
         )
@@ -226,7 +225,7 @@ class SimulatedServer:
 
     async def _decode(self) -> None:
         while True:
-            batch = plan(self._views(), self._limits, self._clock())
+            batch = plan(self._list_views(), self._limits, self._clock())
             if batch is None:
                 self._to_decode.clear()
                 await self._to_decode.wait()
@@ -237,7 +236,7 @@ class SimulatedServer:
             self._jitter.decoded(took_s)
             self._hand_out(batch)
 
-    def _views(self) -> list[StreamView]:
+    def _list_views(self) -> list[StreamView]:
         return [
             StreamView(
                 slot=slot,
@@ -253,7 +252,7 @@ class SimulatedServer:
             for slot, piece in enumerate(self._decoding)
         ]
 
-    def _is_held(self, piece: _Piece) -> bool:
+    def _is_held(self, piece: _SimulatedSentence) -> bool:
         """Whether a first frame is held back, as in `CodecStage`."""
         return piece.started_s is None and self._jitter.should_hold_first_packet(
             piece.made,
@@ -281,9 +280,9 @@ class SimulatedServer:
             for number, packet in enumerate(packets, start=1):
                 at_s = ended_s - (len(packets) - number) * each_s
                 audio_s = packet.frames * self._system.frame_period_s
-                self._arrived(packet, at_s, audio_s)
+                self._record_arrival(packet, at_s, audio_s)
 
-    def _arrived(self, packet: _Packet, at_s: float, audio_s: float) -> None:
+    def _record_arrival(self, packet: _Packet, at_s: float, audio_s: float) -> None:
         piece, request_id = packet.piece, str(id(packet.piece.caller))
         piece.caller.take(at_s, audio_s)
         if packet.final:

@@ -10,7 +10,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from cantata.contract.data.errors import ConfigError
-from cantata_bench.results import Baseline, BenchRun, Frozen, LoadResult, StepTime
+from cantata_bench.results import BenchRun, Frozen, LoadResult, ServerlessBaseline, StepTime
 
 
 class SimulatedStepCost(Frozen):
@@ -94,10 +94,10 @@ def build_system(run: BenchRun) -> System:
         prompt_s=first.prompt_s,
         decoder=fit(floor.steps, floor.decoder),
         text_s=first.text_s,
-        packet_s=_per_packet(measured, floor),
+        packet_s=_find_cost_per_packet(measured, floor),
         client_packet_s=sum(r.client.cpu_s for r in measured) / sum(r.packets for r in measured),
         processors=run.machine.cores,
-        characters_per_s=_characters_per_s(measured),
+        characters_per_s=_find_characters_per_s(measured),
     )
 
 
@@ -119,7 +119,7 @@ def fit(steps: Sequence[StepTime], stage: str) -> SimulatedStepCost:
     return SimulatedStepCost(fixed_s=float(seconds.mean() - slope * frames.mean()), frame_s=slope)
 
 
-def _per_packet(measured: Sequence[LoadResult], floor: Baseline) -> float:
+def _find_cost_per_packet(measured: Sequence[LoadResult], floor: ServerlessBaseline) -> float:
     """The api's CPU seconds for each packet; its work on texts counts as its own."""
     requests = sum(len(result.requests) for result in measured)
     packets = sum(result.packets for result in measured)
@@ -127,6 +127,6 @@ def _per_packet(measured: Sequence[LoadResult], floor: Baseline) -> float:
     return max(0.0, cpu_s - requests * floor.first_packet.text_s) / packets
 
 
-def _characters_per_s(measured: Sequence[LoadResult]) -> float:
+def _find_characters_per_s(measured: Sequence[LoadResult]) -> float:
     spoken = [r for result in measured for r in result.requests if r.outcome == "spoken"]
     return sum(r.characters for r in spoken) / sum(r.audio_s for r in spoken)

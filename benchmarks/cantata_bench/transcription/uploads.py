@@ -25,7 +25,7 @@ from cantata_bench.summary import summarise
 from cantata_bench.tables import table
 from cantata_bench.transcription.recordings import (
     RATE_HZ,
-    SpokenText,
+    ReadSentence,
     join_without_break,
     read_aloud,
 )
@@ -40,7 +40,7 @@ _STREAM_VOICE = "clara"
 
 @dataclass(frozen=True, slots=True)
 class UploadFigures:
-    """Of all uploads of a run."""
+    """Figures of all uploads of a run."""
 
     done_s: tuple[float, ...]
     """Seconds from each upload's first request to its transcript."""
@@ -59,7 +59,7 @@ class UploadFigures:
 
 @dataclass(frozen=True, slots=True)
 class BesideUploads:
-    """The same live streams without and with uploads."""
+    """The same live streams, without and with uploads."""
 
     alone: LoadSummary
     beside: LoadSummary
@@ -87,12 +87,12 @@ def measure_uploads(
         target = Target(server.url, voices=(_STREAM_VOICE,))
         texts = [sentence.text for sentence in read_sentences(None)[:_SENTENCES]]
         spoken = join_without_break([read_aloud(server.url, "heart", text) for text in texts])
-        asyncio.run(_upload_all(server.url, spoken, 1))  # loads the recogniser
+        asyncio.run(_send_uploads(server.url, spoken, 1))  # loads the recogniser
         tell(f"{streams} live streams")
         alone = _summarise(spec, target)
         tell(f"{streams} live streams beside {uploads} uploads")
         with ThreadPoolExecutor(1) as thread:
-            uploading = thread.submit(_upload_later, server.url, spoken, uploads, spec.warm_up_s)
+            uploading = thread.submit(_start_uploads, server.url, spoken, uploads, spec.warm_up_s)
             beside = _summarise(spec, target)
             return BesideUploads(alone, beside, uploading.result())
 
@@ -128,15 +128,15 @@ def _summarise(spec: LoadSpec, target: Target) -> LoadSummary:
     return summary
 
 
-def _upload_later(url: str, spoken: SpokenText, uploads: int, after_s: float) -> UploadFigures:
+def _start_uploads(url: str, spoken: ReadSentence, uploads: int, after_s: float) -> UploadFigures:
     async def upload() -> UploadFigures:
         await asyncio.sleep(after_s)
-        return await _upload_all(url, spoken, uploads)
+        return await _send_uploads(url, spoken, uploads)
 
     return asyncio.run(upload())
 
 
-async def _upload_all(url: str, spoken: SpokenText, uploads: int) -> UploadFigures:
+async def _send_uploads(url: str, spoken: ReadSentence, uploads: int) -> UploadFigures:
     file = io.BytesIO()
     soundfile.write(file, spoken.sound, RATE_HZ, format="WAV")
     limits = httpx.Limits(max_connections=None)
@@ -144,11 +144,11 @@ async def _upload_all(url: str, spoken: SpokenText, uploads: int) -> UploadFigur
         httpx.AsyncClient(base_url=url, timeout=_WAIT_S, limits=limits) as http,
         asyncio.TaskGroup() as group,
     ):
-        tasks = [group.create_task(_upload(http, file.getvalue())) for _ in range(uploads)]
+        tasks = [group.create_task(_send_upload(http, file.getvalue())) for _ in range(uploads)]
     return _add_up(spoken, [task.result() for task in tasks])
 
 
-async def _upload(http: httpx.AsyncClient, file: bytes) -> tuple[str, float, int]:
+async def _send_upload(http: httpx.AsyncClient, file: bytes) -> tuple[str, float, int]:
     """What was understood, after how many seconds, and how often it was rejected before."""
     began, rejected = monotonic(), 0
     async with asyncio.timeout(_WAIT_S):
@@ -165,7 +165,7 @@ async def _upload(http: httpx.AsyncClient, file: bytes) -> tuple[str, float, int
             await asyncio.sleep(float(answer.headers["retry-after"]))
 
 
-def _add_up(spoken: SpokenText, answers: Sequence[tuple[str, float, int]]) -> UploadFigures:
+def _add_up(spoken: ReadSentence, answers: Sequence[tuple[str, float, int]]) -> UploadFigures:
     counts = [count_errors(spoken.text, text) for text, _, _ in answers]
     return UploadFigures(
         done_s=tuple(done_s for _, done_s, _ in answers),

@@ -130,7 +130,7 @@ class Whisper:
         return " ".join(part.text for part in parts)
 
 
-class SpeakerEncoder:
+class SpeakerJudge:
     """Who speaks, as a vector: Resemblyzer 0.1's network (Wan et al. 2018), of people's speech.
 
     WHY not through its package: that needs librosa and a voice detector, and all that they need.

@@ -61,7 +61,7 @@ class EvalResult:
 
 
 @dataclass(frozen=True, slots=True)
-class VoiceFigures:
+class VoiceMeans:
     """Means over the sentences of one voice."""
 
     model: str
@@ -104,9 +104,9 @@ class JudgePanel:
         )
 
 
-def summarise(model: str, voice: str, judged: Sequence[EvalResult]) -> VoiceFigures:
+def summarise(model: str, voice: str, judged: Sequence[EvalResult]) -> VoiceMeans:
     """The means; there is at least one sentence."""
-    return VoiceFigures(
+    return VoiceMeans(
         model=model,
         voice=voice,
         sentences=len(judged),
@@ -114,11 +114,11 @@ def summarise(model: str, voice: str, judged: Sequence[EvalResult]) -> VoiceFigu
         overall=float(np.mean([one.overall for one in judged])),
         wer=100 * sum(one.errors for one in judged) / sum(one.words for one in judged),
         spread=float(np.mean([one.spread for one in judged])),
-        rise=_mean_ending(judged, "yes-no") - _mean_ending(judged, "statement"),
+        rise=_average_ending(judged, "yes-no") - _average_ending(judged, "statement"),
     )
 
 
-def _mean_ending(judged: Sequence[EvalResult], kind: str) -> float:
+def _average_ending(judged: Sequence[EvalResult], kind: str) -> float:
     endings = [one.ending for one in judged if one.kind == kind]
     return float(np.mean(endings)) if endings else 0.0
 
@@ -134,14 +134,14 @@ def prepare(samples: NDArray[np.float32], rate_hz: int) -> Sound:
 def count_errors(text: str, heard: str) -> tuple[int, int]:
     """Words in the text, and how many a listener got wrong: at most all of them, since a recogniser
     that repeats itself says nothing of the voice."""
-    wanted, got = _bare(text), _bare(heard)
+    wanted, got = _strip_words(text), _strip_words(heard)
     words = len(wanted.split())
     if not got:
         return words, words
     return words, min(round(words * float(jiwer.wer([wanted], [got]))), words)
 
 
-def _bare(text: str) -> str:
+def _strip_words(text: str) -> str:
     """Lower-case words without punctuation; variants of a spelling are one word."""
     words = re.sub(r"[^a-z ]", " ", text.lower().replace("'", "").replace("-", " ")).split()
     return " ".join(SPELLINGS.get(word, word) for word in words)

@@ -22,7 +22,7 @@ from cantata_bench.voice_quality.measures import (
     EvalResult,
     EvalSentence,
     JudgePanel,
-    VoiceFigures,
+    VoiceMeans,
     summarise,
 )
 
@@ -55,7 +55,7 @@ def judge_models(
     sentences: Sequence[EvalSentence],
     folder: Path,
     tell: Callable[[str], None],
-) -> list[VoiceFigures]:
+) -> list[VoiceMeans]:
     """Serve one model after the other, and judge its voices.
 
     Args:
@@ -70,7 +70,7 @@ def judge_models(
         RuntimeError: a server did not start.
     """
     check_installed()
-    panel, found = JudgePanel(), list[VoiceFigures]()
+    panel, found = JudgePanel(), list[VoiceMeans]()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "judged.jsonl").open("w", encoding="utf-8") as results:
         for model in models:
@@ -88,7 +88,7 @@ def judge_models(
                         line = {"model": name, "voice": voice, **asdict(judged[-1])}
                         results.write(json.dumps({**line, "text": sentence.text}) + "\n")
                     found.append(summarise(name, voice, judged))
-                    tell(_row_text(found[-1]))
+                    tell(_format_row(found[-1]))
     if not found:
         raise ConfigError(f"no model here has a voice of {list(voices)}")
     return found
@@ -109,7 +109,7 @@ def _read_aloud(url: str, voice: str, text: str) -> tuple[NDArray[np.float32], i
     return samples.mean(axis=1), rate_hz
 
 
-def make_table(figures: Sequence[VoiceFigures]) -> str:
+def make_table(figures: Sequence[VoiceMeans]) -> str:
     """Markdown: one row for each voice, and what the columns mean."""
     head = [
         "model",
@@ -141,5 +141,5 @@ def make_table(figures: Sequence[VoiceFigures]) -> str:
     )
 
 
-def _row_text(one: VoiceFigures) -> str:
+def _format_row(one: VoiceMeans) -> str:
     return f"{one.model} {one.voice}: DistillMOS {one.mos:.2f}, WER {one.wer:.1f}%"

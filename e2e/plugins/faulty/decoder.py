@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from cantata.contract.model.codec import StreamingDecoder
-from cantata_models.solo.codec_stage import load_decoder as load_sound_decoder
+from cantata_models.solo.checkpoint import load_decoder as load_sound_decoder
 
 FAULT_VARIABLE = "CANTATA_TEST_FAULT"
 FAULTY_CHUNK = 2

@@ -14,20 +14,18 @@ import { Speaker } from "./speech/speaker.js";
 import { State } from "./speech/states.js";
 import { openTalk, TalkReadings } from "./talk/open.js";
 import { TalkState } from "./talk/states.js";
+import { t } from "./texts.js";
 import { Answerer } from "./views/answerer.js";
 import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
-import { CodeView } from "./views/code.js";
 import { confirmDialog } from "./views/confirm.js";
 import { DrawView } from "./views/draw.js";
 import { Hush } from "./views/hush.js";
 import { LateTab } from "./views/latetab.js";
 import { ListenView } from "./views/listen.js";
-import { MetricsView } from "./views/metrics.js";
 import { ServerNotice } from "./views/notice.js";
 import { NowPlaying } from "./views/nowplaying.js";
 import { OfferView } from "./views/offer.js";
-import { counted } from "./views/plural.js";
 import { Settings } from "./views/settings.js";
 import { Preview } from "./views/preview.js";
 import { followLink, offerLink } from "./views/share.js";
@@ -52,8 +50,9 @@ function start(root) {
   const hush = new Hush(root);
   // Before the views: they change their status lines at the same events.
   const answerer = new Answerer(part("talk"), { settings, catalogue });
-  const { talk, voice, microphone } = openTalk(server, () => answerer.choice);
-  const context = { server, settings, store, choices, catalogue, confirm, talk, voice, microphone };
+  const { talk, line, voice, microphone } = openTalk(server, () => answerer.choice);
+  const context = { server, settings, store, choices, catalogue, confirm };
+  Object.assign(context, { talk, line, voice, microphone });
   const late = openLate(part, context);
   const listen = new ListenView(part("listen"), { server, catalogue });
   const latelyHeard = () => Boolean(late.read.view?.reading || late.chat.view?.sounding);
@@ -65,17 +64,16 @@ function start(root) {
   talk.addEventListener("state", hear);
   listen.addEventListener("sound", hear);
   const speak = new SpeakView(part("speak"), { speaker, server, settings, store });
+  for (const name of ["figures", "code"]) {
+    part(name).closest("details").addEventListener("toggle", () => void late[name].open());
+  }
   new NowPlaying(speaker, () => ({ text: speak.value, voice: settings.voiceName }));
   offerLink(part("speak"), () => speak.request);
   followLink(part("speak"), { text: speak, settings, choices });
-  const code = new CodeView(part("speak"), {
-    server,
-    request: () => ({
-      ...speak.request,
-      response_format: settings.format.isSubtitles ? "wav" : settings.format.id,
-    }),
+  const body = () => ({
+    ...speak.request,
+    response_format: settings.format.isSubtitles ? "wav" : settings.format.id,
   });
-  choices.addEventListener("change", () => code.refresh());
   new TakesView(part("speak"), { speaker, speak, takes: openTakes(base), confirm });
   const preview = offerPreview(part("speak"), { server, settings, speaker, speak });
   new TalkView(part("talk"), { talk, voice, answerer });
@@ -120,7 +118,10 @@ function start(root) {
   };
   quietFor("read");
   quietFor("chat");
-  const metrics = new MetricsView(part("metrics"), server);
+  quietFor("talkmore");
+  for (const name of ["read", "lab"]) {
+    late[name].addEventListener("open", ({ detail: view }) => view.watch(!part(name).hidden));
+  }
   const painters = new Painters(server, catalogue);
   const studio = new Studio(server);
   const draw = new DrawView(part("draw"), { studio, painters, confirm });
@@ -128,7 +129,7 @@ function start(root) {
     if (Object.hasOwn(late, name)) void late[name].open();
     if (name === "talk") void late.talkmore.open();
     if (name === "clone") void clone.open();
-    metrics.watch(name === "metrics");
+    for (const watched of ["read", "lab"]) late[watched].view?.watch(name === watched);
     if (name === "draw") void painters.look();
     else painters.rest();
   });
@@ -148,7 +149,7 @@ function start(root) {
   };
   const tryVoice = (voice) => speakWith({ voice });
   const uploads = new UploadedVoices(server, store);
-  Object.assign(context, { preview, speak, speakWith, uploads });
+  Object.assign(context, { preview, speak, speaker, speakWith, uploads, body });
   const clone = new CloneView(part("clone"), {
     choices,
     uploads,
@@ -163,7 +164,7 @@ function start(root) {
     if (event.key === "Escape") {
       speak.stop();
       talk.interrupt();
-      late.parallel.view?.stop();
+      late.lab.view?.stop();
       late.read.view?.pause();
       late.chat.view?.stop();
       preview.stop();
@@ -184,30 +185,38 @@ function start(root) {
 // The tabs that are fetched when they are first opened.
 function openLate(part, context) {
   return {
-    read: new LateTab(part("read"), async (panel) => {
+    read: new LateTab(part("read"), async () => {
       const { ReadView } = await import("./views/read.js");
-      return new ReadView(panel, context);
+      return (panel) => new ReadView(panel, context);
     }),
-    chat: new LateTab(part("chat"), async (panel) => {
+    chat: new LateTab(part("chat"), async () => {
       const { ChatView } = await import("./views/chat.js");
-      return new ChatView(panel, context);
+      return (panel) => new ChatView(panel, context);
     }),
-    voices: new LateTab(part("voices"), async (panel) => {
+    voices: new LateTab(part("voices"), async () => {
       const { VoicesView } = await import("./views/voices.js");
-      return new VoicesView(panel, context);
+      return (panel) => new VoicesView(panel, context);
     }),
-    talkmore: new LateTab(part("talkmore"), async (panel) => {
+    talkmore: new LateTab(part("talkmore"), async () => {
       const { TalkMore } = await import("./views/talkmore.js");
-      return new TalkMore(panel, context);
+      return (panel) => new TalkMore(panel, context);
     }),
-    agreement: new LateTab(part("agreement"), async (panel) => {
+    agreement: new LateTab(part("agreement"), async () => {
       const { Agreement } = await import("./views/agreement.js");
-      const tick = panel.parentElement.querySelector("[data-role='consented']");
-      return new Agreement(panel, { uploads: context.uploads, tick });
+      const tick = part("clone").querySelector("[data-role='consented']");
+      return (panel) => new Agreement(panel, { uploads: context.uploads, tick });
     }),
-    parallel: new LateTab(part("parallel"), async (panel) => {
-      const { ParallelView } = await import("./views/parallel.js");
-      return new ParallelView(panel, context);
+    code: new LateTab(part("code"), async () => {
+      const { CodeView } = await import("./views/code.js");
+      return (panel) => new CodeView(panel, context);
+    }),
+    figures: new LateTab(part("figures"), async () => {
+      const { FiguresView } = await import("./views/figures.js");
+      return (panel) => new FiguresView(panel, context);
+    }),
+    lab: new LateTab(part("lab"), async () => {
+      const { LabView } = await import("./views/lab.js");
+      return (panel) => new LabView(panel, context);
     }),
   };
 }
@@ -219,7 +228,9 @@ function offerPreview(root, { server, settings, speaker, speak }) {
     const { voice } = settings;
     button.disabled = voice === undefined;
     const plays = voice !== undefined && preview.playing?.id === voice.id;
-    button.textContent = plays ? `Stop ${voice.name}` : `Hear ${voice?.name ?? "this voice"}`;
+    button.textContent = plays
+      ? t("Stop {name}", voice)
+      : voice === undefined ? t("Hear this voice") : t("Hear {name}", voice);
   };
   button.addEventListener("click", () => {
     speaker.stop();
@@ -241,8 +252,10 @@ function connect(server, { choices, catalogue, view }, notice) {
   let loaded = false;
   const tell = () => {
     if (!loaded) return;
-    const { voices } = choices;
-    notice.show(true, voices.length > 0 ? `Ready, ${counted(voices.length, "voice")}` : "Ready");
+    const count = choices.voices.length;
+    notice.show(true, count > 0
+      ? t({ one: "Ready, {count} voice", other: "Ready, {count} voices" }, { count })
+      : t("Ready"));
   };
   const load = async () => {
     try {
@@ -270,7 +283,7 @@ function connect(server, { choices, catalogue, view }, notice) {
 function expose(speaker, { late, talk, voice, studio, listen }) {
   window.cantata = new Readings(speaker);
   Object.defineProperty(window.cantata, "streams", {
-    get: () => late.parallel.view?.streams ?? [],
+    get: () => late.lab.view?.streams ?? [],
   });
   Object.defineProperty(window.cantata, "drawings", { get: () => studio.drawings });
   Object.defineProperty(window.cantata, "transcription", { get: () => listen.transcription });

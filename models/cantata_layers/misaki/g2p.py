@@ -1,29 +1,27 @@
 """English text to misaki's phones, each word with its place in the text.
 
-Normalisation, part-of-speech tags, lexicon and letter-to-sound are those of the package hibari-tts
-(misaki's, without spaCy and espeak-ng). What is added here: sentences and words keep their places
-in the client's text, whatever a number or an abbreviation became; no part is longer than a network
-reads; runs of letters, digits and marks that the package cuts, refuses or takes minutes for are
-read in pieces.
+Part-of-speech tags, lexicon and letter-to-sound are those of the package hibari-tts (misaki's,
+without spaCy and espeak-ng). What is added here: numbers, signs, units and abbreviations are read
+by the rules of `cantata_layers.english`, not by the package's own; sentences and words keep their
+places in the client's text, whatever became of them; no part is longer than a network reads; runs
+of letters, digits and marks that the package cuts, refuses or takes minutes for are read in pieces.
 
 Letters: T phones.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from hibari.g2p import G2P
-from hibari.g2p.normalize import normalize
 from hibari.tts import MAX_PHONEMES, Hibari
 
 from cantata.contract.data.request import TextSpan
+from cantata_layers.english.shortcuts import ends_sentence
+from cantata_layers.english.tokens import Accent
 from cantata_layers.misaki.phones import PHONE_MARKUP, read_phones, vocabulary
-from cantata_layers.misaki.places import Places
 from cantata_layers.misaki.sentences import (
     PhonemizedSentence,
     PhoneUnit,
@@ -31,10 +29,13 @@ from cantata_layers.misaki.sentences import (
     has_sound,
     make_sentences,
 )
+from cantata_layers.misaki.written import SaidText, read_written
 
 _AROUND = frozenset(";:,.!?…\"“”‘’()[]'")  # noqa: RUF001
-_LONG_RUN = re.compile(r"[^\W\d_]{33,}|\d{16,}|\S{81,}")
-_READABLE = re.compile(r"[^\W\d_]{1,32}|\d|[^\w\s]|_")
+_UNSTRESSED = frozenset(("point", "oh"))
+"""Inside a number."""
+_LONGEST_WORD = 200
+"""Phones of the words of one number or address that are one word to a listener."""
 _LONGEST = 2000
 """Characters that are read at once: the time for it grows with the square."""
 
@@ -43,12 +44,15 @@ class EnglishG2P:
     """One accent's text front end. Loading takes half a second.
 
     Args:
-        british: British lexicon and rules.
+        british: British lexicon, numbers and dates.
     """
 
     def __init__(self, british: bool) -> None:
         self._british = british
+        self._accent = Accent.BRITISH if british else Accent.AMERICAN
         self._g2p = G2P(british=british)
+        if british:
+            self._g2p.lexicon.golds.d["Z"] = "zˈɛd"  # noqa: RUF001 (the package says zee)
 
     def read(self, text: str) -> tuple[PhonemizedSentence, ...]:
         """The sentences of a text; none if nothing in it has a sound.
@@ -75,20 +79,44 @@ class EnglishG2P:
 
     def _read_words(self, text: str, span: TextSpan) -> Iterator[PhoneUnit]:
         written = text[span.start : span.end]
-        said = _LONG_RUN.sub(_loosen, _to_decimals(normalize(written)))
-        places = Places(written, said)
+        said = read_written(written, self._accent)
         at = 0
-        sign = -1  # where a sign begins that the next word says, such as that of a currency
-        for token in self._g2p.phonemize_tokens(self._g2p.tokenize(said)):
-            begin = said.find(token.text, at)
+        unit: PhoneUnit | None = None
+        for token in self._g2p.phonemize_tokens(list(self._tokenize(said))):
+            begin = said.text.find(token.text, at)
             begin = at if begin < 0 else begin
             at = begin + len(token.text)
             if not token.phonemes and not token.whitespace:
-                sign = begin if sign < 0 else sign
                 continue
-            where = _strip(written, places.find(begin if sign < 0 else sign, at))
-            sign = -1
-            yield self._make_unit(token, TextSpan(span.start + where.start, span.start + where.end))
+            where = _strip(written, said.find(begin, at))
+            new = self._make_unit(token, TextSpan(span.start + where.start, span.start + where.end))
+            if unit is not None and _share_place(unit, new):
+                unit = _join(unit, new)
+                continue
+            if unit is not None:
+                yield unit
+            unit = new
+        if unit is not None:
+            yield unit
+
+    def _tokenize(self, said: SaidText) -> Iterator[Any]:
+        """misaki's tokens; letters that are read by name have their phones."""
+        at = 0
+        for token in self._g2p.tokenize(said.text):
+            begin = said.text.find(token.text, at)
+            at = begin + len(token.text)
+            if begin >= 0 and said.named[begin]:
+                token.phonemes = self._name_letters(token.text)
+            elif begin >= 0 and token.text in _UNSTRESSED and said.is_replaced(begin):
+                token.stress = -2
+            yield token
+
+    def _name_letters(self, text: str) -> str:
+        """The phones of letters by name, perhaps in the plural and with a mark after them."""
+        letters = text.rstrip("s.,;:!?")
+        phones: str = self._g2p.lexicon.get_NNP(letters)[0]
+        rest = text[len(letters) :]
+        return f"{self._g2p.lexicon._s(phones)}{rest[1:]}" if rest[:1] == "s" else phones + rest
 
     def _make_unit(self, token: Any, span: TextSpan) -> PhoneUnit:
         said = token.phonemes or ""
@@ -97,6 +125,17 @@ class EnglishG2P:
         if token.whitespace:
             phones.append(ids[" "])
         return PhoneUnit(tuple(phones), span, has_sound(said), ends_clause(said))
+
+
+def _share_place(unit: PhoneUnit, new: PhoneUnit) -> bool:
+    """Whether two words are parts of one, such as those of a number."""
+    both = unit.is_word and new.is_word
+    length = len(unit.phones) + len(new.phones)
+    return both and unit.span == new.span and length <= _LONGEST_WORD
+
+
+def _join(unit: PhoneUnit, new: PhoneUnit) -> PhoneUnit:
+    return PhoneUnit(unit.phones + new.phones, unit.span, True, new.ends_clause)
 
 
 @cache
@@ -115,26 +154,29 @@ def _strip(text: str, span: TextSpan) -> TextSpan:
     return TextSpan(start, end)
 
 
-def _loosen(run: re.Match[str]) -> str:
-    """A run that is too long for the lexicon or the letter-to-sound network, with spaces in it."""
-    return " ".join(_READABLE.findall(run[0]))
-
-
-def _to_decimals(text: str) -> str:
-    """Digits that are no decimals, such as ①, as decimals."""
-    return "".join(
-        f" {unicodedata.digit(c)} " if c.isdigit() and not c.isdecimal() else c for c in text
-    )
-
-
 def _split_sentences(text: str) -> Iterator[TextSpan]:
-    place = 0
-    for sentence in Hibari.split_sentences(text):
-        start = text.find(sentence, place)
-        place = start + len(sentence)
-        while place - start > _LONGEST:
+    for sentence in _join_sentences(text):
+        start = sentence.start
+        while sentence.end - start > _LONGEST:
             cut = text.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
             cut = start + _LONGEST if cut < 0 else cut
             yield TextSpan(start, cut)
             start = cut
-        yield TextSpan(start, place)
+        yield TextSpan(start, sentence.end)
+
+
+def _join_sentences(text: str) -> Iterator[TextSpan]:
+    """The package's sentences, without the ends that are none ("no. 5", "the U.S. Army")."""
+    whole: TextSpan | None = None
+    for sentence in Hibari.split_sentences(text):
+        start = text.find(sentence, 0 if whole is None else whole.end)
+        span = TextSpan(start, start + len(sentence))
+        if whole is not None:
+            between = text[whole.end : start]
+            if "\n" in between or text[whole.end - 1] in "!?…" or ends_sentence(text, start):
+                yield whole
+            else:
+                span = TextSpan(whole.start, span.end)
+        whole = span
+    if whole is not None:
+        yield whole

@@ -72,7 +72,7 @@ def make_sentences(
         most: phones that the network should read at once, without the padding.
     """
     for part in _cut(units, most):
-        if any(unit.is_word for unit in part):
+        if any(unit.is_word and _count_heard(unit, space) for unit in part):
             yield _join(part, space)
 
 
@@ -103,12 +103,20 @@ def _pieces_of(phones: tuple[int, ...], most: int) -> Iterator[tuple[int, ...]]:
         yield phones[begin : begin + most]
 
 
+def _count_heard(unit: PhoneUnit, space: int) -> int:
+    """Phones without the spaces at the end."""
+    count = len(unit.phones)
+    while count and unit.phones[count - 1] == space:
+        count -= 1
+    return count
+
+
 def _join(units: Sequence[PhoneUnit], space: int) -> PhonemizedSentence:
     phones, words = [PADDING], list[PhonemizedWord]()
     for unit in units:
         if unit.is_word:
-            heard = len(unit.phones) - (unit.phones[-1] == space)
-            words.append(PhonemizedWord(unit.span, len(phones), len(phones) + heard))
+            end = len(phones) + _count_heard(unit, space)
+            words.append(PhonemizedWord(unit.span, len(phones), end))
         phones += unit.phones
     while phones[-1] == space:
         phones.pop()

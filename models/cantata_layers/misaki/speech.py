@@ -18,7 +18,7 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
-from cantata_layers.speakable import can_be_spoken
+from cantata_layers.request_building import can_be_spoken
 
 if TYPE_CHECKING:
     from cantata_layers.misaki.sentences import PhonemizedSentence
@@ -52,12 +52,17 @@ class SentenceInput:
     [0, 3] if nothing stands out."""
 
 
+def name_english(*, british: bool) -> str:
+    """BCP 47 tag of an accent."""
+    return "en-GB" if british else "en-US"
+
+
 class EnglishRequestBuilder:
     """Implements `contract.model.plugin.RequestBuilder` for voices that read English sentences.
 
     Args:
-        voices: with their aliases, the default one first.
-        british: ids of those with a British accent.
+        voices: with their aliases, the default one first, and the language that `name_english`
+            names.
         sample_rate: Hz.
         inflections: the voices follow `SentenceInput.inflections`.
         references: whether `find_speaker` hears recordings.
@@ -66,7 +71,6 @@ class EnglishRequestBuilder:
     def __init__(
         self,
         voices: Sequence[Voice],
-        british: frozenset[str],
         sample_rate: int,
         *,
         inflections: bool = False,
@@ -81,7 +85,8 @@ class EnglishRequestBuilder:
             paces=PACES,
             sample_rate=sample_rate,
         )
-        self._british = british
+        british = name_english(british=True)
+        self._british = frozenset(voice.id for voice in voices if voice.language == british)
 
     def find_speaker(self, request: SpeechRequest) -> str | NDArray[np.float32]:
         """`SentenceInput.voice` of a request."""
@@ -89,8 +94,8 @@ class EnglishRequestBuilder:
 
     @property
     def warm_up(self) -> SpeechRequest:
-        """A word that is in no lexicon, so that the letter-to-sound network is loaded too."""
-        return SpeechRequest("Hello, Zorvath.", self.voices[0].id)
+        """A word that is in no lexicon, and a number, so that all that reads texts is loaded."""
+        return SpeechRequest("Hello, Zorvath, 5 kg.", self.voices[0].id)
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
         """One pipeline request for each sentence; none for a text without a sound.

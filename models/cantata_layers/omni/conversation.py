@@ -11,34 +11,44 @@ from cantata.contract.data import chat
 from cantata.contract.data.chat import ChatRequest
 from cantata.contract.data.request import SamplingOptions
 from cantata_layers.omni.inputs import ThinkerInput, identify_rows
-from cantata_layers.omni.messages import Message, Part, Picture, Role, Sound, Text, Video
+from cantata_layers.omni.messages import (
+    Part,
+    PromptMessage,
+    PromptPicture,
+    PromptRole,
+    PromptSound,
+    Text,
+    Video,
+)
 from cantata_layers.omni.preprocessor_config import RATE
 from cantata_layers.omni.prompt import Prompt
 from cantata_layers.omni.thinker_fields import ThinkerSampling
 
 
-def to_message(message: chat.Message) -> Message:
+def to_message(message: chat.Message) -> PromptMessage:
     """A message as the prompt takes it: sound mono, at the encoder's rate."""
-    return Message(Role(message.role.value), tuple(_part(part) for part in message.parts))
+    return PromptMessage(
+        PromptRole(message.role.value), tuple(_build_part(part) for part in message.parts)
+    )
 
 
-def _part(part: chat.Part) -> Part:
+def _build_part(part: chat.Part) -> Part:
     match part:
         case chat.TextPart(text):
             return Text(text)
         case chat.ImagePart(pixels):
-            return Picture(pixels)
+            return PromptPicture(pixels)
         case chat.VideoPart(frames, frames_per_s, sound):
-            return Video(frames, frames_per_s, None if sound is None else _sound(sound))
+            return Video(frames, frames_per_s, None if sound is None else _build_sound(sound))
         case chat.AudioPart():
-            return _sound(part)
+            return _build_sound(part)
 
 
-def _sound(part: chat.AudioPart) -> Sound:
+def _build_sound(part: chat.AudioPart) -> PromptSound:
     mono = part.samples.mean(axis=1)
     if part.sample_rate != RATE:
         mono = soxr.resample(mono, part.sample_rate, RATE)
-    return Sound(np.ascontiguousarray(mono, np.float32))
+    return PromptSound(np.ascontiguousarray(mono, np.float32))
 
 
 def thinker_input(

@@ -17,8 +17,7 @@ from torch import nn
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.omni.features import SoundFeatures, VisionFeatures
-from cantata_layers.omni.inputs import EncoderInput
+from cantata_layers.omni.inputs import EncoderInput, SoundFeatures, VisionFeatures
 
 
 class ConversationEncoder(ABC):
@@ -37,14 +36,15 @@ class ConversationEncoder(ABC):
         """[rows, W] float32 of each sound of a conversation."""
 
     @abstractmethod
-    def _seen(self, media: VisionFeatures) -> torch.Tensor:
+    def _encode_images(self, media: VisionFeatures) -> torch.Tensor:
         """[rows, W] float32."""
 
     def _encode(self, inputs: EncoderInput) -> Mapping[str, Payload] | CantataError:
         sounds = [media for media in inputs.media if isinstance(media, SoundFeatures)]
         received = iter(self._encode_sounds(sounds) if sounds else ())
         parts = [
-            self._seen(m) if isinstance(m, VisionFeatures) else next(received) for m in inputs.media
+            self._encode_images(m) if isinstance(m, VisionFeatures) else next(received)
+            for m in inputs.media
         ]
         rows = torch.cat(parts)
         expected = sum(media.rows for media in inputs.media)

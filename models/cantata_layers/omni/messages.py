@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Role(StrEnum):
+class PromptRole(StrEnum):
     """Who speaks; by its name in the prompt."""
 
     SYSTEM = "system"
@@ -25,7 +25,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class PromptSound:
     """A recording."""
 
     samples: NDArray[np.float32]
@@ -33,7 +33,7 @@ class Sound:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PromptPicture:
     """A still picture."""
 
     pixels: NDArray[np.uint8]
@@ -48,16 +48,16 @@ class Video:
     """[T, H, W, 3] red, green, blue, at equal distances in time."""
     fps: float
     """Of `frames`, not of the recording that they were chosen from."""
-    sound: Sound | None = None
+    sound: PromptSound | None = None
     """Of the same time; None: it is not heard."""
 
 
-Part = Text | Sound | Picture | Video
+Part = Text | PromptSound | PromptPicture | Video
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PromptMessage:
     """One turn. Only a user's has media."""
 
-    role: Role
+    role: PromptRole
     parts: tuple[Part, ...]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata_layers.omni.features import Film, MediaFeatures, SoundFeatures, VisionFeatures
+from cantata_layers.omni.inputs import Film, MediaFeatures, SoundFeatures, VisionFeatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class TimeScale:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class MediaPlacement:
     """Where the rows of one medium are among tokens."""
 
     offset: int
@@ -59,14 +59,14 @@ class Placement:
 def is_sound(film: Film, scale: TimeScale) -> NDArray[np.bool_]:
     """[rows] of a film in their order: whether each is of its sound. A row of the pictures stands
     before one of the sound at the same time."""
-    times = [_inside(film.video, scale)[0], np.arange(film.sound.rows, dtype=np.float32)]
+    times = [_place_inside(film.video, scale)[0], np.arange(film.sound.rows, dtype=np.float32)]
     if scale.film_block is not None:
-        times = [_blocks(of_part, scale.film_block) for of_part in times]
+        times = [_number_blocks(of_part, scale.film_block) for of_part in times]
     order = np.argsort(np.concatenate(times), kind="stable")
     return order >= film.video.rows
 
 
-def _blocks(times: NDArray[np.float32], length: int) -> NDArray[np.float32]:
+def _number_blocks(times: NDArray[np.float32], length: int) -> NDArray[np.float32]:
     """[n] -> [n]: the block of each. The reference goes on by one block at a time, even where the
     next row is several blocks later."""
     blocks = np.zeros_like(times)
@@ -77,7 +77,7 @@ def _blocks(times: NDArray[np.float32], length: int) -> NDArray[np.float32]:
     return blocks
 
 
-def place_positions(count: int, placements: Sequence[Placement]) -> NDArray[np.float32]:
+def place_positions(count: int, placements: Sequence[MediaPlacement]) -> NDArray[np.float32]:
     """Return the [3, P] positions of `count` tokens: time, line, column. What is generated behind
     them counts on from the greatest.
 
@@ -94,17 +94,17 @@ def place_positions(count: int, placements: Sequence[Placement]) -> NDArray[np.f
             continue
         is_film = isinstance(placement.media, Film)
         pairs = is_film and placement.time.film_block is not None
-        parts.append(_counting(start, placement.offset - place, paired, pairs))
+        parts.append(_count_positions(start, placement.offset - place, paired, pairs))
         start = parts[-1][0, -1] + np.float32(1)
-        parts.append(start + _inside(placement.media, placement.time))
+        parts.append(start + _place_inside(placement.media, placement.time))
         # The last row of a video is the last in all directions.
         start = parts[-1][:, -1].max() + np.float32(1)
         place, paired = placement.end, pairs
-    parts.append(_counting(start, count - place, paired, False))
+    parts.append(_count_positions(start, count - place, paired, False))
     return np.concatenate(parts, axis=1)
 
 
-def _counting(
+def _count_positions(
     start: np.float32, count: int, behind_pair: bool, before_pair: bool
 ) -> NDArray[np.float32]:
     """[3, count]; the first two, or the last two, may share a position."""
@@ -116,12 +116,12 @@ def _counting(
     return np.broadcast_to(start + steps, (3, count))
 
 
-def _inside(media: VisionFeatures | Film, scale: TimeScale) -> NDArray[np.float32]:
+def _place_inside(media: VisionFeatures | Film, scale: TimeScale) -> NDArray[np.float32]:
     """[3, rows]: from its beginning."""
     if isinstance(media, Film):
         sounding = is_sound(media, scale)
         inside = np.empty((3, media.rows), np.float32)
-        inside[:, ~sounding] = _inside(media.video, scale)
+        inside[:, ~sounding] = _place_inside(media.video, scale)
         inside[:, sounding] = np.arange(media.sound.rows, dtype=np.float32)
         return inside
     grid, merge = media.grid, media.merge_size

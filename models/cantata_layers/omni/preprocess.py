@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from transformers import WhisperFeatureExtractor
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
     Qwen2VLImageProcessorPil,
 )
 
 from cantata.contract.data.errors import InvalidAudio, InvalidRequest
-from cantata_layers.omni.features import (
+from cantata_layers.omni.inputs import (
     Film,
-    Grid,
     MediaFeatures,
-    Modality,
+    MediaModality,
+    PatchGrid,
     SoundFeatures,
     VisionFeatures,
 )
-from cantata_layers.omni.mel_extractor import HOP, make_mel_extractor
-from cantata_layers.omni.messages import Picture, Sound, Video
+from cantata_layers.omni.messages import PromptPicture, PromptSound, Video
 from cantata_layers.omni.preprocessor_config import (
     RATE,
     VIDEO_FRAME_ROWS,
@@ -73,7 +74,9 @@ class Preprocessor:
             image_std=list(config.std),
         )
 
-    def features(self, media: Sequence[Sound | Picture | Video]) -> list[MediaFeatures | Film]:
+    def features(
+        self, media: Sequence[PromptSound | PromptPicture | Video]
+    ) -> list[MediaFeatures | Film]:
         """Return the features of all that is not text in a conversation, in order.
 
         Raises:
@@ -81,28 +84,28 @@ class Preprocessor:
             InvalidRequest: a picture or video is empty, too narrow, or not of bytes.
         """
         recordings = [one for part in media if (one := _get_sound(part)) is not None]
-        sounds = iter(self._sounds(recordings))
+        sounds = iter(self._prepare_sounds(recordings))
         output: list[MediaFeatures | Film] = []
         for part in media:
-            if isinstance(part, Sound):
+            if isinstance(part, PromptSound):
                 output.append(next(sounds))
                 continue
-            seen = self._seen(part)
+            seen = self._prepare_vision(part)
             output.append(seen if _get_sound(part) is None else Film(seen, next(sounds)))
         return output
 
-    def _seen(self, media: Picture | Video) -> VisionFeatures:
+    def _prepare_vision(self, media: PromptPicture | Video) -> VisionFeatures:
         if isinstance(media, Video):
-            return self._video(media)
-        patches, grid = self._patches(media.pixels[None], self._config.pixels)
-        return VisionFeatures(Modality.IMAGE, patches, grid, self._vision.merge_size)
+            return self._prepare_video(media)
+        patches, grid = self._cut_patches(media.pixels[None], self._config.pixels)
+        return VisionFeatures(MediaModality.IMAGE, patches, grid, self._vision.merge_size)
 
-    def _sounds(self, sounds: Sequence[Sound]) -> list[SoundFeatures]:
+    def _prepare_sounds(self, sounds: Sequence[PromptSound]) -> list[SoundFeatures]:
         """WHY together: the reference pads a conversation's sounds to the longest, and the last
         frames of a shorter one hear that."""
         if not sounds:
             return []
-        padded = [self._whole_hops(sound) for sound in sounds]
+        padded = [self._pad_to_hop(sound) for sound in sounds]
         output = self._extractor(
             padded,
             sampling_rate=RATE,
@@ -125,7 +128,7 @@ class Preprocessor:
             own = mels[:, :frames]
         return SoundFeatures(np.ascontiguousarray(own, np.float32), self._sound.rows(frames))
 
-    def _whole_hops(self, sound: Sound) -> NDArray[np.float32]:
+    def _pad_to_hop(self, sound: PromptSound) -> NDArray[np.float32]:
         """[N], checked, with zeros on one side: up to a whole hop, and the model's silence."""
         samples = sound.samples
         seconds, longest = len(samples) / RATE, self._config.longest_s
@@ -141,22 +144,22 @@ class Preprocessor:
         sides = (zeros, 0) if self._config.pads_left else (0, zeros)
         return np.pad(samples.astype(np.float32), sides)
 
-    def _video(self, video: Video) -> VisionFeatures:
+    def _prepare_video(self, video: Video) -> VisionFeatures:
         if not 0 < video.fps < float("inf"):
             raise InvalidRequest(f"a video's fps must be positive, not {video.fps}", "messages")
         together = self._vision.temporal_patch_size
         frames = video.frames
         if missing := -len(frames) % together:
             frames = np.concatenate([frames, np.repeat(frames[-1:], missing, axis=0)])
-        patches, grid = self._patches(frames, self._frame_pixels)
+        patches, grid = self._cut_patches(frames, self._frame_pixels)
         # Each frame's patches repeat it for every place in time; of each, take its own place.
         places = patches.reshape(grid.time // together, together, -1, 3, together, self._area)
         own = np.stack([places[:, t, :, :, t] for t in range(together)], axis=3)
         merged = np.ascontiguousarray(own.reshape(-1, patches.shape[1]))
         return VisionFeatures(
-            Modality.VIDEO,
+            MediaModality.VIDEO,
             merged,
-            Grid(grid.time // together, grid.height, grid.width),
+            PatchGrid(grid.time // together, grid.height, grid.width),
             self._vision.merge_size,
             seconds_per_step=together / video.fps,
         )
@@ -165,9 +168,9 @@ class Preprocessor:
     def _area(self) -> int:
         return self._vision.patch_size**2
 
-    def _patches(
+    def _cut_patches(
         self, frames: NDArray[np.uint8], limits: PixelLimits
-    ) -> tuple[NDArray[np.float32], Grid]:
+    ) -> tuple[NDArray[np.float32], PatchGrid]:
         """[T, H, W, 3] -> the patches of each frame by itself, and the grid with T as its time."""
         _check_pixels(frames)
         output = self._pictures(
@@ -176,13 +179,13 @@ class Preprocessor:
             return_tensors="np",
         )
         _, height, width = output["image_grid_thw"][0].tolist()
-        return output["pixel_values"], Grid(len(frames), height, width)
+        return output["pixel_values"], PatchGrid(len(frames), height, width)
 
 
-def _get_sound(part: Sound | Picture | Video) -> Sound | None:
+def _get_sound(part: PromptSound | PromptPicture | Video) -> PromptSound | None:
     if isinstance(part, Video):
         return part.sound
-    return part if isinstance(part, Sound) else None
+    return part if isinstance(part, PromptSound) else None
 
 
 def _check_pixels(frames: NDArray[np.uint8]) -> None:
@@ -197,3 +200,19 @@ def _check_pixels(frames: NDArray[np.uint8]) -> None:
             f"{MAX_UNEQUAL} times the other",
             "messages",
         )
+
+
+HOP = 160
+"""Samples of a mel frame."""
+
+
+def make_mel_extractor(mel_bins: int, padding_side: Literal["left", "right"] = "right") -> Any:
+    """transformers' own, for mono sound at `RATE`; recordings are filled up on `padding_side`."""
+    extractor: Any = WhisperFeatureExtractor  # its signatures are too narrow
+    return extractor(
+        feature_size=mel_bins,
+        sampling_rate=RATE,
+        hop_length=HOP,
+        dither=0.0,
+        padding_side=padding_side,
+    )

@@ -49,16 +49,14 @@ def load_preprocessor_config(folder: Path) -> PreprocessorConfig:
     """
     fields = read_preprocessor_fields(folder)
     for key, served in (("sampling_rate", RATE), ("n_fft", 400), ("hop_length", 160)):
-        found = fields.get(key, int)
-        if found != served:
-            raise ConfigError(f"{fields.where}: {key} {found} is not served; valid: {served}")
+        fields.expect(key, served)
     return PreprocessorConfig(
         mel_bins=fields.get("feature_size", int),
         longest_s=read_longest_s(fields),
         pads_left=_pads_left(fields),
-        pixels=_pixels(fields),
-        mean=_colours(fields, "image_mean"),
-        std=_colours(fields, "image_std"),
+        pixels=_read_pixel_limits(fields),
+        mean=_read_colours(fields, "image_mean"),
+        std=_read_colours(fields, "image_std"),
     )
 
 
@@ -91,13 +89,10 @@ def read_longest_s(fields: JsonFields) -> float:
 
 
 def _pads_left(fields: JsonFields) -> bool:
-    side = fields.get("padding_side", str, "right")
-    if side not in ("left", "right"):
-        raise ConfigError(f"{fields.where}: padding_side {side!r}; valid: 'left', 'right'")
-    return side == "left"
+    return fields.expect("padding_side", "left", "right", default="right") == "left"
 
 
-def _pixels(fields: JsonFields) -> PixelLimits:
+def _read_pixel_limits(fields: JsonFields) -> PixelLimits:
     # transformers 5 saves `size` in place of the two keys.
     size = fields.section("size") if fields.items("size") else None
     least = fields.values.get("min_pixels") or (size and size.values.get("shortest_edge"))
@@ -109,7 +104,7 @@ def _pixels(fields: JsonFields) -> PixelLimits:
     return limits
 
 
-def _colours(fields: JsonFields, key: str) -> tuple[float, float, float]:
+def _read_colours(fields: JsonFields, key: str) -> tuple[float, float, float]:
     values = fields.numbers(key)
     if len(values) != 3:
         raise ConfigError(f"{fields.where}: {key} must be three numbers, not {list(values)}")

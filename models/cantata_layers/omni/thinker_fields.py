@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cantata.contract.data.errors import ConfigError
-from cantata_layers.json_fields import JsonFields
+import msgspec
+
+from cantata_layers.json_fields import JsonFields, Size
 from cantata_layers.sampling_settings import SamplingSettings
 
 
@@ -28,15 +29,14 @@ class MediaIds:
         return frozenset({self.audio, self.image, self.video})
 
 
-@dataclass(frozen=True, slots=True)
-class VisionGrid:
-    """How pictures become patches, and patches rows."""
+class VisionGrid(msgspec.Struct, frozen=True):
+    """How pictures become patches, and patches rows: `vision_config`."""
 
-    patch_size: int
+    patch_size: Size
     """Pixels."""
-    temporal_patch_size: int
+    temporal_patch_size: Size
     """Frames."""
-    merge_size: int
+    merge_size: Size = msgspec.field(name="spatial_merge_size")
     """Patches of a row, in each direction."""
 
 
@@ -67,22 +67,6 @@ def read_media_ids(fields: JsonFields, repeated: str) -> MediaIds:
         vision_start=fields.get("vision_start_token_id", int),
         vision_end=fields.get("vision_end_token_id", int),
     )
-
-
-def read_vision_grid(fields: JsonFields) -> VisionGrid:
-    """Read the sizes from `vision_config`.
-
-    Raises:
-        ConfigError: a value is missing, of the wrong type or not positive.
-    """
-    grid = VisionGrid(
-        patch_size=fields.get("patch_size", int),
-        temporal_patch_size=fields.get("temporal_patch_size", int),
-        merge_size=fields.get("spatial_merge_size", int),
-    )
-    if min(grid.patch_size, grid.temporal_patch_size, grid.merge_size) < 1:
-        raise ConfigError(f"{fields.where}: patch and merge sizes must be positive, not {grid}")
-    return grid
 
 
 def read_thinker_sampling(fields: JsonFields) -> ThinkerSampling:

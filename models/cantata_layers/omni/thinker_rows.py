@@ -51,15 +51,17 @@ class ThinkerRows:
                 self.option,
             )
         if not len(inputs.media):
-            return StaticEmbeddings(self._prompt(inputs, room, None))
+            return StaticEmbeddings(self._build_prompt(inputs, room, None))
 
         def begin(encoded: Sequence[Payload]) -> EmbeddingSource:
             media = torch.from_numpy(to_array(encoded[0]))
-            return StaticEmbeddings(self._prompt(inputs, room, media))
+            return StaticEmbeddings(self._build_prompt(inputs, room, media))
 
         return DeferredRows((Rows,), begin)
 
-    def _prompt(self, inputs: ThinkerInput, room: int, media: torch.Tensor | None) -> TalkerPrompt:
+    def _build_prompt(
+        self, inputs: ThinkerInput, room: int, media: torch.Tensor | None
+    ) -> TalkerPrompt:
         """The prompt, and a row of zeros under the answer's tokens."""
         tokens = torch.from_numpy(inputs.tokens.astype("i8")).to(self.device)
         embedded = self.embed(tokens[:, None])

@@ -50,7 +50,7 @@ class ToolTemplate:
         if self.has_tools:
             try:
                 for system in (None, "s"):
-                    self._system(system, ['{"type": "function", "function": {"name": "f"}}'])
+                    self._build_system(system, ['{"type": "function", "function": {"name": "f"}}'])
             except Exception as error:  # whatever a template raises
                 raise ConfigError(f"{self._where}: tools cannot be described: {error}") from error
 
@@ -60,11 +60,16 @@ class ToolTemplate:
         if request.tools:
             first, *rest = messages
             system = first if first.role is Role.SYSTEM else None
-            message = self._system(None if system is None else _text(system), request.tools)
-            messages = [_message(Role.SYSTEM, message), *(messages if system is None else rest)]
-        return tuple(_merged([_with_calls(message) for message in messages]))
+            message = self._build_system(
+                None if system is None else _read_text(system), request.tools
+            )
+            messages = [
+                _build_message(Role.SYSTEM, message),
+                *(messages if system is None else rest),
+            ]
+        return tuple(_merge_results([_with_calls(message) for message in messages]))
 
-    def _system(self, system: str | None, tools: Sequence[str]) -> str:
+    def _build_system(self, system: str | None, tools: Sequence[str]) -> str:
         """What the system says when there are tools. `system`: what it says anyhow."""
         message = {"role": "user", "content": ""}
         if system is not None:
@@ -85,20 +90,22 @@ class ToolTemplate:
 def _with_calls(message: Message) -> Message:
     """What a tool said is the user's turn; an assistant's calls follow its words."""
     if message.role is Role.TOOL:
-        return _message(Role.TOOL, f"<tool_response>\n{_text(message)}\n</tool_response>")
+        return _build_message(
+            Role.TOOL, f"<tool_response>\n{_read_text(message)}\n</tool_response>"
+        )
     if not message.calls:
         return message
-    words = _text(message)
+    words = _read_text(message)
     lines = [*([words] if words else []), *(_call(call) for call in message.calls)]
-    return _message(message.role, "\n".join(lines))
+    return _build_message(message.role, "\n".join(lines))
 
 
 def _call(call: ToolCall) -> str:
     return f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments}}}\n</tool_call>'
 
 
-def _merged(messages: Sequence[Message]) -> list[Message]:
-    """With the results that follow each other in one turn of the user."""
+def _merge_results(messages: Sequence[Message]) -> list[Message]:
+    """Messages with consecutive results of tools joined into one turn of the user."""
     merged: list[Message] = []
     results: list[Part] = []
     for message in messages:
@@ -112,12 +119,12 @@ def _merged(messages: Sequence[Message]) -> list[Message]:
     return [*merged, Message(Role.USER, tuple(results))] if results else merged
 
 
-def _message(role: Role, text: str) -> Message:
+def _build_message(role: Role, text: str) -> Message:
     return Message(role, (TextPart(text),))
 
 
-def _text(message: Message) -> str:
-    """Of a message without media."""
+def _read_text(message: Message) -> str:
+    """The text of a message without media."""
     return "".join(part.text for part in message.parts if isinstance(part, TextPart))
 
 
@@ -132,7 +139,7 @@ class ToolCallReader:
     def __init__(self) -> None:
         self._held = ""
         """Read, and not told yet."""
-        self._step: Callable[[], bool] = self._words
+        self._step: Callable[[], bool] = self._read_words
         """Tells what it can; False: it needs more text."""
         self._nesting = _Nesting()
         """Of the arguments in progress."""
@@ -149,9 +156,9 @@ class ToolCallReader:
 
     def end(self) -> list[Written]:
         """What was held back; arguments that are cut stay so."""
-        if self._step == self._words:
+        if self._step == self._read_words:
             self._say(self._held)
-        elif self._step == self._head:
+        elif self._step == self._read_head:
             self._say(_OPEN + self._held)
         self._held = ""
         return self._take()
@@ -160,7 +167,7 @@ class ToolCallReader:
         parsed, self._parsed = self._parsed, []
         return parsed
 
-    def _words(self) -> bool:
+    def _read_words(self) -> bool:
         before, mark, behind = self._held.partition(_OPEN)
         if not mark:
             cut = self._held.rfind("<")
@@ -169,34 +176,34 @@ class ToolCallReader:
         self._say(before)
         self._held = behind
         if mark:
-            self._step = self._head
+            self._step = self._read_head
         return bool(mark)
 
-    def _head(self) -> bool:
+    def _read_head(self) -> bool:
         end = self._held.find(_CLOSE)
         head = _HEAD.match(self._held)
         if head is not None and (end < 0 or head.end() <= end) and _is_json(head[1]):
             self._parsed.append(CallStarted(json.loads(head[1])))
             self._held = self._held[head.end() :]
-            self._nesting, self._step = _Nesting(), self._arguments
+            self._nesting, self._step = _Nesting(), self._read_arguments
             return True
         if end < 0:
             return False
-        self._whole(self._held[:end])
+        self._read_whole(self._held[:end])
         self._close(end)
         return True
 
-    def _arguments(self) -> bool:
+    def _read_arguments(self) -> bool:
         end = self._nesting.feed(self._held)
         complete = end is not None
         if self._held:
             self._parsed.append(CallArguments(self._held[:end]))
         self._held = self._held[end:] if complete else ""
         if complete:
-            self._step = self._tail
+            self._step = self._read_tail
         return complete
 
-    def _tail(self) -> bool:
+    def _read_tail(self) -> bool:
         end = self._held.find(_CLOSE)
         if end < 0:
             return False
@@ -206,11 +213,11 @@ class ToolCallReader:
 
     def _close(self, end: int) -> None:
         self._held = self._held[end + len(_CLOSE) :]
-        self._step = self._words
+        self._step = self._read_words
 
-    def _whole(self, body: str) -> None:
+    def _read_whole(self, body: str) -> None:
         """A call in another order, or none."""
-        found = _object(body)
+        found = _parse_object(body)
         name, arguments = found.get("name"), found.get("arguments")
         if not isinstance(name, str) or not isinstance(arguments, dict):
             self._say(_OPEN + body + _CLOSE)
@@ -260,7 +267,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -3,57 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
+
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
-
-
-def require_false(fields: JsonFields, *keys: str) -> None:
-    """Refuse variants that these switches turn on.
-
-    Raises:
-        ConfigError: one of them is true.
-    """
-    for key in keys:
-        if fields.get(key, bool, False):
-            raise ConfigError(f"{fields.where}: {key}: true is not served; valid: false")
-
-
-def require_one_of(fields: JsonFields, key: str, found: object, valid: Collection[object]) -> None:
-    """Refuse other values.
-
-    Raises:
-        ConfigError: the value is none of these.
-    """
-    if found not in valid:
-        choices = ", ".join(repr(choice) for choice in valid)
-        raise ConfigError(f"{fields.where}: {key} {found!r} is not served; valid: {choices}")
-
 
 TIMESTEPS = 1000
 FEW_STEPS_SHIFT = math.log(3)
 """Both shifts of checkpoints that were distilled to few steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleConfig:
+class ScheduleConfig(msgspec.Struct, frozen=True):
     """Values of FlowMatchEulerDiscreteScheduler."""
 
-    dynamic: bool
+    dynamic: bool = msgspec.field(name="use_dynamic_shifting", default=False)
     """Whether the shift follows from a picture's size."""
-    shift: float
+    shift: float = 1.0
     """Of all sizes, if it is not dynamic."""
-    min_tokens: int
+    min_tokens: int = msgspec.field(name="base_image_seq_len", default=256)
     """Where the dynamic shift is `base_shift`, as the next two."""
-    max_tokens: int
-    base_shift: float
-    max_shift: float
-    terminal: float
+    max_tokens: int = msgspec.field(name="max_image_seq_len", default=4096)
+    base_shift: float = 0.5
+    max_shift: float = 1.15
+    terminal: float = msgspec.field(name="shift_terminal", default=0.0)
     """The last step's share of noise; 0: as the shift leaves it."""
+
+    def __post_init__(self) -> None:
+        if self.min_tokens >= self.max_tokens or not 0 <= self.terminal < 1:
+            raise ValueError(
+                "base_image_seq_len must be below max_image_seq_len and shift_terminal 0 to 1, "
+                f"not {self.min_tokens}, {self.max_tokens} and {self.terminal}"
+            )
 
     @property
     def few_steps(self) -> bool:
@@ -66,13 +51,7 @@ class ScheduleConfig:
 def few_steps_schedule() -> ScheduleConfig:
     """The schedule that Lightning's weights were distilled with, for any size."""
     return ScheduleConfig(
-        dynamic=True,
-        shift=1.0,
-        min_tokens=256,
-        max_tokens=8192,
-        base_shift=FEW_STEPS_SHIFT,
-        max_shift=FEW_STEPS_SHIFT,
-        terminal=0.0,
+        dynamic=True, max_tokens=8192, base_shift=FEW_STEPS_SHIFT, max_shift=FEW_STEPS_SHIFT
     )
 
 
@@ -82,55 +61,45 @@ def read_schedule(fields: JsonFields) -> ScheduleConfig:
     Raises:
         ConfigError: a value is of the wrong type or not served.
     """
-    require_false(
-        fields,
+    for switch in (
         "invert_sigmas",
         "stochastic_sampling",
         "use_beta_sigmas",
         "use_exponential_sigmas",
         "use_karras_sigmas",
-    )
-    kind = fields.get("time_shift_type", str, "exponential")
-    require_one_of(fields, "time_shift_type", kind, ("exponential",))
-    trained = fields.get("num_train_timesteps", int, TIMESTEPS)
-    require_one_of(fields, "num_train_timesteps", trained, (TIMESTEPS,))
-    config = ScheduleConfig(
-        dynamic=fields.get("use_dynamic_shifting", bool, False),
-        shift=fields.get("shift", float, 1.0),
-        min_tokens=fields.get("base_image_seq_len", int, 256),
-        max_tokens=fields.get("max_image_seq_len", int, 4096),
-        base_shift=fields.get("base_shift", float, 0.5),
-        max_shift=fields.get("max_shift", float, 1.15),
-        terminal=fields.get("shift_terminal", float, 0.0),
-    )
-    if config.min_tokens >= config.max_tokens or not 0 <= config.terminal < 1:
-        raise ConfigError(
-            f"{fields.where}: base_image_seq_len must be below max_image_seq_len and "
-            f"shift_terminal 0 to 1, not {config.min_tokens}, {config.max_tokens} and "
-            f"{config.terminal}"
-        )
-    return config
+    ):
+        fields.expect(switch, False, default=False)
+    fields.expect("time_shift_type", "exponential", default="exponential")
+    fields.expect("num_train_timesteps", TIMESTEPS, default=TIMESTEPS)
+    return fields.read(ScheduleConfig)
 
 
 PATCH = 2
 """Latents on a side of a token."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransformerConfig:
+class TransformerConfig(msgspec.Struct, frozen=True):
     """Sizes of the denoiser."""
 
-    layers: int
-    heads: int
-    head_dim: int
-    text_width: int
+    layers: int = msgspec.field(name="num_layers", default=60)
+    heads: int = msgspec.field(name="num_attention_heads", default=24)
+    head_dim: int = msgspec.field(name="attention_head_dim", default=128)
+    text_width: int = msgspec.field(name="joint_attention_dim", default=3584)
     """Columns of a text embedding."""
-    token_width: int
+    token_width: int = msgspec.field(name="in_channels", default=64)
     """Numbers of a token of a picture: its latents' channels times `PATCH` squared."""
-    rope_axes: tuple[int, int, int]
+    rope_axes: tuple[int, int, int] = msgspec.field(name="axes_dims_rope", default=(16, 56, 56))
     """Columns of a head that turn by frame, row and column."""
-    still_references: bool
+    still_references: bool = msgspec.field(name="zero_cond_t", default=False)
     """Whether tokens of reference pictures are modulated as without noise (`zero_cond_t`)."""
+
+    def __post_init__(self) -> None:
+        axes = self.rope_axes
+        if sum(axes) != self.head_dim or any(axis < 2 or axis % 2 for axis in axes):
+            raise ValueError(
+                "axes_dims_rope must be three even numbers that add up to attention_head_dim "
+                f"{self.head_dim}, not {list(axes)}"
+            )
 
     @property
     def width(self) -> int:
@@ -144,51 +113,45 @@ def read_transformer(fields: JsonFields) -> TransformerConfig:
     Raises:
         ConfigError: a value is missing, of the wrong type or not served.
     """
-    require_false(fields, "guidance_embeds", "use_additional_t_cond", "use_layer3d_rope")
-    axes = fields.integers("axes_dims_rope", (16, 56, 56))
-    head_dim = fields.get("attention_head_dim", int, 128)
-    token_width = fields.get("in_channels", int, 64)
-    output = fields.get("out_channels", int, 16) * PATCH**2
+    for switch in ("guidance_embeds", "use_additional_t_cond", "use_layer3d_rope"):
+        fields.expect(switch, False, default=False)
+    config = fields.read(TransformerConfig)
+    output = fields.get("out_channels", int, 16)
     patch = fields.get("patch_size", int, PATCH)
-    if len(axes) != 3 or sum(axes) != head_dim or any(axis < 2 or axis % 2 for axis in axes):
-        raise ConfigError(
-            f"{fields.where}: axes_dims_rope must be three even numbers that add up to "
-            f"attention_head_dim {head_dim}, not {list(axes)}"
-        )
-    if patch != PATCH or output != token_width:
+    if patch != PATCH or output * PATCH**2 != config.token_width:
         raise ConfigError(
             f"{fields.where}: patch_size must be {PATCH} and in_channels {PATCH**2} times "
-            f"out_channels, not patch_size {patch}, in_channels {token_width}, out_channels "
-            f"{output // PATCH**2}"
+            f"out_channels, not patch_size {patch}, in_channels {config.token_width}, "
+            f"out_channels {output}"
         )
-    return TransformerConfig(
-        layers=fields.get("num_layers", int, 60),
-        heads=fields.get("num_attention_heads", int, 24),
-        head_dim=head_dim,
-        text_width=fields.get("joint_attention_dim", int, 3584),
-        token_width=token_width,
-        rope_axes=(axes[0], axes[1], axes[2]),
-        still_references=fields.get("zero_cond_t", bool, False),
-    )
+    return config
 
 
 COLOURS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class VaeConfig:
+class VaeConfig(msgspec.Struct, frozen=True):
     """Sizes of the autoencoder, and the statistics of its latents."""
 
-    base_width: int
-    """Channels at a picture's own size."""
-    latent_channels: int
-    width_factors: tuple[int, ...]
-    """Of the base width, one for each resolution, from the finest."""
-    residual_blocks: int
-    """At each resolution of the encoder; the decoder has one more."""
-    means: tuple[float, ...]
+    means: tuple[float, ...] = msgspec.field(name="latents_mean")
     """Of each latent channel, as the next."""
-    stds: tuple[float, ...]
+    stds: tuple[float, ...] = msgspec.field(name="latents_std")
+    base_width: int = msgspec.field(name="base_dim", default=96)
+    """Channels at a picture's own size."""
+    latent_channels: int = msgspec.field(name="z_dim", default=16)
+    width_factors: tuple[int, ...] = msgspec.field(name="dim_mult", default=(1, 2, 4, 4))
+    """Of the base width, one for each resolution, from the finest."""
+    residual_blocks: int = msgspec.field(name="num_res_blocks", default=2)
+    """At each resolution of the encoder; the decoder has one more."""
+
+    def __post_init__(self) -> None:
+        if not len(self.means) == len(self.stds) == self.latent_channels:
+            raise ValueError(
+                f"latents_mean and latents_std must have z_dim {self.latent_channels} numbers "
+                f"each, not {len(self.means)} and {len(self.stds)}"
+            )
+        if min(self.stds) <= 0:
+            raise ValueError(f"latents_std must be positive, not {min(self.stds)}")
 
     @property
     def pixels_per_latent(self) -> int:
@@ -202,25 +165,10 @@ def read_vae(fields: JsonFields) -> VaeConfig:
     Raises:
         ConfigError: a value is missing, of the wrong type or not served.
     """
-    require_one_of(fields, "input_channels", fields.get("input_channels", int, COLOURS), (COLOURS,))
+    fields.expect("input_channels", COLOURS, default=COLOURS)
     if fields.numbers("attn_scales", ()):
         raise ConfigError(f"{fields.where}: attn_scales is not served; valid: []")
-    config = VaeConfig(
-        base_width=fields.get("base_dim", int, 96),
-        latent_channels=fields.get("z_dim", int, 16),
-        width_factors=fields.integers("dim_mult", (1, 2, 4, 4)),
-        residual_blocks=fields.get("num_res_blocks", int, 2),
-        means=fields.numbers("latents_mean"),
-        stds=fields.numbers("latents_std"),
-    )
-    if not len(config.means) == len(config.stds) == config.latent_channels:
-        raise ConfigError(
-            f"{fields.where}: latents_mean and latents_std must have z_dim "
-            f"{config.latent_channels} numbers each, not {len(config.means)} and {len(config.stds)}"
-        )
-    if min(config.stds) <= 0:
-        raise ConfigError(f"{fields.where}: latents_std must be positive, not {min(config.stds)}")
-    return config
+    return fields.read(VaeConfig)
 
 
 INDEX = "model_index.json"
@@ -298,14 +246,12 @@ def read_family(index: JsonFields) -> Family:
     Raises:
         ConfigError: it names no pipeline that is served.
     """
-    name = index.get("_class_name", str)
-    require_one_of(index, "_class_name", name, [family.value for family in Family])
-    return Family(name)
+    return Family(index.expect("_class_name", *(family.value for family in Family)))
 
 
 def _check_part(index: JsonFields, part: str, classes: tuple[str, ...]) -> None:
-    found = index.strings(part)
-    require_one_of(index, part, found[-1] if found else None, classes)
+    found = index.strings(part)[-1:]
+    JsonFields(dict.fromkeys([part], *found), index.where).expect(part, *classes)
 
 
 def _check_consistent(config: PipelineConfig, folder: Path) -> None:

@@ -18,7 +18,7 @@ class Grid:
 
     @property
     def tokens(self) -> int:
-        """In all."""
+        """The number of tokens."""
         return self.height * self.width
 
 

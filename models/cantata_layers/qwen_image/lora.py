@@ -38,7 +38,7 @@ METADATA = "lora_adapter_metadata"
 
 @dataclass(frozen=True, slots=True)
 class LayerChange:
-    """Of one layer's weight: `scale` * up @ down is added to it."""
+    """A change of one layer's weight: `scale` * up @ down is added to it."""
 
     down: torch.Tensor
     """[R, I]"""
@@ -57,12 +57,12 @@ def read_lora(path: Path, layers: Collection[str]) -> dict[str, LayerChange]:
     Raises:
         ConfigError: the file cannot be read, is of another kind, or is for other layers.
     """
-    tensors, metadata = _tensors(path)
+    tensors, metadata = _read_tensors(path)
     flat = {layer.replace(".", "_"): layer for layer in layers}
     found: dict[str, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():
         match = ROLES.match(name)
-        layer = None if match is None else _layer(match["layer"], layers, flat)
+        layer = None if match is None else _find_layer(match["layer"], layers, flat)
         if match is None or layer is None:
             raise ConfigError(
                 f"{path}: {name!r} is no LoRA tensor of a layer of this model; valid: "
@@ -75,7 +75,7 @@ def read_lora(path: Path, layers: Collection[str]) -> dict[str, LayerChange]:
     return {layer: _change(path, layer, parts, metadata) for layer, parts in found.items()}
 
 
-def _tensors(path: Path) -> tuple[dict[str, torch.Tensor], Mapping[str, Any]]:
+def _read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Mapping[str, Any]]:
     """All tensors, and what the file says of ranks and scales."""
     try:
         with safe_open(path, framework="pt") as file:
@@ -87,7 +87,7 @@ def _tensors(path: Path) -> tuple[dict[str, torch.Tensor], Mapping[str, Any]]:
     return tensors, {str(k).removeprefix("transformer."): v for k, v in fields.items()}
 
 
-def _layer(name: str, layers: Collection[str], flat: Mapping[str, str]) -> str | None:
+def _find_layer(name: str, layers: Collection[str], flat: Mapping[str, str]) -> str | None:
     for prefix in ("", *PREFIXES):
         if name.startswith(prefix) and name.removeprefix(prefix) in layers:
             return name.removeprefix(prefix)
@@ -109,13 +109,13 @@ def _change(
             "[rank, inputs] and [outputs, rank]"
         )
     rank = len(down)
-    alpha = float(parts["alpha"]) if "alpha" in parts else _said_alpha(layer, rank, metadata)
+    alpha = float(parts["alpha"]) if "alpha" in parts else _read_alpha(layer, rank, metadata)
     by = rank**0.5 if metadata.get("use_rslora") else rank
     return LayerChange(down, up, alpha / by)
 
 
-def _said_alpha(layer: str, rank: int, metadata: Mapping[str, Any]) -> float:
-    """As the file's metadata has it; without any, as large as the rank."""
+def _read_alpha(layer: str, rank: int, metadata: Mapping[str, Any]) -> float:
+    """The alpha in the file's metadata; if it has none, the rank."""
     by_layer = metadata.get("alpha_pattern") or {}
     return float(by_layer.get(layer, metadata.get("lora_alpha", rank)))
 
@@ -169,10 +169,10 @@ def lora_files(checkpoint: Path) -> tuple[LoraFile, ...]:
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     if other := [path.name for path in paths if path.suffix != ".safetensors"]:
         raise ConfigError(f"{folder}: {other[0]!r} is no LoRA file; valid: *.safetensors")
-    return tuple(LoraFile(path, _strength(path)) for path in paths)
+    return tuple(LoraFile(path, _read_strength(path)) for path in paths)
 
 
-def _strength(path: Path) -> float:
+def _read_strength(path: Path) -> float:
     match = STRENGTH.search(path.stem)
     return float(match["strength"]) if match else 1.0
 
@@ -204,7 +204,7 @@ class Fusion:
         layer = name.removesuffix(WEIGHT)
         for file, changes in self._changes:
             if name.endswith(WEIGHT) and layer in changes:
-                weight = _changed(file, name, weight, changes.pop(layer), device)
+                weight = _add_change(file, name, weight, changes.pop(layer), device)
         return weight
 
     def check_complete(self) -> None:
@@ -226,7 +226,7 @@ def layer_names(config: TransformerConfig) -> frozenset[str]:
     return frozenset(name.removesuffix(WEIGHT) for name, shape in shapes if len(shape) == 2)
 
 
-def _changed(
+def _add_change(
     file: LoraFile, name: str, weight: torch.Tensor, change: LayerChange, device: torch.device
 ) -> torch.Tensor:
     output = (change.up.shape[0], change.down.shape[1])

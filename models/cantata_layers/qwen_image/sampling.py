@@ -122,7 +122,7 @@ SEED = 0
 LEVELS = 255
 
 
-class Encoder(Protocol):
+class LatentEncoder(Protocol):
     """Pictures to latents."""
 
     def encode(self, pixels: NDArray[np.uint8]) -> torch.Tensor:
@@ -147,7 +147,7 @@ class PreviewColours:
         return shown
 
 
-def fit_preview(encoder: Encoder, pixels_per_latent: int) -> PreviewColours:
+def fit_preview(encoder: LatentEncoder, pixels_per_latent: int) -> PreviewColours:
     """Fit the colours by least squares on pictures of random colours, coarse and fine.
 
     Args:
@@ -156,7 +156,7 @@ def fit_preview(encoder: Encoder, pixels_per_latent: int) -> PreviewColours:
     """
     latents, colours = [], []
     for number in range(FIT_PICTURES):
-        pixels = _fitting_picture(number, pixels_per_latent)
+        pixels = _draw_fitting_picture(number, pixels_per_latent)
         output = encoder.encode(pixels).float().cpu()
         latents.append(output.flatten(1).T)
         planes = torch.from_numpy(pixels).permute(2, 0, 1).float() / LEVELS
@@ -167,7 +167,7 @@ def fit_preview(encoder: Encoder, pixels_per_latent: int) -> PreviewColours:
     return PreviewColours(solved[:-1], solved[-1])
 
 
-def _fitting_picture(number: int, pixels_per_latent: int) -> NDArray[np.uint8]:
+def _draw_fitting_picture(number: int, pixels_per_latent: int) -> NDArray[np.uint8]:
     """Smooth fields of random colours, uint8 [H, W, 3]."""
     side = FIT_LATENTS * pixels_per_latent
     places = COARSEST << (number % 3)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from cantata_layers.activations import elu, gelu_tanh, silu
+from cantata_layers.exact_layers import elu, gelu_tanh, silu
 
 PAIRS = (
     (silu, functional.silu),

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from cantata_layers import causal_convolutions
-from cantata_layers.causal_convolutions import CausalConv
-from cantata_layers.conv_cache import ConvCache
+from cantata_layers.causal_convolutions import CausalConv, ConvCache
 from cantata_layers.weights import Weights
 from pretended_device import device, in_own_process, pretended
 

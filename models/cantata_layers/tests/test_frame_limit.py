@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata_layers.frame_limit import frame_limit
+from cantata_layers.talker_parts import frame_limit
 
 
 @pytest.mark.parametrize(

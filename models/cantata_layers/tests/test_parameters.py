@@ -12,7 +12,7 @@ from torch import nn
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.code_predictor import FusedLinear
 from cantata_layers.parameters import ParameterLoader
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.weights import WeightMap
 
 NAMES = WeightMap({"talker.books.{}.weight": "books.{}", "talker.model.{}": "{}"})
 Tensors = dict[str, torch.Tensor]

@@ -10,7 +10,7 @@ from transformers import Qwen2Tokenizer
 
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_layers.random_qwen_tokenizer import ORDINARY_TOKENS, write_qwen_tokenizer
-from cantata_layers.token_reader import TokenReader
+from cantata_layers.token_text import TokenReader
 
 TEXT = " Good morning,\n\nthe Übersetzung: 你叫什么 (👋🏽)  in 3 Tönen… "
 

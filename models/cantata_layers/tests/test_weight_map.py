@@ -12,7 +12,7 @@ from torch import nn
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.random_rules import gain, specify, upsampling, values
-from cantata_layers.weight_map import SAME_NAMES, WeightMap
+from cantata_layers.weights import SAME_NAMES, WeightMap
 
 NAMES = WeightMap(
     {

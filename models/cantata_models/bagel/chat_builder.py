@@ -18,12 +18,12 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import PipelineRequest, StageInput, Voice
 from cantata.contract.model.conversation import AnswerSteps, PlannedAnswer, TextReader
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS
-from cantata_layers.token_reader import TokenReader
+from cantata_layers.token_text import TokenReader
 from cantata_models.bagel.config import MARKS, load_config
 from cantata_models.bagel.inputs import AnswerInput, Seen, Tokens, VisionInput
 from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
 from cantata_models.bagel.plugin import DENOISE, SEE
-from cantata_models.bagel.prompt import THINK_BEFORE_ANSWERING, Texts, pieces
+from cantata_models.bagel.prompt import THINK_BEFORE_ANSWERING, BagelTokenizer, pieces
 from cantata_models.bagel.thought_text import ThoughtSplitter
 
 OF_PICTURES = frozenset({f"{DENOISE}.{LATENTS}", f"{DENOISE}.{PROGRESS}"})
@@ -56,7 +56,7 @@ class BagelChatBuilder:
 
     def __init__(self, checkpoint: Path, sizes: PictureSizes = PUBLISHED) -> None:
         self._positions = load_config(checkpoint).language.positions
-        self._texts, self._sizes = Texts(checkpoint), sizes
+        self._texts, self._sizes = BagelTokenizer(checkpoint), sizes
 
     def build(self, request_id: str, request: ChatRequest) -> PlannedAnswer:
         """Stage inputs for a conversation.
@@ -94,27 +94,27 @@ class BagelChatBuilder:
         if pictures:
             inputs[SEE] = VisionInput(tuple(pictures))
         planned = PipelineRequest(request_id, inputs, without=OF_PICTURES)
-        return PlannedAnswer(planned, sum(map(_tokens, parts)), _steps(answer))
+        return PlannedAnswer(planned, sum(map(_count_tokens, parts)), _plan_steps(answer))
 
     def reader(self) -> TextReader:
-        """For one answer."""
+        """A reader for one answer."""
         return TokenReader(self._texts.tokenizer)
 
     def thought_reader(self) -> ThoughtSplitter:
-        """For one answer."""
+        """A reader for one answer's thought."""
         return ThoughtSplitter()
 
     def call_reader(self) -> None:
         """The published program has no tools."""
 
 
-def _tokens(part: Tokens | Seen) -> int:
+def _count_tokens(part: Tokens | Seen) -> int:
     return part.tokens + MARKS if isinstance(part, Seen) else len(part)
 
 
-def _steps(answer: AnswerInput) -> AnswerSteps:
+def _plan_steps(answer: AnswerInput) -> AnswerSteps:
     """Each token attends to all that stand before it."""
-    read = sum(map(_tokens, answer.parts))
+    read = sum(map(_count_tokens, answer.parts))
     return AnswerSteps(
         reading=pieces(answer.parts),
         read=ForwardSize(read, read**2),

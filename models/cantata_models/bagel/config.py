@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cantata.contract.data.errors import ConfigError
+import msgspec
+
 from cantata_layers.json_fields import JsonFields, read_json
 
 LANGUAGE, VISION = "llm_config.json", "vit_config.json"
@@ -31,21 +32,27 @@ MAX_READ = 4096
 always read whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageConfig:
-    """Sizes of the language model; both sets of weights have them."""
+class LanguageConfig(msgspec.Struct, frozen=True):
+    """Sizes of the language model, as llm_config.json has them; both sets of weights have them."""
 
-    layers: int
-    width: int
-    inner: int
+    layers: int = msgspec.field(name="num_hidden_layers")
+    width: int = msgspec.field(name="hidden_size")
+    inner: int = msgspec.field(name="intermediate_size")
     """Of the MLP."""
-    heads: int
-    key_heads: int
-    theta: float
+    heads: int = msgspec.field(name="num_attention_heads")
+    key_heads: int = msgspec.field(name="num_key_value_heads")
+    theta: float = msgspec.field(name="rope_theta")
     """Base of the rotary positions."""
-    positions: int
+    positions: int = msgspec.field(name="max_position_embeddings")
     """That it was trained with."""
-    vocabulary: int
+    vocabulary: int = msgspec.field(name="vocab_size")
+
+    def __post_init__(self) -> None:
+        if self.width % self.heads or self.heads % self.key_heads:
+            raise ValueError(
+                f"{self.heads} heads must divide hidden_size {self.width}, and {self.key_heads} "
+                "key heads the heads"
+            )
 
     @property
     def head(self) -> int:
@@ -89,36 +96,13 @@ def load_config(checkpoint: Path) -> BagelConfig:
 
 def read_language(fields: JsonFields) -> LanguageConfig:
     """Read llm_config.json; raises as `load_config`."""
-    epsilon = fields.get("rms_norm_eps", float, NORM_EPSILON)
-    if epsilon != NORM_EPSILON:
-        raise ConfigError(
-            f"{fields.where}: rms_norm_eps {epsilon} is not served; valid: {NORM_EPSILON}"
-        )
-    config = LanguageConfig(
-        layers=fields.get("num_hidden_layers", int),
-        width=fields.get("hidden_size", int),
-        inner=fields.get("intermediate_size", int),
-        heads=fields.get("num_attention_heads", int),
-        key_heads=fields.get("num_key_value_heads", int),
-        theta=fields.get("rope_theta", float),
-        positions=fields.get("max_position_embeddings", int),
-        vocabulary=fields.get("vocab_size", int),
-    )
-    if config.width % config.heads or config.heads % config.key_heads:
-        raise ConfigError(
-            f"{fields.where}: {config.heads} heads must divide hidden_size {config.width}, and "
-            f"{config.key_heads} key heads the heads"
-        )
-    return config
+    fields.expect("rms_norm_eps", NORM_EPSILON, default=NORM_EPSILON)
+    return fields.read(LanguageConfig)
 
 
 def read_vision(fields: JsonFields) -> VisionConfig:
     """Read vit_config.json; raises as `load_config`."""
-    epsilon = fields.get("layer_norm_eps", float, NORM_EPSILON)
-    if epsilon != NORM_EPSILON:
-        raise ConfigError(
-            f"{fields.where}: layer_norm_eps {epsilon} is not served; valid: {NORM_EPSILON}"
-        )
+    fields.expect("layer_norm_eps", NORM_EPSILON, default=NORM_EPSILON)
     patch = fields.get("patch_size", int)
     return VisionConfig(
         layers=fields.get("num_hidden_layers", int) - 1,

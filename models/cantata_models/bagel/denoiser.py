@@ -21,12 +21,12 @@ from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.sampling import PreviewColours, finished, fit_preview
 from cantata_models.bagel.config import PIXELS_PER_LATENT
-from cantata_models.bagel.drawing import Drawing, Phase, PicturePhase, Reading
+from cantata_models.bagel.drawing import DrawingPhase, JobPhase, PicturePhase, ReadingPhase
 from cantata_models.bagel.inputs import AnswerInput, DrawInput, ReferenceGrids
 from cantata_models.bagel.language_model import Context, ForwardOutput
 from cantata_models.bagel.pieces import KeptPicture, Piece, SeenPicture, make_rows, words
 from cantata_models.bagel.plugin import REFERENCES, SEEN
-from cantata_models.bagel.prompt import Texts
+from cantata_models.bagel.prompt import BagelTokenizer
 from cantata_models.bagel.reader import Reader, load_reader
 from cantata_models.bagel.vae import BagelPictureEncoder, draw_noise, to_latents
 from cantata_models.bagel.writing import Thinker, awaited_by_answer, begin_answer
@@ -36,7 +36,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def served_dtype(options: DenoiserOptions) -> torch.dtype:
-    """Of the weights.
+    """The dtype of the weights.
 
     Raises:
         ConfigError: it, or another option, is not served.
@@ -51,16 +51,16 @@ def served_dtype(options: DenoiserOptions) -> torch.dtype:
 
 @dataclass(slots=True)
 class BagelJob:
-    """An answer, or a picture."""
+    """A job that answers or draws."""
 
-    phase: Phase
+    phase: JobPhase
     done: int = 0
-    """Steps."""
+    """The number of steps that were taken."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Picture(BagelJob):
-    """It draws."""
+class PictureJob(BagelJob):
+    """A job that draws a picture."""
 
     inputs: DrawInput
     phase: PicturePhase
@@ -76,16 +76,16 @@ class BagelDenoiser:
         numbers: P.
     """
 
-    def __init__(self, reader: Reader, texts: Texts, colours: PreviewColours, numbers: int) -> None:
+    def __init__(
+        self, reader: Reader, texts: BagelTokenizer, colours: PreviewColours, numbers: int
+    ) -> None:
         self._reader, self._texts = reader, texts
         self._colours, self._numbers = colours, numbers
 
     def draws(self, inputs: DrawInput | AnswerInput) -> bool:
-        """Whether it is a picture's."""
         return isinstance(inputs, DrawInput)
 
     def awaits(self, inputs: DrawInput | AnswerInput) -> Collection[str]:
-        """What is made of pictures."""
         if isinstance(inputs, AnswerInput):
             return awaited_by_answer(inputs)
         return (SEEN, REFERENCES) if inputs.references else ()
@@ -101,26 +101,24 @@ class BagelDenoiser:
             return BagelJob(begin_answer(inputs, arrived, self._texts))
         return self._begin_picture(inputs, arrived)
 
-    def _begin_picture(self, inputs: DrawInput, arrived: Mapping[str, Payload]) -> Picture:
-        grid, kept = Grid(*inputs.grid), _kept(inputs)
+    def _begin_picture(self, inputs: DrawInput, arrived: Mapping[str, Payload]) -> PictureJob:
+        grid, kept = Grid(*inputs.grid), _list_grids(inputs)
         noise = draw_noise(inputs.seed, grid, kept, self._numbers).to(self._reader.device)
         places = self._reader.places(grid)
-        drawing = Drawing({}, inputs.times, inputs.guidance, places, noise)
-        pieces, prompt_at = _pieces(inputs, arrived)
-        phase = Reading(pieces, prompt_at, drawing, self._thinker(inputs), self._texts)
-        return Picture(phase=phase, inputs=inputs)
+        drawing = DrawingPhase({}, inputs.times, inputs.guidance, places, noise)
+        pieces, prompt_at = _list_pieces(inputs, arrived)
+        phase = ReadingPhase(pieces, prompt_at, drawing, self._make_thinker(inputs), self._texts)
+        return PictureJob(phase=phase, inputs=inputs)
 
     def steps(self, job: BagelJob) -> int:
-        """With those that read what stands before, and tokens of a text; fewer, once that has ended
-        early."""
+        """Return the most steps of a job: of reading, writing and drawing. It falls when a text
+        ends early."""
         return job.done + job.phase.steps_left
 
     def previews(self, job: BagelJob) -> int:
-        """That the caller wants to see."""
-        return job.inputs.previews if isinstance(job, Picture) else 0
+        return job.inputs.previews if isinstance(job, PictureJob) else 0
 
     def size(self, job: BagelJob) -> ForwardSize:
-        """Of all that the next step asks."""
         return job.phase.size()
 
     def group(self, job: BagelJob) -> None:
@@ -144,7 +142,7 @@ class BagelDenoiser:
         """[1] the token that was written last; [0]: none."""
         return np.array(job.phase.text_tokens, np.int32)
 
-    def preview(self, job: Picture) -> NDArray[np.uint8]:
+    def preview(self, job: PictureJob) -> NDArray[np.uint8]:
         """[H, W, 3], a pixel for each place of a latent."""
         drawing = job.phase.drawing
         foreseen = (
@@ -154,12 +152,12 @@ class BagelDenoiser:
         )
         return self._colours.picture(to_latents(foreseen, Grid(*job.inputs.grid)))
 
-    def latents(self, job: Picture) -> NDArray[np.float32]:
-        """[N, P]."""
+    def latents(self, job: PictureJob) -> NDArray[np.float32]:
+        """Return the latents, [N, P]."""
         values: NDArray[np.float32] = job.phase.drawing.latents.float().cpu().numpy()
         return values
 
-    def _thinker(self, inputs: DrawInput) -> Thinker | None:
+    def _make_thinker(self, inputs: DrawInput) -> Thinker | None:
         asked = inputs.thought
         if asked is None:
             return None
@@ -173,22 +171,22 @@ def load_denoiser(checkpoint: Path, options: DenoiserOptions) -> BagelDenoiser:
         ConfigError: weights are missing or of another shape, or an option is not served.
     """
     dtype = served_dtype(options)
-    texts, device = Texts(checkpoint), torch.device(options.device)
+    texts, device = BagelTokenizer(checkpoint), torch.device(options.device)
     reader = load_reader(checkpoint, device, dtype, texts.around_picture)
     # The encoder is loaded only for this: no picture passes here.
     colours = fit_preview(BagelPictureEncoder(checkpoint, device), PIXELS_PER_LATENT)
     return BagelDenoiser(reader, texts, colours, reader.latents.out.out_features)
 
 
-def _kept(inputs: DrawInput) -> list[Grid]:
-    """Of each picture's latents."""
+def _list_grids(inputs: DrawInput) -> list[Grid]:
+    """Return the grid of each picture's latents."""
     return [Grid(*reference.kept) for reference in inputs.references]
 
 
-def _pieces(inputs: DrawInput, arrived: Mapping[str, Payload]) -> tuple[list[Piece], int]:
+def _list_pieces(inputs: DrawInput, arrived: Mapping[str, Payload]) -> tuple[list[Piece], int]:
     """What is to be read, and how much of it stands before the prompt. Each picture stands there
     twice: as latents, then as it is seen."""
-    kept = _kept(inputs)
+    kept = _list_grids(inputs)
     seen = [Grid(*reference.seen).tokens for reference in inputs.references]
     latents = iter(make_rows(arrived, REFERENCES, [grid.tokens for grid in kept]) if kept else ())
     sights, grids = iter(make_rows(arrived, SEEN, seen) if kept else ()), iter(kept)

@@ -24,9 +24,9 @@ from cantata_models.bagel.config import MARKS
 from cantata_models.bagel.inputs import Branch, Guidance, Renorm
 from cantata_models.bagel.language_model import Context, ForwardOutput, Span
 from cantata_models.bagel.pieces import Piece, Words
-from cantata_models.bagel.prompt import Texts
+from cantata_models.bagel.prompt import BagelTokenizer
 from cantata_models.bagel.reader import Reader
-from cantata_models.bagel.writing import Thinker, Thought
+from cantata_models.bagel.writing import Thinker, ThoughtState
 
 TINY = 1e-8
 
@@ -40,10 +40,10 @@ def guided(
     """[N, P] float32 velocities of the branches -> the one to follow."""
     moved = no_text + guidance.text * (full - no_text)
     if guidance.renorm is Renorm.TEXT_CHANNEL:
-        return _seen(guidance, moved * _factor(guidance, full, moved, dim=-1), no_images)
+        return _seen(guidance, moved * _compute_factor(guidance, full, moved, dim=-1), no_images)
     moved = _seen(guidance, moved, no_images)
     dim = -1 if guidance.renorm is Renorm.CHANNEL else None
-    return moved * _factor(guidance, full, moved, dim)
+    return moved * _compute_factor(guidance, full, moved, dim)
 
 
 def _seen(
@@ -54,7 +54,7 @@ def _seen(
     return no_images + guidance.image * (velocity - no_images)
 
 
-def _factor(
+def _compute_factor(
     guidance: Guidance, kept: torch.Tensor, moved: torch.Tensor, dim: int | None
 ) -> torch.Tensor:
     wanted, found = (
@@ -63,60 +63,61 @@ def _factor(
     return torch.clamp(wanted / (found + TINY), min=guidance.least, max=1.0)
 
 
-class Phase(Protocol):
+class JobPhase(Protocol):
     """Steps of one kind, of a picture or of an answer. A forward answers `spans`; `after` says what
     to do next."""
 
     @property
     def steps_left(self) -> int:
-        """Forwards until the job is done, at most; 0: it is done."""
+        """The most forwards until the job is done; 0: it is done."""
         ...
 
     @property
     def text_tokens(self) -> tuple[int, ...]:
-        """The token that the last step wrote; empty: none."""
+        """The token that the last step wrote; empty if it wrote none."""
         ...
 
     def size(self) -> ForwardSize:
-        """Of the next forward."""
+        """How much the next forward computes."""
         ...
 
     def spans(self, reader: Reader) -> Sequence[Span]:
-        """What the next forward is asked."""
+        """Return the tokens that the next forward computes."""
         ...
 
-    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Phase:
-        """The phase behind that forward; this one does not change, so that a step may fail."""
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> JobPhase:
+        """Return the phase after that forward. This one stays as it is, so a failed step can be
+        repeated."""
         ...
 
 
-class PicturePhase(Phase, Protocol):
+class PicturePhase(JobPhase, Protocol):
     @property
-    def drawing(self) -> Drawing: ...
+    def drawing(self) -> DrawingPhase: ...
 
     def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> PicturePhase: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """Steps of flow matching."""
+class DrawingPhase:
+    """Draws the picture by flow matching, one step per forward."""
 
     contexts: Mapping[Branch, Context]
-    """Branches of equal contexts have the same object. Empty: not read yet."""
+    """Branches whose contexts are equal share one object. Empty until they are read."""
     times: Sequence[float]
     guidance: Guidance
     places: torch.Tensor
-    """[N] in the table of positions."""
+    """[N] rows of the table of positions."""
     latents: torch.Tensor
-    """[N, P] float32, as the next."""
+    """[N, P] float32, as `velocity`."""
     velocity: torch.Tensor | None = None
-    """Of the last step."""
+    """The velocity of the last step."""
     step: int = 0
 
     text_tokens = ()
 
     @property
-    def drawing(self) -> Drawing:
+    def drawing(self) -> DrawingPhase:
         return self
 
     @property
@@ -129,21 +130,19 @@ class Drawing:
         return len(self.times) - 1 - self.step
 
     def size(self) -> ForwardSize:
-        """Of the picture's tokens, behind each context."""
         own = len(self.latents) + MARKS
-        return reduce(add, (context.size(own) for context in self._asked()))
+        return reduce(add, (context.size(own) for context in self._list_asked()))
 
     def spans(self, reader: Reader) -> Sequence[Span]:
-        """One for each context."""
+        """Return a span of the picture for each context."""
         return [
             reader.latent_span(context, self.latents, self.time, self.places)
-            for context in self._asked()
+            for context in self._list_asked()
         ]
 
-    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Drawing:
-        """One step on."""
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> DrawingPhase:
         found = [reader.latents.velocities(one.drawn) for one in passed]
-        asked = self._asked()
+        asked = self._list_asked()
         velocities = {
             branch: next(v for c, v in zip(asked, found, strict=True) if c is self.contexts[branch])
             for branch in self.guidance.branches(self.time)
@@ -156,9 +155,9 @@ class Drawing:
         latents = euler(self.latents, velocity, self.time, self.times[self.step + 1])
         return replace(self, latents=latents, velocity=velocity, step=self.step + 1)
 
-    def _asked(self) -> list[Context]:
-        """The contexts of this step's branches, each once: without pictures and thought, nothing
-        but the prompt tells two of them apart."""
+    def _list_asked(self) -> list[Context]:
+        """Return the contexts of this step's branches, each once. Without pictures or a thought,
+        two of the branches have the same."""
         asked: list[Context] = []
         for branch in self.guidance.branches(self.time):
             context = self.contexts[branch]
@@ -168,115 +167,106 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembering:
-    """One step: a thought is read into the context, as a text."""
+class RememberingPhase:
+    """Reads a finished thought into the context, as a text, in one step."""
 
     text: tuple[int, ...]
-    drawing: Drawing
+    drawing: DrawingPhase
 
     text_tokens = ()
 
     @property
     def steps_left(self) -> int:
-        """With those of drawing."""
+        """Includes the steps of drawing."""
         return 1 + self.drawing.steps_left
 
     def size(self) -> ForwardSize:
-        """Of the text."""
         return self.drawing.contexts[Branch.FULL].size(self._piece.length)
 
     def spans(self, reader: Reader) -> Sequence[Span]:
-        """The text."""
         return [self._piece.span(reader, self.drawing.contexts[Branch.FULL])]
 
-    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Drawing:
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> DrawingPhase:
         full = self._piece.read(self.drawing.contexts[Branch.FULL], passed[0])
         contexts = {**self.drawing.contexts, Branch.FULL: full}
         return replace(self.drawing, contexts=contexts)
 
     @property
     def _piece(self) -> Words:
-        """Whole: a thought is no longer than a piece may be."""
+        """One piece holds the whole thought, which is never longer."""
         return Words(self.text)
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
-    """Steps of a token each."""
+class ThinkingPhase:
+    """Writes a thought, a token per step."""
 
-    thought: Thought
-    drawing: Drawing
-    texts: Texts
+    thought: ThoughtState
+    drawing: DrawingPhase
+    texts: BagelTokenizer
 
     @property
     def steps_left(self) -> int:
-        """With those that follow, if the thought takes all the tokens that it may."""
+        """Includes the phases that follow, for the longest thought."""
         return self.thought.left + 1 + self.drawing.steps_left
 
     def size(self) -> ForwardSize:
-        """Of one token."""
         return self.thought.context.size(1)
 
     def spans(self, reader: Reader) -> Sequence[Span]:
-        """The next token."""
         return [reader.text_span(self.thought.context, [self.thought.next_token])]
 
     @property
     def text_tokens(self) -> tuple[int, ...]:
-        """The last word of the thought."""
         return self.thought.tokens[-1:]
 
     def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> PicturePhase:
-        """Think on, or read what was thought."""
         scores = reader.words.scores(passed[0].plain[0])
         thought = self.thought.grown(passed[0].block, scores)
         if thought.ended:
-            return Remembering(self.texts.repeated_text(thought.tokens), self.drawing)
-        return Thinking(thought, self.drawing, self.texts)
+            return RememberingPhase(self.texts.repeated_text(thought.tokens), self.drawing)
+        return ThinkingPhase(thought, self.drawing, self.texts)
 
 
-def _unread() -> Mapping[Branch, Context]:
+def _list_unread() -> Mapping[Branch, Context]:
     return dict.fromkeys(Branch, Context())
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Steps of a piece each: what stands before the picture is read into its contexts."""
+class ReadingPhase:
+    """Reads what stands before the picture into its contexts, a piece per step."""
 
     pieces: Sequence[Piece]
     """At least one."""
     prompt_at: int
-    """How many stand before the last text."""
-    drawing: Drawing
-    """Without contexts."""
+    """The number of pieces before the last text."""
+    drawing: DrawingPhase
+    """The phase that follows; its contexts are still empty."""
     thinker: Thinker | None
-    """Without its start; None: nothing is thought."""
-    texts: Texts
-    contexts: Mapping[Branch, Context] = field(default_factory=_unread)
-    """As far as they are read. Branches of equal contexts have the same object."""
+    """Has no start yet; None: the picture is drawn without a thought."""
+    texts: BagelTokenizer
+    contexts: Mapping[Branch, Context] = field(default_factory=_list_unread)
+    """What is read so far. Branches whose contexts are equal share one object."""
     done: int = 0
-    """Pieces."""
+    """The number of pieces that are read."""
 
     text_tokens = ()
 
     @property
     def steps_left(self) -> int:
-        """With those that follow."""
+        """Includes the phases that follow."""
         thinking = 0 if self.thinker is None else self.thinker.most + 1
         return len(self.pieces) - self.done + thinking + self.drawing.steps_left
 
     def size(self) -> ForwardSize:
-        """Of the next piece."""
         length = self.pieces[self.done].length
-        return reduce(add, (context.size(length) for context in self._asked()))
+        return reduce(add, (context.size(length) for context in self._list_asked()))
 
     def spans(self, reader: Reader) -> Sequence[Span]:
-        """The next piece."""
         piece = self.pieces[self.done]
-        return [piece.span(reader, context) for context in self._asked()]
+        return [piece.span(reader, context) for context in self._list_asked()]
 
     def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> PicturePhase:
-        """Read on; then think, or draw."""
         piece, before = self.pieces[self.done], self.contexts
         full = piece.read(before[Branch.FULL], passed[0])
         no_images = before[Branch.NO_IMAGES]
@@ -294,10 +284,11 @@ class Reading:
         if self.thinker is None:
             return drawing
         thinker = replace(self.thinker, start=full)
-        return Thinking(Thought(thinker, self.texts.begin), drawing, self.texts)
+        return ThinkingPhase(ThoughtState(thinker, self.texts.begin), drawing, self.texts)
 
-    def _asked(self) -> list[Context]:
-        """Everything; the texts alone, too, if a text follows pictures."""
+    def _list_asked(self) -> list[Context]:
+        """Return the whole context, and the context of texts alone where a text follows
+        pictures."""
         full, no_images = self.contexts[Branch.FULL], self.contexts[Branch.NO_IMAGES]
         apart = self.pieces[self.done].is_text and self._saw_pictures
         return [full, no_images] if apart else [full]

@@ -29,7 +29,7 @@ from cantata_models.bagel.config import LanguageConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class SequenceRotation:
     """[L, 1, F] float32 cosines and sines."""
 
     cos: torch.Tensor
@@ -42,8 +42,8 @@ class Rotation:
         return torch.cat(turned, dim=-1).to(x.dtype)
 
     @classmethod
-    def join(cls, parts: Sequence[Rotation]) -> Rotation:
-        """Of the tokens of all parts; at least one part."""
+    def join(cls, parts: Sequence[SequenceRotation]) -> SequenceRotation:
+        """The rotation for the tokens of all parts; at least one part."""
         if len(parts) == 1:
             return parts[0]
         return cls(torch.cat([p.cos for p in parts]), torch.cat([p.sin for p in parts]))
@@ -56,27 +56,27 @@ class Rotations:
         exponents = torch.arange(0, head, 2, device=device).float() / head
         self._frequencies = 1.0 / theta**exponents
 
-    def line(self, first: int, tokens: int) -> Rotation:
-        """Of tokens one after the other."""
+    def line(self, first: int, tokens: int) -> SequenceRotation:
+        """The rotation for tokens one after the other."""
         places = torch.arange(first, first + tokens, device=self._frequencies.device)
         return self._at(places)
 
-    def point(self, place: int, tokens: int) -> Rotation:
-        """Of tokens at the same position."""
+    def point(self, place: int, tokens: int) -> SequenceRotation:
+        """The rotation for tokens at the same position."""
         at = self._at(torch.full((1,), place, device=self._frequencies.device))
         # WHY expanded: a cosine's bits may depend on how many are computed with it.
-        return Rotation(at.cos.expand(tokens, -1, -1), at.sin.expand(tokens, -1, -1))
+        return SequenceRotation(at.cos.expand(tokens, -1, -1), at.sin.expand(tokens, -1, -1))
 
-    def _at(self, places: torch.Tensor) -> Rotation:
+    def _at(self, places: torch.Tensor) -> SequenceRotation:
         angles = (places.float()[:, None] * self._frequencies)[:, None]
-        return Rotation(angles.cos(), angles.sin())
+        return SequenceRotation(angles.cos(), angles.sin())
 
 
 Heads = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Queries [L, H, C], keys and values [L, K, C]."""
 
 
-class Attention(nn.Module):
+class ExpertAttention(nn.Module):
     """Projections around attention, under their published names."""
 
     def __init__(self, config: LanguageConfig) -> None:
@@ -89,8 +89,8 @@ class Attention(nn.Module):
         self.q_norm, self.k_norm = RmsNorm(config.head), RmsNorm(config.head)
         self._head = config.head
 
-    def heads(self, x: torch.Tensor, rotation: Rotation) -> Heads:
-        """Of [L, D]."""
+    def heads(self, x: torch.Tensor, rotation: SequenceRotation) -> Heads:
+        """Queries, keys and values of [L, D]."""
         queries, keys, values = (
             projection(x).view(len(x), projection.out_features // self._head, self._head)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
@@ -98,7 +98,7 @@ class Attention(nn.Module):
         return rotation(self.q_norm(queries)), rotation(self.k_norm(keys)), values
 
 
-class Mlp(nn.Module):
+class ExpertMlp(nn.Module):
     """A gated MLP."""
 
     def __init__(self, width: int, inner: int) -> None:
@@ -118,14 +118,14 @@ class Mlp(nn.Module):
 class ExpertLayer(nn.Module):
     def __init__(self, config: LanguageConfig) -> None:
         super().__init__()
-        self.self_attn = Attention(config)
-        self.mlp = Mlp(config.width, config.inner)
+        self.self_attn = ExpertAttention(config)
+        self.mlp = ExpertMlp(config.width, config.inner)
         self.input_layernorm, self.post_attention_layernorm = (
             RmsNorm(config.width) for _ in range(2)
         )
 
-    def heads(self, x: torch.Tensor, rotation: Rotation) -> Heads:
-        """Of [L, D], before attention."""
+    def heads(self, x: torch.Tensor, rotation: SequenceRotation) -> Heads:
+        """Queries, keys and values of [L, D], before attention."""
         return self.self_attn.heads(self.input_layernorm(x), rotation)
 
     def after(
@@ -145,7 +145,7 @@ class Expert(nn.Module):
         self.norm = RmsNorm(config.width)
 
     def layer(self, index: int) -> ExpertLayer:
-        """One of them."""
+        """One of the layers."""
         found = self.layers[index]
         assert isinstance(found, ExpertLayer)
         return found
@@ -168,7 +168,7 @@ class BagelBlock:
 
     @classmethod
     def join(cls, first: BagelBlock, second: BagelBlock) -> BagelBlock:
-        """Of the tokens of both."""
+        """A block with the tokens of both."""
         pairs = zip(first.layers, second.layers, strict=True)
         return cls([(torch.cat([k, k2]), torch.cat([v, v2])) for (k, v), (k2, v2) in pairs])
 
@@ -183,7 +183,7 @@ class Context:
 
     @property
     def tokens(self) -> int:
-        """In all blocks."""
+        """The number of tokens in all blocks."""
         return sum(block.tokens for block in self.blocks)
 
     def and_(self, block: BagelBlock, positions: int) -> Context:
@@ -191,7 +191,7 @@ class Context:
         return Context((*self.blocks, block), self.position + positions)
 
     def size(self, tokens: int) -> ForwardSize:
-        """Of a forward of so many tokens behind this context."""
+        """The size of a forward of so many tokens behind this context."""
         return ForwardSize(tokens, tokens * (self.tokens + tokens))
 
     def before(self, layer: int, new: KeysValues) -> KeysValues:
@@ -211,8 +211,8 @@ class Span:
     """[M, D]; M may be 0."""
     drawn: torch.Tensor
     """[N, D]; N may be 0."""
-    plain_rotation: Rotation
-    drawn_rotation: Rotation
+    plain_rotation: SequenceRotation
+    drawn_rotation: SequenceRotation
     causal: bool
     """Whether tokens see only those before them; there are no drawn ones then. Otherwise all see
     each other."""
@@ -250,7 +250,7 @@ class Mixture(nn.Module):
     def forward(self, spans: Sequence[Span]) -> list[ForwardOutput]:
         """Pass spans through all layers. In float32 on a CPU a span's result does not depend on
         the others."""
-        streams = _Stream.of_both(self, spans)
+        streams = _ExpertTokens.of_both(self, spans)
         kept: list[list[KeysValues]] = [[] for _ in spans]
         for index in range(self._layers):
             heads = [stream.heads(index) for stream in streams]
@@ -260,7 +260,7 @@ class Mixture(nn.Module):
                     torch.cat([side[number][part] for side in heads]) for part in range(3)
                 )
                 kept[number].append((key, value))
-                attended.append(_attended(query, span, span.context.before(index, (key, value))))
+                attended.append(_attend(query, span, span.context.before(index, (key, value))))
             cuts = [len(span.plain) for span in spans]
             parts = zip(attended, cuts, strict=True)
             first, last = zip(*((output[:cut], output[cut:]) for output, cut in parts), strict=True)
@@ -273,18 +273,20 @@ class Mixture(nn.Module):
         ]
 
 
-class _Stream:
+class _ExpertTokens:
     """The tokens of all spans that take the same weights."""
 
     def __init__(
-        self, expert: Expert, parts: Sequence[torch.Tensor], rotations: Sequence[Rotation]
+        self, expert: Expert, parts: Sequence[torch.Tensor], rotations: Sequence[SequenceRotation]
     ) -> None:
         self._expert, self._x = expert, torch.cat(list(parts))
         self._lengths = [len(part) for part in parts]
-        self._rotation = Rotation.join(rotations)
+        self._rotation = SequenceRotation.join(rotations)
 
     @classmethod
-    def of_both(cls, mixture: Mixture, spans: Sequence[Span]) -> tuple[_Stream, _Stream]:
+    def of_both(
+        cls, mixture: Mixture, spans: Sequence[Span]
+    ) -> tuple[_ExpertTokens, _ExpertTokens]:
         return (
             cls(mixture.plain, [s.plain for s in spans], [s.plain_rotation for s in spans]),
             cls(mixture.drawn, [s.drawn for s in spans], [s.drawn_rotation for s in spans]),
@@ -303,7 +305,7 @@ class _Stream:
         return by_row(self._expert.norm(self._x), self._lengths)
 
 
-def _attended(query: torch.Tensor, span: Span, before: KeysValues) -> torch.Tensor:
+def _attend(query: torch.Tensor, span: Span, before: KeysValues) -> torch.Tensor:
     """[M + N, H, C] -> [M + N, H * C]."""
     keys, values = before
     groups = query.shape[1] // keys.shape[1]

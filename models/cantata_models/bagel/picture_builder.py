@@ -40,7 +40,7 @@ from cantata_models.bagel.inputs import (
 from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
 from cantata_models.bagel.plugin import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
 from cantata_models.bagel.prompt import (
-    Texts,
+    BagelTokenizer,
     build_context,
     picture_tokens,
     pieces,
@@ -136,11 +136,11 @@ class BagelPictureBuilder:
     def __init__(self, checkpoint: Path, sizes: PictureSizes = PUBLISHED) -> None:
         self._positions = load_config(checkpoint).language.positions
         self._longest = latent_side(checkpoint) * PIXELS_PER_TOKEN
-        self._texts, self._sizes = Texts(checkpoint), sizes
+        self._texts, self._sizes = BagelTokenizer(checkpoint), sizes
 
     @property
     def limits(self) -> ImageLimits:
-        """Of the checkpoint."""
+        """The limits of the checkpoint."""
         return ImageLimits(
             default_size=(self._longest, self._longest),
             multiple=PIXELS_PER_TOKEN,
@@ -178,13 +178,15 @@ class BagelPictureBuilder:
         pictures = shown(request)
         _check(request, len(pictures))
         kept = [fitted(pixels, self._sizes.kept) for pixels in pictures]
-        size = self._size(request, kept)
+        size = self._choose_size(request, kept)
         # The reference resizes once more what it resized, which may change narrow pictures.
         encoded = [fitted(pixels, self._sizes.kept) for pixels in kept]
         seen = [fitted(pixels, self._sizes.seen) for pixels in kept]
         grid = Grid(size.height // PIXELS_PER_TOKEN, size.width // PIXELS_PER_TOKEN)
-        references = [self._grids(own, sight) for own, sight in zip(encoded, seen, strict=True)]
-        parts = self._parts(request, references)
+        references = [
+            self._build_grids(own, sight) for own, sight in zip(encoded, seen, strict=True)
+        ]
+        parts = self._list_parts(request, references)
         draw = self._draw_input(request, options, grid, parts)
         inputs: dict[str, StageInput] = {
             DENOISE: draw,
@@ -197,13 +199,13 @@ class BagelPictureBuilder:
             PipelineRequest(request_id, inputs),
             size.width,
             size.height,
-            _steps(draw),
+            _count_steps(draw),
             _forward_size(draw, grid),
             prompt_tokens=text_tokens(parts),
             reference_tokens=picture_tokens(parts),
         )
 
-    def _size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
+    def _choose_size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
         """What was asked for, or the last picture's, or the default."""
         given = get_size(kept[-1]) if kept else Size(self._longest, self._longest)
         width, height = request.width or given.width, request.height or given.height
@@ -216,11 +218,11 @@ class BagelPictureBuilder:
             )
         return Size(width, height)
 
-    def _grids(self, encoded: NDArray[np.uint8], seen: NDArray[np.uint8]) -> ReferenceGrids:
+    def _build_grids(self, encoded: NDArray[np.uint8], seen: NDArray[np.uint8]) -> ReferenceGrids:
         kept, sight = self._sizes.kept.grid(encoded), self._sizes.seen.grid(seen)
         return ReferenceGrids((kept.height, kept.width), (sight.height, sight.width))
 
-    def _parts(
+    def _list_parts(
         self, request: ImageRequest, references: Sequence[ReferenceGrids]
     ) -> tuple[ContextPart, ...]:
         parts = build_context(request, self._texts, references)
@@ -242,7 +244,7 @@ class BagelPictureBuilder:
             parts=with_thinking(parts, self._texts) if options.think else parts,
             grid=(grid.height, grid.width),
             times=noise_times(request.steps or STEPS, options.timestep_shift),
-            guidance=_guidance(request, options),
+            guidance=_choose_guidance(request, options),
             thought=thought if options.think else None,
             previews=request.previews,
         )
@@ -259,7 +261,7 @@ def _check(request: ImageRequest, pictures: int) -> None:
         )
 
 
-def _guidance(request: ImageRequest, options: DrawOptions) -> Guidance:
+def _choose_guidance(request: ImageRequest, options: DrawOptions) -> Guidance:
     usual = CHANGED if shown(request) else DRAWN
     return Guidance(
         text=usual.text if request.guidance is None else request.guidance,
@@ -270,14 +272,14 @@ def _guidance(request: ImageRequest, options: DrawOptions) -> Guidance:
     )
 
 
-def _steps(draw: DrawInput) -> int:
-    """Those that read, think and draw."""
+def _count_steps(draw: DrawInput) -> int:
+    """The number of steps that read, think and draw."""
     thought = 0 if draw.thought is None else draw.thought.most + 1
     return pieces(draw.parts) + thought + len(draw.times) - 1
 
 
 def _forward_size(draw: DrawInput, grid: Grid) -> ForwardSize:
-    """Of the largest step of drawing."""
+    """The size of the largest step of drawing."""
     own, words = grid.tokens + MARKS, text_tokens(draw.parts)
     pictures, prompt = picture_tokens(draw.parts), text_tokens(draw.parts[-1:])
     seen = [own + words + pictures]

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Image, Payload, Rows
 from cantata.contract.data.errors import CantataError, RequestFailed
-from cantata.contract.model.feed_forward import Fed
+from cantata.contract.model.feed_forward import Fed, picture_key
 from cantata.contract.model.pipeline import LATENTS
-from cantata_layers.picture_key import picture_key
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.numerics import dtype_on
 from cantata_models.bagel.config import PIXELS_PER_TOKEN, load_config
@@ -91,9 +90,9 @@ class BagelReferenceEncoder:
         self, batch: Sequence[BagelReferenceInput]
     ) -> Sequence[Mapping[str, Payload] | CantataError]:
         """Encode pictures one after the other: their sizes differ."""
-        return [{REFERENCES: self._encoded(inputs)} for inputs in batch]
+        return [{REFERENCES: self._encode_all(inputs)} for inputs in batch]
 
-    def _encoded(self, inputs: BagelReferenceInput) -> Rows:
+    def _encode_all(self, inputs: BagelReferenceInput) -> Rows:
         """[N, P] of all pictures."""
         unit = PIXELS_PER_TOKEN
         grids = [Grid(p.shape[0] // unit, p.shape[1] // unit) for p in inputs.pictures]
@@ -119,9 +118,9 @@ class BagelLatentDecoder:
 
     def run(self, batch: Sequence[Fed]) -> Sequence[Mapping[str, Payload] | CantataError]:
         """Decode pictures one after the other: that is as quick, and each needs much memory."""
-        return [self._decoded(fed) for fed in batch]
+        return [self._decode_one(fed) for fed in batch]
 
-    def _decoded(self, fed: Fed) -> Mapping[str, Payload] | CantataError:
+    def _decode_one(self, fed: Fed) -> Mapping[str, Payload] | CantataError:
         tokens, grid = fed.arrived[LATENTS], Grid(*fed.inputs.grid)
         if not isinstance(tokens, Rows) or len(tokens.values) != grid.tokens:
             return RequestFailed(f"a picture of {grid.tokens} tokens came with other latents")

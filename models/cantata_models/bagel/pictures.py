@@ -22,7 +22,7 @@ MAX_PIXELS = 14 * 14 * 9 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of a picture's sides, in pixels."""
+    """Bounds on a picture's sides, in pixels."""
 
     longest: int
     """The longer side is at most this."""
@@ -45,18 +45,18 @@ class Bounds:
             )
         scale = min(self.longest / max(size.width, size.height), 1.0)
         scale = max(scale, self.shortest / min(size.width, size.height))
-        output = self._scaled(size, scale)
+        output = self._scale_size(size, scale)
         if output.width * output.height > MAX_PIXELS:
-            output = self._scaled(output, MAX_PIXELS / (output.width * output.height))
+            output = self._scale_size(output, MAX_PIXELS / (output.width * output.height))
         if (side := max(output.width, output.height)) > self.longest:
-            output = self._scaled(output, self.longest / side)
+            output = self._scale_size(output, self.longest / side)
         return output
 
     def grid(self, pixels: NDArray[np.uint8]) -> Grid:
         """Units of a fitting picture [H, W, 3]."""
         return Grid(pixels.shape[0] // self.unit, pixels.shape[1] // self.unit)
 
-    def _scaled(self, size: Size, scale: float) -> Size:
+    def _scale_size(self, size: Size, scale: float) -> Size:
         sides = (round(size.width * scale), round(size.height * scale))
         units = (max(1, round(side / self.unit)) for side in sides)
         width, height = (unit * self.unit for unit in units)
@@ -65,7 +65,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class PictureSizes:
-    """Of pictures in a context."""
+    """Bounds on the sizes of pictures in a context."""
 
     kept: Bounds
     """As latents; of the result, too, unless a request asks for another size."""

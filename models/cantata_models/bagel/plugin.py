@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cantata.contract.data.chunks import Codes, Image, Progress, Rows
 from cantata.contract.model.factory import Factory
+from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.pipeline import (
     CLIENT,
     CODES,
@@ -19,6 +20,7 @@ from cantata.contract.model.pipeline import (
     StageSpec,
 )
 from cantata.contract.model.plugin import ModelPlugin
+from cantata_layers.numerics import Products, check_products
 
 SEE, REFERENCES_STAGE, DENOISE, DECODE = "see", "vae_encode", "denoise", "decode"
 SEEN = "seen"
@@ -63,6 +65,16 @@ PIPELINE = PipelineSpec(
     ),
 )
 
+
+PRODUCT_SHAPES = ((64, 3584), (3584, 3584), (3584, 512), (3584, 18944), (18944, 3584), (3584, 64))
+"""(inputs, outputs) in the published language model and around it."""
+
+
+def check_numerics() -> NumericsReport:
+    """Check products with random float32 weights of the published shapes."""
+    return check_products(Products(PRODUCT_SHAPES))
+
+
 PLUGIN = ModelPlugin(
     name="bagel",
     model_types=("bagel",),
@@ -70,6 +82,6 @@ PLUGIN = ModelPlugin(
     deployment=Path(__file__).with_name("deploy.yaml"),
     load_chat_builder=Factory("cantata_models.bagel.chat_builder:BagelChatBuilder"),
     load_image_builder=Factory("cantata_models.bagel.picture_builder:BagelPictureBuilder"),
-    check_numerics=Factory("cantata_models.bagel.numerics:check_numerics"),
+    check_numerics=Factory("cantata_models.bagel.plugin:check_numerics"),
     write_random_checkpoint=Factory("cantata_models.bagel.random_checkpoint:write_tiny"),
 )

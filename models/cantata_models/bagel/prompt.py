@@ -39,7 +39,7 @@ THINK_BEFORE_ANSWERING = (
 )
 
 
-class Texts:
+class BagelTokenizer:
     """The tokenizer of one checkpoint.
 
     Raises:
@@ -55,8 +55,8 @@ class Texts:
         self.around_picture = self._mark(PICTURE_BEGIN), self._mark(PICTURE_END)
 
     def tokens(self, text: str) -> tuple[int, ...]:
-        """Of a text, between its marks. What it spells of marks is text."""
-        return (self.begin, *self._encoded(text), self.end)
+        """The tokens of a text, between its marks. Marks that are spelled out in it are text."""
+        return (self.begin, *self._encode(text), self.end)
 
     def repeated_text(self, thought: Sequence[int]) -> tuple[int, ...]:
         """A thought's tokens [T] as those of a text: they are spelled, and read as a text is. Marks
@@ -65,10 +65,10 @@ class Texts:
         kept = takewhile(self.begin.__ne__, thought)
         for special, tokens in groupby(kept, self._special.__contains__):
             run = list(tokens)
-            output += run if special else self._encoded(self.tokenizer.decode(run))
+            output += run if special else self._encode(self.tokenizer.decode(run))
         return (self.begin, *output, self.end)
 
-    def _encoded(self, text: str) -> list[int]:
+    def _encode(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _mark(self, spelled: str) -> int:
@@ -85,7 +85,7 @@ def shown(request: ImageRequest) -> list[NDArray[np.uint8]]:
 
 
 def build_context(
-    request: ImageRequest, texts: Texts, references: Sequence[ReferenceGrids]
+    request: ImageRequest, texts: BagelTokenizer, references: Sequence[ReferenceGrids]
 ) -> tuple[ContextPart, ...]:
     """The parts of a request.
 
@@ -104,7 +104,7 @@ def build_context(
     return (*parts, *left, texts.tokens(request.prompt))
 
 
-def with_thinking(parts: Sequence[ContextPart], texts: Texts) -> tuple[ContextPart, ...]:
+def with_thinking(parts: Sequence[ContextPart], texts: BagelTokenizer) -> tuple[ContextPart, ...]:
     """The same behind the text that asks for a thought."""
     return (texts.tokens(THINK_BEFORE_DRAWING), *parts)
 
@@ -119,17 +119,17 @@ def text_tokens(parts: Sequence[ContextPart]) -> int:
 
 
 def picture_tokens(parts: Sequence[ContextPart]) -> int:
-    """Of both forms of the pictures."""
+    """The number of tokens of all pictures, in both of their forms."""
     grids = (part for part in parts if isinstance(part, ReferenceGrids))
     return sum(Grid(*one.kept).tokens + Grid(*one.seen).tokens for one in grids)
 
 
 def pieces(parts: Sequence[ContextPart | Seen]) -> int:
     """Steps that read them."""
-    return sum(map(_pieces, parts))
+    return sum(map(_count_pieces, parts))
 
 
-def _pieces(part: ContextPart | Seen) -> int:
+def _count_pieces(part: ContextPart | Seen) -> int:
     match part:
         case ReferenceGrids():
             return 2

@@ -10,11 +10,9 @@ from typing import Any
 
 import torch
 
-from cantata_layers.random_files import write_json
-from cantata_layers.random_qwen3 import PEAKY
 from cantata_layers.random_qwen_tokenizer import ordinary_tokens, write_qwen_tokenizer
 from cantata_layers.random_rules import Rules, gain, norm, specify, values
-from cantata_layers.random_tensors import TensorSpec, write_tensors
+from cantata_layers.random_tensors import PEAKY, TensorSpec, write_json, write_tensors
 from cantata_models.bagel.config import (
     AUTOENCODER,
     LANGUAGE,

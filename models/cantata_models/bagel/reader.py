@@ -24,7 +24,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.row_products import RowLinear
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.weights import WeightMap
 from cantata_models.bagel.config import WEIGHTS, BagelConfig, LanguageConfig, load_config
 from cantata_models.bagel.language_model import Context, ForwardOutput, Mixture, Rotations, Span
 from cantata_models.bagel.vision import Vision, table_rows
@@ -108,7 +108,7 @@ LATENT_TABLE, VISION_TABLE = "latent_pos_embed.pos_embed", "vit_pos_embed.pos_em
 Tensors = dict[str, torch.Tensor]
 
 
-class Words(nn.Module):
+class WordEmbedding(nn.Module):
     """Embeddings of tokens, and the product that foretells the next one.
 
     Args:
@@ -123,12 +123,12 @@ class Words(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Of the weights."""
+        """The device of the weights."""
         return self.embeddings.device
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the weights."""
+        """The dtype of the weights."""
         return self.embeddings.dtype
 
     def embedded(self, tokens: Sequence[int]) -> torch.Tensor:
@@ -147,7 +147,7 @@ class BagelLanguageModel(nn.Module):
     def __init__(self, config: LanguageConfig) -> None:
         super().__init__()
         self.mixture = Mixture(config)
-        self.words = Words(config.vocabulary, config.width)
+        self.words = WordEmbedding(config.vocabulary, config.width)
 
 
 def load_language(
@@ -167,7 +167,7 @@ def load_language(
     with torch.device("meta"):
         language = BagelLanguageModel(config.language)
     LANGUAGE_NAMES.fill(
-        language, _tensors(checkpoint, LANGUAGE_NAMES, device, dtype).items(), checkpoint
+        language, _read_tensors(checkpoint, LANGUAGE_NAMES, device, dtype).items(), checkpoint
     )
     return language
 
@@ -176,7 +176,7 @@ def load_latent_tokens(
     checkpoint: Path, config: BagelConfig, device: torch.device, dtype: torch.dtype
 ) -> LatentTokens:
     """Return what turns latents into tokens and back; raises as `load_language`."""
-    tensors = _tensors(checkpoint, LATENT_NAMES, device, dtype)
+    tensors = _read_tensors(checkpoint, LATENT_NAMES, device, dtype)
     numbers = _read_side(tensors, "vae2llm.weight", checkpoint, dim=1)
     rows = _count_rows(tensors, LATENT_TABLE, checkpoint)
     with torch.device("meta"):
@@ -189,7 +189,7 @@ def load_vision(
     checkpoint: Path, config: BagelConfig, device: torch.device, dtype: torch.dtype
 ) -> Vision:
     """Return the vision transformer with its connector; raises as `load_language`."""
-    tensors = _tensors(checkpoint, VISION_NAMES, device, dtype)
+    tensors = _read_tensors(checkpoint, VISION_NAMES, device, dtype)
     rows = _count_rows(tensors, VISION_TABLE, checkpoint)
     with torch.device("meta"):
         vision = Vision(config.vision, config.language.width, rows)
@@ -208,7 +208,7 @@ def latent_side(checkpoint: Path) -> int:
     return math.isqrt(_count_rows(tensors, name, checkpoint))
 
 
-def _tensors(
+def _read_tensors(
     checkpoint: Path, names: WeightMap, device: torch.device, dtype: torch.dtype
 ) -> Tensors:
     found = names.read(checkpoint, WEIGHTS)
@@ -246,7 +246,7 @@ class Reader:
     def __init__(
         self,
         mixture: Mixture,
-        words: Words,
+        words: WordEmbedding,
         latents: LatentTokens,
         rotations: Rotations,
         picture_marks: tuple[int, int],
@@ -274,29 +274,29 @@ class Reader:
 
     def seen_span(self, context: Context, seen: torch.Tensor) -> Span:
         """A picture as it is seen, [L, D], between its marks, all at one position."""
-        plain = torch.cat([self._marks, self._given(seen)])
-        return self._picture(context, plain, self._nothing)
+        plain = torch.cat([self._marks, self._to_network(seen)])
+        return self._read_picture(context, plain, self._nothing)
 
     def latent_span(
         self, context: Context, latents: torch.Tensor, time: float, places: torch.Tensor
     ) -> Span:
         """[N, P] latents of one picture between its marks, all at one position."""
-        drawn = self.latents(self._given(latents), time, places)
-        return self._picture(context, self._marks, drawn)
+        drawn = self.latents(self._to_network(latents), time, places)
+        return self._read_picture(context, self._marks, drawn)
 
     def kept_span(self, context: Context, latents: torch.Tensor, grid: Grid) -> Span:
-        """The same without noise: a picture that stands in the context."""
+        """A span of latents without noise: a picture that stands in the context."""
         return self.latent_span(context, latents, NO_NOISE, self.places(grid))
 
     def places(self, grid: Grid) -> torch.Tensor:
         """[N] of a picture's tokens in the table of positions."""
         return table_rows(grid, self.latents.side).to(self.device, non_blocking=True)
 
-    def _given(self, rows: torch.Tensor) -> torch.Tensor:
+    def _to_network(self, rows: torch.Tensor) -> torch.Tensor:
         """Rows from the host, for the network."""
         return rows.to(self.device, self.words.dtype, non_blocking=True)
 
-    def _picture(self, context: Context, plain: torch.Tensor, drawn: torch.Tensor) -> Span:
+    def _read_picture(self, context: Context, plain: torch.Tensor, drawn: torch.Tensor) -> Span:
         """WHY both marks come first: the tokens of a picture see each other at one position, so
         their order means nothing."""
         at, turned = context.position, self._rotations.point

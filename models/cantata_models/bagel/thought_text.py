@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from cantata.contract.data.chat import Thought
-from cantata_layers.token_reader import TokenReader
+from cantata_layers.token_text import TokenReader
 
 OPEN, CLOSE = "<think>", "</think>"
 
@@ -30,7 +30,7 @@ class ThoughtSplitter:
         """Whether the text is in its thought; None: it may still begin with a mark."""
         if self._step == self._begin:
             return None
-        return self._step not in (self._pause, self._words)
+        return self._step not in (self._pause, self._read_words)
 
     def read(self, text: str) -> Sequence[Thought | str]:
         """What some more text says, less what may be part of a mark, or spaces in front of one."""
@@ -42,7 +42,7 @@ class ThoughtSplitter:
     def end(self) -> Sequence[Thought | str]:
         """What was held back, less spaces at the end."""
         if self._step == self._begin:
-            self._words()
+            self._read_words()
         elif self.thinking:
             self._think(self._held.rstrip())
         return self._take()
@@ -55,23 +55,23 @@ class ThoughtSplitter:
         self._held = self._held.lstrip()
         if OPEN.startswith(self._held) and self._held != OPEN:
             return False
-        self._step = self._open if self._held.startswith(OPEN) else self._words
+        self._step = self._open if self._held.startswith(OPEN) else self._read_words
         self._held = self._held.removeprefix(OPEN)
         return True
 
     def _open(self) -> bool:
         self._held = self._held.lstrip()
         if self._held:
-            self._step = self._inside
+            self._step = self._read_inside
         return bool(self._held)
 
-    def _inside(self) -> bool:
+    def _read_inside(self) -> bool:
         before, mark, behind = self._held.partition(CLOSE)
         if mark:
             self._think(before.rstrip())
             self._held, self._step = behind, self._pause
             return True
-        cut = _certain(self._held)
+        cut = _count_certain(self._held)
         self._think(self._held[:cut])
         self._held = self._held[cut:]
         return False
@@ -79,10 +79,10 @@ class ThoughtSplitter:
     def _pause(self) -> bool:
         self._held = self._held.lstrip()
         if self._held:
-            self._step = self._words
+            self._step = self._read_words
         return bool(self._held)
 
-    def _words(self) -> bool:
+    def _read_words(self) -> bool:
         if self._held:
             self._parsed.append(self._held)
         self._held = ""
@@ -104,13 +104,13 @@ class BagelThoughtReader:
 
     def read(self, tokens: NDArray[np.int32]) -> str:
         """The text of [T] more tokens, less what may be part of a mark."""
-        return self._joined(self._splitter.read(self._tokens.read(tokens)))
+        return self._join(self._splitter.read(self._tokens.read(tokens)))
 
     def end(self) -> str:
         """What was held back."""
-        return self._joined(self._splitter.end())
+        return self._join(self._splitter.end())
 
-    def _joined(self, pieces: Sequence[Thought | str]) -> str:
+    def _join(self, pieces: Sequence[Thought | str]) -> str:
         text = ""
         for piece in pieces:
             if isinstance(piece, Thought):
@@ -122,7 +122,7 @@ class BagelThoughtReader:
         return text
 
 
-def _certain(text: str) -> int:
+def _count_certain(text: str) -> int:
     """How many characters at the beginning are neither part of a last mark nor spaces before it."""
     at = text.rfind("<")
     if at < 0 or not CLOSE.startswith(text[at:]):

@@ -26,7 +26,7 @@ from torch.nn import functional
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.numerics import dtype_on
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.weights import WeightMap
 from cantata_models.bagel.config import AUTOENCODER, COLOURS, PATCH
 
 GROUPS = 32
@@ -37,7 +37,7 @@ def group_norm(channels: int) -> nn.GroupNorm:
     return nn.GroupNorm(GROUPS, channels, eps=1e-6)
 
 
-class Residual(nn.Module):
+class VaeResidual(nn.Module):
     """[B, inputs, H, W] -> [B, outputs, H, W]."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -55,7 +55,7 @@ class Residual(nn.Module):
         return (self.nin_shortcut(x) if self._widens else x) + torch.as_tensor(output)
 
 
-class Attention(nn.Module):
+class VaeAttention(nn.Module):
     """One head over all places; [B, C, H, W] -> the same shape."""
 
     def __init__(self, channels: int) -> None:
@@ -72,13 +72,13 @@ class Attention(nn.Module):
         return x + torch.as_tensor(self.proj_out(seen.transpose(1, 2).reshape(x.shape)))
 
 
-class Middle(nn.Module):
+class VaeMiddle(nn.Module):
     """At the coarsest resolution."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.block_1, self.block_2 = (Residual(channels, channels) for _ in range(2))
-        self.attn_1 = Attention(channels)
+        self.block_1, self.block_2 = (VaeResidual(channels, channels) for _ in range(2))
+        self.attn_1 = VaeAttention(channels)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.as_tensor(self.block_2(self.attn_1(self.block_1(x))))
@@ -121,7 +121,7 @@ class VaeShape:
 class Level(nn.Module):
     """What happens at one resolution."""
 
-    def __init__(self, blocks: Sequence[Residual], after: nn.Module | None, name: str) -> None:
+    def __init__(self, blocks: Sequence[VaeResidual], after: nn.Module | None, name: str) -> None:
         super().__init__()
         self.block = nn.ModuleList(blocks)
         self._after = None if after is None else name
@@ -143,13 +143,13 @@ class BagelEncoderNetwork(nn.Module):
         self.conv_in = nn.Conv2d(COLOURS, widths[0], 3, padding=1)
         self.down = nn.ModuleList(
             Level(
-                _residuals(widths[level], width, shape.blocks),
+                _list_residuals(widths[level], width, shape.blocks),
                 Halve(width) if level < last else None,
                 "downsample",
             )
             for level, width in enumerate(shape.widths)
         )
-        self.mid = Middle(widths[-1])
+        self.mid = VaeMiddle(widths[-1])
         self.norm_out = group_norm(widths[-1])
         self.conv_out = nn.Conv2d(widths[-1], 2 * shape.latents, 3, padding=1)
 
@@ -167,11 +167,11 @@ class BagelDecoderNetwork(nn.Module):
         super().__init__()
         widths = (*shape.widths, shape.widths[-1])
         self.conv_in = nn.Conv2d(shape.latents, widths[-1], 3, padding=1)
-        self.mid = Middle(widths[-1])
+        self.mid = VaeMiddle(widths[-1])
         # Counted from the finest resolution, as published; run from the coarsest.
         self.up = nn.ModuleList(
             Level(
-                _residuals(widths[level + 1], width, shape.blocks + 1),
+                _list_residuals(widths[level + 1], width, shape.blocks + 1),
                 Double(width) if level else None,
                 "upsample",
             )
@@ -187,8 +187,8 @@ class BagelDecoderNetwork(nn.Module):
         return torch.as_tensor(self.conv_out(functional.silu(self.norm_out(x))))
 
 
-def _residuals(inputs: int, outputs: int, count: int) -> list[Residual]:
-    return [Residual(outputs if block else inputs, outputs) for block in range(count)]
+def _list_residuals(inputs: int, outputs: int, count: int) -> list[VaeResidual]:
+    return [VaeResidual(outputs if block else inputs, outputs) for block in range(count)]
 
 
 LEVELS = 255
@@ -205,8 +205,8 @@ class BagelPictureEncoder:
     """
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
-        tensors = _half(checkpoint, ENCODER, device)
-        shape = _shape(tensors, "encoder", 0, checkpoint)
+        tensors = _read_half(checkpoint, ENCODER, device)
+        shape = _read_shape(tensors, "encoder", 0, checkpoint)
         with torch.device("meta"):
             self._network = BagelEncoderNetwork(shape)
         ENCODER.fill(self._network, tensors.items(), checkpoint)
@@ -238,9 +238,9 @@ class BagelPictureDecoder:
     """Latents to pictures; arguments and errors as `BagelPictureEncoder`."""
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
-        tensors = _half(checkpoint, DECODER, device)
+        tensors = _read_half(checkpoint, DECODER, device)
         with torch.device("meta"):
-            self._network = BagelDecoderNetwork(_shape(tensors, "decoder", 1, checkpoint))
+            self._network = BagelDecoderNetwork(_read_shape(tensors, "decoder", 1, checkpoint))
         DECODER.fill(self._network, tensors.items(), checkpoint)
         self._device = device
 
@@ -259,12 +259,14 @@ def to_planes(pixels: NDArray[np.uint8]) -> torch.Tensor:
     return ((colours - 0.5) / 0.5).contiguous()
 
 
-def _half(checkpoint: Path, names: WeightMap, device: torch.device) -> dict[str, torch.Tensor]:
+def _read_half(checkpoint: Path, names: WeightMap, device: torch.device) -> dict[str, torch.Tensor]:
     found = names.read(checkpoint, AUTOENCODER)
     return {name: tensor.to(device, dtype_on(device)) for name, tensor in found}
 
 
-def _shape(tensors: Mapping[str, torch.Tensor], side: str, more: int, checkpoint: Path) -> VaeShape:
+def _read_shape(
+    tensors: Mapping[str, torch.Tensor], side: str, more: int, checkpoint: Path
+) -> VaeShape:
     """Read the sizes off the weights. `more`: blocks at a resolution beyond the encoder's."""
     pattern = re.compile(rf"{side}\.(?:down|up)\.(\d+)\.block\.(\d+)\.conv1\.weight")
     found = {
@@ -289,7 +291,7 @@ def draw_references(seed: int, grids: Sequence[Grid], channels: int) -> list[tor
         grids: tokens of these pictures.
         channels: Z.
     """
-    return _of_references(_generator(seed), grids, channels)
+    return _draw_reference_noise(_make_generator(seed), grids, channels)
 
 
 def draw_noise(seed: int, grid: Grid, references: Sequence[Grid], numbers: int) -> torch.Tensor:
@@ -301,8 +303,8 @@ def draw_noise(seed: int, grid: Grid, references: Sequence[Grid], numbers: int) 
         references: tokens of the pictures that are changed.
         numbers: P.
     """
-    generator = _generator(seed)
-    _of_references(generator, references, numbers // PATCH**2)
+    generator = _make_generator(seed)
+    _draw_reference_noise(generator, references, numbers // PATCH**2)
     return torch.randn(grid.tokens, numbers, generator=generator)
 
 
@@ -319,11 +321,11 @@ def to_latents(tokens: torch.Tensor, grid: Grid) -> torch.Tensor:
     return cut.reshape(-1, PATCH * grid.height, PATCH * grid.width)
 
 
-def _generator(seed: int) -> torch.Generator:
+def _make_generator(seed: int) -> torch.Generator:
     return torch.Generator("cpu").manual_seed(seed)
 
 
-def _of_references(
+def _draw_reference_noise(
     generator: torch.Generator, grids: Sequence[Grid], channels: int
 ) -> list[torch.Tensor]:
     return [

@@ -16,7 +16,7 @@ from cantata_layers.qwen_image.grid import Grid
 from cantata_models.bagel.config import COLOURS, NORM_EPSILON, VisionConfig
 
 
-class Attention(nn.Module):
+class VisionAttention(nn.Module):
     """Every patch sees every other."""
 
     def __init__(self, config: VisionConfig) -> None:
@@ -36,7 +36,7 @@ class Attention(nn.Module):
         return torch.as_tensor(self.out_proj(output.transpose(0, 1).flatten(1)))
 
 
-class Mlp(nn.Module):
+class VisionMlp(nn.Module):
     """Two products with GELU, by its tanh approximation, between them."""
 
     def __init__(self, inputs: int, inner: int, outputs: int) -> None:
@@ -53,8 +53,8 @@ class Layer(nn.Module):
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
-        self.self_attn = Attention(config)
-        self.mlp = Mlp(config.width, config.inner, config.width)
+        self.self_attn = VisionAttention(config)
+        self.mlp = VisionMlp(config.width, config.inner, config.width)
         self.layer_norm1, self.layer_norm2 = (
             nn.LayerNorm(config.width, eps=NORM_EPSILON) for _ in range(2)
         )
@@ -81,7 +81,7 @@ class Vision(nn.Module):
         self.position_embedding = nn.Parameter(torch.empty(config.side**2, config.width))
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.post_layernorm = nn.LayerNorm(config.width, eps=NORM_EPSILON)
-        self.connector = Mlp(config.width, width, width)
+        self.connector = VisionMlp(config.width, width, width)
         self.pos_embed = nn.Parameter(torch.empty(table, width))
         self._side = config.side
 

@@ -16,7 +16,7 @@ from cantata_models.bagel.inputs import AnswerInput, Seen
 from cantata_models.bagel.language_model import BagelBlock, Context, ForwardOutput, Span
 from cantata_models.bagel.pieces import SeenPicture, Words, make_rows, words
 from cantata_models.bagel.plugin import SEEN
-from cantata_models.bagel.prompt import Texts
+from cantata_models.bagel.prompt import BagelTokenizer
 from cantata_models.bagel.reader import Reader
 
 
@@ -36,50 +36,51 @@ class Thinker:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
-    """One at some token."""
+class ThoughtState:
+    """A thought or an answer after some of its tokens."""
 
     thinker: Thinker
     next_token: int
-    """To be computed, or the one that nothing follows; the mark of begin at first."""
+    """The token to compute next: the mark of begin at first, and the last one once the text has
+    ended."""
     tokens: tuple[int, ...] = ()
     """Without the marks."""
     block: BagelBlock | None = None
-    """Of what was computed."""
+    """Keys and values of the tokens so far."""
     ended: bool = False
 
     @property
     def computed(self) -> int:
-        """Tokens."""
+        """The number of tokens that were computed."""
         return 0 if self.block is None else self.block.tokens
 
     @property
     def left(self) -> int:
-        """Tokens that may still be computed."""
+        """The most tokens that may still be computed."""
         return 0 if self.ended else self.thinker.most - self.computed
 
     @property
     def context(self) -> Context:
-        """With what was thought so far."""
+        """The context, with what was thought so far."""
         start = self.thinker.start
         return start if self.block is None else start.and_(self.block, self.computed)
 
-    def grown(self, block: BagelBlock, scores: torch.Tensor) -> Thought:
-        """With the next token's keys and values, and the one that follows it.
+    def grown(self, block: BagelBlock, scores: torch.Tensor) -> ThoughtState:
+        """The thought with the next token's keys and values, and the token that follows it.
 
         Args:
             block: of the next token.
             scores: [tokens] of those that may follow.
         """
         output = block if self.block is None else BagelBlock.join(self.block, block)
-        chosen = self._chosen(scores.cpu())
+        chosen = self._choose(scores.cpu())
         # As the reference, which drops the token behind the last one that it may compute.
         ended = chosen == self.thinker.end or output.tokens == self.thinker.most
         if ended:
             return replace(self, block=output, next_token=chosen, ended=True)
         return replace(self, block=output, next_token=chosen, tokens=(*self.tokens, chosen))
 
-    def _chosen(self, scores: torch.Tensor) -> int:
+    def _choose(self, scores: torch.Tensor) -> int:
         temperature = self.thinker.temperature
         if temperature == 0:
             return int(scores.argmax())
@@ -90,88 +91,86 @@ class Thought:
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
-    """Steps of a token each."""
+class AnsweringPhase:
+    """Writes an answer, a token per step."""
 
-    text: Thought
+    text: ThoughtState
     text_tokens: tuple[int, ...] = ()
     """The token of the last step; empty: there was none, or it ended the answer."""
 
     @property
     def steps_left(self) -> int:
-        """If the answer takes all the tokens that it may."""
+        """The most that the answer may take."""
         return self.text.left
 
     def size(self) -> ForwardSize:
-        """Of one token."""
         return self.text.context.size(1)
 
     def spans(self, reader: Reader) -> Sequence[Span]:
-        """The next token."""
         return [reader.text_span(self.text.context, [self.text.next_token])]
 
-    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Answering:
-        """Behind that token."""
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> AnsweringPhase:
         text = self.text.grown(passed[0].block, reader.words.scores(passed[0].plain[0]))
         ended = text.next_token == text.thinker.end
-        return Answering(text, () if ended else (text.next_token,))
+        return AnsweringPhase(text, () if ended else (text.next_token,))
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
-    """Steps of a piece of the conversation each."""
+class ListeningPhase:
+    """Reads the conversation, a piece per step."""
 
     pieces: Sequence[Words | SeenPicture]
-    """At least one is left."""
-    text: Thought
-    """It has not begun; its start grows."""
+    """At least one is still to be read."""
+    text: ThoughtState
+    """The answer, which has not begun; its start grows with each piece."""
     done: int = 0
-    """Pieces."""
+    """The number of pieces that are read."""
 
     text_tokens = ()
 
     @property
     def steps_left(self) -> int:
-        """With those of the answer."""
+        """Includes the steps of the answer."""
         return len(self.pieces) - self.done + self.text.left
 
     def size(self) -> ForwardSize:
-        """Of the next piece."""
         return self.text.context.size(self.pieces[self.done].length)
 
     def spans(self, reader: Reader) -> Sequence[Span]:
-        """The next piece."""
         return [self.pieces[self.done].span(reader, self.text.context)]
 
-    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Listening | Answering:
-        """Read on, or answer."""
+    def after(
+        self, reader: Reader, passed: Sequence[ForwardOutput]
+    ) -> ListeningPhase | AnsweringPhase:
         start = self.pieces[self.done].read(self.text.context, passed[0])
         text = replace(self.text, thinker=replace(self.text.thinker, start=start))
         if self.done + 1 < len(self.pieces):
             return replace(self, text=text, done=self.done + 1)
-        return Answering(text)
+        return AnsweringPhase(text)
 
 
 def awaited_by_answer(inputs: AnswerInput) -> tuple[str, ...]:
-    """Ports: of pictures as they are seen."""
-    return (SEEN,) if _lengths(inputs) else ()
+    """Return the port at which the pictures of a conversation arrive, if it has any."""
+    return (SEEN,) if _list_lengths(inputs) else ()
 
 
-def begin_answer(inputs: AnswerInput, arrived: Mapping[str, Payload], texts: Texts) -> Listening:
+def begin_answer(
+    inputs: AnswerInput, arrived: Mapping[str, Payload], texts: BagelTokenizer
+) -> ListeningPhase:
     """An answer whose conversation is still to be read.
 
     Raises:
         RequestFailed: what arrived is not what was announced.
     """
-    lengths = _lengths(inputs)
+    lengths = _list_lengths(inputs)
     seen = iter(make_rows(arrived, SEEN, lengths) if lengths else ())
     pieces: list[Words | SeenPicture] = []
     for part in inputs.parts:
         pieces += [SeenPicture(next(seen))] if isinstance(part, Seen) else words(part)
     thinker = Thinker(Context(), texts.end, inputs.most, inputs.temperature, inputs.seed)
-    return Listening(pieces, Thought(thinker, texts.begin))
+    return ListeningPhase(pieces, ThoughtState(thinker, texts.begin))
 
 
-def _lengths(inputs: AnswerInput) -> list[int]:
-    """Tokens of each picture."""
+def _list_lengths(inputs: AnswerInput) -> list[int]:
+    """Return the number of tokens of each picture."""
     return [part.tokens for part in inputs.parts if isinstance(part, Seen)]

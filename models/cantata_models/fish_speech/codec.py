@@ -25,12 +25,18 @@ import torch
 from torch.nn import functional
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.causal_convolutions import DILATIONS, CausalConv, CausalUpsample, ConvNextBlock
+from cantata_layers.causal_convolutions import (
+    DILATIONS,
+    CausalConv,
+    CausalConvNextBlock,
+    CausalDownsample,
+    CausalUpsample,
+    ConvCache,
+    Snake,
+)
 from cantata_layers.causal_decoder import CausalDecoder
 from cantata_layers.checkpoint import read_pickle
-from cantata_layers.conv_cache import ConvCache
-from cantata_layers.descript_codec import CausalDownsample, Snake
-from cantata_layers.linear import Linear
+from cantata_layers.exact_layers import Linear
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_layers.weights import Weights
 from cantata_models.fish_speech.config import SAMPLE_RATE, check_codec, load_config
@@ -144,7 +150,7 @@ class CodecTensors:
         self._path = checkpoint / FILE
         saved = ((name.removeprefix(TRAINED), each) for name, each in read_pickle(self._path))
         raw = {name: each for name, each in saved if name.startswith(parts)}
-        self._tensors = dict(_unfused(dict(_folded(raw))))
+        self._tensors = dict(_split_fused(dict(_fold_norms(raw))))
 
     def weights(self, device: torch.device) -> Weights:
         """Hand them out to layers, as float32."""
@@ -154,7 +160,7 @@ class CodecTensors:
         return name in self._tensors
 
     def shape(self, name: str, axes: int) -> tuple[int, ...]:
-        """Of a tensor.
+        """The shape of a tensor.
 
         Raises:
             ConfigError: there is none of this name, or it has another number of axes.
@@ -196,7 +202,7 @@ class CodecTensors:
         )
 
 
-def _folded(raw: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+def _fold_norms(raw: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield tensors with weight norms folded: each first row's length is the stored one."""
     for name, tensor in raw.items():
         norm = next((pair for pair in NORMS if name.endswith(pair)), None)
@@ -214,7 +220,7 @@ def _folded(raw: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor
             yield f"{stem}.weight", (rows * lengths).view(tensor.shape)
 
 
-def _unfused(tensors: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+def _split_fused(tensors: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield tensors with the names and parts of a `SlidingTransformer`'s layers."""
     for name, tensor in tensors.items():
         before, found, part = name.rpartition("attention.wqkv")
@@ -349,7 +355,7 @@ class FishDecoder(CausalDecoder):
             name = f"{UPSAMPLE}.{index}"
             rate = tensors.shape(f"{name}.0.conv.weight", 3)[2]
             upsample = CausalUpsample(weights, f"{name}.0.conv", latent, latent, rate, rate)
-            self._upsamplers.append((upsample, ConvNextBlock(weights, f"{name}.1", latent)))
+            self._upsamplers.append((upsample, CausalConvNextBlock(weights, f"{name}.1", latent)))
             self.samples_per_frame *= rate
         width = tensors.shape(f"{WAVE}.0.conv.weight", 3)[0]
         self._widen = CausalConv(weights, f"{WAVE}.0.conv", latent, width, 7)

@@ -73,7 +73,7 @@ class FishConfig:
 
     @property
     def codebook_size(self) -> int:
-        """Of every codebook, as the stacks count them."""
+        """The size of every codebook, as the stacks count them."""
         return self.fast.vocab_size
 
     @property
@@ -94,10 +94,9 @@ def load_config(folder: Path, layout: FishLayout | None = None) -> FishConfig:
             checkpoint is of another kind.
     """
     root = read_json(folder / "config.json")
-    found = root.get("model_type", str)
-    valid = [str(layout)] if layout else [str(each) for each in FishLayout]
-    if found not in valid:
-        raise ConfigError(f"{root.where}: model_type must be one of {valid}, not {found!r}")
+    found = root.expect(
+        "model_type", *(each.value for each in ([layout] if layout else FishLayout))
+    )
     special = read_special_tokens(folder)
     config = _read_s2(root, special) if found == FishLayout.S2 else _read_s1(root, special)
     _check(config, root.where)
@@ -106,11 +105,11 @@ def load_config(folder: Path, layout: FishLayout | None = None) -> FishConfig:
 
 def _read_s2(root: JsonFields, special: Special) -> FishConfig:
     text, audio = root.section("text_config"), root.section("audio_decoder_config")
-    slow = _slow_stack(text, S2_DEFAULTS)
+    slow = _read_slow_stack(text, S2_DEFAULTS)
     return FishConfig(
         layout=FishLayout.S2,
         slow=slow,
-        fast=_fast_stack(audio, "", slow, audio.size("n_layer"), audio.size("vocab_size")),
+        fast=_read_fast_stack(audio, "", slow, audio.size("n_layer"), audio.size("vocab_size")),
         num_codebooks=audio.size("num_codebooks", CODEBOOKS),
         slow_norms=_switch(text, "attention_qk_norm"),
         fast_norms=_switch(audio, "attention_qk_norm"),
@@ -121,13 +120,13 @@ def _read_s2(root: JsonFields, special: Special) -> FishConfig:
 
 
 def _read_s1(root: JsonFields, special: Special) -> FishConfig:
-    slow = _slow_stack(root, S1_DEFAULTS)
+    slow = _read_slow_stack(root, S1_DEFAULTS)
     layers = root.size("n_fast_layer", S1_FAST_LAYERS)
     size = root.size("codebook_size", DEFAULT_CODEBOOK_SIZE)
     return FishConfig(
         layout=FishLayout.S1,
         slow=slow,
-        fast=_fast_stack(root, "fast_", slow, layers, size),
+        fast=_read_fast_stack(root, "fast_", slow, layers, size),
         num_codebooks=root.size("num_codebooks", CODEBOOKS),
         slow_norms=_switch(root, "attention_qk_norm"),
         fast_norms=_switch(root, "fast_attention_qk_norm"),
@@ -137,7 +136,7 @@ def _read_s1(root: JsonFields, special: Special) -> FishConfig:
     )
 
 
-def _slow_stack(fields: JsonFields, defaults: FishDefaults) -> Qwen3Stack:
+def _read_slow_stack(fields: JsonFields, defaults: FishDefaults) -> Qwen3Stack:
     _check_biases(fields, "")
     hidden, heads = fields.size("dim"), fields.size("n_head")
     shared = fields.get("n_local_heads", int, NOT_SHARED) != NOT_SHARED
@@ -147,7 +146,7 @@ def _slow_stack(fields: JsonFields, defaults: FishDefaults) -> Qwen3Stack:
         heads=heads,
         kv_heads=fields.size("n_local_heads") if shared else heads,
         head_dim=fields.size("head_dim", hidden // heads),
-        intermediate_size=fields.size("intermediate_size", _usual_intermediate_size(hidden)),
+        intermediate_size=fields.size("intermediate_size", _compute_intermediate_size(hidden)),
         vocab_size=fields.size("vocab_size"),
         rms_norm_eps=fields.get("norm_eps", float, defaults.norm_eps),
         rope_theta=fields.get("rope_base", float, defaults.rope_base),
@@ -155,7 +154,7 @@ def _slow_stack(fields: JsonFields, defaults: FishDefaults) -> Qwen3Stack:
     )
 
 
-def _fast_stack(
+def _read_fast_stack(
     fields: JsonFields, prefix: str, slow: Qwen3Stack, layers: int, vocab_size: int
 ) -> Qwen3Stack:
     """Read the fast stack's sizes. Where its section does not say, and in positions and norms, it
@@ -187,8 +186,7 @@ def _fast_stack(
 
 def _check_biases(fields: JsonFields, prefix: str) -> None:
     for switch in ("attention_qkv_bias", "attention_o_bias"):
-        if fields.get(f"{prefix}{switch}", bool, False):
-            raise ConfigError(f"{fields.where}: {prefix}{switch} is not served; valid: false")
+        fields.expect(f"{prefix}{switch}", False, default=False)
 
 
 def _switch(fields: JsonFields, key: str) -> bool | None:
@@ -196,7 +194,7 @@ def _switch(fields: JsonFields, key: str) -> bool | None:
     return None if fields.values.get(key) is None else fields.get(key, bool)
 
 
-def _usual_intermediate_size(hidden: int) -> int:
+def _compute_intermediate_size(hidden: int) -> int:
     """Two thirds of four times the width, up to the next multiple of 256."""
     return -(-(8 * hidden // 3) // 256) * 256
 

@@ -18,9 +18,13 @@ from torch.nn import functional
 
 from cantata.contract.data.chunks import Codes, Payload
 from cantata.contract.data.errors import CantataError
-from cantata_layers.causal_convolutions import CausalConv, ConvNextBlock
-from cantata_layers.conv_cache import ConvCache
-from cantata_layers.descript_codec import CausalDownsample, Snake
+from cantata_layers.causal_convolutions import (
+    CausalConv,
+    CausalConvNextBlock,
+    CausalDownsample,
+    ConvCache,
+    Snake,
+)
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_models.fish_speech.codec import (
     FRAME_WINDOW,
@@ -82,7 +86,7 @@ class FishFrameEncoder:
             name = f"{DOWNSAMPLE}.{index}"
             rate = tensors.shape(f"{name}.0.conv.weight", 3)[2]
             lower = CausalDownsample(weights, f"{name}.0.conv", latent, latent, rate, rate)
-            self._downsamplers.append((lower, ConvNextBlock(weights, f"{name}.1", latent)))
+            self._downsamplers.append((lower, CausalConvNextBlock(weights, f"{name}.1", latent)))
             self.samples_per_frame *= rate
         sizes = tensors.transformer(TRANSFORMER, FRAME_WINDOW)
         self._transformer = SlidingTransformer(weights, TRANSFORMER, sizes, device, RoundedRotation)
@@ -103,12 +107,12 @@ class FishFrameEncoder:
         latents, frames = [], 0
         for block in blocks:
             before = frames * self.samples_per_frame // self._wave_rate
-            wave = ConvCache(self._counted(before), histories)
-            latents.append(self._block(block.view(1, -1, 1), wave, frames))
+            wave = ConvCache(self._count(before), histories)
+            latents.append(self._encode_block(block.view(1, -1, 1), wave, frames))
             histories, frames = wave.extended, frames + latents[-1].shape[1]
         return self._codebooks.encode(torch.cat(latents, dim=1)[0])
 
-    def _block(self, x: torch.Tensor, past: ConvCache, frames: int) -> torch.Tensor:
+    def _encode_block(self, x: torch.Tensor, past: ConvCache, frames: int) -> torch.Tensor:
         """[1, N, 1] -> [1, T, latent] ; `past` has the wave's positions, `frames` came before."""
         x = self._into(x, past)
         for stage in self._stages:
@@ -116,10 +120,10 @@ class FishFrameEncoder:
         x = self._out(self._snake(self._wave_transformer(x, past)), past)
         for lower, refine in self._downsamplers:
             x = refine(lower(x, past), past)
-        past.positions = self._counted(frames)
+        past.positions = self._count(frames)
         return self._transformer(x, past)
 
-    def _counted(self, positions: int) -> torch.Tensor:
+    def _count(self, positions: int) -> torch.Tensor:
         return torch.tensor([positions], device=self._device)
 
 

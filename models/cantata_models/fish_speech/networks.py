@@ -24,10 +24,10 @@ from torch import nn
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.row_products import RowLinear
 from cantata_layers.checkpoint import read_pickle, read_tensors
-from cantata_layers.code_predictor import ChooseCode, PredictorLayer, RmsNorm
+from cantata_layers.code_predictor import ChooseCode, PredictorLayer, PredictorRmsNorm
+from cantata_layers.exact_layers import Rotation
 from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3_config import Qwen3Stack
-from cantata_layers.rotation import Rotation
 from cantata_models.fish_speech.config import FishConfig, FishLayout
 
 
@@ -82,7 +82,7 @@ class FastDecoder(nn.Module):
         self.project_in = RowLinear(slow_size, size) if slow_size != size else nn.Identity()
         self.embeddings = nn.Embedding(config.vocab_size, size)
         self.layers = nn.ModuleList(PredictorLayer(config) for _ in range(config.layers))
-        self.norm = RmsNorm(size, config.rms_norm_eps)
+        self.norm = PredictorRmsNorm(size, config.rms_norm_eps)
         self.output = RowLinear(size, config.vocab_size, bias=False)
         for name, table in zip(
             ("cos", "sin"), tables(num_codebooks, config.head_dim, config.rope_theta), strict=True
@@ -165,7 +165,7 @@ def load_parameters(talker: nn.Module, checkpoint: Path, config: FishConfig) -> 
     head = "embeddings.weight" if config.tied else "output.weight"
     for name, tensor in _tensors(checkpoint, config):
         if name == head:
-            loader.load("head.weight", _rows(tensor, codes, checkpoint))
+            loader.load("head.weight", _look_up(tensor, codes, checkpoint))
         if name not in ("output.weight", head) or name == "embeddings.weight":
             loader.load(name, tensor)
     for name, normed in stacks.items():
@@ -190,7 +190,7 @@ def _leave_out_norms(layers: nn.Module) -> None:
             setattr(attention, norm, nn.Identity())
 
 
-def _rows(table: torch.Tensor, tokens: torch.Tensor, where: Path) -> torch.Tensor:
+def _look_up(table: torch.Tensor, tokens: torch.Tensor, where: Path) -> torch.Tensor:
     if len(table) <= int(tokens.max()):
         raise ConfigError(f"{where}: {len(table)} rows have no token {int(tokens.max())}")
     return table[tokens.to(table.device)]
@@ -205,7 +205,7 @@ def _tensors(checkpoint: Path, config: FishConfig) -> Tensors:
         fast = name.startswith("fast.")
         if ".layers." in f".{name}":
             stack = config.fast if fast else config.slow
-            yield from _layer_tensors(name, tensor, stack, wrapped=not fast)
+            yield from _iterate_layer_tensors(name, tensor, stack, wrapped=not fast)
         else:
             yield name, tensor
 
@@ -225,7 +225,9 @@ def _read_s1(checkpoint: Path) -> Tensors:
         yield f"fast.{name.removeprefix('fast_')}" if fast else name, tensor
 
 
-def _layer_tensors(name: str, tensor: torch.Tensor, stack: Qwen3Stack, *, wrapped: bool) -> Tensors:
+def _iterate_layer_tensors(
+    name: str, tensor: torch.Tensor, stack: Qwen3Stack, *, wrapped: bool
+) -> Tensors:
     """Yield one tensor of a layer, or its parts.
 
     Args:

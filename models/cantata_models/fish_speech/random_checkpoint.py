@@ -16,10 +16,18 @@ from safetensors.torch import save_file
 
 from cantata_layers.checkpoint import SINGLE_FILE
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_layers.random_files import write_json
-from cantata_layers.random_qwen3 import PEAKY
 from cantata_layers.random_qwen_tokenizer import ORDINARY_TOKENS, write_qwen_tokenizer
-from cantata_layers.random_tensors import TensorSpec, bias, conv, draw, linear, norm, weight
+from cantata_layers.random_tensors import (
+    PEAKY,
+    TensorSpec,
+    bias,
+    conv,
+    draw,
+    linear,
+    norm,
+    weight,
+    write_json,
+)
 from cantata_models.fish_speech.codec import FILE as CODEC_FILE
 from cantata_models.fish_speech.codec import HEAD_DIM
 from cantata_models.fish_speech.config import CODEBOOKS, FishLayout
@@ -50,7 +58,7 @@ class FishStackShape:
 
 @dataclass(frozen=True, slots=True)
 class FishCodecShape:
-    """Of codec.pth."""
+    """Sizes of codec.pth."""
 
     semantic: int
     """Entries of the semantic codebook."""
@@ -70,7 +78,7 @@ class FishCodecShape:
 
 @dataclass(frozen=True, slots=True)
 class FishShape:
-    """Of a whole checkpoint."""
+    """Sizes of a whole checkpoint."""
 
     layout: FishLayout
     slow: FishStackShape

@@ -24,11 +24,9 @@ from cantata.contract.data.request import (
     StageInput,
     Voice,
 )
-from cantata_layers.openai_voices import OPENAI_VOICES
-from cantata_layers.recordings import second_of_noise
+from cantata_layers.request_building import OPENAI_VOICES, check_speakable, second_of_noise
 from cantata_layers.request_options import TopK, field_schemas, parse_fields
 from cantata_layers.sampling_settings import SamplingSettings
-from cantata_layers.speakable import check_speakable
 from cantata_models.fish_speech.config import (
     SAMPLE_RATE,
     SAMPLES_PER_FRAME,
@@ -160,37 +158,37 @@ class FishRequestBuilder(Generic[Options]):
         text = request.text.strip()
         check_plain(text, self._config.special, "input")
         check_speakable(SPEAKER_TAG.sub("", text))
-        transcripts = self._transcripts(request.references)
-        recordings = tuple(_resampled(reference) for reference in request.references)
+        transcripts = self._list_transcripts(request.references)
+        recordings = tuple(_resample(reference) for reference in request.references)
         inputs: dict[str, StageInput] = (
             {ENCODER: FishEncoderInput(recordings)} if recordings else {}
         )
-        sampling = self._sampling(request, options)
+        sampling = self._choose_sampling(request, options)
         talkers = [
-            self._talker_input(
+            self._build_talker_input(
                 self._prompts.build(group, transcripts),
                 recordings,
                 options,
                 # With equal seeds, parts of equal text would begin with equal sound.
                 replace(sampling, seed=(sampling.seed + number) % MAX_SEED),
             )
-            for number, group in enumerate(self._groups(text, options))
+            for number, group in enumerate(self._group_text(text, options))
         ]
         ids = [f"{request_id}-{number}" for number in range(len(talkers))]
         return tuple(
             PipelineRequest(
                 ids[number],
                 inputs | {TALKER: talker},
-                continuation=self._continuation(ids[:number], talkers[: number + 1], inputs),
+                continuation=self._build_continuation(ids[:number], talkers[: number + 1], inputs),
             )
             for number, talker in enumerate(talkers)
         )
 
-    def _groups(self, text: str, options: Options) -> tuple[str, ...]:
+    def _group_text(self, text: str, options: Options) -> tuple[str, ...]:
         """Return the parts of a text that are spoken in one go each: here, everything."""
         return (text,)
 
-    def _continuation(
+    def _build_continuation(
         self,
         earlier: Sequence[str],
         talkers: Sequence[FishTalkerInput],
@@ -199,7 +197,7 @@ class FishRequestBuilder(Generic[Options]):
         """Return how the last of these parts takes up the ones before it: here, not at all."""
         return None
 
-    def _talker_input(
+    def _build_talker_input(
         self,
         prompt: FishPrompt,
         recordings: Sequence[Samples],
@@ -215,7 +213,7 @@ class FishRequestBuilder(Generic[Options]):
             spoken_at=prompt.spoken_at,
         )
 
-    def _transcripts(self, references: Sequence[ReferenceAudio]) -> list[str]:
+    def _list_transcripts(self, references: Sequence[ReferenceAudio]) -> list[str]:
         """Return what is said in each recording."""
         transcripts = [(reference.transcript or "").strip() for reference in references]
         for number, transcript in enumerate(transcripts):
@@ -228,7 +226,7 @@ class FishRequestBuilder(Generic[Options]):
             check_plain(transcript, self._config.special, "ref_text")
         return transcripts
 
-    def _sampling(self, request: SpeechRequest, options: Options) -> SamplingOptions:
+    def _choose_sampling(self, request: SpeechRequest, options: Options) -> SamplingOptions:
         """Return sampling settings, the same for all codes of a frame."""
         settings, default_penalty = self._defaults.sampling, self._defaults.penalty
         temperature, top_k = request.temperature, getattr(options, "top_k", None)
@@ -258,7 +256,7 @@ def load_s1_builder(checkpoint: Path) -> FishRequestBuilder[S1Options]:
     )
 
 
-def _resampled(reference: ReferenceAudio) -> Samples:
+def _resample(reference: ReferenceAudio) -> Samples:
     """Return a recording as one channel at the codec's rate."""
     samples = reference.mono
     if reference.sample_rate != SAMPLE_RATE:
@@ -284,10 +282,10 @@ class S2RequestBuilder(FishRequestBuilder[S2Options]):
         super().__init__(config, prompts, S2Options, DEFAULTS)
         self._chat = prompts
 
-    def _groups(self, text: str, options: S2Options) -> tuple[str, ...]:
+    def _group_text(self, text: str, options: S2Options) -> tuple[str, ...]:
         return grouped(text, options.chunk_length)
 
-    def _continuation(
+    def _build_continuation(
         self,
         earlier: Sequence[str],
         talkers: Sequence[FishTalkerInput],

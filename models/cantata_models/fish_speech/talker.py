@@ -29,9 +29,9 @@ from cantata.contract.model.embedding_source import (
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.sampling import penalize_repetition
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, SamplerInputs, Talker
-from cantata_layers.code_predictor import ChooseCode, RmsNorm
-from cantata_layers.frame_limit import frame_limit
+from cantata_layers.code_predictor import ChooseCode, PredictorRmsNorm
 from cantata_layers.qwen3 import config_fields, make_layers
+from cantata_layers.talker_parts import frame_limit
 from cantata_models.fish_speech.config import FRAME_PERIOD_S, FishConfig, FishLayout, load_config
 from cantata_models.fish_speech.networks import FastDecoder, load_parameters, rounded
 from cantata_models.fish_speech.prompt import FishTalkerInput
@@ -70,7 +70,7 @@ class FishTalker(nn.Module, Talker):
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
         self.layers = make_layers(vllm_config, slow.layers, prefix)
         self._turn_pairs(vllm_config)
-        self.norm = RmsNorm(slow.hidden_size, slow.rms_norm_eps)
+        self.norm = PredictorRmsNorm(slow.hidden_size, slow.rms_norm_eps)
         self.embeddings = nn.Embedding(slow.vocab_size, slow.hidden_size)
         self.codebook_embeddings = nn.Embedding(size * config.num_codebooks, slow.hidden_size)
         self.head = RowLinear(slow.hidden_size, config.first_codes, bias=False)
@@ -78,7 +78,7 @@ class FishTalker(nn.Module, Talker):
         most = min(S1_RESIDUAL_CODES, size) if is_s1 else size
         self.fast = FastDecoder(config.fast, slow.hidden_size, config.num_codebooks, most)
         self.tokens: torch.Tensor
-        self.register_buffer("tokens", _tokens_by_code(config), persistent=False)
+        self.register_buffer("tokens", _list_tokens_by_code(config), persistent=False)
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
@@ -140,14 +140,16 @@ class FishTalker(nn.Module, Talker):
     ) -> torch.Tensor:
         """[R, D] and [R] -> [R, Q]."""
         spoken = torch.where(code0 < self._config.codebook_size, code0, 0)
-        frames: torch.Tensor = self.fast(self._fast_input(hidden), spoken, self._choice(draws))
+        frames: torch.Tensor = self.fast(
+            self._to_fast_input(hidden), spoken, self._build_choice(draws)
+        )
         return torch.cat((code0[:, None], frames[:, 1:]), dim=1)
 
-    def _fast_input(self, hidden: torch.Tensor) -> torch.Tensor:
+    def _to_fast_input(self, hidden: torch.Tensor) -> torch.Tensor:
         """[R, D] hidden states -> [R, D] what the fast stack takes."""
         raise NotImplementedError
 
-    def _choice(self, draws: FrameDraws) -> ChooseCode:
+    def _build_choice(self, draws: FrameDraws) -> ChooseCode:
         """How the codes after code 0 are drawn."""
 
         def choose(scores: torch.Tensor, codebook: int) -> torch.Tensor:
@@ -209,7 +211,7 @@ class S2Talker(FishTalker):
         assert self.end_code is not None
         return draw_unrepeated(scores, draws.uniforms, draws.sampling, recent, self.end_code)
 
-    def _fast_input(self, hidden: torch.Tensor) -> torch.Tensor:
+    def _to_fast_input(self, hidden: torch.Tensor) -> torch.Tensor:
         normed: torch.Tensor = self.norm(hidden)
         return normed
 
@@ -229,12 +231,12 @@ class S1Talker(FishTalker):
         The published program looks at all rows of that frame, codes as if they were tokens. For
         the second frame its window has only zeros, so the token with id 0 is less likely.
         """
-        penalized = penalize_repetition(scores, self._oldest(draws.recent), draws.penalty)
+        penalized = penalize_repetition(scores, self._select_history(draws.recent), draws.penalty)
         if not draws.is_sampled:
             return penalized.argmax(dim=-1)
         return draw_codes(penalized, draws.uniforms[:, 0], draws.sampling)
 
-    def _oldest(self, recent: torch.Tensor) -> torch.Tensor:
+    def _select_history(self, recent: torch.Tensor) -> torch.Tensor:
         """[R, F, Q] -> [R, Q + 1] codes 0 to penalize; -1 before the second frame.
 
         `recent` has one frame more than the window: either the frame before it, or the first one,
@@ -251,11 +253,11 @@ class S1Talker(FishTalker):
         codes = torch.where(only_zeros, self.codes_of_tokens[0], codes)
         return codes.masked_fill(~began.any(dim=1, keepdim=True), -1)
 
-    def _fast_input(self, hidden: torch.Tensor) -> torch.Tensor:
+    def _to_fast_input(self, hidden: torch.Tensor) -> torch.Tensor:
         return hidden
 
-    def _choice(self, draws: FrameDraws) -> ChooseCode:
-        choose, repetition = super()._choice(draws), draws.repetition
+    def _build_choice(self, draws: FrameDraws) -> ChooseCode:
+        choose, repetition = super()._build_choice(draws), draws.repetition
         if repetition is None:
             return choose
 
@@ -266,7 +268,7 @@ class S1Talker(FishTalker):
         return choose_unrepeated
 
 
-def _tokens_by_code(config: FishConfig) -> torch.Tensor:
+def _list_tokens_by_code(config: FishConfig) -> torch.Tensor:
     """[V]: the token of each code 0."""
     special, size = config.special, config.codebook_size
     chosen = torch.arange(special.semantic_begin, special.semantic_begin + size)

@@ -63,7 +63,7 @@ def read_special_tokens(folder: Path) -> Special:
         ConfigError: a file cannot be read, or the semantic tokens are missing or scattered.
     """
     path = folder / SPECIAL_FILE
-    ids = _listed(path) if path.exists() else _added(folder / TOKENIZER_FILE)
+    ids = _read_vocabulary(path) if path.exists() else _read_added_tokens(folder / TOKENIZER_FILE)
     if IM_END not in ids:
         raise ConfigError(f"{folder}: the tokenizer has no special token {IM_END!r}")
     semantic = {name: token for name, token in ids.items() if name.startswith(SEMANTIC_START)}
@@ -77,13 +77,13 @@ def read_special_tokens(folder: Path) -> Special:
     return Special(others, begin, len(semantic))
 
 
-def _listed(path: Path) -> Mapping[str, int]:
+def _read_vocabulary(path: Path) -> Mapping[str, int]:
     """Read a JSON object of names and ids."""
     fields = read_json(path)
     return {name: fields.get(name, int) for name in fields.values}
 
 
-def _added(path: Path) -> Mapping[str, int]:
+def _read_added_tokens(path: Path) -> Mapping[str, int]:
     """Read the added tokens of a tokenizer.json."""
     tokens = read_json(path).sections("added_tokens")
     return {token.get("content", str): token.get("id", int) for token in tokens}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from cantata_layers.speakable import can_be_spoken
+from cantata_layers.request_building import can_be_spoken
 from cantata_models.fish_speech.tokenizers import SPEAKER_TAG
 
 MAX_TURNS = 5
@@ -25,7 +25,7 @@ def grouped(text: str, max_bytes: int) -> tuple[str, ...]:
     Returns:
         The groups in order, none of them silent; a text without tags is one.
     """
-    return tuple(_joined(_audible(_cut(text)), max_bytes))
+    return tuple(_join_turns(_iterate_audible(_cut(text)), max_bytes))
 
 
 def _cut(text: str) -> Iterator[str]:
@@ -36,7 +36,7 @@ def _cut(text: str) -> Iterator[str]:
         yield text[start:end]
 
 
-def _audible(turns: Iterable[str]) -> Iterator[str]:
+def _iterate_audible(turns: Iterable[str]) -> Iterator[str]:
     """Yield the turns; a silent one stays with the turn before it, or else with the next."""
     waiting = ""
     for turn in turns:
@@ -51,7 +51,7 @@ def _is_audible(turn: str) -> bool:
     return can_be_spoken(SPEAKER_TAG.sub("", turn))
 
 
-def _joined(turns: Iterable[str], max_bytes: int) -> Iterator[str]:
+def _join_turns(turns: Iterable[str], max_bytes: int) -> Iterator[str]:
     group: list[str] = []
     size = 0
     for turn in turns:

@@ -16,14 +16,17 @@ from torch import nn
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_pickle
-from cantata_layers.weight_map import check_fit
+from cantata_layers.onnx_weights import ExportedGraph
+from cantata_layers.weights import check_fit
 from cantata_models.kokoro.config import KokoroConfig
 from cantata_models.kokoro.sound_network import SKIPPED, WIDTH, KokoroDecoder
 from cantata_models.kokoro.text_network import (
+    AdaptiveBlock,
+    KokoroProsodyPredictor,
     KokoroTextEncoder,
     Moments,
+    PeriodicBlock,
     PhoneBert,
-    ProsodyPredictor,
 )
 
 PUBLISHED_FILES = ("kokoro-v1_0.pth", "kokoro-v1_1-zh.pth")
@@ -81,7 +84,7 @@ class Kokoro(nn.Module):
         self.config = config
         self.bert = PhoneBert(config.bert, config.tokens)
         self.bert_encoder = nn.Linear(config.bert.hidden, config.hidden)
-        self.predictor = ProsodyPredictor(config)
+        self.predictor = KokoroProsodyPredictor(config)
         self.text_encoder = KokoroTextEncoder(config)
         self.decoder = KokoroDecoder(config, width, skipped)
 
@@ -150,7 +153,36 @@ def load_network(checkpoint: Path, config: KokoroConfig, device: torch.device) -
             missing, unknown or of other shapes; names them.
     """
     path = find_weights(checkpoint)
-    tensors = _fold(dict(_read_parts(path)), path)
+    return _fill(_fold(dict(_read_parts(path)), path), config, path, device)
+
+
+def load_export(path: Path, config: KokoroConfig, device: torch.device) -> Kokoro | None:
+    """Load the weights of an ONNX file, in float32; those of 8 bits are the numbers that they stand
+    for. None: the export does not name its weights after the networks.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        graph = ExportedGraph(path.read_bytes())
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error.message}") from error
+    with torch.device("meta"):
+        names = [name for name, _ in Kokoro(config).named_parameters()]
+    found = {name: torch.from_numpy(weight) for name, weight in graph.find(names).items()}
+    if any(name not in found and not _OPTIONAL.search(name) for name in names):
+        return None
+    return _fill(found, config, path, device)
+
+
+def _fill(
+    tensors: dict[str, torch.Tensor], config: KokoroConfig, path: Path, device: torch.device
+) -> Kokoro:
+    """The networks with these weights.
+
+    Raises:
+        ConfigError: weights are missing, unknown or of other shapes; names them.
+    """
     with torch.device("meta"):
         network = Kokoro(
             config,
@@ -165,6 +197,18 @@ def load_network(checkpoint: Path, config: KokoroConfig, device: torch.device) -
     on_device = {name: tensors[name].to(device) for name in expected}
     network.load_state_dict(on_device, assign=True)
     return network.eval().requires_grad_(False)
+
+
+def halve_convolutions(network: Kokoro) -> None:
+    """Let the convolutions of the decoder and its generator multiply in bfloat16, with sums in
+    float32, which halves their time where a CPU has instructions for it."""
+    for block in network.decoder.modules():
+        if isinstance(block, PeriodicBlock):
+            block.convs1.bfloat16()
+            block.convs2.bfloat16()
+        elif isinstance(block, AdaptiveBlock):
+            block.conv1.bfloat16()
+            block.conv2.bfloat16()
 
 
 def find_weights(checkpoint: Path) -> Path:

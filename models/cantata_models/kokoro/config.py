@@ -1,16 +1,38 @@
-"""Reads config.json as published: sizes of the networks, and the vocabulary of phones."""
+"""What a folder has, in both published forms: config.json with the sizes of the networks and the
+vocabulary of phones; and the files of the ONNX form, as the package kokoro-onnx has them, with the
+network in one and the styles of all voices in another."""
 
 from __future__ import annotations
 
 import math
+import mmap
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.g2p.said_parts import Alphabet
 from cantata_layers.json_fields import JsonFields, read_json
+from cantata_layers.misaki.phones import vocabulary
 
 CONFIG_FILE = "config.json"
+NETWORKS = (
+    "kokoro-v1.0.onnx",
+    "kokoro-v1.0.fp16.onnx",
+    "kokoro-v1.0.int8.onnx",
+    "kokoro-v1.1-zh.onnx",
+)
+STYLES = ("voices-v1.0.bin", "voices-v1.1-zh.bin")
+MAX_PHONES = 510
+"""Of a sentence, without the padding."""
+STYLE = 128
+"""Numbers of half a style."""
+_TENSOR_INT32, _TENSOR_INT64 = 6, 7
+_WHOLE_SPEED = re.compile(
+    rb"\n\x05speed\x12.\n.\x08[%c%c]" % (_TENSOR_INT32, _TENSOR_INT64), re.DOTALL
+)
+"""`ValueInfoProto { name, type { tensor_type { elem_type } } }` (onnx.proto)."""
 SAMPLE_RATE = 24_000
 PITCHES_PER_FRAME = 2
 """Values of pitch and energy for each frame of the durations."""
@@ -31,7 +53,7 @@ class BertConfig:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorConfig:
-    """From frames of the decoder to sound."""
+    """Sizes of the generator, which turns the decoder's frames into sound."""
 
     channels: int
     """Of its input; halved by each upsampling."""
@@ -55,16 +77,6 @@ class GeneratorConfig:
     def samples_per_pitch(self) -> int:
         """Samples for each value of the pitch."""
         return self.spectra_per_pitch * self.hop
-
-
-@dataclass(frozen=True, slots=True)
-class Alphabet:
-    """What the networks read."""
-
-    vocabulary: Mapping[str, int]
-    """Letter -> id of its phone; 0 is the padding."""
-    max_phones: int
-    """Most phones of a sentence, without the padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +114,29 @@ class KokoroConfig:
         return PITCHES_PER_FRAME * self.generator.samples_per_pitch
 
 
+def publish_sizes(phones: Mapping[str, int]) -> KokoroConfig:
+    """The sizes of Kokoro-82M, of all versions, with a vocabulary of phones."""
+    return KokoroConfig(
+        tokens=178,
+        hidden=512,
+        style=128,
+        layers=3,
+        kernel=5,
+        longest=50,
+        bert=BertConfig(embedding=128, hidden=768, heads=12, inner=2048, positions=512, layers=12),
+        generator=GeneratorConfig(
+            channels=512,
+            rates=(10, 6),
+            kernels=(20, 12),
+            block_kernels=(3, 7, 11),
+            block_dilations=((1, 3, 5), (1, 3, 5), (1, 3, 5)),
+            size=20,
+            hop=5,
+        ),
+        vocabulary=phones,
+    )
+
+
 def load_config(checkpoint: Path) -> KokoroConfig:
     """Read a checkpoint's configuration.
 
@@ -123,6 +158,76 @@ def load_config(checkpoint: Path) -> KokoroConfig:
         generator=_read_generator(fields.section("istftnet")),
         vocabulary=_read_vocabulary(fields, tokens),
     )
+
+
+def load_vocabulary(checkpoint: Path) -> Mapping[str, int]:
+    """Read the vocabulary alone: letter -> id of its phone; 0 is the padding.
+
+    Raises:
+        ConfigError: the configuration is missing, or the vocabulary cannot be used.
+    """
+    fields = read_json(checkpoint / CONFIG_FILE)
+    return _read_vocabulary(fields, fields.size("n_token"))
+
+
+def has_onnx(checkpoint: Path) -> bool:
+    """Whether a folder is of this form; one that has torch weights too is not."""
+    if any(checkpoint.glob("*.pth")):
+        return False
+    return any(checkpoint.glob("*.onnx")) or any((checkpoint / name).exists() for name in STYLES)
+
+
+def find_network(checkpoint: Path) -> Path:
+    """The network's file: one that is named as published, or else the only one.
+
+    Raises:
+        ConfigError: there is none, or more than one.
+    """
+    found = sorted(checkpoint.glob("*.onnx"))
+    chosen = [path for path in found if path.name in NETWORKS] or found
+    if len(chosen) != 1:
+        names = ", ".join(path.name for path in chosen) or "no *.onnx"
+        raise ConfigError(f"{checkpoint}: has {names}; it needs one network, such as {NETWORKS[0]}")
+    return chosen[0]
+
+
+def find_styles(checkpoint: Path) -> Path:
+    """The file of styles.
+
+    Raises:
+        ConfigError: there is none, or more than one.
+    """
+    found = [checkpoint / name for name in STYLES if (checkpoint / name).exists()]
+    if not found:
+        raise ConfigError(f"{checkpoint}: no {STYLES[0]}, the voices' styles")
+    if len(found) > 1:
+        raise ConfigError(f"{checkpoint}: has {' and '.join(STYLES)}; it needs one")
+    return found[0]
+
+
+def load_alphabet(checkpoint: Path) -> Alphabet:
+    """What the network reads: the vocabulary in config.json, or else that of version 1.0.
+
+    Raises:
+        ConfigError: the vocabulary cannot be used, or it is of another version and not there.
+    """
+    if (checkpoint / CONFIG_FILE).exists():
+        return Alphabet(load_vocabulary(checkpoint), MAX_PHONES)
+    if find_styles(checkpoint).name != STYLES[0]:
+        raise ConfigError(f"{checkpoint}: no {CONFIG_FILE}, which has this version's vocabulary")
+    return Alphabet(vocabulary(), MAX_PHONES)
+
+
+def takes_whole_speeds(network: Path) -> bool:
+    """Whether a network's speed is a whole number, as in some exports. A file that is no network
+    has none."""
+    if network.stat().st_size == 0:
+        return False
+    with (
+        network.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return _WHOLE_SPEED.search(content) is not None
 
 
 def _read_bert(fields: JsonFields) -> BertConfig:

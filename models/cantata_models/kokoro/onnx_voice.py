@@ -19,10 +19,9 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.misaki.timing import time_words
 from cantata_layers.onnx_outputs import add_output, find_values
-from cantata_models.kokoro.config import SAMPLE_RATE
-from cantata_models.kokoro.onnx_files import MAX_PHONES, STYLE, find_network, load_styles
+from cantata_models.kokoro.config import MAX_PHONES, SAMPLE_RATE, STYLE, find_network
 from cantata_models.kokoro.voice import Floats, mix_styles, send
-from cantata_models.kokoro.voices import KokoroInput
+from cantata_models.kokoro.voices import KokoroInput, load_exported_styles
 
 FRAME = 600
 """Samples for each frame of the durations, 25 ms."""
@@ -138,7 +137,7 @@ def load_onnx_voice(checkpoint: Path, device: torch.device) -> OnnxVoice:
     """
     if device.type != "cpu":
         raise ConfigError(f"Kokoro's ONNX form runs on the CPU; its deployment says {device}")
-    styles = load_styles(checkpoint)
+    styles = load_exported_styles(checkpoint)
     return OnnxVoice(OnnxNetwork(find_network(checkpoint)), styles)
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 
-from cantata_layers.random_files import write_json
 from cantata_layers.random_rules import Rules, Shape, gain, lengths, norm, specify, values
-from cantata_layers.random_tensors import TensorSpec, draw
+from cantata_layers.random_tensors import TensorSpec, draw, write_json
 from cantata_models.kokoro.checkpoint import PARTS, PUBLISHED_FILES, Kokoro
 from cantata_models.kokoro.config import CONFIG_FILE, load_config
 from cantata_models.kokoro.voices import FOLDER

@@ -8,6 +8,10 @@ numbers, C channels, S numbers of half a style.
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import torch
@@ -119,7 +123,12 @@ class KokoroDecoder(nn.Module):
 
 
 class Generator(nn.Module):
-    """[1, C, G] and the spectra of the source -> [1, N]."""
+    """[1, C, G] and the spectra of the source -> [1, N].
+
+    Blocks that do not need each other run at the same time, a core each: one long task for each
+    thread loses less on a busy machine than all threads in every operation, and the samples are
+    the same.
+    """
 
     def __init__(self, config: GeneratorConfig, style: int) -> None:
         super().__init__()
@@ -150,6 +159,7 @@ class Generator(nn.Module):
             )
             for step in steps
         )
+        self._workers = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
         self.conv_post = nn.Conv1d(widths[-1], config.size + 2, 7, padding=3)
 
     def excite(self, pitch: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
@@ -179,19 +189,41 @@ class Generator(nn.Module):
         """
         each = len(self._config.block_kernels)
         last = len(self.ups) - 1
+
+        def begin(block: nn.Module, x: torch.Tensor) -> Callable[[], torch.Tensor]:
+            if x.device.type == "cpu":
+                return self._workers.submit(_run_block, block, x, style, moments).result
+            # Other devices queue what they are given: a thread gains nothing.
+            return partial(_run_block, block, x, style, moments)
+
+        # The first one first, because all else waits for it.
+        excited = [
+            begin(block, conv(source))
+            for block, conv in zip(self.noise_res, self.noise_convs, strict=True)
+        ]
         for step, upsample in enumerate(self.ups):
-            added = self.noise_res[step](self.noise_convs[step](source), style, moments)
             x = upsample(functional.leaky_relu(x, UPSAMPLING_SLOPE))
             if step == last:  # there is one spectrum more than hops between them
                 x = functional.pad(x, (1, 0), mode="reflect")
-            x = x + added
+            x = x + excited[step]()
             blocks = self.resblocks[step * each : (step + 1) * each]
-            made = [block(x, style, moments) for block in blocks]
+            # The widest kernels are last, and take longest.
+            tasks = [begin(block, x) for block in reversed(blocks)]
+            made = [finish() for finish in reversed(tasks)]
             x = sum(made[1:], made[0]) / each
         x = self.conv_post(functional.leaky_relu(x, LAST_SLOPE))
         bins = self._config.size // 2 + 1
         magnitude, phase = torch.exp(x[:, :bins]), torch.sin(x[:, bins:])
         return to_wave(magnitude, phase, self._config.size, self._config.hop)
+
+
+@torch.inference_mode()
+def _run_block(
+    block: nn.Module, x: torch.Tensor, style: torch.Tensor, moments: Moments | None
+) -> torch.Tensor:
+    """A block in a thread, which has modes of its own."""
+    made: torch.Tensor = block(x, style, moments)
+    return made
 
 
 def _make_source_conv(config: GeneratorConfig, step: int, channels: int) -> nn.Conv1d:

@@ -9,16 +9,20 @@ numbers of half a style.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+from cantata.contract.model.row_products import RowLinear
 from cantata_models.kokoro.config import BertConfig, KokoroConfig
 
 EPSILON = 1e-5
 BLOCK_SLOPE = 0.2
 _HALF_POWER = 0.5**0.5
+_STRETCH = 512
+"""Moments whose activations are made at once."""
 
 
 class Affine(nn.Module):
@@ -33,10 +37,11 @@ class Affine(nn.Module):
 
 def measure(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """[1, C, T] -> [C] means and [C] variances."""
-    mean = x[0].mean(dim=-1)
-    # On a CPU, ten times as fast as `torch.var_mean`.
-    length = torch.linalg.vector_norm(x[0] - mean[:, None], dim=-1)
-    return mean, length.square() / x.shape[-1]
+    mean = x[0].mean(dim=-1, keepdim=True)
+    # On a CPU, ten times as fast as `torch.var_mean`; in stretches that a core's cache holds.
+    parts = torch.split(x[0], _STRETCH, dim=1)
+    lengths = torch.stack([torch.linalg.vector_norm(part - mean, dim=-1) for part in parts])
+    return mean[:, 0], lengths.square().sum(0) / x.shape[-1]
 
 
 class Moments:
@@ -80,16 +85,28 @@ class AdaptiveInstanceNorm(nn.Module):
         self.norm = Affine(channels)
         self.fc = nn.Linear(style, 2 * channels)
 
-    def forward(
+    def forward(self, x: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
+        """Args: x [1, C, T], style [1, S]."""
+        scale, shift = self.fit(x, style)
+        return torch.addcmul(shift, x, scale)
+
+    def fit(
         self, x: torch.Tensor, style: torch.Tensor, moments: Moments | None = None
-    ) -> torch.Tensor:
-        """Args: x [1, C, T], style [1, S], moments of the parts before; None: x is the whole."""
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What x is multiplied by, and what is added then, both [1, C, 1].
+
+        Args:
+            x: [1, C, T]
+            style: [1, S]
+            moments: of the parts before; None: x is the whole.
+        """
         gain, offset = self.fc(style)[0].chunk(2)
         gain = 1 + gain
-        # Both affine steps in the one pass over the samples.
+        # All affine steps in one.
         weight, bias = gain * self.norm.weight, gain * self.norm.bias + offset
         mean, variance = measure(x) if moments is None else moments.add(self, x)
-        return functional.batch_norm(x, mean, variance, weight, bias, eps=EPSILON)
+        scale = weight * torch.rsqrt(variance + EPSILON)
+        return scale[None, :, None], (bias - mean * scale)[None, :, None]
 
 
 class AdaptiveLayerNorm(nn.Module):
@@ -129,12 +146,18 @@ class AdaptiveBlock(nn.Module):
         if self.pool is not None:
             made = self.pool(made)
             x = x.repeat_interleave(2, dim=-1)
-        made = self.conv1(made)
-        made = self.conv2(functional.leaky_relu(self.norm2(made, style), BLOCK_SLOPE))
+        made = _convolve(self.conv1, made)
+        made = _convolve(self.conv2, functional.leaky_relu(self.norm2(made, style), BLOCK_SLOPE))
         if self.conv1x1 is not None:
             x = self.conv1x1(x)
         total: torch.Tensor = (made + x) * _HALF_POWER
         return total
+
+
+def _convolve(conv: nn.Conv1d, x: torch.Tensor) -> torch.Tensor:
+    """In the type of its weights."""
+    made: torch.Tensor = conv(x.to(conv.weight.dtype))
+    return made.float()
 
 
 class PeriodicBlock(nn.Module):
@@ -162,16 +185,39 @@ class PeriodicBlock(nn.Module):
         """Args: x [1, C, T], style [1, S], moments of the parts before; None: x is the whole."""
         first = zip(self.adain1, self.alpha1, self.convs1, strict=True)
         second = zip(self.adain2, self.alpha2, self.convs2, strict=True)
+        dtype = cast(nn.Conv1d, self.convs1[0]).weight.dtype
         for (norm1, alpha1, conv1), (norm2, alpha2, conv2) in zip(first, second, strict=True):
-            made = conv1(_oscillate(norm1(x, style, moments), alpha1))
-            x = x + conv2(_oscillate(norm2(made, style, moments), alpha2))
+            affine1 = cast(AdaptiveInstanceNorm, norm1).fit(x, style, moments)
+            made = conv1(_oscillate(x, affine1, alpha1, dtype)).float()
+            affine2 = cast(AdaptiveInstanceNorm, norm2).fit(made, style, moments)
+            x = x + conv2(_oscillate(made, affine2, alpha2, dtype))
         return x
 
 
-def _oscillate(x: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
-    """x + sin(alpha x)² / alpha, the activation "snake"."""
-    wave = (alpha * x).sin_()
-    return torch.addcmul(x, wave, wave / alpha)
+def _oscillate(
+    x: torch.Tensor,
+    affine: tuple[torch.Tensor, torch.Tensor],
+    alpha: torch.Tensor,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """y + sin(alpha y)² / alpha, the activation "snake", of y = scale x + shift.
+
+    In stretches that a core's cache holds, which halves the time on a CPU.
+
+    Args:
+        x: [1, C, T]
+        affine: scale and shift, [1, C, 1] each.
+        alpha: [1, C, 1]
+        dtype: of the result.
+    """
+    scale, shift = affine
+    made = torch.empty_like(x, dtype=dtype)
+    stretches = (torch.split(one, _STRETCH, dim=2) for one in (x, made))
+    for part, target in zip(*stretches, strict=True):
+        normal = (part * scale).add_(shift)  # a third of the time of `addcmul`
+        wave = (alpha * normal).sin_()
+        target.copy_(torch.addcmul(normal, wave, wave / alpha))
+    return made
 
 
 BERT_EPSILON = 1e-12
@@ -198,7 +244,7 @@ class _Attention(nn.Module):
         super().__init__()
         self._heads = config.heads
         for name in ("query", "key", "value", "dense"):
-            self.add_module(name, nn.Linear(config.hidden, config.hidden))
+            self.add_module(name, RowLinear(config.hidden, config.hidden))
         self.LayerNorm = nn.LayerNorm(config.hidden, eps=BERT_EPSILON)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -213,12 +259,12 @@ class _Attention(nn.Module):
         return attended
 
 
-class _Layer(nn.Module):
+class _AlbertLayer(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.attention = _Attention(config)
-        self.ffn = nn.Linear(config.hidden, config.inner)
-        self.ffn_output = nn.Linear(config.inner, config.hidden)
+        self.ffn = RowLinear(config.hidden, config.inner)
+        self.ffn_output = RowLinear(config.inner, config.hidden)
         self.full_layer_layer_norm = nn.LayerNorm(config.hidden, eps=BERT_EPSILON)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -231,7 +277,7 @@ class _Layer(nn.Module):
 class _Group(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        self.albert_layers = nn.ModuleList([_Layer(config)])
+        self.albert_layers = nn.ModuleList([_AlbertLayer(config)])
 
 
 class _Encoder(nn.Module):
@@ -327,7 +373,7 @@ class _LinearNorm(nn.Module):
         self.linear_layer = nn.Linear(inputs, outputs)
 
 
-class ProsodyPredictor(nn.Module):
+class KokoroProsodyPredictor(nn.Module):
     """How long each phone is, and the pitch and the energy of each moment."""
 
     def __init__(self, config: KokoroConfig) -> None:

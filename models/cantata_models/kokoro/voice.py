@@ -22,12 +22,25 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Pcm, WordTiming
 from cantata.contract.data.errors import RequestFailed
 from cantata_layers.misaki.timing import LEAD_S, find_onset, place_words, time_words
-from cantata_models.kokoro.checkpoint import Excitation, Kokoro, load_network
-from cantata_models.kokoro.config import PITCHES_PER_FRAME, SAMPLE_RATE, load_config
-from cantata_models.kokoro.onnx_files import has_onnx
+from cantata_models.kokoro.checkpoint import (
+    Excitation,
+    Kokoro,
+    halve_convolutions,
+    load_export,
+    load_network,
+)
+from cantata_models.kokoro.config import (
+    PITCHES_PER_FRAME,
+    SAMPLE_RATE,
+    find_network,
+    has_onnx,
+    load_alphabet,
+    load_config,
+    publish_sizes,
+)
 from cantata_models.kokoro.sound_network import draw_noise
 from cantata_models.kokoro.text_network import Moments
-from cantata_models.kokoro.voices import KokoroInput, list_voices, load_styles
+from cantata_models.kokoro.voices import KokoroInput, list_voices, load_exported_styles, load_styles
 
 if TYPE_CHECKING:
     from cantata_models.kokoro.onnx_voice import OnnxVoice
@@ -211,10 +224,22 @@ def load_voice(checkpoint: Path, device: torch.device) -> KokoroVoice | OnnxVoic
     Raises:
         ConfigError: the configuration, the weights or a voice cannot be used.
     """
-    if has_onnx(checkpoint):
-        from cantata_models.kokoro.onnx_voice import load_onnx_voice
+    if not has_onnx(checkpoint):
+        config = load_config(checkpoint)
+        styles = load_styles(list_voices(checkpoint), config.max_phones, config.style)
+        return _make_voice(load_network(checkpoint, config, device), styles, device)
+    config = publish_sizes(load_alphabet(checkpoint).vocabulary)
+    network = load_export(find_network(checkpoint), config, device)
+    if network is not None:
+        return _make_voice(network, load_exported_styles(checkpoint), device)
+    from cantata_models.kokoro.onnx_voice import load_onnx_voice
 
-        return load_onnx_voice(checkpoint, device)
-    config = load_config(checkpoint)
-    styles = load_styles(list_voices(checkpoint), config.max_phones, config.style)
-    return KokoroVoice(load_network(checkpoint, config, device), styles, device)
+    return load_onnx_voice(checkpoint, device)
+
+
+def _make_voice(
+    network: Kokoro, styles: Mapping[str, torch.Tensor], device: torch.device
+) -> KokoroVoice:
+    if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():
+        halve_convolutions(network)
+    return KokoroVoice(network, styles, device)

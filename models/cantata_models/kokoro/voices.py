@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import zipfile
+import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata_layers.openai_voices import OPENAI_VOICES
+from cantata_layers.request_building import OPENAI_VOICES
+from cantata_models.kokoro.config import MAX_PHONES, STYLE, find_styles
 
 if TYPE_CHECKING:
     import torch
@@ -58,6 +61,8 @@ LANGUAGES: Mapping[str, str] = {
 GENDERS: Mapping[str, str] = {"f": "female", "m": "male"}
 """By the second."""
 _PUBLISHED_NAME = re.compile(rf"([{''.join(LANGUAGES)}])([{''.join(GENDERS)}])_.+")
+_MOST_WEIGHT = 1_000_000
+"""Far from where the sum of weights is no number."""
 _PART = re.compile(r"\s*([^\s()+]+)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
 
 
@@ -80,13 +85,13 @@ class KokoroVoiceFile:
 
     @property
     def gender(self) -> str | None:
-        """As listeners hear it; None: the name does not say."""
+        """The gender as listeners hear it. None: the voice's name does not say."""
         match = _PUBLISHED_NAME.fullmatch(self.name)
         return GENDERS[match[2]] if match else None
 
     @property
     def description(self) -> str:
-        """For people who choose a voice."""
+        """A description for people who choose a voice."""
         return ", ".join(filter(None, (LANGUAGES[self.language], self.gender)))
 
 
@@ -158,9 +163,11 @@ def _read_weight(name: str, written: str | None) -> float:
         weight = 1.0 if written is None else float(written)
     except ValueError:
         weight = math.nan
-    if not 0 < weight < math.inf:
+    if not 0 < weight <= _MOST_WEIGHT:
         raise InvalidRequest(
-            f"voice: the weight of {name} must be a number above 0, not {written!r}", "voice"
+            f"voice: the weight of {name} must be a number above 0 and at most {_MOST_WEIGHT}, "
+            f"not {written!r}",
+            "voice",
         )
     return weight
 
@@ -221,3 +228,49 @@ def check_style(styles: object, where: str, rows: int, columns: int) -> torch.Te
     if not made.isfinite().all():
         raise ConfigError(f"{where}: has numbers that are not finite")
     return made
+
+
+def list_exported_voices(checkpoint: Path) -> tuple[KokoroVoiceFile, ...]:
+    """Every style in the file, in the order of the torch form.
+
+    Raises:
+        ConfigError: there is no file of styles, it cannot be read, or it has none.
+    """
+    file = find_styles(checkpoint)
+    with _open(file) as archive:
+        voices = [KokoroVoiceFile(name, file) for name in archive.files]
+    return sort_voices(voices)
+
+
+def load_exported_styles(checkpoint: Path) -> Mapping[str, torch.Tensor]:
+    """Every voice's styles, [MAX_PHONES, 2 * STYLE] float32: one for each number of phones.
+
+    Raises:
+        ConfigError: as `list_exported_voices`, or a style has another shape.
+    """
+    import torch
+
+    file = find_styles(checkpoint)
+    styles: dict[str, torch.Tensor] = {}
+    with _open(file) as archive:
+        for name in archive.files:
+            where = f"{file}: {name}"
+            try:
+                read = torch.from_numpy(archive[name])
+            except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as e:
+                raise ConfigError(f"{where}: not a readable array of numbers: {e}") from e
+            styles[name] = check_style(read, where, MAX_PHONES, 2 * STYLE)
+    return styles
+
+
+def _open(file: Path) -> np.lib.npyio.NpzFile:
+    try:
+        # Arrays of objects are pickles, which could run code; NumPy refuses them.
+        found = np.load(file, allow_pickle=False)
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        raise ConfigError(f"{file}: not a readable .npz of styles: {error}") from error
+    if not isinstance(found, np.lib.npyio.NpzFile):
+        raise ConfigError(f"{file}: one array, not an .npz of styles")
+    if not found.files:
+        raise ConfigError(f"{file}: no voices")
+    return found

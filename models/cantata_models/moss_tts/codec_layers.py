@@ -22,8 +22,7 @@ from typing import TypeAlias
 import torch
 from torch.nn import functional
 
-from cantata_layers.linear import Linear
-from cantata_layers.rotation import Rotation
+from cantata_layers.exact_layers import Linear, Rotation
 from cantata_layers.weights import Weights
 from cantata_models.moss_tts.tokenizer_config import (
     ModuleConfig,
@@ -122,7 +121,7 @@ def together(
     slots: torch.Tensor,
     mask: torch.Tensor,
 ) -> torch.Tensor:
-    """As `row_by_row`, at once."""
+    """The same as `row_by_row`, for all rows at once."""
     return _attention(query, keys[slots], values[slots], mask)
 
 
@@ -165,7 +164,7 @@ class MossCodecTransformer:
         self._arriving = frames * config.frame_positions
         self._into = Linear.load(weights, f"{name}.input_proj", config.inputs, config.width)
         self._layers = [
-            _Layer(weights, f"{name}.transformer.layers.{index}", config)
+            _CodecLayer(weights, f"{name}.transformer.layers.{index}", config)
             for index in range(config.layers)
         ]
         self._out = Linear.load(weights, f"{name}.output_proj", config.width, config.outputs)
@@ -198,7 +197,7 @@ class MossCodecTransformer:
         return self._out(x)
 
 
-class _Layer:
+class _CodecLayer:
     """Attention and a perceptron, each scaled per channel and added to its input."""
 
     def __init__(self, weights: Weights, name: str, config: MossTransformerConfig) -> None:
@@ -206,11 +205,11 @@ class _Layer:
         self._heads, self._head_dim = config.heads, config.head_dim
         self._attention_norm = _LayerNorm(weights, f"{name}.norm1", width)
         joined = weights.take(f"{name}.self_attn.in_proj.weight", 3 * width, width)
-        self._query_key_value = Linear(_pairs_as_halves(joined, config))
-        self._mix = _scaled(weights, name, "self_attn.out_proj", "layer_scale_1", width, width)
+        self._query_key_value = Linear(_reorder_pairs(joined, config))
+        self._mix = _load_scaled(weights, name, "self_attn.out_proj", "layer_scale_1", width, width)
         self._perceptron_norm = _LayerNorm(weights, f"{name}.norm2", width)
         self._up = Linear.load(weights, f"{name}.ffn.0", width, inner)
-        self._down = _scaled(weights, name, "ffn.2", "layer_scale_2", inner, width)
+        self._down = _load_scaled(weights, name, "ffn.2", "layer_scale_2", inner, width)
 
     def __call__(
         self,
@@ -258,7 +257,7 @@ class _LayerNorm:
         return functional.layer_norm(x, self._shape, self._gain, self._bias, LAYER_NORM_EPS)
 
 
-def _scaled(
+def _load_scaled(
     weights: Weights, layer: str, projection: str, scale: str, inputs: int, outputs: int
 ) -> Linear:
     """Load a layer's projection, its outputs scaled per channel."""
@@ -266,7 +265,7 @@ def _scaled(
     return Linear(weights.take(f"{layer}.{scale}.scale", outputs)[:, None] * weight)
 
 
-def _pairs_as_halves(joined: torch.Tensor, config: MossTransformerConfig) -> torch.Tensor:
+def _reorder_pairs(joined: torch.Tensor, config: MossTransformerConfig) -> torch.Tensor:
     """Reorder the rows for queries and keys: [3 C, C] -> [3 C, C].
 
     The checkpoint's positions turn neighbouring channels of a head, `Rotation` turns its halves. A

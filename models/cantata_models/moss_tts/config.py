@@ -7,10 +7,12 @@ defaults are those of the published programs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
+
+import msgspec
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
@@ -50,17 +52,16 @@ class Gpt2Stack:
         return self.hidden_size // self.heads
 
 
-@dataclass(frozen=True, slots=True)
-class TokenIds:
+class TokenIds(msgspec.Struct, frozen=True):
     """Special text tokens, as id 0 of a row."""
 
-    im_start: int
-    im_end: int
-    audio_start: int
-    audio_end: int
-    user_slot: int
+    im_start: int = msgspec.field(name="im_start_token_id")
+    im_end: int = msgspec.field(name="im_end_token_id")
+    audio_start: int = msgspec.field(name="audio_start_token_id")
+    audio_end: int = msgspec.field(name="audio_end_token_id")
+    user_slot: int = msgspec.field(name="audio_user_slot_token_id")
     """Of a row that holds a frame of a recording to imitate."""
-    assistant_slot: int
+    assistant_slot: int = msgspec.field(name="audio_assistant_slot_token_id")
     """Of a row that holds a frame of the speech itself."""
 
 
@@ -106,17 +107,6 @@ class MossConfig:
         return self.codebook_size
 
 
-def read_model_type(root: JsonFields, wanted: str) -> None:
-    """Check a checkpoint's `model_type`.
-
-    Raises:
-        ConfigError: it is another one.
-    """
-    model_type = root.get("model_type", str)
-    if model_type != wanted:
-        raise ConfigError(f"{root.where}: model_type must be {wanted!r}, not {model_type!r}")
-
-
 def read_gpt2_stack(fields: JsonFields, layers: int) -> Gpt2Stack:
     """Read `gpt2_config`.
 
@@ -124,16 +114,13 @@ def read_gpt2_stack(fields: JsonFields, layers: int) -> Gpt2Stack:
         ConfigError: a value is missing or of the wrong type, or the stack needs an unsupported
             feature (learned positions, scaled attention, another activation).
     """
-    positions = fields.get("position_embedding_type", str, "absolute")
-    if positions != "rope":
-        raise ConfigError(f"{fields.where}: position_embedding_type {positions!r}; valid: 'rope'")
+    fields.expect("position_embedding_type", "rope", default="absolute")
     for switch, served in (
         ("scale_attn_weights", True),
         ("scale_attn_by_inverse_layer_idx", False),
         ("add_cross_attention", False),
     ):
-        if fields.get(switch, bool, served) is not served:
-            raise ConfigError(f"{fields.where}: {switch} must be {str(served).lower()}")
+        fields.expect(switch, served, default=served)
     hidden_size, heads = fields.get("n_embd", int), fields.get("n_head", int)
     if hidden_size % (2 * heads):
         raise ConfigError(f"{fields.where}: n_embd {hidden_size} is no even multiple of n_head")
@@ -142,31 +129,16 @@ def read_gpt2_stack(fields: JsonFields, layers: int) -> Gpt2Stack:
         layers=layers,
         heads=heads,
         intermediate_size=fields.get("n_inner", int, INNER_RATIO * hidden_size),
-        activation=_activation(fields),
+        activation=Activation(
+            fields.expect(
+                "activation_function",
+                *(one.value for one in Activation),
+                default=Activation.GELU_NEW.value,
+            )
+        ),
         layer_norm_eps=fields.get("layer_norm_epsilon", float, 1e-5),
         rope_theta=fields.get("rope_base", float, 10_000.0),
         max_positions=fields.get("n_positions", int),
-    )
-
-
-def _activation(fields: JsonFields) -> Activation:
-    name = fields.get("activation_function", str, Activation.GELU_NEW.value)
-    try:
-        return Activation(name)
-    except ValueError:
-        valid = ", ".join(Activation)
-        raise ConfigError(f"{fields.where}: activation_function {name!r}; valid: {valid}") from None
-
-
-def read_token_ids(root: JsonFields) -> TokenIds:
-    """Read the ids of the special tokens; raises as `JsonFields.get`."""
-    return TokenIds(
-        im_start=root.get("im_start_token_id", int),
-        im_end=root.get("im_end_token_id", int),
-        audio_start=root.get("audio_start_token_id", int),
-        audio_end=root.get("audio_end_token_id", int),
-        user_slot=root.get("audio_user_slot_token_id", int),
-        assistant_slot=root.get("audio_assistant_slot_token_id", int),
     )
 
 
@@ -199,7 +171,7 @@ def check_consistent(config: MossConfig, hidden_size: int, where: str) -> None:
         )
     if config.pad_code < config.codebook_size:
         raise ConfigError(f"{where}: audio_pad_token_id {config.pad_code} is a code of a codebook")
-    ids: Mapping[str, int] = asdict(config.tokens)
+    ids: Mapping[str, int] = msgspec.structs.asdict(config.tokens)
     for name, index in ids.items():
         if not 0 <= index < config.vocab_size:
             raise ConfigError(
@@ -233,16 +205,14 @@ def load_local_config(checkpoint: Path) -> LocalConfig:
             checkpoint needs an unsupported feature.
     """
     root = read_json(checkpoint / "config.json")
-    read_model_type(root, LOCAL_MODEL_TYPE)
-    mode = root.get("local_text_head_mode", str, "binary")
-    if mode != "binary":
-        raise ConfigError(f"{root.where}: local_text_head_mode {mode!r}; valid: 'binary'")
+    root.expect("model_type", LOCAL_MODEL_TYPE)
+    root.expect("local_text_head_mode", "binary", default="binary")
     language = root.section("qwen3_config" if root.items("qwen3_config") else "language_config")
     backbone, gpt2 = read_qwen3_stack(language), root.section("gpt2_config")
     layers = root.get("local_transformer_layers", int, gpt2.get("n_layer", int))
     num_codebooks = root.get("n_vq", int)
     config = LocalConfig(
-        tokens=read_token_ids(root),
+        tokens=root.read(TokenIds),
         vocab_size=backbone.vocab_size,
         num_codebooks=num_codebooks,
         codebook_size=read_codebook_size(root, num_codebooks),
@@ -282,16 +252,12 @@ def load_nano_config(checkpoint: Path) -> NanoConfig:
             checkpoint needs an unsupported feature.
     """
     root = read_json(checkpoint / "config.json")
-    read_model_type(root, NANO_MODEL_TYPE)
-    architecture = root.get("model_architecture", str, ARCHITECTURE)
-    if architecture != ARCHITECTURE:
-        raise ConfigError(
-            f"{root.where}: model_architecture {architecture!r}; valid: {ARCHITECTURE!r}"
-        )
+    root.expect("model_type", NANO_MODEL_TYPE)
+    root.expect("model_architecture", ARCHITECTURE, default=ARCHITECTURE)
     gpt2 = root.section("gpt2_config")
     num_codebooks = root.get("n_vq", int)
     config = NanoConfig(
-        tokens=read_token_ids(root),
+        tokens=root.read(TokenIds),
         vocab_size=gpt2.get("vocab_size", int),
         num_codebooks=num_codebooks,
         codebook_size=read_codebook_size(root, num_codebooks),

@@ -109,10 +109,10 @@ class AudioEncoder:
                 f"the recording has {len(samples) / self.sample_rate:.2f} s of sound; "
                 f"at least {self.samples_per_frame / self.sample_rate:.2f} s are needed"
             )
-        latents = self._latents(samples[: frames * self.samples_per_frame].to(self._device))
+        latents = self._encode_latents(samples[: frames * self.samples_per_frame].to(self._device))
         return self._quantise(latents[:frames])
 
-    def _latents(self, samples: torch.Tensor) -> torch.Tensor:
+    def _encode_latents(self, samples: torch.Tensor) -> torch.Tensor:
         """[N, 2] -> [T, latent], T rounded up to whole blocks.
 
         No module looks ahead, so the silence after the recording changes nothing in it.

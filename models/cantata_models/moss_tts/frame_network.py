@@ -24,7 +24,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata.contract.model.row_products import RowLinear, RowProducts
-from cantata_layers.activations import silu
+from cantata_layers.exact_layers import silu
 from cantata_models.moss_tts.config import Activation, Gpt2Stack, MossConfig
 
 

@@ -116,11 +116,13 @@ class MossPrompt:
         for gap, frames in zip(self.gaps, recordings, strict=True):
             if frames.ndim != 2 or frames.shape[1] != num_codebooks:
                 raise ValueError(f"frames must be [F, {num_codebooks}], not {list(frames.shape)}")
-            parts.append(_text_rows(self.ids[started : gap.position], num_codebooks, pad_code))
+            parts.append(
+                _build_text_rows(self.ids[started : gap.position], num_codebooks, pad_code)
+            )
             slots = np.full((len(frames), 1), gap.slot, np.int64)
             parts.append(np.concatenate((slots, frames), axis=1))
             started = gap.position
-        parts.append(_text_rows(self.ids[started:], num_codebooks, pad_code))
+        parts.append(_build_text_rows(self.ids[started:], num_codebooks, pad_code))
         return np.concatenate(parts)
 
 
@@ -202,7 +204,7 @@ def _is_unspaced(character: str) -> bool:
     return wide and not unicodedata.name(character, "").startswith("HANGUL")
 
 
-def _text_rows(ids: Sequence[int], num_codebooks: int, pad_code: int) -> NDArray[np.int64]:
+def _build_text_rows(ids: Sequence[int], num_codebooks: int, pad_code: int) -> NDArray[np.int64]:
     rows = np.full((len(ids), 1 + num_codebooks), pad_code, np.int64)
     rows[:, 0] = ids
     return rows

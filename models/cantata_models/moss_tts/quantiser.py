@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from cantata_layers.linear import Linear
+from cantata_layers.exact_layers import Linear
 from cantata_layers.weights import Weights
 from cantata_models.moss_tts.tokenizer_config import QuantiserConfig
 
@@ -25,9 +25,11 @@ class Dequantiser:
     """[B, T, Q] codes -> [B, T, N] latents. Every entry is projected once, on loading."""
 
     def __init__(self, weights: Weights, config: QuantiserConfig) -> None:
-        weight, self._bias = _projection(weights, "output_proj", config.residual, config.latent)
+        weight, self._bias = _load_projection(
+            weights, "output_proj", config.residual, config.latent
+        )
         self._tables = [
-            _times(_Entries(weights, index, config).residuals, weight)
+            _multiply(_Entries(weights, index, config).residuals, weight)
             for index in range(config.codebooks)
         ]
 
@@ -42,7 +44,9 @@ class Quantiser:
     """[T, N] latents -> [T, Q] int64 codes."""
 
     def __init__(self, weights: Weights, config: QuantiserConfig) -> None:
-        self._into = Linear(*_projection(weights, "input_proj", config.latent, config.residual))
+        self._into = Linear(
+            *_load_projection(weights, "input_proj", config.latent, config.residual)
+        )
         self._books = [_Codebook(weights, index, config) for index in range(config.codebooks)]
 
     def __call__(self, latents: torch.Tensor) -> torch.Tensor:
@@ -63,10 +67,10 @@ class _Entries:
             f"{name}.codebook.weight", config.codebook_size, config.codebook_dim
         )
         """[V, D]."""
-        weight, bias = _projection(
+        weight, bias = _load_projection(
             weights, f"{name}.out_proj", config.codebook_dim, config.residual
         )
-        self.residuals = _times(self.own, weight) + bias
+        self.residuals = _multiply(self.own, weight) + bias
         """[V, R]."""
 
 
@@ -78,7 +82,7 @@ class _Codebook:
         self.residuals = entries.residuals
         """[V, R]: what each entry takes from the residual."""
         self._into = Linear(
-            *_projection(
+            *_load_projection(
                 weights, f"quantizers.{index}.in_proj", config.residual, config.codebook_dim
             )
         )
@@ -89,7 +93,7 @@ class _Codebook:
         return self._directions(self._into(residual)).argmax(dim=-1)
 
 
-def _projection(
+def _load_projection(
     weights: Weights, name: str, inputs: int, outputs: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """[O, I] and [O]: a convolution of one position, its weight norm folded."""
@@ -99,6 +103,6 @@ def _projection(
     return folded, weights.take(f"{name}.bias", outputs)
 
 
-def _times(entries: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def _multiply(entries: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """[V, I] x [O, I] -> [V, O], rounded once: a table must not depend on how a product adds."""
     return (entries.double() @ weight.double().t()).float()

@@ -13,10 +13,16 @@ from sentencepiece import SentencePieceNormalizer
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
 from cantata_layers.checkpoint import PICKLE_FILE, SINGLE_FILE
-from cantata_layers.random_files import write_json
-from cantata_layers.random_qwen3 import qwen3_tensors
 from cantata_layers.random_qwen_tokenizer import ORDINARY_TOKENS, write_qwen_tokenizer
-from cantata_layers.random_tensors import TensorSpec, draw, linear, norm, weight
+from cantata_layers.random_tensors import (
+    TensorSpec,
+    draw,
+    linear,
+    norm,
+    qwen3_tensors,
+    weight,
+    write_json,
+)
 
 SPACE = "\u2581"
 """Stands for a space in a piece."""

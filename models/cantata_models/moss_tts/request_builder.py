@@ -14,10 +14,8 @@ from cantata.contract.data.request import (
     StageInput,
     Voice,
 )
-from cantata_layers.openai_voices import OPENAI_VOICES
-from cantata_layers.recordings import second_of_noise
+from cantata_layers.request_building import OPENAI_VOICES, check_speakable, second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
-from cantata_layers.speakable import check_speakable
 from cantata_models.moss_tts.config import MossConfig, load_local_config, load_nano_config
 from cantata_models.moss_tts.plugin import ENCODER, TALKER
 from cantata_models.moss_tts.prompt import (
@@ -99,7 +97,7 @@ class MossRequestBuilder(Generic[Options]):
         Raises:
             InvalidRequest: there is no text to speak, or a field cannot be served.
         """
-        asked = self._understood(request)
+        asked = self._check_fields(request)
         inputs: dict[str, StageInput] = {}
         if request.reference is not None:
             reference = request.reference
@@ -127,7 +125,7 @@ class MossRequestBuilder(Generic[Options]):
             for index, part in enumerate(self._parts(asked))
         )
 
-    def _understood(self, request: SpeechRequest) -> Asked[Options]:
+    def _check_fields(self, request: SpeechRequest) -> Asked[Options]:
         """Check a request's fields.
 
         Raises:
@@ -138,14 +136,14 @@ class MossRequestBuilder(Generic[Options]):
         mode = speaking_mode(
             options,
             recording=request.reference is not None,
-            transcript=bool(_transcript(request)),
+            transcript=bool(_read_transcript(request)),
         )
         return Asked(request, options, mode)
 
     def _with_transcript(self, asked: Asked[Options], text: str) -> str:
         if asked.mode is not MossMode.CONTINUATION:
             return text
-        return joined(_transcript(asked.request), text)
+        return joined(_read_transcript(asked.request), text)
 
     def _parts(self, asked: Asked[Options]) -> Iterable[MossTextPart]:
         """Return what is spoken in one go each: here, everything."""
@@ -215,5 +213,5 @@ def load_nano_builder(checkpoint: Path) -> NanoRequestBuilder:
     return NanoRequestBuilder(config, NanoTokenizer(checkpoint))
 
 
-def _transcript(request: SpeechRequest) -> str:
+def _read_transcript(request: SpeechRequest) -> str:
     return "" if request.reference is None else (request.reference.transcript or "").strip()

@@ -164,20 +164,22 @@ def get_sampling(
     Without a seed each call draws one.
     """
     audio, stop = defaults.audio, defaults.stop
-    temperature = _given(request.temperature, audio.temperature)
-    penalty = _given(options.repetition_penalty, defaults.repetition_penalty)
+    temperature = _or_default(request.temperature, audio.temperature)
+    penalty = _or_default(options.repetition_penalty, defaults.repetition_penalty)
     return SamplingOptions(
         seed=secrets.randbits(63) if request.seed is None else request.seed,
         temperature=temperature,
-        top_k=_given(options.top_k, audio.top_k),
-        top_p=_given(options.top_p, audio.top_p),
+        top_k=_or_default(options.top_k, audio.top_k),
+        top_p=_or_default(options.top_p, audio.top_p),
         repetition_penalty=penalty,
         residual_repetition_penalty=penalty,
-        stop_temperature=_given(options.text_temperature, stop.temperature if temperature else 0.0),
-        stop_top_k=_given(options.text_top_k, stop.top_k),
-        stop_top_p=_given(options.text_top_p, stop.top_p),
+        stop_temperature=_or_default(
+            options.text_temperature, stop.temperature if temperature else 0.0
+        ),
+        stop_top_k=_or_default(options.text_top_k, stop.top_k),
+        stop_top_p=_or_default(options.text_top_p, stop.top_p),
     )
 
 
-def _given(value: T | None, default: T) -> T:
+def _or_default(value: T | None, default: T) -> T:
     return default if value is None else value

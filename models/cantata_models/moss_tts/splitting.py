@@ -49,19 +49,21 @@ def split_text(text: str, count: CountTokens, max_tokens: int) -> tuple[MossText
     whole = (MossTextPart(text, 0.0),)
     if max_tokens == 0:
         return whole
-    texts = list(_merged(_pieces(_prepared(text), count, max_tokens), count, max_tokens))
+    texts = list(
+        _merge_pieces(_iterate_pieces(_prepare_text(text), count, max_tokens), count, max_tokens)
+    )
     if len(texts) < 2:
         return whole
-    silences = [0.0, *(_silence_after(part) for part in texts[:-1])]
+    silences = [0.0, *(_choose_silence(part) for part in texts[:-1])]
     return tuple(MossTextPart(part, silence) for part, silence in zip(texts, silences, strict=True))
 
 
-def _silence_after(text: str) -> float:
+def _choose_silence(text: str) -> float:
     """Return the seconds of silence behind a part: more after a short one."""
     return SHORT_SILENCE_S if len(text.split()) <= SHORT_WORDS else LONG_SILENCE_S
 
 
-def _prepared(text: str) -> str:
+def _prepare_text(text: str) -> str:
     """Return a text on one line, with an end and, in most scripts, a capital at its beginning."""
     text = text.strip().replace("\n", " ").replace("\r", " ")
     while "  " in text:
@@ -73,7 +75,7 @@ def _prepared(text: str) -> str:
     return f"{text}." if text[-1].isalnum() else text
 
 
-def _pieces(text: str, count: CountTokens, max_tokens: int) -> Iterator[str]:
+def _iterate_pieces(text: str, count: CountTokens, max_tokens: int) -> Iterator[str]:
     """Yield pieces of at most so many tokens: sentences, else clauses, else words."""
     for sentence in _cut_behind(text, SENTENCE_ENDS):
         if count(sentence) <= max_tokens:
@@ -103,14 +105,14 @@ def _cut_behind(text: str, marks: frozenset[str]) -> Iterator[str]:
 
 def _cut_by_tokens(text: str, count: CountTokens, max_tokens: int) -> Iterator[str]:
     while count(text) > max_tokens:
-        cut = _word_end(text[: _longest(text, count, max_tokens)])
+        cut = _find_word_end(text[: _measure_longest(text, count, max_tokens)])
         yield text[:cut].strip()
         text = text[cut:].strip()
     if text:
         yield text
 
 
-def _longest(text: str, count: CountTokens, max_tokens: int) -> int:
+def _measure_longest(text: str, count: CountTokens, max_tokens: int) -> int:
     """Return the length of the longest prefix of at most so many tokens, at least 1.
 
     WHY not `bisect`: a longer prefix may have fewer tokens, so the places that are tried matter.
@@ -125,7 +127,7 @@ def _longest(text: str, count: CountTokens, max_tokens: int) -> int:
     return longest
 
 
-def _word_end(prefix: str) -> int:
+def _find_word_end(prefix: str) -> int:
     """Return where to cut a prefix: behind its last word if that ends near, else at its end."""
     for index in range(len(prefix), max(0, len(prefix) - WORD_WINDOW), -1):
         if prefix[index - 1] in WORD_ENDS:
@@ -133,7 +135,7 @@ def _word_end(prefix: str) -> int:
     return len(prefix)
 
 
-def _merged(pieces: Iterator[str], count: CountTokens, max_tokens: int) -> Iterator[str]:
+def _merge_pieces(pieces: Iterator[str], count: CountTokens, max_tokens: int) -> Iterator[str]:
     """Yield neighbouring pieces as one while their tokens together are few enough."""
     part = ""
     for piece in pieces:

@@ -23,7 +23,7 @@ from cantata.contract.model.embedding_source import (
     TalkerPrompt,
 )
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
-from cantata_layers.frame_limit import frame_limit
+from cantata_layers.talker_parts import frame_limit
 from cantata_models.moss_tts.backbones import Gpt2Backbone, Qwen3Backbone
 from cantata_models.moss_tts.config import (
     FRAME_PERIOD_S,
@@ -80,13 +80,13 @@ class MossTalker(TalkerNetwork, Talker):
 
     def stop_scores(self) -> torch.Tensor:
         """[R, 2] scores of going on and of stopping."""
-        return self._frames_begun().stop_scores
+        return self._list_begun_frames().stop_scores
 
     def complete_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R] first codes of the rows of the last `compute_logits` -> [R, Q]."""
-        return self.frames.complete(self._frames_begun(), code0, draws.choose)
+        return self.frames.complete(self._list_begun_frames(), code0, draws.choose)
 
     def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
@@ -139,7 +139,7 @@ class MossTalker(TalkerNetwork, Talker):
             )
         )
 
-    def _frames_begun(self) -> BegunFrames:
+    def _list_begun_frames(self) -> BegunFrames:
         assert self._started is not None, "frames are completed before they are begun"
         return self._started
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.parameters import ParameterLoader
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.weights import WeightMap
 from cantata_models.moss_tts.config import (
     MossConfig,
 )

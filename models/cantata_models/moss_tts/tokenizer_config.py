@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.json_fields import JsonFields, T, read_json
+from cantata_layers.json_fields import JsonFields, read_json
 from cantata_models.moss_tts.config import MossConfig
 
 MODEL_TYPE = "moss-audio-tokenizer"
@@ -89,13 +89,13 @@ def load_tokenizer_config(folder: Path, codebooks: int) -> TokenizerConfig:
         ConfigError: the file or a value is missing, a value is wrong, or the tokenizer is another.
     """
     root = read_json(folder / "config.json")
-    _expect(root, "model_type", MODEL_TYPE)
-    _expect(root, "number_channels", CHANNELS)
-    _expect(root, "enable_channel_interleave", True)
-    sample_rate = _positive(root, "sampling_rate")
-    samples_per_frame = _positive(root, "downsample_rate")
+    root.expect("model_type", MODEL_TYPE)
+    root.expect("number_channels", CHANNELS)
+    root.expect("enable_channel_interleave", True)
+    sample_rate = root.size("sampling_rate")
+    samples_per_frame = root.size("downsample_rate")
     signal = _Signal(root, CHANNELS * sample_rate, CHANNELS * samples_per_frame)
-    quantiser = _quantiser(root, codebooks)
+    quantiser = _read_quantiser(root, codebooks)
     return TokenizerConfig(
         sample_rate=sample_rate,
         samples_per_frame=samples_per_frame,
@@ -122,9 +122,9 @@ class _Signal:
         """The modules from the signal to frames `latent` wide."""
         modules, width, positions = [], 1, self._frame
         for fields in self._root.sections("encoder_kwargs"):
-            module = self._module(fields, width, positions)
+            module = self._read_module(fields, width, positions)
             if isinstance(module, PatchConfig):
-                _divides(fields, module.size, positions, "positions of a frame")
+                _check_divides(fields, module.size, positions, "positions of a frame")
                 width, positions = width * module.size, positions // module.size
             else:
                 width = module.outputs
@@ -136,9 +136,9 @@ class _Signal:
         """The modules from frames `latent` wide to the signal."""
         modules, width, positions = [], latent, 1
         for fields in self._root.sections("decoder_kwargs"):
-            module = self._module(fields, width, positions)
+            module = self._read_module(fields, width, positions)
             if isinstance(module, PatchConfig):
-                _divides(fields, module.size, width, "channels")
+                _check_divides(fields, module.size, width, "channels")
                 width, positions = width // module.size, positions * module.size
             else:
                 width = module.outputs
@@ -146,31 +146,33 @@ class _Signal:
         self._check_end("decoder_kwargs", (width, positions), (1, self._frame))
         return tuple(modules)
 
-    def _module(self, fields: JsonFields, width: int, positions: int) -> ModuleConfig:
+    def _read_module(self, fields: JsonFields, width: int, positions: int) -> ModuleConfig:
         kind = fields.get("module_type", str)
         if kind == "PatchedPretransform":
-            return PatchConfig(_positive(fields, "patch_size"))
+            return PatchConfig(fields.size("patch_size"))
         if kind == "Transformer":
-            return self._transformer(fields, width, positions)
+            return self._read_transformer(fields, width, positions)
         raise ConfigError(
             f"{fields.where}: module_type {kind!r} is not served; "
             "valid: 'PatchedPretransform', 'Transformer'"
         )
 
-    def _transformer(self, fields: JsonFields, width: int, positions: int) -> MossTransformerConfig:
-        _expect(fields, "causal", True)
+    def _read_transformer(
+        self, fields: JsonFields, width: int, positions: int
+    ) -> MossTransformerConfig:
+        fields.expect("causal", True)
         for key, value in SERVED.items():
-            _expect(fields, key, value)
+            fields.expect(key, value)
         fields.get("layer_scale", float)
-        _expect(fields, "input_dimension", width)
+        fields.expect("input_dimension", width)
         seconds = fields.get("context_duration", float, self._duration)
         config = MossTransformerConfig(
             inputs=width,
-            outputs=_positive(fields, "output_dimension"),
-            width=_positive(fields, "d_model"),
-            heads=_positive(fields, "num_heads"),
-            layers=_positive(fields, "num_layers"),
-            inner_width=_positive(fields, "dim_feedforward"),
+            outputs=fields.size("output_dimension"),
+            width=fields.size("d_model"),
+            heads=fields.size("num_heads"),
+            layers=fields.size("num_layers"),
+            inner_width=fields.size("dim_feedforward"),
             window=round(self._rate * positions / self._frame * seconds),
             rope_theta=fields.get("max_period", float, 10_000.0),
             frame_positions=positions,
@@ -192,44 +194,27 @@ class _Signal:
             )
 
 
-def _quantiser(root: JsonFields, codebooks: int) -> QuantiserConfig:
+def _read_quantiser(root: JsonFields, codebooks: int) -> QuantiserConfig:
     fields = root.section("quantizer_kwargs")
-    kind = fields.get("quantizer_type", str, root.get("quantizer_type", str, QUANTISERS[0]))
-    if kind not in QUANTISERS:
-        raise ConfigError(
-            f"{fields.where}: quantizer_type {kind!r} is not served; "
-            f"valid: {', '.join(map(repr, QUANTISERS))}"
-        )
-    held = _positive(fields, "num_quantizers")
+    older = root.get("quantizer_type", str, QUANTISERS[0])
+    fields.expect("quantizer_type", *QUANTISERS, default=older)
+    held = fields.size("num_quantizers")
     if codebooks > held:
         raise ConfigError(
             f"{fields.where}: num_quantizers is {held}, but the model uses {codebooks} codebooks"
         )
-    latent = _positive(fields, "input_dim")
-    _expect(fields, "output_dim", latent)
+    latent = fields.size("input_dim")
+    fields.expect("output_dim", latent)
     return QuantiserConfig(
         latent=latent,
-        residual=_positive(fields, "rvq_dim"),
+        residual=fields.size("rvq_dim"),
         codebooks=codebooks,
-        codebook_size=_positive(fields, "codebook_size"),
-        codebook_dim=_positive(fields, "codebook_dim"),
+        codebook_size=fields.size("codebook_size"),
+        codebook_dim=fields.size("codebook_dim"),
     )
 
 
-def _positive(fields: JsonFields, key: str) -> int:
-    value = fields.get(key, int)
-    if value < 1:
-        raise ConfigError(f"{fields.where}: {key} must be positive, not {value}")
-    return value
-
-
-def _expect(fields: JsonFields, key: str, served: T) -> None:
-    value = fields.get(key, type(served))
-    if value != served:
-        raise ConfigError(f"{fields.where}: {key} {value!r} is not served; valid: {served!r}")
-
-
-def _divides(fields: JsonFields, size: int, whole: int, of_what: str) -> None:
+def _check_divides(fields: JsonFields, size: int, whole: int, of_what: str) -> None:
     if whole % size:
         raise ConfigError(f"{fields.where}: patch_size {size} does not divide {whole} {of_what}")
 

@@ -16,11 +16,9 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
-from cantata_layers.activations import elu, gelu_tanh
-from cantata_layers.causal_convolutions import CausalConv, CausalUpsample
+from cantata_layers.causal_convolutions import CausalConv, CausalUpsample, ConvCache
 from cantata_layers.causal_decoder import CausalDecoder
-from cantata_layers.conv_cache import ConvCache
-from cantata_layers.linear import Linear
+from cantata_layers.exact_layers import Linear, elu, gelu_tanh
 from cantata_layers.weights import ReadWeights, Weights
 from cantata_models.pocket_tts.config import SeanetSizes, WindowedSizes, load_config
 from cantata_models.pocket_tts.prompt import FRAME_COLUMNS

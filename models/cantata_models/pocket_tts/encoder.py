@@ -19,11 +19,8 @@ from torch.nn import functional
 
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError, InvalidRequest
-from cantata_layers.activations import elu
-from cantata_layers.causal_convolutions import CausalConv
-from cantata_layers.conv_cache import ConvCache
-from cantata_layers.descript_codec import CausalDownsample
-from cantata_layers.linear import Linear
+from cantata_layers.causal_convolutions import CausalConv, CausalDownsample, ConvCache
+from cantata_layers.exact_layers import Linear, elu
 from cantata_layers.weights import ReadWeights, Weights
 from cantata_models.pocket_tts.codec import (
     MIMI,

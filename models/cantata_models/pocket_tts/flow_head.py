@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata.contract.model.row_products import RowLinear
-from cantata_layers.activations import silu
+from cantata_layers.exact_layers import silu
 from cantata_models.pocket_tts.config import FlowKind, PocketConfig
 
 FREQUENCIES = 128
@@ -81,7 +81,7 @@ class FlowBlock(nn.Module):
 
 
 class FlowEnd(nn.Module):
-    """From channels to a latent."""
+    """The last layer: from channels to a latent."""
 
     def __init__(self, size: int, latent: int) -> None:
         super().__init__()

@@ -49,7 +49,7 @@ class PocketShape:
 
     @property
     def tokens(self) -> int:
-        """Of its tokenizer."""
+        """The number of tokens of its tokenizer."""
         return int(self.config["flow_lm"]["lookup_table"]["n_bins"])
 
 

@@ -18,10 +18,8 @@ from cantata.contract.data.request import (
     StageInput,
     Voice,
 )
-from cantata_layers.openai_voices import list_aliases
-from cantata_layers.recordings import second_of_noise
+from cantata_layers.request_building import check_speakable, list_aliases, second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
-from cantata_layers.speakable import check_speakable
 from cantata_models.pocket_tts.config import FlowKind, PocketConfig, load_config
 from cantata_models.pocket_tts.plugin import ENCODER, TALKER
 from cantata_models.pocket_tts.prompt import (
@@ -71,7 +69,7 @@ class PocketRequestBuilder:
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """Those that are published with the checkpoint, with OpenAI's names as aliases."""
+        """The voices that are published with the checkpoint, with OpenAI's names as aliases."""
         names = self._published
         return tuple(
             Voice(name, name.replace("_", " ").title(), "", list_aliases(index, len(names)))

@@ -34,10 +34,10 @@ from cantata.contract.model.embedding_source import (
 )
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
-from cantata_layers.activations import gelu_tanh
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.frame_limit import frame_limit
+from cantata_layers.exact_layers import gelu_tanh
 from cantata_layers.parameters import ParameterLoader
+from cantata_layers.talker_parts import frame_limit
 from cantata_models.pocket_tts.config import BackboneSizes, PocketConfig, load_config
 from cantata_models.pocket_tts.flow_head import FlowHead, bounded
 from cantata_models.pocket_tts.prompt import FRAME_COLUMNS, PocketTalkerInput

@@ -7,12 +7,13 @@ from pathlib import Path
 import msgspec
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.json_fields import read_json
 
 CONFIG_FILE = "config.json"
 
 
 class QuartetVoice(msgspec.Struct, frozen=True):
-    """One of the voices. Its speaker is its place in the list."""
+    """A voice. Its place in the list is its speaker number."""
 
     id: str
     name: str
@@ -31,11 +32,8 @@ class QuartetConfig(msgspec.Struct, frozen=True):
 
 def load_config(checkpoint: Path) -> QuartetConfig:
     """Raises: ConfigError: the file is missing, or says something else."""
-    path = checkpoint / CONFIG_FILE
-    try:
-        config = msgspec.json.decode(path.read_bytes(), type=QuartetConfig)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+    fields = read_json(checkpoint / CONFIG_FILE)
+    config = fields.read(QuartetConfig)
     if not config.voices:
-        raise ConfigError(f"{path}: `voices` is empty")
+        raise ConfigError(f"{fields.where}: `voices` is empty")
     return config

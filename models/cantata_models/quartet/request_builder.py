@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice
 from cantata_layers.harmonic_vocoder import SAMPLE_RATE
-from cantata_layers.misaki.speech import EnglishRequestBuilder
-from cantata_layers.openai_voices import alias_by_gender
+from cantata_layers.misaki.speech import EnglishRequestBuilder, name_english
+from cantata_layers.request_building import alias_by_gender
 from cantata_layers.speaker_features import are_alike, speaker_vector
 from cantata_models.quartet.config import load_config
 
@@ -32,7 +32,9 @@ class QuartetRequestBuilder(EnglishRequestBuilder):
 def load_builder(checkpoint: Path) -> QuartetRequestBuilder:
     """The request builder of a folder with voices, which have OpenAI's names as aliases."""
     known = load_config(checkpoint).voices
-    voices = [Voice(one.id, one.name, one.description, (), one.gender) for one in known]
-    british = frozenset(one.id for one in known if one.british)
+    voices = [
+        Voice(one.id, one.name, one.description, (), one.gender, name_english(british=one.british))
+        for one in known
+    ]
     aliased = alias_by_gender(voices)
-    return QuartetRequestBuilder(aliased, british, SAMPLE_RATE, inflections=True, references=True)
+    return QuartetRequestBuilder(aliased, SAMPLE_RATE, inflections=True, references=True)

@@ -13,16 +13,37 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch.nn import functional
 
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata_layers.harmonic_vocoder import SAMPLE_RATE, stream_noise, synthesize
 from cantata_layers.misaki.speech import SentenceInput, add_word_times
-from cantata_models.quartet.checkpoint import load_network
 from cantata_models.quartet.config import load_config
 from cantata_models.quartet.network import FRAMES_PER_COUNT, QuartetNetwork, QuartetSpeaker
 from cantata_models.quartet.spectrum_stream import SpectrumInput, SpectrumStream
+
+WEIGHTS_FILE = "quartet.safetensors"
+"""In float16."""
+
+
+def load_network(checkpoint: Path) -> QuartetNetwork:
+    """The network in float32, for inference.
+
+    Raises:
+        ConfigError: a file is missing, or its weights have other names or sizes.
+    """
+    path = checkpoint / WEIGHTS_FILE
+    network = QuartetNetwork(len(load_config(checkpoint).voices))
+    try:
+        tensors: dict[str, torch.Tensor] = load_file(path)
+        network.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise ConfigError(f"{path}: not the weights of these voices ({error})") from error
+    return network.eval().requires_grad_(False)
+
 
 COUNT_S = 0.025
 """By which durations are counted."""

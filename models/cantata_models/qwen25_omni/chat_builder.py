@@ -13,9 +13,9 @@ from cantata.contract.model.conversation import PlannedAnswer
 from cantata_layers.omni.conversation import thinker_input, to_message
 from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.prompt import Prompt
-from cantata_layers.openai_voices import list_aliases
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_layers.token_reader import TokenReader
+from cantata_layers.request_building import list_aliases
+from cantata_layers.token_text import TokenReader
 from cantata_models.qwen25_omni.config import load_config, load_thinker_config, speaks
 from cantata_models.qwen25_omni.plugin import ENCODER, SPEAKING, TALKER, THINKER, TOKEN2WAV
 from cantata_models.qwen25_omni.prompt import Qwen25OmniPromptBuilder
@@ -44,7 +44,7 @@ class Qwen25OmniChatBuilder:
         self._sampling = config.sampling
         self._tokenizer = load_qwen_tokenizer(checkpoint)
         self._prompts = Qwen25OmniPromptBuilder(checkpoint, config, self._tokenizer)
-        self.voices = _voices(checkpoint)
+        self.voices = _list_voices(checkpoint)
 
     @property
     def warm_up(self) -> ChatRequest:
@@ -70,9 +70,9 @@ class Qwen25OmniChatBuilder:
         if prompt.placements:
             inputs[ENCODER] = EncoderInput(tuple(media for media, _ in prompt.media))
         if request.voice is not None:
-            speaker = self._speaker(request.voice)
+            speaker = self._find_speaker(request.voice)
             greedy = request.temperature == 0
-            inputs[TALKER] = self._talker(prompt, speaker, seed, greedy=greedy)
+            inputs[TALKER] = self._build_talker_input(prompt, speaker, seed, greedy=greedy)
             inputs[TOKEN2WAV] = Token2WavInput(speaker, seed)
         return PlannedAnswer(
             PipelineRequest(request_id, inputs, without=frozenset() if spoken else SPEAKING),
@@ -80,13 +80,13 @@ class Qwen25OmniChatBuilder:
         )
 
     def reader(self) -> TokenReader:
-        """For one answer."""
+        """A reader for one answer."""
         return TokenReader(self._tokenizer)
 
     def call_reader(self) -> None:
         """The published template has no tools."""
 
-    def _talker(
+    def _build_talker_input(
         self, prompt: Prompt, speaker: str, seed: int, *, greedy: bool
     ) -> Qwen25OmniTalkerInput:
         return Qwen25OmniTalkerInput(
@@ -103,7 +103,7 @@ class Qwen25OmniChatBuilder:
             ),
         )
 
-    def _speaker(self, voice: str) -> str:
+    def _find_speaker(self, voice: str) -> str:
         """A voice's exact name."""
         names = [known.name for known in self.voices if known.id == voice]
         if not names:
@@ -111,7 +111,7 @@ class Qwen25OmniChatBuilder:
         return names[0]
 
 
-def _voices(checkpoint: Path) -> tuple[Voice, ...]:
+def _list_voices(checkpoint: Path) -> tuple[Voice, ...]:
     if not speaks(checkpoint):
         return ()
     names = load_speakers(checkpoint, load_config(checkpoint))

@@ -10,8 +10,10 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.ecapa_config import EcapaConfig, read_ecapa_config
+from cantata_layers.ecapa_config import EcapaConfig
 from cantata_layers.json_fields import JsonFields, read_json
 from cantata_layers.omni.thinker_fields import (
     MediaIds,
@@ -19,7 +21,6 @@ from cantata_layers.omni.thinker_fields import (
     VisionGrid,
     read_media_ids,
     read_thinker_sampling,
-    read_vision_grid,
 )
 from cantata_layers.qwen3_config import Qwen3Stack, read_qwen3_stack
 
@@ -68,20 +69,40 @@ class DitConfig:
         return self.block_size // self.repeats
 
 
-@dataclass(frozen=True, slots=True)
-class VocoderConfig:
-    """BigVGAN."""
+class VocoderConfig(msgspec.Struct, frozen=True):
+    """BigVGAN: `bigvgan_config`."""
 
-    mels: int
-    channels: int
+    mels: int = msgspec.field(name="mel_dim", default=80)
+    channels: int = msgspec.field(name="upsample_initial_channel", default=1536)
     """Before the first stage; each stage halves them."""
-    rates: tuple[int, ...]
+    rates: tuple[int, ...] = msgspec.field(name="upsample_rates", default=(5, 3, 2, 2, 2, 2))
     """By which each stage raises the rate."""
-    kernels: tuple[int, ...]
+    kernels: tuple[int, ...] = msgspec.field(
+        name="upsample_kernel_sizes", default=(11, 7, 4, 4, 4, 4)
+    )
     """Of each stage's transposed convolution."""
-    block_kernels: tuple[int, ...]
+    block_kernels: tuple[int, ...] = msgspec.field(name="resblock_kernel_sizes", default=(3, 7, 11))
     """Of each stage's residual blocks."""
-    block_dilations: tuple[tuple[int, ...], ...]
+    block_dilations: tuple[tuple[int, ...], ...] = msgspec.field(
+        name="resblock_dilation_sizes", default=((1, 3, 5),) * 3
+    )
+
+    def __post_init__(self) -> None:
+        stages = zip(self.rates, self.kernels, strict=False)
+        odd = [pair for pair in stages if pair[0] < 1 or pair[1] < pair[0] or sum(pair) % 2]
+        if len(self.rates) != len(self.kernels) or odd:
+            raise ValueError(
+                f"upsample_kernel_sizes {list(self.kernels)} must exceed upsample_rates "
+                f"{list(self.rates)} by even numbers"
+            )
+        if len(self.block_kernels) != len(self.block_dilations):
+            raise ValueError(
+                "resblock_kernel_sizes and resblock_dilation_sizes must have the same length"
+            )
+        if self.channels % 2 ** len(self.rates):
+            raise ValueError(
+                f"upsample_initial_channel {self.channels} cannot be halved {len(self.rates)} times"
+            )
 
     @property
     def hop(self) -> int:
@@ -95,11 +116,11 @@ def read_dit_config(fields: JsonFields) -> DitConfig:
     Raises:
         ConfigError: a value is of the wrong type or unusable.
     """
-    layers = _size(fields, "num_hidden_layers", "depth", 22)
+    layers = _read_size(fields, "num_hidden_layers", "depth", 22)
     config = DitConfig(
-        hidden_size=_size(fields, "hidden_size", "dim", 1024),
+        hidden_size=_read_size(fields, "hidden_size", "dim", 1024),
         layers=layers,
-        heads=_size(fields, "num_attention_heads", "heads", 16),
+        heads=_read_size(fields, "num_attention_heads", "heads", 16),
         head_dim=fields.get("head_dim", int, 64),
         ff_mult=fields.get("ff_mult", int, 2),
         code_size=fields.get("emb_dim", int, 512),
@@ -108,11 +129,11 @@ def read_dit_config(fields: JsonFields) -> DitConfig:
         repeats=fields.get("repeats", int, 2),
         mels=fields.get("mel_dim", int, 80),
         speaker_size=fields.get("enc_emb_dim", int, 192),
-        speaker=read_ecapa_config(fields, DEFAULT_SPEAKER),
+        speaker=fields.read(EcapaConfig, DEFAULT_SPEAKER),
         block_size=fields.get("block_size", int, 24),
         look_ahead=fields.integers("look_ahead_layers", (10,)),
         look_backward=fields.integers("look_backward_layers", (0, 20)),
-        rope_theta=_rope_theta(fields),
+        rope_theta=_read_rope_theta(fields),
     )
     if config.repeats < 1 or config.block_size < 1 or config.block_size % config.repeats:
         raise ConfigError(
@@ -126,45 +147,11 @@ def read_dit_config(fields: JsonFields) -> DitConfig:
     return config
 
 
-def read_vocoder_config(fields: JsonFields) -> VocoderConfig:
-    """Read `bigvgan_config`.
-
-    Raises:
-        ConfigError: a value is of the wrong type, or lists do not fit together.
-    """
-    config = VocoderConfig(
-        mels=fields.get("mel_dim", int, 80),
-        channels=fields.get("upsample_initial_channel", int, 1536),
-        rates=fields.integers("upsample_rates", (5, 3, 2, 2, 2, 2)),
-        kernels=fields.integers("upsample_kernel_sizes", (11, 7, 4, 4, 4, 4)),
-        block_kernels=fields.integers("resblock_kernel_sizes", (3, 7, 11)),
-        block_dilations=fields.integer_lists("resblock_dilation_sizes", ((1, 3, 5),) * 3),
-    )
-    stages = zip(config.rates, config.kernels, strict=False)
-    odd = [pair for pair in stages if pair[0] < 1 or pair[1] < pair[0] or sum(pair) % 2]
-    if len(config.rates) != len(config.kernels) or odd:
-        raise ConfigError(
-            f"{fields.where}: upsample_kernel_sizes {list(config.kernels)} must exceed "
-            f"upsample_rates {list(config.rates)} by even numbers"
-        )
-    if len(config.block_kernels) != len(config.block_dilations):
-        raise ConfigError(
-            f"{fields.where}: resblock_kernel_sizes and resblock_dilation_sizes must have the same "
-            "length"
-        )
-    if config.channels % 2 ** len(config.rates):
-        raise ConfigError(
-            f"{fields.where}: upsample_initial_channel {config.channels} cannot be halved "
-            f"{len(config.rates)} times"
-        )
-    return config
-
-
-def _size(fields: JsonFields, name: str, older: str, default: int) -> int:
+def _read_size(fields: JsonFields, name: str, older: str, default: int) -> int:
     return fields.get(name, int, fields.get(older, int, default))
 
 
-def _rope_theta(fields: JsonFields) -> float:
+def _read_rope_theta(fields: JsonFields) -> float:
     """From where either version of the format has it."""
     older = fields.get("rope_theta", float, 10_000.0)
     return fields.section("rope_parameters").get("rope_theta", float, older)
@@ -178,8 +165,7 @@ MAX_FRAMES = 4096
 """Of one answer: a default of the reference's `generate`, in no file of a checkpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Qwen25OmniCodecIds:
+class Qwen25OmniCodecIds(msgspec.Struct, frozen=True, rename="tts_codec_{}_token_id".format):
     """Control codes, which share the codes' embedding."""
 
     pad: int
@@ -190,8 +176,7 @@ class Qwen25OmniCodecIds:
     """What stands for a row of the prompt in the repetition penalty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Qwen25OmniTextIds:
+class Qwen25OmniTextIds(msgspec.Struct, frozen=True, rename="tts_text_{}_token_id".format):
     """Special text tokens; their embeddings are the thinker's."""
 
     pad: int
@@ -251,39 +236,28 @@ def load_config(folder: Path) -> Qwen25OmniConfig:
             or the checkpoint has no talker.
     """
     root = read_json(folder / "config.json")
-    model_type = root.get("model_type", str)
-    if model_type != MODEL_TYPE:
-        raise ConfigError(f"{root.where}: model_type must be {MODEL_TYPE!r}, not {model_type!r}")
+    root.expect("model_type", MODEL_TYPE)
     if not root.get("enable_audio_output", bool, True):
         raise ConfigError(f"{root.where}: enable_audio_output is false: the checkpoint is mute")
     text = root.section("thinker_config").section("text_config")
     sound = root.section("token2wav_config")
     config = Qwen25OmniConfig(
         text_vocab_size=text.get("vocab_size", int),
-        talker=_talker(root.section("talker_config")),
+        talker=_read_talker(root.section("talker_config")),
         dit=read_dit_config(sound.section("dit_config")),
-        vocoder=read_vocoder_config(sound.section("bigvgan_config")),
+        vocoder=sound.section("bigvgan_config").read(VocoderConfig),
     )
     _check_consistent(config, text.get("hidden_size", int), root.where)
     return config
 
 
-def _talker(fields: JsonFields) -> Qwen25OmniTalkerConfig:
-    codec, text = "tts_codec_{}_token_id", "tts_text_{}_token_id"
+def _read_talker(fields: JsonFields) -> Qwen25OmniTalkerConfig:
     return Qwen25OmniTalkerConfig(
         stack=read_qwen3_stack(fields),
         embedding_size=fields.get("embedding_size", int),
         mrope_section=read_sections(fields),
-        codec=Qwen25OmniCodecIds(
-            pad=fields.get(codec.format("pad"), int),
-            start=fields.get(codec.format("start"), int),
-            end=fields.get(codec.format("end"), int),
-            mask=fields.get(codec.format("mask"), int),
-        ),
-        text=Qwen25OmniTextIds(
-            pad=fields.get(text.format("pad"), int),
-            end=fields.get(text.format("end"), int),
-        ),
+        codec=fields.read(Qwen25OmniCodecIds),
+        text=fields.read(Qwen25OmniTextIds),
     )
 
 
@@ -317,7 +291,7 @@ def _check_consistent(config: Qwen25OmniConfig, thinker_size: int, where: str) -
 
 THINKER = "thinker."
 """In front of the names of its tensors."""
-VISION_DEFAULTS = {"patch_size": 14, "temporal_patch_size": 2, "spatial_merge_size": 2}
+VISION_DEFAULTS = VisionGrid(patch_size=14, temporal_patch_size=2, merge_size=2)
 """What a file need not say."""
 WINDOW = 100
 """Half as many mel frames as the audio encoder takes at once."""
@@ -347,19 +321,16 @@ def load_thinker_config(folder: Path) -> Qwen25OmniThinkerConfig:
         ConfigError: a file or a value is missing, or a value is wrong or not served.
     """
     root = read_json(folder / "config.json")
-    model_type = root.get("model_type", str)
-    if model_type != MODEL_TYPE:
-        raise ConfigError(f"{root.where}: model_type must be {MODEL_TYPE!r}, not {model_type!r}")
+    root.expect("model_type", MODEL_TYPE)
     fields = root.section("thinker_config")
-    text, vision = fields.section("text_config"), fields.items("vision_config")
-    _check_window(fields.section("audio_config"))
+    text = fields.section("text_config")
+    # WHY: where each window is halved twice by itself, an odd one would add rows.
+    fields.section("audio_config").expect("n_window", WINDOW, default=WINDOW)
     path = folder / "generation_config.json"
     return Qwen25OmniThinkerConfig(
         stack=read_qwen3_stack(text),
         mrope_section=read_sections(text),
-        vision=read_vision_grid(
-            JsonFields({**VISION_DEFAULTS, **vision}, f"{fields.where}: vision_config")
-        ),
+        vision=fields.section("vision_config").read(VisionGrid, VISION_DEFAULTS),
         media=read_media_ids(fields, "token_index"),
         positions_per_second=fields.get("position_id_per_seconds", int),
         seconds_per_block=fields.get("seconds_per_chunk", int, 2),
@@ -376,10 +347,3 @@ def speaks(folder: Path) -> bool:
         ConfigError: config.json is missing or damaged.
     """
     return read_json(folder / "config.json").get("enable_audio_output", bool, True)
-
-
-def _check_window(audio: JsonFields) -> None:
-    window = audio.get("n_window", int, WINDOW)
-    if window != WINDOW:
-        # WHY: where each window is halved twice by itself, an odd one would add rows.
-        raise ConfigError(f"{audio.where}: n_window {window} is not served; valid: {WINDOW}")

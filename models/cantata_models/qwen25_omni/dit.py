@@ -20,8 +20,7 @@ import torch
 from torch.nn import functional
 
 from cantata_layers.ecapa import Ecapa
-from cantata_layers.linear import Linear
-from cantata_layers.rotation import Rotation
+from cantata_layers.exact_layers import Linear, Rotation
 from cantata_layers.weights import Weights
 from cantata_models.qwen25_omni.config import DitConfig
 from cantata_models.qwen25_omni.speakers import Qwen25OmniSpeaker
@@ -101,14 +100,14 @@ class DitLayer:
         self.back = int(index in config.look_backward)
         modulation = Linear.load(weights, f"{name}.attn_norm.linear", size, 6 * size, True)
         self._modulation = modulation(times).view(len(times), 6, size)
-        self._query = self._rotated(weights, f"{name}.attn.to_q", size)
-        self._key = self._rotated(weights, f"{name}.attn.to_k", size)
+        self._query = self._load_rotated(weights, f"{name}.attn.to_q", size)
+        self._key = self._load_rotated(weights, f"{name}.attn.to_k", size)
         self._value = Linear.load(weights, f"{name}.attn.to_v", size, inner, True)
         self._out = Linear.load(weights, f"{name}.attn.to_out.0", inner, size, True)
         self._up = Linear.load(weights, f"{name}.ff.ff.0", size, config.ff_mult * size, True)
         self._down = Linear.load(weights, f"{name}.ff.ff.3", config.ff_mult * size, size, True)
 
-    def _rotated(self, weights: Weights, name: str, size: int) -> Linear:
+    def _load_rotated(self, weights: Weights, name: str, size: int) -> Linear:
         """A projection whose first head, the only one with positions, has the values that are
         rotated together in its halves, not side by side as in the checkpoint."""
         inner = self._heads * self._head_dim

@@ -21,7 +21,7 @@ from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import (
 
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.encoder import ConversationEncoder, load_network
-from cantata_layers.omni.features import SoundFeatures, VisionFeatures
+from cantata_layers.omni.inputs import SoundFeatures, VisionFeatures
 from cantata_models.qwen25_omni.config import THINKER
 
 AUDIO, VISION = f"{THINKER}audio_tower.", f"{THINKER}visual."
@@ -57,7 +57,7 @@ class Qwen25OmniMediaEncoder(ConversationEncoder):
         rows: torch.Tensor = self._audio(mels, feature_lens=frames).last_hidden_state
         return rows
 
-    def _seen(self, media: VisionFeatures) -> torch.Tensor:
+    def _encode_images(self, media: VisionFeatures) -> torch.Tensor:
         """[rows, D] float32."""
         grid = media.grid
         sizes = torch.tensor([[grid.time, grid.height, grid.width]], device=self._device)

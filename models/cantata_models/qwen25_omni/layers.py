@@ -21,7 +21,7 @@ def qwen2_config_fields(stack: Qwen3Stack) -> Mapping[str, Any]:
 
 
 def make_rotation(stack: Qwen3Stack, sections: tuple[int, ...]) -> AxialRotation:
-    """For all layers of a stack."""
+    """The rotary embedding that all layers of a stack share."""
     return AxialRotation(stack.head_dim, stack.rope_theta, consecutive_axes(sections))
 
 

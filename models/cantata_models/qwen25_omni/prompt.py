@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.omni.messages import Message, Role, Text
+from cantata_layers.omni.messages import PromptMessage, PromptRole, Text
 from cantata_layers.omni.positions import TimeScale
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
@@ -22,7 +22,7 @@ from cantata_models.qwen25_omni.rows import BEHIND_PROMPT
 
 @dataclass(frozen=True, slots=True)
 class TurnIds:
-    """Of a checkpoint."""
+    """A checkpoint's token ids of turns."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ def turn_ids(tokenizer: Tokenizer, checkpoint: Path) -> TurnIds:
     return TurnIds(start, end)
 
 
-SYSTEM = Message(Role.SYSTEM, (Text("You are a helpful assistant."),))
+SYSTEM = PromptMessage(PromptRole.SYSTEM, (Text("You are a helpful assistant."),))
 """In front of a dialogue that has no system prompt."""
 SILENCE = 2
 """Mel frames beside a sound that hear it. The reference fills every sound up to 300 s; more than
@@ -78,9 +78,9 @@ class Qwen25OmniPromptBuilder:
             ),
         )
 
-    def build(self, messages: Sequence[Message]) -> Prompt:
+    def build(self, messages: Sequence[PromptMessage]) -> Prompt:
         """As `PromptLayout.build`, with a system prompt."""
-        if messages and messages[0].role is not Role.SYSTEM:
+        if messages and messages[0].role is not PromptRole.SYSTEM:
             messages = [SYSTEM, *messages]
         return self._layout.build(messages)
 

@@ -17,10 +17,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, Qwen2_5OmniForConditionalGeneration
 
-from cantata_layers.random_files import write_json
 from cantata_layers.random_qwen_tokenizer import ORDINARY_TOKENS, write_qwen_tokenizer
 from cantata_layers.random_rules import Rules, gain, specify, upsampling, values
-from cantata_layers.random_tensors import TensorSpec, write_tensors
+from cantata_layers.random_tensors import TensorSpec, write_json, write_tensors
 from cantata_models.qwen25_omni.speakers import FILE
 
 TEXT_TOKENS = (

@@ -44,11 +44,12 @@ def load_speakers(folder: Path, config: Qwen25OmniConfig) -> Mapping[str, Qwen25
     if not isinstance(found, dict) or not found:
         raise ConfigError(f"{path}: names no speaker")
     return {
-        str(name): _speaker(values, config, f"{path}: {name}") for name, values in found.items()
+        str(name): _read_speaker(values, config, f"{path}: {name}")
+        for name, values in found.items()
     }
 
 
-def _speaker(values: Any, config: Qwen25OmniConfig, where: str) -> Qwen25OmniSpeaker:
+def _read_speaker(values: Any, config: Qwen25OmniConfig, where: str) -> Qwen25OmniSpeaker:
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: must be a dictionary, not {type(values).__name__}")
     token = values.get("bos_token")
@@ -57,8 +58,8 @@ def _speaker(values: Any, config: Qwen25OmniConfig, where: str) -> Qwen25OmniSpe
             f"{where}: bos_token must be a token below {config.text_vocab_size}, not {token!r}"
         )
     dit = config.dit
-    vector = _tensor(values, "cond", where, (1, dit.speaker_size))
-    mel = _tensor(values, "ref_mel", where, (1, -1, dit.mels))
+    vector = _read_tensor(values, "cond", where, (1, dit.speaker_size))
+    mel = _read_tensor(values, "ref_mel", where, (1, -1, dit.mels))
     if mel.shape[1] <= dit.speaker.reach:
         raise ConfigError(
             f"{where}: ref_mel must have more than {dit.speaker.reach} frames, not {mel.shape[1]}"
@@ -66,7 +67,7 @@ def _speaker(values: Any, config: Qwen25OmniConfig, where: str) -> Qwen25OmniSpe
     return Qwen25OmniSpeaker(token, vector[0], mel[0])
 
 
-def _tensor(
+def _read_tensor(
     values: Mapping[str, Any], key: str, where: str, shape: tuple[int, ...]
 ) -> torch.Tensor:
     """A float32 tensor of this shape; -1 is any length."""

@@ -23,10 +23,10 @@ from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers.checkpoint import read_rows
-from cantata_layers.frame_limit import frame_limit
 from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3 import run_layers
-from cantata_layers.weight_map import WeightMap, check_fit
+from cantata_layers.talker_parts import frame_limit
+from cantata_layers.weights import WeightMap, check_fit
 from cantata_models.qwen25_omni.config import (
     FRAME_PERIOD_S,
     MAX_FRAMES,
@@ -86,7 +86,7 @@ class Qwen25OmniTalker(nn.Module, Talker):
         self.codes = nn.Embedding(talker.stack.vocab_size, talker.stack.hidden_size)
         self.tokens = nn.Embedding(len(self._speakers) + 2, talker.stack.hidden_size)
         self.suppressed: torch.Tensor
-        self.register_buffer("suppressed", _suppressed_codes(config), persistent=False)
+        self.register_buffer("suppressed", _mask_suppressed_codes(config), persistent=False)
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
@@ -194,7 +194,7 @@ _PROJECTED = {"codes.weight", "tokens.weight"}
 """Parameters that no checkpoint has: tables, projected."""
 
 
-def _suppressed_codes(config: Qwen25OmniConfig) -> torch.Tensor:
+def _mask_suppressed_codes(config: Qwen25OmniConfig) -> torch.Tensor:
     """[V] bool: codes that are never chosen. The reference rejects the start code alone, but the
     decoder knows no others behind its own."""
     codes = torch.arange(config.talker.stack.vocab_size)

@@ -23,7 +23,7 @@ from cantata_layers.omni.thinker_rows import ThinkerRows
 from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3 import run_layers
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.weights import WeightMap
 from cantata_models.qwen25_omni.config import THINKER, load_thinker_config
 from cantata_models.qwen25_omni.layers import make_layers, make_rotation, qwen2_config_fields
 from cantata_models.qwen25_omni.prompt import turn_ids

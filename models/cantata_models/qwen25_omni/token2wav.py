@@ -165,13 +165,13 @@ class WindowDecoder(BlockDecoder):
     def _decode(self, stream: WindowStream, codes: torch.Tensor, last: bool) -> torch.Tensor:
         """[N] codes, the last of them ahead -> the samples that are heard now."""
         new = codes[: self.block_frames]
-        mel = self._new_mel(stream, codes)[: len(new) * self._dit.repeats]
+        mel = self._make_mel(stream, codes)[: len(new) * self._dit.repeats]
         block_codes = self._dit.block_codes
         stream.past = torch.cat([stream.past, new])[-PAST_BLOCKS * block_codes :]
         stream.blocks += -(-len(new) // block_codes)
-        return self._new_sound(stream, mel, last)
+        return self._make_sound(stream, mel, last)
 
-    def _new_mel(self, stream: WindowStream, codes: torch.Tensor) -> torch.Tensor:
+    def _make_mel(self, stream: WindowStream, codes: torch.Tensor) -> torch.Tensor:
         """The spectrogram of these codes, made in one window with those before them: [L, M]."""
         assert stream.speaker is not None, "a slot is conditioned before it is decoded"
         dit, past = self._dit, len(stream.past)
@@ -181,7 +181,7 @@ class WindowDecoder(BlockDecoder):
         noise = block_noise(stream.seed, first_block, frames, dit.block_size, dit.mels)
         return self._networks.mel(window, stream.speaker, noise)[past * dit.repeats :]
 
-    def _new_sound(self, stream: WindowStream, mel: torch.Tensor, last: bool) -> torch.Tensor:
+    def _make_sound(self, stream: WindowStream, mel: torch.Tensor, last: bool) -> torch.Tensor:
         """[L, M] new mel frames -> samples, less those that wait for frames to come."""
         received = 0 if stream.mel is None else VOCODER_CONTEXT * self._hop
         seen = mel if stream.mel is None else torch.cat([stream.mel, mel])

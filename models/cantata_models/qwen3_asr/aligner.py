@@ -31,8 +31,7 @@ from cantata.contract.model.pipeline import CODES, TRANSCRIPT
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.encoder import fill_network
-from cantata_layers.omni.features import SoundFeatures
-from cantata_layers.omni.sound_rows import WINDOW_FRAMES
+from cantata_layers.omni.inputs import WINDOW_FRAMES, SoundFeatures
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_asr.config import (
     ALIGNER_FOLDER,
@@ -83,10 +82,10 @@ def split_words(text: str) -> list[SpokenUnit]:
             letters, end = letters + character, place + 1
     if letters:
         spans.append((letters, start, end))
-    return _with_punctuation(text, spans)
+    return _attach_punctuation(text, spans)
 
 
-def _with_punctuation(text: str, spans: list[tuple[str, int, int]]) -> list[SpokenUnit]:
+def _attach_punctuation(text: str, spans: list[tuple[str, int, int]]) -> list[SpokenUnit]:
     """What stands between two words belongs to the first of them, but for what touches the
     second."""
     cuts = [0]
@@ -119,18 +118,18 @@ def mend_times(times: Sequence[float]) -> list[int]:
     The longest series that never falls is kept, the first such; whatever is between its members is
     moved.
     """
-    kept = _longest_rise(times)
+    kept = _find_longest_rise(times)
     mended = list(times)
     for last, following in zip([-1, *kept], [*kept, len(times)], strict=True):
         count = following - last - 1
         before = mended[last] if last >= 0 else None
         after = times[following] if following < len(times) else None
         for number in range(1, count + 1):
-            mended[last + number] = _between(before, after, number, count)
+            mended[last + number] = _interpolate(before, after, number, count)
     return [int(time) for time in mended]
 
 
-def _between(before: float | None, after: float | None, number: int, count: int) -> float:
+def _interpolate(before: float | None, after: float | None, number: int, count: int) -> float:
     """The time of the `number`th of `count` between two that are kept."""
     if before is None or after is None:
         found = after if before is None else before
@@ -141,7 +140,7 @@ def _between(before: float | None, after: float | None, number: int, count: int)
     return before + (after - before) / (count + 1) * number
 
 
-def _longest_rise(times: Sequence[float]) -> list[int]:
+def _find_longest_rise(times: Sequence[float]) -> list[int]:
     """Places of the longest series that never falls; of several, the one that ends first, each of
     its members behind the first that it can follow."""
     lengths, previous = [1] * len(times), [-1] * len(times)
@@ -200,7 +199,7 @@ class AlignerNetwork:
                 f"{fields.where}: timestamp_token_id {named} or audio_token_id {config.audio_pad} "
                 "is not the tokenizer's"
             )
-        tensors = {_own_name(name): tensor for name, tensor in read_tensors(checkpoint)}
+        tensors = {_rename_tensor(name): tensor for name, tensor in read_tensors(checkpoint)}
         self._network = fill_network(
             _make_network(config, tensors.get(f"{HEAD}weight")),
             tensors,
@@ -268,7 +267,7 @@ def _make_network(config: Qwen3AsrConfig, head: torch.Tensor | None) -> Any:
     return network._from_config(sizes, attn_implementation="sdpa")
 
 
-def _own_name(name: str) -> str:
+def _rename_tensor(name: str) -> str:
     """A tensor's name in transformers' network; other names stay as they are."""
     theirs = (*PUBLISHED.projector, PUBLISHED.encoder, PUBLISHED.network, PUBLISHED.head)
     ours = (*SAVED_AGAIN.projector, SAVED_AGAIN.encoder, SAVED_AGAIN.network, HEAD)

@@ -242,16 +242,13 @@ def _read_encoder(fields: JsonFields, stack: Qwen3Stack) -> Mapping[str, int]:
             f"{fields.where}: n_window {sizes['n_window']} and n_window_infer "
             f"{sizes['n_window_infer']} are not served; valid: 50, and a multiple of 100"
         )
-    if fields.get("scale_embedding", bool, False):
-        raise ConfigError(f"{fields.where}: scale_embedding is not served; valid: false")
+    fields.expect("scale_embedding", False, default=False)
     if sizes["output_dim"] != stack.hidden_size:
         raise ConfigError(
             f"{fields.where}: output_dim {sizes['output_dim']} is not the language model's "
             f"hidden_size {stack.hidden_size}"
         )
-    activation = fields.get("activation_function", str, "gelu")
-    if activation != "gelu":
-        raise ConfigError(f"{fields.where}: activation_function {activation!r}; valid: 'gelu'")
+    fields.expect("activation_function", "gelu", default="gelu")
     return sizes
 
 
@@ -264,9 +261,7 @@ def _check_sound(fields: JsonFields, encoder: Mapping[str, int]) -> None:
     }
     for key, value in served.items():
         # The published file says nothing of the rate.
-        found = fields.get(key, int, value if key == "sampling_rate" else None)
-        if found != value:
-            raise ConfigError(f"{fields.where}: {key} {found} is not served; valid: {value}")
+        fields.expect(key, value, default=value if key == "sampling_rate" else None)
 
 
 def _is_tied(fields: JsonFields, part: JsonFields) -> bool:
@@ -277,7 +272,7 @@ def _is_tied(fields: JsonFields, part: JsonFields) -> bool:
 
 
 def _read_languages(fields: JsonFields) -> Sequence[str]:
-    """Those that the checkpoint names, or all."""
+    """The languages that the checkpoint names, or all."""
     if fields.values.get("support_languages") is None:
         return tuple(LANGUAGES)
     named = fields.strings("support_languages")

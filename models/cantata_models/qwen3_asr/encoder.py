@@ -22,10 +22,9 @@ from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError, InvalidAudio, RequestFailed
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.omni.encoder import fill_network
-from cantata_layers.omni.features import SoundFeatures
-from cantata_layers.omni.mel_extractor import HOP, make_mel_extractor
+from cantata_layers.omni.inputs import WINDOW_FRAMES, SoundFeatures, sound_rows
+from cantata_layers.omni.preprocess import HOP, make_mel_extractor
 from cantata_layers.omni.preprocessor_config import RATE
-from cantata_layers.omni.sound_rows import WINDOW_FRAMES, sound_rows
 from cantata_models.qwen3_asr.config import Qwen3AsrConfig, load_config
 
 SHORTEST = RATE // 2

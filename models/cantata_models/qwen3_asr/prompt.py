@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata_layers.omni.features import SoundFeatures
+from cantata_layers.omni.inputs import SoundFeatures
 from cantata_models.qwen3_asr.config import SpecialTokens
 
 
@@ -88,12 +88,12 @@ class TranscriptionPrompts:
             *(ids.im_start, *self._encode("assistant\n")),
         ]
         if language is not None:
-            behind += self._answer_begin(language)
+            behind += self._list_answer_begin(language)
         tokens = [*before, *[ids.audio_pad] * rows, *behind]
         sound = np.arange(len(before), len(before) + rows, dtype=np.int32)
         return TranscriptionPrompt(np.array(tokens, np.int32), sound)
 
-    def _answer_begin(self, language: str) -> list[int]:
+    def _list_answer_begin(self, language: str) -> list[int]:
         return [*self._encode(f"language {language}"), self._ids.asr_text]
 
     def _encode(self, text: str) -> list[int]:

@@ -13,10 +13,9 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoConfig, Qwen3ASRForConditionalGeneration
 
-from cantata_layers.random_files import write_json
 from cantata_layers.random_qwen_tokenizer import ordinary_tokens, write_qwen_tokenizer
 from cantata_layers.random_rules import Rules, gain, norm, specify, values
-from cantata_layers.random_tensors import TensorSpec, draw
+from cantata_layers.random_tensors import TensorSpec, draw, write_json
 from cantata_models.qwen3_asr.config import PUBLISHED, SAVED_AGAIN
 
 WORDS = ("assistant", "language", "English", "Chinese", "system", "user")

@@ -24,9 +24,9 @@ from cantata.contract.data.transcripts import (
 )
 from cantata.contract.model.pipeline import TRANSCRIPT
 from cantata.contract.model.recognizer import Sound, TranscriptReader
-from cantata_layers.byte_level import get_token_bytes
 from cantata_layers.omni.inputs import ThinkerInput, identify_rows
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+from cantata_layers.token_text import get_token_bytes
 from cantata_models.qwen3_asr.config import (
     ALIGNER_FOLDER,
     LANGUAGES,
@@ -170,7 +170,7 @@ class Qwen3AsrBuilder:
         return PipelineRequest(request_id, inputs)
 
     def reader(self) -> TranscriptReader:
-        """For one window."""
+        """A reader for one window."""
         return AnswerReader(self._tokenizer)
 
     def _find(self, tag: str) -> str:

@@ -12,14 +12,13 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SamplingOptions, StageInput, Voice
 from cantata.contract.model.conversation import PlannedAnswer
 from cantata_layers.omni.conversation import thinker_input, to_message
-from cantata_layers.omni.inputs import EncoderInput
+from cantata_layers.omni.inputs import EncoderInput, sound_rows
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
-from cantata_layers.omni.sound_rows import sound_rows
 from cantata_layers.omni.tools import ToolCallReader, ToolTemplate
-from cantata_layers.openai_voices import list_aliases
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_layers.token_reader import TokenReader
+from cantata_layers.request_building import list_aliases
+from cantata_layers.token_text import TokenReader
 from cantata_models.qwen3_omni.config import OmniConfig, SpeechConfig, TalkerSampling, load_config
 from cantata_models.qwen3_omni.plugin import ENCODER, SPEAKERS, TALKER, THINKER
 from cantata_models.qwen3_omni.prompt import HeardPrompt, Qwen3OmniPromptBuilder
@@ -67,7 +66,7 @@ class Qwen3OmniChatBuilder:
         self._prompts = Qwen3OmniPromptBuilder(checkpoint, self._config, preprocessor)
         self._tokenizer = load_qwen_tokenizer(checkpoint)
         self._tools = ToolTemplate(checkpoint)
-        self.voices = _voices(self._config.speech)
+        self.voices = _list_voices(self._config.speech)
 
     @property
     def warm_up(self) -> ChatRequest:
@@ -99,21 +98,21 @@ class Qwen3OmniChatBuilder:
         if media:
             inputs[ENCODER] = EncoderInput(media)
         if request.voice is not None:
-            inputs[TALKER] = self._talker(request, received, seed)
+            inputs[TALKER] = self._build_talker_input(request, received, seed)
         without = frozenset() if request.voice is not None else SPEAKERS
         return PlannedAnswer(
             PipelineRequest(request_id, inputs, without=without), len(prompt.tokens)
         )
 
     def reader(self) -> TokenReader:
-        """For one answer."""
+        """A reader for one answer."""
         return TokenReader(self._tokenizer)
 
     def call_reader(self) -> ToolCallReader | None:
-        """For one answer; None: the checkpoint's template has no tools."""
+        """A reader of calls for one answer. None: the checkpoint's template has no tools."""
         return ToolCallReader() if self._tools.has_tools else None
 
-    def _talker(
+    def _build_talker_input(
         self, request: ChatRequest, received: HeardPrompt, seed: int
     ) -> Qwen3OmniTalkerInput:
         speech, voice = self._config.speech, request.voice or ""
@@ -131,7 +130,7 @@ class Qwen3OmniChatBuilder:
         )
 
 
-def _voices(speech: SpeechConfig | None) -> tuple[Voice, ...]:
+def _list_voices(speech: SpeechConfig | None) -> tuple[Voice, ...]:
     speakers: Mapping[str, int] = {} if speech is None else speech.talker.speakers
     return tuple(
         Voice(name, name.title(), aliases=list_aliases(index, len(speakers)))

@@ -18,13 +18,13 @@ import torch
 from cantata_layers.causal_convolutions import (
     DILATIONS,
     CausalConv,
+    CausalConvNextBlock,
     CausalUpsample,
-    ConvNextBlock,
+    ConvCache,
     ResidualUnit,
-    Snake,
+    SnakeBeta,
 )
 from cantata_layers.causal_decoder import CausalDecoder
-from cantata_layers.conv_cache import ConvCache
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_layers.weights import Weights
 from cantata_models.qwen3_omni.config import CODE2WAV, SAMPLE_RATE, load_speech_config
@@ -79,7 +79,7 @@ class Qwen3OmniWaveStage:
     def __init__(self, weights: Weights, name: str, size: int, rate: int) -> None:
         half = size // 2
         self.rate = rate
-        self._snake = Snake(weights, f"{name}.block.0", size)
+        self._snake = SnakeBeta(weights, f"{name}.block.0", size)
         self._upsample = CausalUpsample(weights, f"{name}.block.1.conv", size, half, rate, 2 * rate)
         self._units = [
             ResidualUnit(weights, f"{name}.block.{index}", half, dilation)
@@ -119,7 +119,7 @@ class Code2Wav(CausalDecoder):
         self._upsamplers = [
             (
                 CausalUpsample(weights, f"upsample.{i}.0.conv", hidden, hidden, ratio, ratio),
-                ConvNextBlock(weights, f"upsample.{i}.1", hidden),
+                CausalConvNextBlock(weights, f"upsample.{i}.1", hidden),
             )
             for i, ratio in enumerate(config.upsampling_ratios)
         ]
@@ -129,7 +129,7 @@ class Code2Wav(CausalDecoder):
             for i, rate in enumerate(config.upsample_rates, start=1)
         ]
         last, narrow = len(self._stages) + 1, size >> len(self._stages)
-        self._snake = Snake(weights, f"decoder.{last}", narrow)
+        self._snake = SnakeBeta(weights, f"decoder.{last}", narrow)
         self._wave = CausalConv(weights, f"decoder.{last + 1}.conv", narrow, 1, 7)
 
     @property
@@ -141,7 +141,7 @@ class Code2Wav(CausalDecoder):
         return lead.lag
 
     def _run(self, codes: torch.Tensor, past: ConvCache) -> torch.Tensor:
-        x = self._transformer(self._embedded(codes), past)
+        x = self._transformer(self._embed(codes), past)
         lead = Lead.of(past.positions)
         for ratio, (upsample, refine) in zip(self._ratios, self._upsamplers, strict=True):
             x = refine(upsample(x, past), past)
@@ -151,7 +151,7 @@ class Code2Wav(CausalDecoder):
             x, lead = stage(x, lead, past)
         return lead.silenced(self._wave(self._snake(x), past).clamp(-1.0, 1.0))
 
-    def _embedded(self, codes: torch.Tensor) -> torch.Tensor:
+    def _embed(self, codes: torch.Tensor) -> torch.Tensor:
         """[B, T, Q] -> [B, T, C]: summed in a fixed order."""
         total = self._table[codes[..., 0]]
         for book in range(1, self.num_codebooks):

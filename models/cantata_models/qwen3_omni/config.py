@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
 from cantata_layers.omni.thinker_fields import (
@@ -18,10 +20,13 @@ from cantata_layers.omni.thinker_fields import (
     VisionGrid,
     read_media_ids,
     read_thinker_sampling,
-    read_vision_grid,
 )
-from cantata_layers.qwen3_config import Qwen3Stack, read_qwen3_stack
-from cantata_layers.qwen3_moe_config import Qwen3MoeStack, read_qwen3_moe_stack
+from cantata_layers.qwen3_config import (
+    Qwen3MoeStack,
+    Qwen3Stack,
+    read_qwen3_moe_stack,
+    read_qwen3_stack,
+)
 from cantata_layers.sampling_settings import SamplingSettings
 
 
@@ -46,22 +51,16 @@ def read_thinker(fields: JsonFields) -> Qwen3OmniThinkerConfig:
         ConfigError: a value is missing or of the wrong type, or is not served.
     """
     audio, vision = fields.section("audio_config"), fields.section("vision_config")
-    _check_window(audio)
+    # WHY: the number of rows of a whole window, 13, follows from 100 mel frames.
+    audio.expect("n_window", 50)
     return Qwen3OmniThinkerConfig(
         backbone=read_qwen3_moe_stack(fields.section("text_config")),
         deepstack_levels=len(vision.integers("deepstack_visual_indexes")),
         mel_bins=audio.get("num_mel_bins", int),
-        vision=read_vision_grid(vision),
+        vision=vision.read(VisionGrid),
         media=read_media_ids(fields, "token_id"),
         positions_per_second=fields.get("position_id_per_seconds", int),
     )
-
-
-def _check_window(audio: JsonFields) -> None:
-    window = audio.get("n_window", int)
-    if window != 50:
-        # WHY: the number of rows of a whole window, 13, follows from 100 mel frames.
-        raise ConfigError(f"{audio.where}: n_window {window} is not served; valid: 50")
 
 
 RESERVED_CODES = 1024
@@ -69,16 +68,15 @@ RESERVED_CODES = 1024
 MAX_FRAMES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Qwen3OmniCodecIds:
+class Qwen3OmniCodecIds(msgspec.Struct, frozen=True):
     """Control codes, which share the embedding of code 0."""
 
-    pad: int
-    bos: int
-    eos: int
-    nothink: int
-    think_bos: int
-    think_eos: int
+    pad: int = msgspec.field(name="codec_pad_id")
+    bos: int = msgspec.field(name="codec_bos_id")
+    eos: int = msgspec.field(name="codec_eos_token_id")
+    nothink: int = msgspec.field(name="codec_nothink_id")
+    think_bos: int = msgspec.field(name="codec_think_bos_id")
+    think_eos: int = msgspec.field(name="codec_think_eos_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +125,8 @@ def read_talker(fields: JsonFields) -> Qwen3OmniTalkerConfig:
         num_codebooks=fields.get("num_code_groups", int),
         thinker_hidden_size=fields.get("thinker_hidden_size", int),
         accept_layer=fields.get("accept_hidden_layer", int),
-        codec=Qwen3OmniCodecIds(
-            pad=fields.get("codec_pad_id", int),
-            bos=fields.get("codec_bos_id", int),
-            eos=fields.get("codec_eos_token_id", int),
-            nothink=fields.get("codec_nothink_id", int),
-            think_bos=fields.get("codec_think_bos_id", int),
-            think_eos=fields.get("codec_think_eos_id", int),
-        ),
-        speakers=_speakers(fields),
+        codec=fields.read(Qwen3OmniCodecIds),
+        speakers=_read_speakers(fields),
     )
     _check(config, fields)
     return config
@@ -162,7 +153,7 @@ def read_talker_sampling(fields: JsonFields) -> TalkerSampling:
     )
 
 
-def _speakers(fields: JsonFields) -> Mapping[str, int]:
+def _read_speakers(fields: JsonFields) -> Mapping[str, int]:
     section = fields.section("speaker_id")
     return {name.lower(): section.get(name, int) for name in fields.items("speaker_id")}
 
@@ -197,19 +188,18 @@ SAMPLE_RATE = 24_000
 FRAMES_PER_SECOND = 12.5
 
 
-@dataclass(frozen=True, slots=True)
-class Code2WavConfig:
+class Code2WavConfig(msgspec.Struct, frozen=True):
     """Sizes; implements `cantata_layers.sliding_transformer.SlidingSizes`."""
 
-    codebooks: int
+    codebooks: int = msgspec.field(name="num_quantizers")
     codebook_size: int
     hidden_size: int
-    layers: int
-    heads: int
-    kv_heads: int
+    layers: int = msgspec.field(name="num_hidden_layers")
+    heads: int = msgspec.field(name="num_attention_heads")
+    kv_heads: int = msgspec.field(name="num_key_value_heads")
     head_dim: int
     intermediate_size: int
-    window: int
+    window: int = msgspec.field(name="sliding_window")
     rope_theta: float
     rms_norm_eps: float
     upsampling_ratios: tuple[int, ...]
@@ -218,6 +208,14 @@ class Code2WavConfig:
     """Width before the first wave stage; each halves it."""
     upsample_rates: tuple[int, ...]
     """Rates of the wave stages."""
+
+    def __post_init__(self) -> None:
+        output = self.samples_per_frame * FRAMES_PER_SECOND
+        if output != SAMPLE_RATE:
+            raise ValueError(
+                f"upsample_rates and upsampling_ratios make {output:g} samples a second, not "
+                f"{SAMPLE_RATE}"
+            )
 
     @property
     def samples_per_frame(self) -> int:
@@ -231,45 +229,12 @@ def read_code2wav(fields: JsonFields) -> Code2WavConfig:
     Raises:
         ConfigError: a value is missing, of the wrong type or not served.
     """
-    hidden_size, heads = fields.get("hidden_size", int), fields.get("num_attention_heads", int)
-    config = Code2WavConfig(
-        codebooks=fields.get("num_quantizers", int),
-        codebook_size=fields.get("codebook_size", int),
-        hidden_size=hidden_size,
-        layers=fields.get("num_hidden_layers", int),
-        heads=heads,
-        kv_heads=fields.get("num_key_value_heads", int),
-        head_dim=fields.get("head_dim", int, hidden_size // heads),
-        intermediate_size=fields.get("intermediate_size", int),
-        window=fields.get("sliding_window", int),
-        rope_theta=_rope_theta(fields),
-        rms_norm_eps=fields.get("rms_norm_eps", float),
-        upsampling_ratios=fields.integers("upsampling_ratios"),
-        decoder_dim=fields.get("decoder_dim", int),
-        upsample_rates=fields.integers("upsample_rates"),
-    )
-    _check_served(config, fields)
-    return config
-
-
-def _rope_theta(fields: JsonFields) -> float:
-    """From where either version of the format has it."""
-    parameters = fields.section("rope_parameters")
-    return (parameters if fields.items("rope_parameters") else fields).get("rope_theta", float)
-
-
-def _check_served(config: Code2WavConfig, fields: JsonFields) -> None:
-    output = config.samples_per_frame * FRAMES_PER_SECOND
-    if output != SAMPLE_RATE:
-        raise ConfigError(
-            f"{fields.where}: upsample_rates and upsampling_ratios make {output:g} samples a "
-            f"second, not {SAMPLE_RATE}"
-        )
-    if fields.get("attention_bias", bool, False):
-        raise ConfigError(f"{fields.where}: attention_bias is not served; valid: false")
-    activation = fields.get("hidden_act", str, "silu")
-    if activation != "silu":
-        raise ConfigError(f"{fields.where}: hidden_act {activation!r}; valid: 'silu'")
+    fields.expect("attention_bias", False, default=False)
+    fields.expect("hidden_act", "silu", default="silu")
+    usual = {"head_dim": fields.size("hidden_size") // fields.size("num_attention_heads")}
+    # Newer files have the base of the rotary positions in a section.
+    values = {**usual, **fields.values, **fields.items("rope_parameters")}
+    return JsonFields(values, fields.where).read(Code2WavConfig)
 
 
 MODEL_TYPE = "qwen3_omni_moe"
@@ -278,8 +243,7 @@ THINKER, TALKER, CODE2WAV = "thinker.", "talker.", "code2wav."
 EMBEDDINGS = f"{THINKER}model.embed_tokens.weight"
 
 
-@dataclass(frozen=True, slots=True)
-class Qwen3OmniTextIds:
+class Qwen3OmniTextIds(msgspec.Struct, frozen=True, rename="{}_token_id".format):
     """Special tokens of the dialogue and of speech."""
 
     im_start: int
@@ -323,26 +287,15 @@ def load_config(folder: Path) -> OmniConfig:
         ConfigError: a file or a value is missing, or a value is wrong or not served.
     """
     root = read_json(folder / "config.json")
-    model_type = root.get("model_type", str)
-    if model_type != MODEL_TYPE:
-        raise ConfigError(f"{root.where}: model_type must be {MODEL_TYPE!r}, not {model_type!r}")
+    root.expect("model_type", MODEL_TYPE)
     path = folder / "generation_config.json"
     generation = read_json(path) if path.exists() else JsonFields({}, str(path))
     thinker = read_thinker(root.section("thinker_config"))
     return OmniConfig(
         thinker=thinker,
-        text=Qwen3OmniTextIds(
-            im_start=root.get("im_start_token_id", int),
-            im_end=root.get("im_end_token_id", int),
-            system=root.get("system_token_id", int),
-            user=root.get("user_token_id", int),
-            assistant=root.get("assistant_token_id", int),
-            tts_pad=root.get("tts_pad_token_id", int),
-            tts_bos=root.get("tts_bos_token_id", int),
-            tts_eos=root.get("tts_eos_token_id", int),
-        ),
+        text=root.read(Qwen3OmniTextIds),
         sampling=read_thinker_sampling(generation),
-        speech=_speech(root, generation, thinker),
+        speech=_read_speech(root, generation, thinker),
     )
 
 
@@ -358,7 +311,7 @@ def load_speech_config(folder: Path) -> tuple[OmniConfig, SpeechConfig]:
     return config, config.speech
 
 
-def _speech(
+def _read_speech(
     root: JsonFields, generation: JsonFields, thinker: Qwen3OmniThinkerConfig
 ) -> SpeechConfig | None:
     if not root.get("enable_audio_output", bool, True):

@@ -22,7 +22,7 @@ from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import (
 
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.encoder import ConversationEncoder, load_network
-from cantata_layers.omni.features import SoundFeatures, VisionFeatures
+from cantata_layers.omni.inputs import SoundFeatures, VisionFeatures
 from cantata_models.qwen3_omni.config import THINKER, load_config
 
 AUDIO, VISION = f"{THINKER}audio_tower.", f"{THINKER}visual."
@@ -65,7 +65,7 @@ class Qwen3OmniMediaEncoder(ConversationEncoder):
         parts: Sequence[torch.Tensor] = torch.split(wide, [sound.rows for sound in sounds])
         return parts
 
-    def _seen(self, media: VisionFeatures) -> torch.Tensor:
+    def _encode_images(self, media: VisionFeatures) -> torch.Tensor:
         """[rows, W] float32."""
         grid = media.grid
         sizes = torch.tensor([[grid.time, grid.height, grid.width]], device=self._device)

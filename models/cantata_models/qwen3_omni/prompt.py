@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.omni.features import Film
-from cantata_layers.omni.messages import Message
+from cantata_layers.omni.inputs import Film
+from cantata_layers.omni.messages import PromptMessage
 from cantata_layers.omni.positions import TimeScale
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.prompt import DialogueIds, Prompt, PromptLayout
@@ -66,7 +66,7 @@ class Qwen3OmniPromptBuilder:
         self.role = (im_start, assistant, line_feed)
         """The tokens that begin an answer."""
 
-    def build(self, messages: Sequence[Message]) -> Prompt:
+    def build(self, messages: Sequence[PromptMessage]) -> Prompt:
         return self._layout.build(messages)
 
     def select_user_turns(self, prompt: Prompt) -> HeardPrompt:

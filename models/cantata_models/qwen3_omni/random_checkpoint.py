@@ -20,11 +20,16 @@ from torch import nn
 from transformers import AutoConfig, Qwen3OmniMoeForConditionalGeneration
 
 from cantata_layers.checkpoint import INDEX_FILE
-from cantata_layers.random_code_decoder import code_decoder_rules
-from cantata_layers.random_files import write_json
-from cantata_layers.random_qwen3 import PEAKY
-from cantata_layers.random_rules import Rules, Shape, gain, norm, specify, values
-from cantata_layers.random_tensors import TensorSpec, draw
+from cantata_layers.random_rules import (
+    Rules,
+    Shape,
+    code_decoder_rules,
+    gain,
+    norm,
+    specify,
+    values,
+)
+from cantata_layers.random_tensors import PEAKY, TensorSpec, draw, write_json
 from cantata_models.qwen3_omni.random_checkpoint_config import (
     CHAT_TEMPLATE,
     GENERATION_CONFIG,

@@ -21,11 +21,9 @@ from cantata.contract.model.talker import SAFE_MIN_ROWS
 from cantata_layers import qwen3_moe
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.code_predictor import PREDICTOR_STACKS, CodePredictor, predictor_names
-from cantata_layers.frame_limit import frame_limit
-from cantata_layers.predicted_frames import PredictedFrames
-from cantata_layers.projection import Projection
 from cantata_layers.qwen3 import run_layers
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.talker_parts import PredictedFrames, Projection, frame_limit
+from cantata_layers.weights import WeightMap
 from cantata_models.qwen3_omni.config import (
     EMBEDDINGS,
     FRAMES_PER_SECOND,
@@ -85,7 +83,7 @@ class OmniTalker(PredictedFrames, nn.Module):
         self.text_rows: torch.Tensor
         self.register_buffer("text_rows", table, persistent=False)
         self.suppressed: torch.Tensor
-        self.register_buffer("suppressed", _suppressed_codes(talker), persistent=False)
+        self.register_buffer("suppressed", _mask_suppressed_codes(talker), persistent=False)
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
@@ -160,7 +158,7 @@ class OmniTalker(PredictedFrames, nn.Module):
                 start += len(block)
 
 
-def _suppressed_codes(config: Qwen3OmniTalkerConfig) -> torch.Tensor:
+def _mask_suppressed_codes(config: Qwen3OmniTalkerConfig) -> torch.Tensor:
     """[V] bool: codes that are never chosen."""
     codes = torch.arange(config.backbone.layers.vocab_size)
     return (codes >= len(codes) - RESERVED_CODES) & (codes != config.codec.eos)

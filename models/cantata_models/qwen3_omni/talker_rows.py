@@ -74,14 +74,14 @@ class RowTables:
         text = [*inputs.role, *[ids.tts_pad] * 4, ids.tts_bos, first]
         codes = [codec.nothink, codec.think_bos, codec.think_eos, inputs.speaker, codec.pad]
         answer = self.of_text(text)
-        answer[len(inputs.role) :] += self.codec[self._index([*codes, codec.bos])]
+        answer[len(inputs.role) :] += self.codec[self._to_index([*codes, codec.bos])]
         return torch.cat((user, answer))
 
     def of_text(self, ids: Sequence[int]) -> torch.Tensor:
         """[len(ids), D], a new tensor."""
-        return self.text[self._index(ids)]
+        return self.text[self._to_index(ids)]
 
-    def _index(self, ids: Sequence[int]) -> torch.Tensor:
+    def _to_index(self, ids: Sequence[int]) -> torch.Tensor:
         return torch.tensor(ids, dtype=torch.int64, device=self.text.device)
 
 

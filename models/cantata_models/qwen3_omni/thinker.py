@@ -21,7 +21,7 @@ from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
 from cantata_layers import qwen3_moe
 from cantata_layers.omni.inputs import ThinkerInput
 from cantata_layers.omni.thinker_rows import ThinkerRows
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.weights import WeightMap
 from cantata_models.qwen3_omni.config import MODEL_TYPE, THINKER, load_config
 
 NAMES = WeightMap({f"{THINKER}lm_head.{{}}": "lm_head.{}", f"{THINKER}model.{{}}": "{}"})

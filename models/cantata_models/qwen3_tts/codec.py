@@ -11,24 +11,23 @@ Letters: B rows, T frames, Q codebooks, L positions, C channels.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import torch
 
-from cantata.contract.data.errors import ConfigError
 from cantata_layers.causal_convolutions import (
     DILATIONS,
     CausalConv,
+    CausalConvNextBlock,
     CausalUpsample,
-    ConvNextBlock,
+    ConvCache,
     ResidualUnit,
-    Snake,
+    SnakeBeta,
 )
 from cantata_layers.causal_decoder import CausalDecoder
-from cantata_layers.conv_cache import ConvCache
+from cantata_layers.exact_layers import Linear
 from cantata_layers.json_fields import JsonFields, read_json
-from cantata_layers.linear import Linear
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_layers.weights import ReadWeights, Weights
 from cantata_models.qwen3_tts.config import TOKENIZER_12HZ
@@ -37,25 +36,24 @@ FOLDER = "speech_tokenizer"
 """Subfolder of a checkpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderConfig:
+class DecoderConfig(msgspec.Struct, frozen=True):
     """The decoder's sizes."""
 
-    sample_rate: int
+    sample_rate: int = msgspec.field(name="output_sample_rate")
     """Hz."""
-    samples_per_frame: int
-    codebooks: int
+    samples_per_frame: int = msgspec.field(name="decode_upsample_rate")
+    codebooks: int = msgspec.field(name="num_quantizers")
     codebook_size: int
     codebook_dim: int
     """Width of a frame after the quantiser; codebook entries are half as wide."""
     latent_dim: int
     hidden_size: int
-    layers: int
-    heads: int
-    kv_heads: int
+    layers: int = msgspec.field(name="num_hidden_layers")
+    heads: int = msgspec.field(name="num_attention_heads")
+    kv_heads: int = msgspec.field(name="num_key_value_heads")
     head_dim: int
     intermediate_size: int
-    window: int
+    window: int = msgspec.field(name="sliding_window")
     """Number of frames that a frame attends to, including itself."""
     rope_theta: float
     rms_norm_eps: float
@@ -66,6 +64,14 @@ class DecoderConfig:
     upsample_rates: tuple[int, ...]
     """Rates of the wave stages."""
 
+    def __post_init__(self) -> None:
+        output = math.prod((*self.upsampling_ratios, *self.upsample_rates))
+        if output != self.samples_per_frame:
+            raise ValueError(
+                f"upsample_rates and upsampling_ratios make {output} samples a frame, "
+                f"decode_upsample_rate says {self.samples_per_frame}"
+            )
+
 
 def load_decoder_config(checkpoint: Path) -> DecoderConfig:
     """Read the decoder's config from a checkpoint's speech tokenizer.
@@ -74,49 +80,12 @@ def load_decoder_config(checkpoint: Path) -> DecoderConfig:
         ConfigError: the file or a value is missing, a value is wrong, or the tokenizer is another.
     """
     root = read_json(checkpoint / FOLDER / "config.json")
-    model_type = root.get("model_type", str)
-    if model_type != TOKENIZER_12HZ:
-        raise ConfigError(
-            f"{root.where}: model_type {model_type!r} is not served; valid: {TOKENIZER_12HZ!r}"
-        )
+    root.expect("model_type", TOKENIZER_12HZ)
     decoder = root.section("decoder_config")
-    hidden_size, heads = decoder.get("hidden_size", int), decoder.get("num_attention_heads", int)
-    config = DecoderConfig(
-        sample_rate=root.get("output_sample_rate", int),
-        samples_per_frame=root.get("decode_upsample_rate", int),
-        codebooks=decoder.get("num_quantizers", int),
-        codebook_size=decoder.get("codebook_size", int),
-        codebook_dim=decoder.get("codebook_dim", int),
-        latent_dim=decoder.get("latent_dim", int),
-        hidden_size=hidden_size,
-        layers=decoder.get("num_hidden_layers", int),
-        heads=heads,
-        kv_heads=decoder.get("num_key_value_heads", int),
-        head_dim=decoder.get("head_dim", int, hidden_size // heads),
-        intermediate_size=decoder.get("intermediate_size", int),
-        window=decoder.get("sliding_window", int),
-        rope_theta=decoder.get("rope_theta", float),
-        rms_norm_eps=decoder.get("rms_norm_eps", float),
-        upsampling_ratios=decoder.integers("upsampling_ratios"),
-        decoder_dim=decoder.get("decoder_dim", int),
-        upsample_rates=decoder.integers("upsample_rates"),
-    )
-    _check_served(config, decoder)
-    return config
-
-
-def _check_served(config: DecoderConfig, fields: JsonFields) -> None:
-    output = math.prod((*config.upsampling_ratios, *config.upsample_rates))
-    if output != config.samples_per_frame:
-        raise ConfigError(
-            f"{fields.where}: upsample_rates and upsampling_ratios make {output} samples a frame, "
-            f"decode_upsample_rate says {config.samples_per_frame}"
-        )
-    if fields.get("attention_bias", bool, False):
-        raise ConfigError(f"{fields.where}: attention_bias is not served; valid: false")
-    activation = fields.get("hidden_act", str, "silu")
-    if activation != "silu":
-        raise ConfigError(f"{fields.where}: hidden_act {activation!r}; valid: 'silu'")
+    decoder.expect("attention_bias", False, default=False)
+    decoder.expect("hidden_act", "silu", default="silu")
+    usual = {"head_dim": decoder.size("hidden_size") // decoder.size("num_attention_heads")}
+    return JsonFields({**root.values, **usual, **decoder.values}, decoder.where).read(DecoderConfig)
 
 
 class ProjectedTransformer:
@@ -145,7 +114,7 @@ class SplitDequantiser:
         self._tables, self._projections = [], []
         for part, count in (("rvq_first", 1), ("rvq_rest", config.codebooks - 1)):
             books = [
-                self._entries(weights, f"{name}.{part}.vq.layers.{index}._codebook", config)
+                self._read_entries(weights, f"{name}.{part}.vq.layers.{index}._codebook", config)
                 for index in range(count)
             ]
             self._tables.append(books)
@@ -155,7 +124,7 @@ class SplitDequantiser:
             self._projections.append(Linear(projection[..., 0]))
 
     @staticmethod
-    def _entries(weights: Weights, name: str, config: DecoderConfig) -> torch.Tensor:
+    def _read_entries(weights: Weights, name: str, config: DecoderConfig) -> torch.Tensor:
         usage = weights.take(f"{name}.cluster_usage", config.codebook_size)
         shape = (config.codebook_size, config.codebook_dim // 2)
         total = weights.take(f"{name}.embedding_sum", *shape)
@@ -177,7 +146,7 @@ class Qwen3TtsWaveStage:
 
     def __init__(self, weights: Weights, name: str, size: int, rate: int) -> None:
         half = size // 2
-        self._snake = Snake(weights, f"{name}.block.0", size)
+        self._snake = SnakeBeta(weights, f"{name}.block.0", size)
         self._upsample = CausalUpsample(weights, f"{name}.block.1.conv", size, half, rate, 2 * rate)
         self._units = [
             ResidualUnit(weights, f"{name}.block.{index}", half, dilation)
@@ -214,7 +183,7 @@ class Qwen3TtsDecoder(CausalDecoder):
         self._upsamplers = [
             (
                 CausalUpsample(weights, f"upsample.{i}.0.conv", latent, latent, ratio, ratio),
-                ConvNextBlock(weights, f"upsample.{i}.1", latent),
+                CausalConvNextBlock(weights, f"upsample.{i}.1", latent),
             )
             for i, ratio in enumerate(config.upsampling_ratios)
         ]
@@ -225,7 +194,7 @@ class Qwen3TtsDecoder(CausalDecoder):
         ]
         last = len(self._stages) + 1
         narrow = size >> len(self._stages)
-        self._snake = Snake(weights, f"decoder.{last}", narrow)
+        self._snake = SnakeBeta(weights, f"decoder.{last}", narrow)
         self._wave = CausalConv(weights, f"decoder.{last + 1}.conv", narrow, 1, 7)
 
     def _run(self, codes: torch.Tensor, past: ConvCache) -> torch.Tensor:

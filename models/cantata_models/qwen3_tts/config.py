@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
+
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
 from cantata_layers.qwen3_config import Qwen3Stack, read_qwen3_stack
@@ -36,21 +38,19 @@ class ModelKind(StrEnum):
     BASE = "base"
 
 
-@dataclass(frozen=True, slots=True)
-class Qwen3TtsCodecIds:
+class Qwen3TtsCodecIds(msgspec.Struct, frozen=True):
     """Control codes, which share the embedding of code 0."""
 
-    pad: int
-    bos: int
-    eos: int
-    think: int
-    nothink: int
-    think_bos: int
-    think_eos: int
+    pad: int = msgspec.field(name="codec_pad_id")
+    bos: int = msgspec.field(name="codec_bos_id")
+    eos: int = msgspec.field(name="codec_eos_token_id")
+    think: int = msgspec.field(name="codec_think_id")
+    nothink: int = msgspec.field(name="codec_nothink_id")
+    think_bos: int = msgspec.field(name="codec_think_bos_id")
+    think_eos: int = msgspec.field(name="codec_think_eos_id")
 
 
-@dataclass(frozen=True, slots=True)
-class Qwen3TtsTextIds:
+class Qwen3TtsTextIds(msgspec.Struct, frozen=True, rename="tts_{}_token_id".format):
     """Special text tokens."""
 
     pad: int
@@ -114,88 +114,53 @@ def load_config(folder: Path) -> Qwen3TtsConfig:
             checkpoint needs an unsupported feature (another speech tokenizer, scaled positions).
     """
     root = read_json(folder / "config.json")
-    _check_served(root)
+    root.expect("model_type", MODEL_TYPE)
+    root.expect("tokenizer_type", TOKENIZER_12HZ)
     talker = root.section("talker_config")
     predictor = talker.section("code_predictor_config")
     config = Qwen3TtsConfig(
-        kind=_kind(root),
+        kind=ModelKind(root.expect("tts_model_type", *(kind.value for kind in ModelKind))),
         model_size=root.get("tts_model_size", str, ""),
         talker=read_qwen3_stack(talker),
         predictor=read_qwen3_stack(predictor),
         num_codebooks=talker.get("num_code_groups", int),
         text_vocab_size=talker.get("text_vocab_size", int),
         text_hidden_size=talker.get("text_hidden_size", int),
-        codec=_codec_ids(talker),
-        text=Qwen3TtsTextIds(
-            pad=root.get("tts_pad_token_id", int),
-            bos=root.get("tts_bos_token_id", int),
-            eos=root.get("tts_eos_token_id", int),
-        ),
-        languages=_codes(talker, "codec_language_id"),
-        speakers=_codes(talker, "spk_id"),
-        dialects=_dialects(talker),
+        codec=talker.read(Qwen3TtsCodecIds),
+        text=root.read(Qwen3TtsTextIds),
+        languages=_read_codes(talker, "codec_language_id"),
+        speakers=_read_codes(talker, "spk_id"),
+        dialects=_read_dialects(talker),
         speaker_size=root.section("speaker_encoder_config").get("enc_dim", int, 1024),
-        generation=_generation(folder / "generation_config.json"),
+        generation=_read_generation(folder / "generation_config.json"),
     )
     _check_consistent(config, root.where)
     return config
 
 
-def _check_served(root: JsonFields) -> None:
-    model_type = root.get("model_type", str)
-    if model_type != MODEL_TYPE:
-        raise ConfigError(f"{root.where}: model_type must be {MODEL_TYPE!r}, not {model_type!r}")
-    tokenizer = root.get("tokenizer_type", str)
-    if tokenizer != TOKENIZER_12HZ:
-        raise ConfigError(
-            f"{root.where}: tokenizer_type {tokenizer!r} is not served; valid: {TOKENIZER_12HZ!r}"
-        )
-
-
-def _kind(root: JsonFields) -> ModelKind:
-    name = root.get("tts_model_type", str)
-    try:
-        return ModelKind(name)
-    except ValueError:
-        valid = ", ".join(ModelKind)
-        raise ConfigError(f"{root.where}: tts_model_type {name!r}; valid: {valid}") from None
-
-
-def _codec_ids(talker: JsonFields) -> Qwen3TtsCodecIds:
-    return Qwen3TtsCodecIds(
-        pad=talker.get("codec_pad_id", int),
-        bos=talker.get("codec_bos_id", int),
-        eos=talker.get("codec_eos_token_id", int),
-        think=talker.get("codec_think_id", int),
-        nothink=talker.get("codec_nothink_id", int),
-        think_bos=talker.get("codec_think_bos_id", int),
-        think_eos=talker.get("codec_think_eos_id", int),
-    )
-
-
-def _codes(talker: JsonFields, key: str) -> Mapping[str, int]:
+def _read_codes(talker: JsonFields, key: str) -> Mapping[str, int]:
     section = talker.section(key)
     return {name.lower(): section.get(name, int) for name in talker.items(key)}
 
 
-def _dialects(talker: JsonFields) -> Mapping[str, str]:
+def _read_dialects(talker: JsonFields) -> Mapping[str, str]:
     section = talker.section("spk_is_dialect")
     values = talker.items("spk_is_dialect")
     return {name.lower(): section.get(name, str) for name, value in values.items() if value}
 
 
-def _generation(path: Path) -> Qwen3TtsDefaults:
+def _read_generation(path: Path) -> Qwen3TtsDefaults:
     """Read the file, with the reference's fallbacks for missing values."""
     fields = read_json(path) if path.exists() else JsonFields({}, str(path))
     return Qwen3TtsDefaults(
-        first=_sampling(fields, "", "do_sample"),
-        residual=_sampling(fields, "subtalker_", "subtalker_dosample"),
+        first=_read_sampling(fields, "", "do_sample"),
+        residual=_read_sampling(fields, "subtalker_", "subtalker_dosample"),
         repetition_penalty=fields.get("repetition_penalty", float, 1.05),
         max_new_tokens=fields.get("max_new_tokens", int, 2048),
     )
 
 
-def _sampling(fields: JsonFields, prefix: str, switch: str) -> SamplingSettings:
+def _read_sampling(fields: JsonFields, prefix: str, switch: str) -> SamplingSettings:
     sampled = fields.get(switch, bool, True)
     return SamplingSettings(
         temperature=fields.get(f"{prefix}temperature", float, 0.9) if sampled else 0.0,

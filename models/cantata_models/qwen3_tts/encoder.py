@@ -30,9 +30,9 @@ from transformers.models.mimi.modeling_mimi import (
 from cantata.contract.data.chunks import Codes, Payload, Rows
 from cantata.contract.data.errors import CantataError, ConfigError, InvalidAudio
 from cantata_layers.ecapa import Ecapa
-from cantata_layers.ecapa_config import EcapaConfig, read_ecapa_config
+from cantata_layers.ecapa_config import EcapaConfig
 from cantata_layers.json_fields import read_json
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.weights import WeightMap
 from cantata_models.qwen3_tts.codec import FOLDER
 from cantata_models.qwen3_tts.prompt import Qwen3TtsEncoderInput
 
@@ -61,10 +61,8 @@ def load_speaker_config(checkpoint: Path) -> EcapaConfig:
         ConfigError: a value is wrong or not served.
     """
     fields = read_json(checkpoint / "config.json").section("speaker_encoder_config")
-    rate = fields.get("sample_rate", int, SAMPLE_RATE)
-    if rate != SAMPLE_RATE:
-        raise ConfigError(f"{fields.where}: sample_rate {rate} is not served; valid: {SAMPLE_RATE}")
-    return read_ecapa_config(fields, SPEAKER_SIZES)
+    fields.expect("sample_rate", SAMPLE_RATE, default=SAMPLE_RATE)
+    return fields.read(EcapaConfig, SPEAKER_SIZES)
 
 
 NAMES = WeightMap({"encoder.{}": "{}"})

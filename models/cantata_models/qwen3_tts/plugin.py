@@ -4,12 +4,16 @@ A Base checkpoint follows a recording. Its encoder makes the speaker's vector an
 to continue the recording, its frames.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from cantata.contract.data.chunks import Codes, Rows
 from cantata.contract.model.factory import Factory
+from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
+from cantata_layers.numerics import COUNTS, TYPICAL_ROWS, Products, check_products
 from cantata_models.qwen3_tts.config import MODEL_TYPE, ModelKind, load_config
 
 ENCODER, TALKER = "encoder", "talker"
@@ -42,6 +46,25 @@ def unused_stages(checkpoint: Path) -> frozenset[str]:
     return frozenset() if load_config(checkpoint).kind is ModelKind.BASE else frozenset({ENCODER})
 
 
+TALKER_SHAPES = ((2048, 1024), (1024, 4096), (3072, 1024), (1024, 6144))
+"""(inputs, outputs) in the talker of the published 0.6B model."""
+FRAME_SHAPES = ((1536, 1024), (1024, 512), (512, 1024), (1024, 4096), (4096, 1024))
+"""The codec's products with one row per position of a frame."""
+WAVE_SHAPES = ((5376, 768), (2688, 384))
+LAST_WAVE_SHAPES = ((672, 96), (672, 1))
+"""The products of the codec's last stages, with up to 1,920 rows per frame."""
+
+
+def check_numerics() -> NumericsReport:
+    """Check products with random float32 weights of the published shapes."""
+    codec = (TYPICAL_ROWS,)
+    return check_products(
+        Products(TALKER_SHAPES),
+        Products((*FRAME_SHAPES, *WAVE_SHAPES), codec),
+        Products(LAST_WAVE_SHAPES, codec, (*COUNTS, 320, 1920)),
+    )
+
+
 PLUGIN = ModelPlugin(
     name="qwen3-tts",
     model_types=(MODEL_TYPE,),
@@ -49,6 +72,6 @@ PLUGIN = ModelPlugin(
     deployment=Path(__file__).with_name("deploy.yaml"),
     load_builder=Factory("cantata_models.qwen3_tts.request_builder:load_builder"),
     unused_stages=unused_stages,
-    check_numerics=Factory("cantata_models.qwen3_tts.numerics:check_numerics"),
+    check_numerics=Factory("cantata_models.qwen3_tts.plugin:check_numerics"),
     write_random_checkpoint=Factory("cantata_models.qwen3_tts.random_checkpoint:write_tiny"),
 )

@@ -36,10 +36,10 @@ class Qwen3TtsTokenizer:
 
     def __init__(self, checkpoint: Path) -> None:
         self._tokenizer = load_qwen_tokenizer(checkpoint)
-        self.role = self._template("<|im_start|>", "assistant", "\n")
+        self.role = self._list_template("<|im_start|>", "assistant", "\n")
         """The tokens before the spoken text."""
-        self._user = self._template("<|im_start|>", "user", "\n")
-        self._end = self._template("<|im_end|>", "\n")
+        self._user = self._list_template("<|im_start|>", "user", "\n")
+        self._end = self._list_template("<|im_end|>", "\n")
 
     def encode(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
@@ -62,7 +62,7 @@ class Qwen3TtsTokenizer:
         normalized: str = self._tokenizer.normalizer.normalize_str(text)
         return normalized
 
-    def _template(self, *words: str) -> tuple[int, ...]:
+    def _list_template(self, *words: str) -> tuple[int, ...]:
         ids = []
         for word in words:
             found = self._tokenizer.token_to_id(word)
@@ -181,7 +181,7 @@ class Qwen3TtsPromptBuilder:
         text = list(spoken.reference + spoken.body)
         if spoken.complete:
             text.append(self._text.eos)
-        codes = [self._codec.bos, *_frames(reference_frames)]
+        codes = [self._codec.bos, *_iterate_frames(reference_frames)]
         if streamed:
             self._add_overlaid(rows, text, codes)
         else:
@@ -220,7 +220,7 @@ class Qwen3TtsPromptBuilder:
         rows.add(rest, [NONE] * len(rest))
 
 
-def _frames(count: int) -> Iterator[int]:
+def _iterate_frames(count: int) -> Iterator[int]:
     return (FIRST_REFERENCE_FRAME - index for index in range(count))
 
 

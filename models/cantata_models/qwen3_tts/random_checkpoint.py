@@ -18,14 +18,18 @@ import torch
 from transformers import MimiConfig
 
 from cantata_layers.ecapa import Ecapa
-from cantata_layers.ecapa_config import read_ecapa_config
+from cantata_layers.ecapa_config import EcapaConfig
 from cantata_layers.json_fields import JsonFields, read_json
-from cantata_layers.random_code_decoder import code_decoder_rules
-from cantata_layers.random_files import write_json
-from cantata_layers.random_qwen3 import qwen3_tensors
 from cantata_layers.random_qwen_tokenizer import ORDINARY_TOKENS, write_qwen_tokenizer
-from cantata_layers.random_rules import Rules, gain, specify, values
-from cantata_layers.random_tensors import TensorSpec, linear, weight, write_tensors
+from cantata_layers.random_rules import Rules, code_decoder_rules, gain, specify, values
+from cantata_layers.random_tensors import (
+    TensorSpec,
+    linear,
+    qwen3_tensors,
+    weight,
+    write_json,
+    write_tensors,
+)
 from cantata_layers.weights import TakenShapes
 from cantata_models.qwen3_tts.codec import FOLDER, Qwen3TtsDecoder, load_decoder_config
 from cantata_models.qwen3_tts.encoder import NAMES, SPEAKER, SPEAKER_SIZES, Qwen3TtsFrameEncoder
@@ -387,7 +391,7 @@ def _talker_shapes(config: Config) -> Iterator[TensorSpec]:
 
 def _speaker_encoder_shapes(config: Config) -> Iterator[TensorSpec]:
     with torch.device("meta"):
-        network = Ecapa(read_ecapa_config(JsonFields(config, "config.json"), SPEAKER_SIZES))
+        network = Ecapa(JsonFields(config, "config.json").read(EcapaConfig, SPEAKER_SIZES))
     yield from specify(SPEAKER.shapes(network), SPEAKER_RULES)
 
 

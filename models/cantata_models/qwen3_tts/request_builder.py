@@ -19,10 +19,13 @@ from cantata.contract.data.request import (
     StageInput,
     Voice,
 )
-from cantata_layers.openai_voices import OPENAI_VOICES, list_aliases
-from cantata_layers.recordings import second_of_noise
+from cantata_layers.request_building import (
+    OPENAI_VOICES,
+    check_speakable,
+    list_aliases,
+    second_of_noise,
+)
 from cantata_layers.request_options import field_schemas
-from cantata_layers.speakable import check_speakable
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig, load_config
 from cantata_models.qwen3_tts.plugin import ENCODER, TALKER
 from cantata_models.qwen3_tts.prompt import (
@@ -107,7 +110,7 @@ class Qwen3RequestBuilder:
         options = parse_options(request.options, self._config)
         body = self._tokenizer.encode(self._tokenizer.normalize(request.text).strip())
         check_speakable(request.text)
-        streamed = not self._text_first(options)
+        streamed = not self._puts_text_first(options)
         inputs = self._inputs(request, options, body, complete=True, streamed=streamed)
         return (inputs.as_request(f"{request_id}-0"),)
 
@@ -129,7 +132,7 @@ class Qwen3RequestBuilder:
         feed.push(request.text)
         return feed
 
-    def _text_first(self, options: Qwen3TtsOptions) -> bool:
+    def _puts_text_first(self, options: Qwen3TtsOptions) -> bool:
         if options.non_streaming_mode is None:
             return self._config.kind is not ModelKind.BASE
         return options.non_streaming_mode
@@ -145,7 +148,7 @@ class Qwen3RequestBuilder:
     ) -> Inputs:
         config = self._config
         own_voice = request.voice if config.kind is ModelKind.CUSTOM_VOICE else None
-        encoder = self._recording(request, options)
+        encoder = self._build_encoder_input(request, options)
         transcript = request.reference.transcript if request.reference else None
         continues = encoder is not None and encoder.frames
         instruction = request.instructions if config.follows_instructions else None
@@ -163,11 +166,11 @@ class Qwen3RequestBuilder:
             follows_recording=encoder is not None,
             streamed=streamed,
             max_frames=options.max_new_tokens and options.max_new_tokens - 1,
-            sampling=self._sampling(request, options),
+            sampling=self._choose_sampling(request, options),
         )
         return Inputs(talker, encoder)
 
-    def _recording(
+    def _build_encoder_input(
         self, request: SpeechRequest, options: Qwen3TtsOptions
     ) -> Qwen3TtsEncoderInput | None:
         """Return the recording to follow, at the encoders' sample rate."""
@@ -192,7 +195,7 @@ class Qwen3RequestBuilder:
         continues = not options.x_vector_only_mode
         return Qwen3TtsEncoderInput(np.ascontiguousarray(samples, np.float32), frames=continues)
 
-    def _sampling(self, request: SpeechRequest, options: Qwen3TtsOptions) -> SamplingOptions:
+    def _choose_sampling(self, request: SpeechRequest, options: Qwen3TtsOptions) -> SamplingOptions:
         """Return sampling settings: the request's for both levels, else each level's default."""
         generation = self._config.generation
         first, residual = generation.first, generation.residual
@@ -238,7 +241,7 @@ class OpenTalkerText:
         """
         if self._closed and not self._tokens:
             raise InvalidRequest("the text holds nothing that can be spoken", "input")
-        if not self._closed and len(self._tokens) < self._needed():
+        if not self._closed and len(self._tokens) < self._count_needed():
             return None
         started = self._inputs.with_text(self._take(), complete=self._closed)
         return started.as_request(self._request_id)
@@ -249,7 +252,7 @@ class OpenTalkerText:
             return None
         return LaterText(self._take(), self._closed)
 
-    def _needed(self) -> int:
+    def _count_needed(self) -> int:
         """Return the number of prompt tokens: those paired with a recording's frames, or one."""
         recording = self._inputs.encoder
         if recording is None or not recording.frames:

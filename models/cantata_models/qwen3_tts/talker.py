@@ -27,12 +27,10 @@ from cantata.contract.model.embedding_source import (
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS
 from cantata_layers.code_predictor import PREDICTOR_STACKS, CodePredictor, predictor_names
-from cantata_layers.frame_limit import frame_limit
 from cantata_layers.parameters import ParameterLoader
-from cantata_layers.predicted_frames import PredictedFrames
-from cantata_layers.projection import Projection
 from cantata_layers.qwen3 import config_fields, make_layers, run_layers
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.talker_parts import PredictedFrames, Projection, frame_limit
+from cantata_layers.weights import WeightMap
 from cantata_models.qwen3_tts.config import (
     FRAME_PERIOD_S,
     MIN_FRAMES,
@@ -105,7 +103,7 @@ class Qwen3Talker(PredictedFrames, nn.Module):
             config.predictor, talker.hidden_size, config.num_codebooks
         )
         self.suppressed: torch.Tensor
-        self.register_buffer("suppressed", _suppressed_codes(config), persistent=False)
+        self.register_buffer("suppressed", _mask_suppressed_codes(config), persistent=False)
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
@@ -177,10 +175,10 @@ class Qwen3Talker(PredictedFrames, nn.Module):
         return (
             StaticEmbeddings(prompt)
             if spoken.complete
-            else StreamingEmbeddings(prompt, self._later_rows)
+            else StreamingEmbeddings(prompt, self._build_later_rows)
         )
 
-    def _later_rows(self, text: LaterText) -> torch.Tensor:
+    def _build_later_rows(self, text: LaterText) -> torch.Tensor:
         """Return rows for text that arrived after its request started."""
         layout = self._prompts.text_rows(text.body, complete=text.complete)
         return self._embed(layout, None)
@@ -207,7 +205,7 @@ class Qwen3Talker(PredictedFrames, nn.Module):
         return torch.cat([self.text_projection(block) for block in blocks])[: len(text)]
 
 
-def _suppressed_codes(config: Qwen3TtsConfig) -> torch.Tensor:
+def _mask_suppressed_codes(config: Qwen3TtsConfig) -> torch.Tensor:
     """[V] bool: codes that are never chosen."""
     codes = torch.arange(config.talker.vocab_size)
     return (codes >= config.talker.vocab_size - RESERVED_CODES) & (codes != config.codec.eos)

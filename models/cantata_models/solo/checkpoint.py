@@ -15,7 +15,7 @@ from torch import nn
 from cantata_models.solo.config import SoloConfig, load_config, save_config
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
-from cantata_models.solo.networks.talker import Talker
+from cantata_models.solo.networks.talker import SoloTalkerNetwork
 
 WEIGHTS_FOLDER = Path(__file__).with_name("weights")
 """The weights shipped with the package."""
@@ -51,9 +51,9 @@ def _fill(module: nn.Module, tensors: Tensors) -> None:
     module.eval().requires_grad_(False)
 
 
-def load_talker(folder: Path = WEIGHTS_FOLDER) -> Talker:
+def load_talker(folder: Path = WEIGHTS_FOLDER) -> SoloTalkerNetwork:
     """Returns the whole talker, ready for inference."""
-    talker = Talker(load_config(folder))
+    talker = SoloTalkerNetwork(load_config(folder))
     _fill(talker, read_tensors(folder / TALKER_FILE))
     return talker
 
@@ -83,7 +83,7 @@ def _half(tensors: Tensors) -> Tensors:
 def save_checkpoint(
     folder: Path,
     config: SoloConfig,
-    talker: Talker,
+    talker: SoloTalkerNetwork,
     decoder: CodecDecoder,
     encoder: CodecEncoder,
 ) -> int:
@@ -102,3 +102,8 @@ def save_checkpoint(
         part.chmod(0o644)
         part.replace(folder / name)
     return sum((folder / name).stat().st_size for name in parts)
+
+
+def load_decoder(checkpoint: Path, device: torch.device) -> CodecDecoder:
+    """Returns the checkpoint's streaming decoder in fp32."""
+    return load_codec_decoder(checkpoint).to(device).eval()

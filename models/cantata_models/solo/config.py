@@ -1,24 +1,19 @@
-"""The checkpoint's config.json as frozen dataclasses; loading is strict."""
+"""The checkpoint's config.json; loading is strict."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import typing
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
+import msgspec
+
+from cantata_layers.json_fields import read_json
 from cantata_layers.speaker_features import SPEAKER_SIZE
 from cantata_models.solo.text.tokens import PHONE_INVENTORY
 
 MODEL_TYPE = "cantata_solo"
 
-T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True)
-class TalkerConfig:
+class TalkerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The Qwen3-shaped backbone and the parts around it."""
 
     hidden_size: int = 320
@@ -36,8 +31,7 @@ class TalkerConfig:
     nearest entry four times out of five."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextConfig:
+class TextConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The text track: phone encoders, durations, slot network."""
 
     phones: int = len(PHONE_INVENTORY)
@@ -51,8 +45,7 @@ class TextConfig:
     speaker_channels: int = 64
 
 
-@dataclass(frozen=True, slots=True)
-class CodecConfig:
+class CodecConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The codec: sizes shared by the encoder, the quantiser and the causal decoder."""
 
     sample_rate: int = 24_000
@@ -78,8 +71,7 @@ class CodecConfig:
     """Samples per hop; eight hops per frame."""
 
 
-@dataclass(frozen=True, slots=True)
-class Voice:
+class SoloVoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One published voice. Its index in the list is its id in the networks."""
 
     id: str
@@ -89,22 +81,21 @@ class Voice:
 
 
 VOICES = (
-    Voice("clara", "Clara", "female", "A clear, even female voice, American English."),
-    Voice("ben", "Ben", "male", "A calm male voice, American English."),
-    Voice("ruby", "Ruby", "female", "A warm female voice, American English."),
-    Voice("ewan", "Ewan", "male", "A deep male voice with a Scottish accent."),
+    SoloVoice("clara", "Clara", "female", "A clear, even female voice, American English."),
+    SoloVoice("ben", "Ben", "male", "A calm male voice, American English."),
+    SoloVoice("ruby", "Ruby", "female", "A warm female voice, American English."),
+    SoloVoice("ewan", "Ewan", "male", "A deep male voice with a Scottish accent."),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SoloConfig:
+class SoloConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything in config.json."""
 
     model_type: str = MODEL_TYPE
-    talker: TalkerConfig = field(default_factory=TalkerConfig)
-    text: TextConfig = field(default_factory=TextConfig)
-    codec: CodecConfig = field(default_factory=CodecConfig)
-    voices: tuple[Voice, ...] = VOICES
+    talker: TalkerConfig = TalkerConfig()
+    text: TextConfig = TextConfig()
+    codec: CodecConfig = CodecConfig()
+    voices: tuple[SoloVoice, ...] = VOICES
     phones: tuple[str, ...] = PHONE_INVENTORY
 
     def __post_init__(self) -> None:
@@ -120,53 +111,16 @@ class SoloConfig:
             raise ValueError("codec.samples_per_frame must be a multiple of codec.hop")
 
 
-def _parse(kind: type[T], value: object, where: str) -> T:
-    """Builds the dataclass `kind` from a JSON object, rejecting unknown keys and wrong values."""
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} must be an object, not {type(value).__name__}")
-    hints = typing.get_type_hints(kind)
-    unknown = sorted(set(value) - set(hints))
-    if unknown:
-        raise ValueError(f"{where}: unknown {', '.join(unknown)}; valid keys: {', '.join(hints)}")
-    parsed: dict[str, Any] = {}
-    for key, item in value.items():
-        parsed[key] = _parse_value(hints[key], item, f"{where}.{key}")
-    try:
-        return kind(**parsed)
-    except TypeError as error:
-        raise ValueError(f"{where}: {error}") from None
-
-
-def _parse_value(hint: Any, value: object, where: str) -> Any:
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _parse(hint, value, where)
-    if typing.get_origin(hint) is tuple:
-        if not isinstance(value, list):
-            raise ValueError(f"{where} must be a list, not {type(value).__name__}")
-        inner = typing.get_args(hint)[0]
-        return tuple(_parse_value(inner, v, f"{where}[{i}]") for i, v in enumerate(value))
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not hint:
-        raise ValueError(f"{where} must be {hint.__name__}, not {type(value).__name__}")
-    return value
-
-
-def parse_config(value: object) -> SoloConfig:
-    """Returns the config from a parsed config.json.
+def load_config(folder: Path) -> SoloConfig:
+    """Read `folder`/config.json.
 
     Raises:
-        ValueError: a key is unknown (the message lists the valid keys) or a value is wrong.
+        ConfigError: it is missing, a key is unknown or a value is wrong.
     """
-    return _parse(SoloConfig, value, "config")
-
-
-def load_config(folder: Path) -> SoloConfig:
-    """Reads `folder`/config.json; raises as `parse_config`."""
-    return parse_config(json.loads((folder / "config.json").read_text()))
+    return read_json(folder / "config.json").read(SoloConfig)
 
 
 def save_config(config: SoloConfig, folder: Path) -> None:
-    """Writes `folder`/config.json."""
-    text = json.dumps(dataclasses.asdict(config), indent=2)
+    """Write `folder`/config.json."""
+    text = msgspec.json.format(msgspec.json.encode(config), indent=2).decode()
     (folder / "config.json").write_text(text + "\n")

@@ -15,12 +15,12 @@ from torch.nn import functional
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plain_talker import AttentionMemory, BackboneKernels, PlainTalker
 from cantata_models.solo.checkpoint import TALKER_FILE, Tensors, read_tensors
-from cantata_models.solo.config import SoloConfig, TalkerConfig
+from cantata_models.solo.config import SoloConfig, TalkerConfig, load_config
 from cantata_models.solo.networks.packed_product import PackedProduct
-from cantata_models.solo.talker_front import TalkerFront, read_config
+from cantata_models.solo.talker_front import TalkerFront
 
 
-class _Layer:
+class _TalkerLayer:
     """Attention and feed-forward with fused projections, each after a norm.
 
     Args:
@@ -79,7 +79,7 @@ class _Layer:
         c = self._config
         sizes = [heads * c.head_dim for heads in (c.heads, c.kv_heads, c.kv_heads)]
         queries, keys, values = torch.split(self._qkv(rows), sizes, dim=-1)
-        queries, keys = self._normed(queries, "q_norm"), self._normed(keys, "k_norm")
+        queries, keys = self._normalise(queries, "q_norm"), self._normalise(keys, "k_norm")
         self._kernels.rotate(positions, queries, keys, c.head_dim, turns)
         shape = (len(rows), -1, c.head_dim)
         attended = memory.attend(
@@ -87,7 +87,7 @@ class _Layer:
         )
         return self._out(attended)
 
-    def _normed(self, rows: torch.Tensor, norm: str) -> torch.Tensor:
+    def _normalise(self, rows: torch.Tensor, norm: str) -> torch.Tensor:
         by_head = rows.view(len(rows), -1, self._config.head_dim)
         weight = self._norms[f"self_attn.{norm}"]
         return self._kernels.rms_norm(by_head, weight, self._config.rms_norm_eps).view(rows.shape)
@@ -103,13 +103,13 @@ class PlainSoloTalker(TalkerFront, PlainTalker):
         self.hidden_size = config.talker.hidden_size
         self._backbone, self._kernels = config.talker, kernels
         self._layers = [
-            _Layer(_part(tensors, f"layers.{index}."), config.talker, kernels, index)
+            _TalkerLayer(_select_part(tensors, f"layers.{index}."), config.talker, kernels, index)
             for index in range(config.talker.layers)
         ]
         self._norm = tensors["norm.weight"]
         self._turns = _turns(config.talker)
         for name, module in self.named_children():
-            _fill(module, _part(tensors, f"{name}."))
+            _fill(module, _select_part(tensors, f"{name}."))
 
     def attention(self, positions: int) -> AttentionMemory:
         """Returns memory for one request of at most `positions` positions."""
@@ -134,14 +134,14 @@ def load_plain_talker(checkpoint: Path, kernels: BackboneKernels) -> PlainSoloTa
     Raises:
         ConfigError: the folder holds no solo checkpoint.
     """
-    config = read_config(checkpoint)
+    config = load_config(checkpoint)
     try:
         return PlainSoloTalker(config, read_tensors(checkpoint / TALKER_FILE), kernels)
     except (FileNotFoundError, KeyError, RuntimeError, ValueError) as error:
         raise ConfigError(f"{checkpoint}: {error}") from error
 
 
-def _part(tensors: Tensors, prefix: str) -> Tensors:
+def _select_part(tensors: Tensors, prefix: str) -> Tensors:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 

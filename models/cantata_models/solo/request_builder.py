@@ -16,10 +16,10 @@ from cantata.contract.data.request import (
     TextSpan,
     Voice,
 )
-from cantata_layers.openai_voices import alias_by_gender
+from cantata_layers.request_building import alias_by_gender
 from cantata_layers.speaker_features import Vector, are_alike, speaker_vector
 from cantata_models.solo.config import SoloConfig, load_config
-from cantata_models.solo.pipeline import TalkerInput
+from cantata_models.solo.plugin import TalkerInput
 from cantata_models.solo.text import Sentence, TextError, WordlessText, phonemize
 
 
@@ -61,17 +61,17 @@ class SoloRequestBuilder:
             return ()
         except TextError as error:
             raise InvalidRequest(str(error), "input") from error
-        speaker = self._speaker(request)
+        speaker = self._choose_speaker(request)
         return tuple(
             PipelineRequest(
                 f"{request_id}-{index}",
-                {"talker": self._input(sentence, speaker, request)},
+                {"talker": self._build_input(sentence, speaker, request)},
                 words=tuple(TextSpan(word.start, word.end) for word in sentence.words),
             )
             for index, sentence in enumerate(sentences)
         )
 
-    def _input(
+    def _build_input(
         self, sentence: Sentence, speaker: int | Vector, request: SpeechRequest
     ) -> TalkerInput:
         return TalkerInput(
@@ -89,7 +89,7 @@ class SoloRequestBuilder:
         vectors = [speaker_vector(one.mono, one.sample_rate) for one in (first, second)]
         return are_alike(*vectors)
 
-    def _speaker(self, request: SpeechRequest) -> int | Vector:
+    def _choose_speaker(self, request: SpeechRequest) -> int | Vector:
         """A stock voice's index, or the reference's speaker vector."""
         if request.reference is None:
             return self._voice_index[request.voice]

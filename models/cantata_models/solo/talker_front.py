@@ -1,22 +1,22 @@
 """solo's talker but for its backbone: from phones to rows, from hidden states to frames.
 
-Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks.
+Letters: N rows or phones, R requests, D hidden size, V codes in codebook 0, Q codebooks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.data.chunks import WordTiming
+from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.model.embedding_source import StaticEmbeddings, TalkerPrompt
 from cantata.contract.model.talker import FrameDraws, Talker
-from cantata_models.solo.config import SoloConfig, load_config
+from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
 from cantata_models.solo.networks.text_track import (
     SLOT_S,
@@ -24,13 +24,41 @@ from cantata_models.solo.networks.text_track import (
     TextTrackEncoder,
     TrackPlan,
 )
-from cantata_models.solo.pipeline import TalkerInput
-from cantata_models.solo.timing import word_timings
+from cantata_models.solo.plugin import TalkerInput
+from cantata_models.solo.text.tokens import SIL_ID
 
 FIRST_BLOCK = 8
 """Frames whose rows are made before the first packet."""
 BLOCK = 32
 """Frames whose rows are made at once after that, in less time than a step takes."""
+
+
+def word_timings(
+    phones: torch.Tensor, word_starts: torch.Tensor, slots: torch.Tensor, lag_s: float
+) -> tuple[WordTiming, ...]:
+    """Returns the time of every word, from the start of its first phone to the end of its last.
+
+    A silence after a word belongs to no word.
+
+    Args:
+        phones: [N] int64 ids.
+        word_starts: [N] bool, true at the first phone of every word.
+        slots: [N] int64, slots of 20 ms per phone.
+        lag_s: delay of the decoder's output in seconds.
+    """
+    spans: list[list[int]] = []
+    position = 0
+    phone_rows = zip(phones.tolist(), word_starts.tolist(), slots.tolist(), strict=True)
+    for phone, starts_word, length in phone_rows:
+        if starts_word:
+            spans.append([position, position])
+        position += length
+        if spans and phone != SIL_ID:
+            spans[-1][1] = position
+    return tuple(
+        WordTiming(index, start * SLOT_S + lag_s, end * SLOT_S + lag_s)
+        for index, (start, end) in enumerate(spans)
+    )
 
 
 class TalkerFront(nn.Module, Talker):
@@ -72,7 +100,7 @@ class TalkerFront(nn.Module, Talker):
                 phones,
                 word_starts,
                 inputs.question,
-                self._speaker(inputs.speaker),
+                self._find_speaker(inputs.speaker),
                 inputs.speed,
                 distinct=inputs.distinct,
             )
@@ -92,7 +120,7 @@ class TalkerFront(nn.Module, Talker):
             yield self.text_track.make_rows(plan, first, last)
             first, last = last, min(last + BLOCK, plan.frames)
 
-    def _speaker(self, speaker: int | NDArray[np.float32]) -> torch.Tensor:
+    def _find_speaker(self, speaker: int | NDArray[np.float32]) -> torch.Tensor:
         """[F]: a stock voice's vector, or the one that the request brings."""
         if isinstance(speaker, int):
             return self.text_track.stock_speakers[speaker]
@@ -108,15 +136,3 @@ class TalkerFront(nn.Module, Talker):
     ) -> torch.Tensor:
         """[R, D] and [R] -> [R, Q]: the codes nearest to what code 0 leaves of the latent."""
         return self.latent_head.complete(self.latent_head(hidden.float()), code0)
-
-
-def read_config(checkpoint: Path) -> SoloConfig:
-    """The checkpoint's config.
-
-    Raises:
-        ConfigError: the folder holds no such checkpoint.
-    """
-    try:
-        return load_config(checkpoint)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{checkpoint}: not a checkpoint of solo: {error}") from error

@@ -23,8 +23,9 @@ from cantata.contract.data.chat import (
 )
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.model.conversation import Written
-from cantata_layers.token_reader import TokenReader
+from cantata_layers.token_text import TokenReader
 from cantata_models.text_model.grammar import JSON, MAX_WHITESPACE, TAG, Grammar
+from cantata_models.text_model.tool_tags import share_beginnings
 
 ANY_OBJECT = '{"type": "object"}'
 
@@ -54,14 +55,16 @@ class VllmAnswerParser:
         found: list[Thought | Written] = []
         for place in range(len(tokens)):
             token = tokens[place : place + 1]
-            found += self._parsed(self._reader.read(token), token.tolist(), last=False)
-        return [*found, *self._parsed(self._reader.end(), [], last=True)] if last else found
+            found += self._parse_token(self._reader.read(token), token.tolist(), last=False)
+        return [*found, *self._parse_token(self._reader.end(), [], last=True)] if last else found
 
-    def _parsed(self, text: str, token: list[int], *, last: bool) -> Iterator[Thought | Written]:
+    def _parse_token(
+        self, text: str, token: list[int], *, last: bool
+    ) -> Iterator[Thought | Written]:
         delta = self._parser.parse_delta(text, token, self._request, self._prompt, finished=last)
         if delta is not None:
             self.thinking = bool(delta.reasoning) and not delta.content
-            yield from _pieces(delta)
+            yield from _iterate_pieces(delta)
 
 
 class PlainAnswerParser:
@@ -90,7 +93,7 @@ class VllmParsers:
     """
 
     def __init__(self, tokenizer: Any, tools: str | None, thoughts: str | None) -> None:
-        with _importing_vllm():
+        with _import_vllm():
             from vllm.parser import ParserManager
             from vllm.tool_parsers.tool_strict_level import ToolStrictLevel
 
@@ -138,7 +141,7 @@ class VllmParsers:
         if held is None:
             return None
         if held.structural_tag is not None:
-            tag = json.loads(held.structural_tag)
+            tag = share_beginnings(json.loads(held.structural_tag))
             _limit_whitespace(tag)
             return Grammar(TAG, json.dumps(tag), param)
         schema = held.json if held.json is not None else ANY_OBJECT
@@ -159,7 +162,7 @@ class VllmParsers:
 
     def _begin(self, request: ChatRequest, template_options: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return vLLM's parser, and its form of the request as the parser adjusts it."""
-        asked = _vllm_request(request)
+        asked = _to_vllm_request(request)
         options = dict(template_options)
         parser = self._kind(self._tokenizer, asked.tools, chat_template_kwargs=options)
         if request.tool_choice.name is not None or request.tool_choice.required:
@@ -169,7 +172,7 @@ class VllmParsers:
 
 
 def _limit_whitespace(tag: Any) -> None:
-    """In all JSON of a structural tag."""
+    """Limit whitespace in all JSON of a structural tag."""
     if isinstance(tag, dict):
         if tag.get("type") == "json_schema" and "max_whitespace_cnt" in tag:
             tag["max_whitespace_cnt"] = MAX_WHITESPACE
@@ -187,7 +190,7 @@ def make_format(wanted: JsonFormat) -> Grammar:
 
 
 @contextmanager
-def _importing_vllm() -> Iterator[None]:
+def _import_vllm() -> Iterator[None]:
     """Keep vLLM's hands off the process in which it only parses: its log, and the compiler, which
     takes as long to import as half of torch."""
     before = dict(os.environ)
@@ -204,7 +207,7 @@ def _importing_vllm() -> Iterator[None]:
         os.environ.update(before)
 
 
-def _vllm_request(request: ChatRequest) -> Any:
+def _to_vllm_request(request: ChatRequest) -> Any:
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 
     tools = [json.loads(tool) for tool in request.tools]
@@ -218,19 +221,19 @@ def _vllm_request(request: ChatRequest) -> Any:
     return ChatCompletionRequest(
         messages=[{"role": "user", "content": ""}],
         tools=tools or None,
-        tool_choice=_vllm_choice(request.tool_choice) if tools else "none",
+        tool_choice=_to_vllm_choice(request.tool_choice) if tools else "none",
         parallel_tool_calls=request.tool_choice.parallel,
         response_format=format_body,
     )
 
 
-def _vllm_choice(choice: ToolChoice) -> Any:
+def _to_vllm_choice(choice: ToolChoice) -> Any:
     if choice.name is not None:
         return {"type": "function", "function": {"name": choice.name}}
     return "required" if choice.required else "auto"
 
 
-def _pieces(delta: Any) -> Iterator[Thought | Written]:
+def _iterate_pieces(delta: Any) -> Iterator[Thought | Written]:
     if delta.reasoning:
         yield Thought(delta.reasoning, 0)
     if delta.content:

@@ -24,7 +24,7 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SamplingOptions, Voice
 from cantata.contract.model.conversation import AnswerParser, PlannedAnswer
 from cantata_layers.json_fields import read_json
-from cantata_layers.token_reader import TokenReader
+from cantata_layers.token_text import TokenBytes, TokenReader
 from cantata_models.text_model.answer_parser import (
     PlainAnswerParser,
     VllmParsers,
@@ -33,12 +33,14 @@ from cantata_models.text_model.answer_parser import (
 from cantata_models.text_model.config import CONFIG, find_vocabulary, load_settings
 from cantata_models.text_model.grammar import JSON, Grammar, GrammarCompiler
 from cantata_models.text_model.inputs import TextModelInput
-from cantata_models.text_model.options import TextModelOptions
-from cantata_models.text_model.parser_defaults import guess_reasoning_parser, guess_tool_parser
-from cantata_models.text_model.pipeline import THINKER
+from cantata_models.text_model.options import (
+    TextModelOptions,
+    guess_reasoning_parser,
+    guess_tool_parser,
+)
+from cantata_models.text_model.plugin import THINKER
 from cantata_models.text_model.prompt import PromptWriter
 from cantata_models.text_model.schema_check import check_format
-from cantata_models.text_model.token_bytes import TokenBytes
 
 DEFAULTS = TextModelOptions()
 _OFF = "off"
@@ -65,8 +67,10 @@ class TextModelBuilder:
         self._bytes = TokenBytes(self._prompts.words)
         template = self._prompts.template
         model_type = str(read_json(checkpoint / CONFIG).values.get("model_type"))
-        tools = _chosen(options.tool_parser, guess_tool_parser(template))
-        thoughts = _chosen(options.reasoning_parser, guess_reasoning_parser(template, model_type))
+        tools = _choose_parser(options.tool_parser, guess_tool_parser(template))
+        thoughts = _choose_parser(
+            options.reasoning_parser, guess_reasoning_parser(template, model_type)
+        )
         self._parsers = (
             VllmParsers(self._prompts.tokenizer, tools, thoughts) if tools or thoughts else None
         )
@@ -99,14 +103,14 @@ class TextModelBuilder:
             identities=tokens,
             max_tokens=request.max_tokens,
             exports_rows=False,
-            sampling=self._sampling(request),
+            sampling=self._choose_sampling(request),
         )
         if grammar is not None and self._grammars is not None:
             thinker = replace(
                 thinker,
                 grammar=self._grammars.compile(grammar),
                 is_json=grammar.kind == JSON,
-                grammar_after=self._thought_ends(request, tokens),
+                grammar_after=self._list_thought_ends(request, tokens),
             )
         return PlannedAnswer(PipelineRequest(request_id, {THINKER: thinker}), len(tokens))
 
@@ -133,7 +137,7 @@ class TextModelBuilder:
         options = self._prompts.choose_options(request)
         return self._parsers.open(request, options, thinker.tokens)
 
-    def _sampling(self, request: ChatRequest) -> SamplingOptions:
+    def _choose_sampling(self, request: ChatRequest) -> SamplingOptions:
         defaults = self._settings.sampling
         return SamplingOptions(
             seed=secrets.randbits(63) if request.seed is None else request.seed,
@@ -165,7 +169,9 @@ class TextModelBuilder:
             return self._parsers.constrain(request, self._prompts.choose_options(request))
         return None if request.format is None else make_format(request.format)
 
-    def _thought_ends(self, request: ChatRequest, prompt: NDArray[np.int32]) -> tuple[int, ...]:
+    def _list_thought_ends(
+        self, request: ChatRequest, prompt: NDArray[np.int32]
+    ) -> tuple[int, ...]:
         """Return the tokens after which the answer's words begin; empty: they begin at once."""
         if self._parsers is None or not self._always_parses:
             return ()
@@ -180,7 +186,7 @@ class TextModelBuilder:
                 )
 
 
-def _chosen(named: str | None, guessed: str | None) -> str | None:
+def _choose_parser(named: str | None, guessed: str | None) -> str | None:
     return None if named == _OFF else named or guessed
 
 

@@ -34,7 +34,7 @@ class TextModelSettings:
 def is_text_model(folder: Path) -> bool:
     """Whether vLLM generates text with the folder's architecture."""
     try:
-        return _architecture(read_json(folder / CONFIG)) in list_architectures()
+        return _find_architecture(read_json(folder / CONFIG)) in list_architectures()
     except ConfigError:
         return False
 
@@ -45,7 +45,7 @@ def find_architecture(folder: Path) -> str:
     Raises:
         ConfigError: the folder names none, or one that vLLM generates no text with.
     """
-    name = _architecture(read_json(folder / CONFIG))
+    name = _find_architecture(read_json(folder / CONFIG))
     if name not in list_architectures():
         raise ConfigError(f"{folder / CONFIG}: vLLM generates no text with {name!r}")
     assert name is not None
@@ -63,7 +63,7 @@ def list_architectures() -> frozenset[str]:
     spec = find_spec("vllm")
     for folder in (spec and spec.submodule_search_locations) or ():
         for node in ast.parse(Path(folder, _REGISTRY).read_text("utf-8")).body:
-            if isinstance(node, ast.Assign) and _TEXT_GENERATION in map(_name, node.targets):
+            if isinstance(node, ast.Assign) and _TEXT_GENERATION in map(_name_target, node.targets):
                 return frozenset(ast.literal_eval(node.value))
     return frozenset()
 
@@ -95,15 +95,17 @@ def load_settings(folder: Path) -> TextModelSettings:
     tokens = [ends] if isinstance(ends, int) else list(ends or ())
     if not all(isinstance(token, int) for token in tokens):
         raise ConfigError(f"{fields.where}: eos_token_id must be one token or several: {ends!r}")
-    own = _turn_end(folder)
+    own = _find_turn_end(folder)
     unique = dict.fromkeys([*tokens, *([] if own is None else [own])])
-    return TextModelSettings(tuple(unique), _sampling(fields) if path.is_file() else _NO_SAMPLING)
+    return TextModelSettings(
+        tuple(unique), _read_sampling(fields) if path.is_file() else _NO_SAMPLING
+    )
 
 
 _NO_SAMPLING = SamplingOptions()
 
 
-def _sampling(fields: JsonFields) -> SamplingOptions:
+def _read_sampling(fields: JsonFields) -> SamplingOptions:
     def get(key: str, kind: type[float] | type[int]) -> Any:
         return None if fields.values.get(key) is None else fields.get(key, kind)
 
@@ -115,7 +117,7 @@ def _sampling(fields: JsonFields) -> SamplingOptions:
     )
 
 
-def _turn_end(folder: Path) -> int | None:
+def _find_turn_end(folder: Path) -> int | None:
     """Return the token that the tokenizer ends a turn with."""
     config, whole = folder / "tokenizer_config.json", folder / "tokenizer.json"
     if not (config.is_file() and whole.is_file()):
@@ -126,12 +128,12 @@ def _turn_end(folder: Path) -> int | None:
     return next((one["id"] for one in added if one.get("content") == text), None)
 
 
-def _architecture(fields: JsonFields) -> str | None:
+def _find_architecture(fields: JsonFields) -> str | None:
     match fields.values.get("architectures"):
         case [str(name), *_]:
             return name
     return None
 
 
-def _name(target: ast.expr) -> str | None:
+def _name_target(target: ast.expr) -> str | None:
     return target.id if isinstance(target, ast.Name) else None

@@ -137,7 +137,7 @@ class _Process:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                env=_environment(os.environ),
+                env=_build_environment(os.environ),
             )
         connection = Connection(ours.detach())
         self._connection = connection
@@ -157,7 +157,7 @@ class _Process:
         return answer
 
 
-def _environment(own: Mapping[str, str]) -> dict[str, str]:
+def _build_environment(own: Mapping[str, str]) -> dict[str, str]:
     """It computes on one core, whatever its libraries think."""
     return {**own, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 

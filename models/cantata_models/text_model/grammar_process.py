@@ -40,7 +40,7 @@ def _explain(error: BaseException) -> str:
 
 
 def _limit_cpu() -> None:
-    """From now on; more ends the process."""
+    """Limit the CPU time from now on; more ends the process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     limit = int(used.ru_utime + used.ru_stime) + 1 + COMPILE_CPU_S
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
@@ -48,7 +48,7 @@ def _limit_cpu() -> None:
 
 
 def _limit_memory() -> None:
-    """Of the address space, from what it is now."""
+    """Limit how much the address space may grow from now on."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + COMPILE_MEMORY
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,4 +1,6 @@
-"""The plug-ins for the server: any text model, and the one that a package holds."""
+"""The plug-ins for the server: any text model, and SmolLM2. One stage: a thinker whose tokens are
+the answer.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,12 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from cantata.contract.model.factory import Factory
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_models.text_model import smollm2
 from cantata_models.text_model.config import is_text_model
 from cantata_models.text_model.gguf.folder import SUFFIX, open_gguf
 from cantata_models.text_model.options import read_options
-from cantata_models.text_model.pipeline import PIPELINE
+
+THINKER = "thinker"
+
+PIPELINE = PipelineSpec(
+    stages=(
+        StageSpec(
+            THINKER, StageKind.AR, "cantata_models.text_model.thinker_stage:TextModelThinker"
+        ),
+    ),
+    edges=(EdgeSpec(f"{THINKER}.codes", CLIENT),),
+)
+
 
 LOAD_CHAT_BUILDER = Factory("cantata_models.text_model.chat_builder:TextModelBuilder")
 _FOLDER = Path(__file__).parent
@@ -24,7 +38,7 @@ def configure(options: Mapping[str, Any]) -> ModelPlugin:
 
 
 def configure_smollm2(options: Mapping[str, Any]) -> ModelPlugin:
-    """The same for SmolLM2."""
+    """Return SmolLM2's plug-in with a deployment's options."""
     return _with_options(SMOLLM2, options)
 
 

@@ -75,7 +75,7 @@ class PromptWriter:
         """
         try:
             text = self.tokenizer.apply_chat_template(
-                _written(request.messages),
+                _write_messages(request.messages),
                 tools=[json.loads(tool) for tool in request.tools] or None,
                 add_generation_prompt=True,
                 tokenize=False,
@@ -91,13 +91,13 @@ class PromptWriter:
         return np.array(tokens, np.int32)
 
 
-def _written(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """As templates take them. Results of tools come in the order of their calls."""
+def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The messages as templates take them. Results of tools come in the order of their calls."""
     written: list[dict[str, Any]] = []
     waiting = deque[tuple[str, str]]()
     called = 0
     for message in messages:
-        one: dict[str, Any] = {"role": message.role.value, "content": _text(message)}
+        one: dict[str, Any] = {"role": message.role.value, "content": _read_text(message)}
         if message.calls:
             ids = [f"call{called + index:05d}" for index in range(len(message.calls))]
             called += len(ids)
@@ -122,5 +122,5 @@ def _call(call: ToolCall, call_id: str) -> dict[str, Any]:
     }
 
 
-def _text(message: Message) -> str:
+def _read_text(message: Message) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, TextPart))

@@ -86,7 +86,7 @@ def _is_clean(token: bytes, allowed: bytes) -> bool:
 
 
 class TokenGuide:
-    """Implements `contract.model.code_guide.CodeGuide`.
+    """Implements `contract.model.embedding_source.CodeGuide`.
 
     Args:
         matcher: at the beginning of the grammar.

@@ -13,10 +13,14 @@ from pathlib import Path
 
 import torch
 
-from cantata_layers.causal_convolutions import DILATIONS, CausalConv, CausalUpsample
+from cantata_layers.causal_convolutions import (
+    DILATIONS,
+    CausalConv,
+    CausalUpsample,
+    ConvCache,
+    Snake,
+)
 from cantata_layers.causal_decoder import CausalDecoder
-from cantata_layers.conv_cache import ConvCache
-from cantata_layers.descript_codec import Snake
 from cantata_layers.weights import ReadWeights, Weights
 from cantata_models.voxcpm2.config import STEM, load_codec_config
 
@@ -34,7 +38,8 @@ class NormalisedWeights(Weights):
         super().__init__(checkpoint, prefix, device, stem=STEM)
 
     def take(self, name: str, *shape: int) -> torch.Tensor:
-        """As `Weights.take`; of a normalised weight the product of length and direction."""
+        """Take a tensor, as `Weights.take`; of a normalised weight, the product of length and
+        direction."""
         if f"{name}_v" not in self._tensors:
             return super().take(name, *shape)
         direction = super().take(f"{name}_v", *shape)

@@ -84,11 +84,11 @@ def load_codec_config(checkpoint: Path) -> VoxCpm2CodecConfig:
         patch_size=whole.size("patch_size", 4),
         input_rate=fields.size("sample_rate", 16_000),
         sample_rate=fields.size("out_sample_rate", 48_000),
-        rate_buckets=_rate_buckets(fields),
+        rate_buckets=_read_rate_buckets(fields),
     )
 
 
-def _rate_buckets(fields: JsonFields) -> tuple[int, ...] | None:
+def _read_rate_buckets(fields: JsonFields) -> tuple[int, ...] | None:
     """Return the boundaries that a checkpoint names or that are usual; null means none."""
     key = "sr_bin_boundaries"
     if fields.values.get(key, ...) is None:
@@ -97,16 +97,9 @@ def _rate_buckets(fields: JsonFields) -> tuple[int, ...] | None:
 
 
 def _check_kind(fields: JsonFields) -> None:
-    for key, default, valid in (
-        ("depthwise", True, True),
-        ("use_noise_block", False, False),
-        ("cond_out_layer", False, False),
-    ):
-        if fields.get(key, bool, default=default) is not valid:
-            raise ConfigError(f"{fields.where}: {key} must be {str(valid).lower()}")
-    kind = fields.get("cond_type", str, default=SCALE_AND_BIAS[0])
-    if kind not in SCALE_AND_BIAS:
-        raise ConfigError(f"{fields.where}: cond_type is {kind!r}; valid: {list(SCALE_AND_BIAS)}")
+    for key, valid in (("depthwise", True), ("use_noise_block", False), ("cond_out_layer", False)):
+        fields.expect(key, valid, default=valid)
+    fields.expect("cond_type", *SCALE_AND_BIAS, default=SCALE_AND_BIAS[0])
 
 
 ARCHITECTURE = "voxcpm2"
@@ -180,14 +173,11 @@ def load_config(checkpoint: Path) -> VoxCpm2Config:
     """
     fields = read_config(checkpoint)
     lm = fields.section("lm_config")
-    if lm.get("use_mup", bool, default=True):
-        raise ConfigError(f"{lm.where}: use_mup must be false")
-    if lm.get("no_rope", bool, default=False):
-        raise ConfigError(f"{lm.where}: no_rope must be false")
+    lm.expect("use_mup", False, default=True)
+    lm.expect("no_rope", False, default=False)
     dit = fields.section("dit_config")
-    if dit.get("dit_mean_mode", bool, default=False):
-        raise ConfigError(f"{dit.where}: dit_mean_mode must be false")
-    base = _language_model(lm)
+    dit.expect("dit_mean_mode", False, default=False)
+    base = _read_language_model(lm)
     without_rope = fields.get("residual_lm_no_rope", bool, default=False)
     vocabulary = lm.size("vocab_size")
     if vocabulary <= max(MARKS):
@@ -199,8 +189,8 @@ def load_config(checkpoint: Path) -> VoxCpm2Config:
             layers=fields.size("residual_lm_num_layers", 8),
             rope=None if without_rope else base.rope,
         ),
-        encoder=_local(fields.section("encoder_config"), lm, base),
-        dit=_local(dit, lm, base),
+        encoder=_read_local(fields.section("encoder_config"), lm, base),
+        dit=_read_local(dit, lm, base),
         vocab_size=vocabulary,
         patch_size=fields.size("patch_size", 4),
         latent_dim=fields.size("feat_dim", 64),
@@ -225,7 +215,7 @@ def read_config(checkpoint: Path) -> JsonFields:
     return fields
 
 
-def _language_model(lm: JsonFields) -> MiniCpmSizes:
+def _read_language_model(lm: JsonFields) -> MiniCpmSizes:
     heads = lm.size("num_attention_heads")
     hidden = lm.size("hidden_size")
     head_dim = lm.size("kv_channels", hidden // heads)
@@ -239,11 +229,11 @@ def _language_model(lm: JsonFields) -> MiniCpmSizes:
         kv_heads=kv_heads,
         head_dim=head_dim,
         rms_norm_eps=lm.get("rms_norm_eps", float),
-        rope=_rope(lm, head_dim),
+        rope=_read_rope(lm, head_dim),
     )
 
 
-def _local(fields: JsonFields, lm: JsonFields, base: MiniCpmSizes) -> MiniCpmSizes:
+def _read_local(fields: JsonFields, lm: JsonFields, base: MiniCpmSizes) -> MiniCpmSizes:
     """Return the stack of a network within a patch; what it does not name is the base's."""
     heads = fields.size("num_heads", 16)
     hidden = fields.size("hidden_dim", 1024)
@@ -256,11 +246,11 @@ def _local(fields: JsonFields, lm: JsonFields, base: MiniCpmSizes) -> MiniCpmSiz
         layers=fields.size("num_layers", 4),
         heads=heads,
         head_dim=head_dim,
-        rope=_rope(lm, head_dim),
+        rope=_read_rope(lm, head_dim),
     )
 
 
-def _rope(lm: JsonFields, head_dim: int) -> LongRope:
+def _read_rope(lm: JsonFields, head_dim: int) -> LongRope:
     scaling = lm.section("rope_scaling")
     longest = lm.size("max_position_embeddings")
     original = scaling.size("original_max_position_embeddings")

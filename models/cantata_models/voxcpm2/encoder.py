@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError
-from cantata_layers.causal_convolutions import CausalConv
-from cantata_layers.conv_cache import ConvCache
-from cantata_layers.descript_codec import CausalDownsample, Snake
+from cantata_layers.causal_convolutions import CausalConv, CausalDownsample, ConvCache, Snake
 from cantata_layers.weights import ReadWeights, Weights
 from cantata_models.voxcpm2.codec import UNIT_KERNEL, NormalisedWeights, load_units
 from cantata_models.voxcpm2.config import load_codec_config

@@ -23,8 +23,8 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from cantata.contract.model.row_products import RowLinear
-from cantata_layers.activations import silu
-from cantata_layers.code_predictor import FusedLinear, RmsNorm
+from cantata_layers.code_predictor import FusedLinear, PredictorRmsNorm
+from cantata_layers.exact_layers import silu
 from cantata_models.voxcpm2.config import MiniCpmSizes, VoxCpm2Config
 from cantata_models.voxcpm2.long_rope import Turns, build_turns
 
@@ -60,7 +60,7 @@ class PatchTransformer(nn.Module):
         super().__init__()
         assert stack.rope is not None
         self.layers = nn.ModuleList(LocalLayer(stack) for _ in range(stack.layers))
-        self.norm = RmsNorm(stack.hidden_size, stack.rms_norm_eps)
+        self.norm = PredictorRmsNorm(stack.hidden_size, stack.rms_norm_eps)
         self.cos: torch.Tensor
         self.sin: torch.Tensor
         cos, sin = build_turns(stack.rope, positions)
@@ -82,9 +82,9 @@ class LocalLayer(nn.Module):
     def __init__(self, stack: MiniCpmSizes) -> None:
         super().__init__()
         size, eps = stack.hidden_size, stack.rms_norm_eps
-        self.input_layernorm = RmsNorm(size, eps)
+        self.input_layernorm = PredictorRmsNorm(size, eps)
         self.self_attn = LocalAttention(stack)
-        self.post_attention_layernorm = RmsNorm(size, eps)
+        self.post_attention_layernorm = PredictorRmsNorm(size, eps)
         self.mlp = LocalPerceptron(size, stack.intermediate_size)
 
     def forward(self, x: torch.Tensor, turns: Turns, wanted: slice) -> torch.Tensor:

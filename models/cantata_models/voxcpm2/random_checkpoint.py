@@ -13,9 +13,15 @@ from safetensors.torch import load_file
 from tokenizers import AddedToken, Tokenizer, normalizers, processors
 from tokenizers.models import BPE
 
-from cantata_layers.random_files import write_json
 from cantata_layers.random_rules import Rules, Shape, lengths, specify, values
-from cantata_layers.random_tensors import TensorSpec, linear, norm, weight, write_tensors
+from cantata_layers.random_tensors import (
+    TensorSpec,
+    linear,
+    norm,
+    weight,
+    write_json,
+    write_tensors,
+)
 from cantata_layers.weights import TakenShapes
 from cantata_models.voxcpm2.codec import SoundDecoder
 from cantata_models.voxcpm2.config import VoxCpm2CodecConfig, load_codec_config

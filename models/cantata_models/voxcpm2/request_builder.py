@@ -17,10 +17,8 @@ from cantata.contract.data.request import (
     StageInput,
     Voice,
 )
-from cantata_layers.openai_voices import OPENAI_VOICES
-from cantata_layers.recordings import second_of_noise
+from cantata_layers.request_building import OPENAI_VOICES, check_speakable, second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields, recording_mode
-from cantata_layers.speakable import check_speakable
 from cantata_models.voxcpm2.config import load_codec_config, load_config
 from cantata_models.voxcpm2.plugin import ENCODER, TALKER
 from cantata_models.voxcpm2.prompt import (
@@ -106,7 +104,7 @@ class VoxCpm2RequestBuilder:
         """
         options = parse_fields(request.options, VoxCpm2Options)
         check_speakable(request.text)
-        transcript = _transcript(request)
+        transcript = _read_transcript(request)
         asked = recording_mode(
             options.mode, recording=request.reference is not None, transcript=bool(transcript)
         )
@@ -155,7 +153,7 @@ def load_builder(checkpoint: Path) -> VoxCpm2RequestBuilder:
     return VoxCpm2RequestBuilder(VoxCpm2Tokenizer(checkpoint))
 
 
-def _transcript(request: SpeechRequest) -> str:
+def _read_transcript(request: SpeechRequest) -> str:
     """Return the recording's words; white space alone is none."""
     transcript = "" if request.reference is None else (request.reference.transcript or "")
     return transcript if transcript.strip() else ""

@@ -26,10 +26,10 @@ from cantata.contract.model.embedding_source import (
 )
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, Talker
-from cantata_layers.activations import silu
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.frame_limit import frame_limit
+from cantata_layers.exact_layers import silu
 from cantata_layers.parameters import ParameterLoader
+from cantata_layers.talker_parts import frame_limit
 from cantata_models.voxcpm2.config import (
     ARCHITECTURE,
     load_codec_config,
@@ -177,7 +177,7 @@ class VoxCpm2Talker(nn.Module, Talker):
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, E] -> [N, H + 1]."""
         weight = self.enc_to_lm_proj.weight
-        rows = self.enc_to_lm_proj(self.feat_encoder(self._patches(frames, weight.dtype)))
+        rows = self.enc_to_lm_proj(self.feat_encoder(self._to_patches(frames, weight.dtype)))
         return torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1)
 
     def make_frames(
@@ -192,10 +192,10 @@ class VoxCpm2Talker(nn.Module, Talker):
         tokens = (self.lm_to_dit_proj(received), self.res_to_dit_proj(residual))
         conditions = Conditions(
             hidden=torch.stack(tokens, dim=1),
-            previous=self._patches(draws.previous, hidden.dtype),
+            previous=self._to_patches(draws.previous, hidden.dtype),
             guidance=draws.options[:, 0],
         )
-        noise = self._patches(draws.noise, hidden.dtype)
+        noise = self._to_patches(draws.noise, hidden.dtype)
         output = self.feat_decoder(noise, conditions, draws.steps)
         return torch.as_tensor(output).flatten(1).float()
 
@@ -220,7 +220,7 @@ class VoxCpm2Talker(nn.Module, Talker):
             )
         )
 
-    def _patches(self, frames: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    def _to_patches(self, frames: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """[R, E] -> [R, P, C] in the network's dtype."""
         return frames.to(dtype).view(-1, self._config.patch_size, self._config.latent_dim)
 

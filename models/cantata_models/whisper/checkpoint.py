@@ -18,8 +18,8 @@ from platformdirs import user_cache_path
 from tokenizers import Tokenizer
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.byte_level import get_token_bytes
 from cantata_layers.json_fields import read_json
+from cantata_layers.token_text import get_token_bytes
 
 _START = "<|startoftranscript|>"
 _END = "<|endoftext|>"
@@ -37,7 +37,7 @@ _OTHER_TAGS = {"nb": "no", "fil": "tl", "cmn": "zh"}
 
 
 class Vocabulary:
-    """Of one checkpoint.
+    """The vocabulary of one checkpoint.
 
     Args:
         folder: has `tokenizer.json`.
@@ -70,7 +70,7 @@ class Vocabulary:
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """The same as BCP 47 tags."""
+        """The languages as BCP 47 tags."""
         return tuple(_TAGS.get(code, code) for code in self.codes)
 
     def find_code(self, language: str) -> str | None:

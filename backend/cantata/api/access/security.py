@@ -6,6 +6,7 @@ every route, adapters and pages included.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections import Counter
 from contextlib import ExitStack
@@ -18,8 +19,10 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cantata.api.access.api_keys import ApiKeys, shown_keys, spoken_subprotocol
+from cantata.api.access.client_secrets import ClientSecret, ClientSecrets, looks_like_secret
 from cantata.api.errors import refuse
 from cantata.api.http.bodies import has_body
+from cantata.api.http.request_line import resumes_session
 from cantata.api.settings import ANY_ORIGIN, SecuritySettings
 from cantata.contract.data.errors import Forbidden, Overloaded, Unauthorized
 
@@ -34,27 +37,36 @@ _EXPOSED = (
     "content-disposition",
     "server-timing",
     "location",
+    "mcp-session-id",
 )
 
 _OPEN = ("/health", "/ready")
 _LISTS = ("/v1/models", "/v1/audio/models", "/v1/audio/voices")
-_GUARDED_READS = ("/v1", "/v2", "/metrics", "/docs", "/openapi.json")
+_GUARDED_READS = ("/v1", "/v2", "/mcp", "/metrics", "/docs", "/openapi.json")
 """Under these, reading needs a key too. Other readable paths are pages and their scripts."""
 _TRUSTED = "cantata.trusted"
 _KEY_LABEL = "cantata.key"
+_SECRET = "cantata.client_secret"
+_SESSIONS = re.compile(r"/v1/realtime(/calls(/[^/]+/hangup)?)?")
+"""What client secrets are for."""
+_ENDS_WORK = re.compile(r"/(?:hangup|cancel)\Z")
+_CARRIES_CALLS = "/mcp"
+"""Its messages are calls, which take places themselves, and what cancels them."""
 _PLACE = "cantata.key_place"
 _READING = ("GET", "HEAD")
 
 
-def install(app: FastAPI, settings: SecuritySettings) -> None:
+def install(app: FastAPI, settings: SecuritySettings, secrets: ClientSecrets) -> None:
     """Guard an app. The last one added is the outermost."""
     keys = settings.api_keys
     if settings.max_concurrent_per_key is not None:
         app.add_middleware(ConcurrencyMiddleware, limit=settings.max_concurrent_per_key)
-    app.add_middleware(KeyMiddleware, keys=keys, public_lists=settings.public_lists)
+    app.add_middleware(
+        KeyMiddleware, keys=keys, secrets=secrets, public_lists=settings.public_lists
+    )
     app.add_middleware(OriginMiddleware, allowed=frozenset(settings.allowed_origins))
     if not keys:
-        app.add_middleware(HostMiddleware, allowed=_known_hosts(settings))
+        app.add_middleware(HostMiddleware, allowed=_list_known_hosts(settings))
     if settings.allowed_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -85,33 +97,48 @@ def get_key_label(scope: Scope) -> str:
     return label or ""
 
 
-class KeyMiddleware:
-    """401 for a request without a known key, where one is needed."""
+def get_client_secret(scope: Scope) -> ClientSecret | None:
+    """What a request's client secret grants; None: it has none."""
+    secret: ClientSecret | None = scope[_SECRET]
+    return secret
 
-    def __init__(self, app: ASGIApp, keys: ApiKeys, public_lists: bool) -> None:
+
+class KeyMiddleware:
+    """401 for a request without a known key, where one is needed. A client secret stands for the
+    key that asked for it, for sessions alone."""
+
+    def __init__(
+        self, app: ASGIApp, keys: ApiKeys, secrets: ClientSecrets, public_lists: bool
+    ) -> None:
         self._app = app
         self._keys = keys
+        self._secrets = secrets
         self._public_lists = public_lists
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        labels = [label for key in shown_keys(scope) if (label := self._keys.match(key))]
-        scope[_KEY_LABEL] = labels[0] if labels else None
+        shown = list(shown_keys(scope))
+        opens_session = _SESSIONS.fullmatch(_read_path(scope)) is not None
+        secrets = [secret for key in shown if (secret := self._secrets.find(key))]
+        scope[_SECRET] = secrets[0] if secrets and opens_session else None
+        labels = [label for key in shown if (label := self._keys.match(key))]
+        if not labels and scope[_SECRET] is not None:
+            labels = [scope[_SECRET].owner]
+        scope[_KEY_LABEL] = (labels[0] or None) if labels else None
         scope[_TRUSTED] = bool(labels) or not self._keys
-        if is_trusted(scope) or self._is_open(scope):
-            await self._app(scope, receive, _agreeing(scope, send))
+        # A session must not begin without the settings that its secret was to bring.
+        lost = opens_session and not secrets and any(map(looks_like_secret, shown))
+        if (is_trusted(scope) and not lost) or self._is_open(scope):
+            await self._app(scope, receive, _agree_to_subprotocol(scope, send))
             return
-        shown = next(shown_keys(scope), None)
-        problem = "this API key is not known" if shown else "this server needs an API key"
-        refusal = Unauthorized(f"{problem}; send it as Authorization: Bearer <key>")
-        await refuse(scope, receive, send, refusal)
+        await refuse(scope, receive, send, _explain(shown, opens_session=opens_session))
 
     def _is_open(self, scope: Scope) -> bool:
         if scope["type"] != "http" or scope["method"] not in _READING:
             return False
-        path = _path(scope)
+        path = _read_path(scope)
         if path in _OPEN:
             return True
         if self._public_lists and (path in _LISTS or path.startswith("/v1/models/")):
@@ -119,8 +146,21 @@ class KeyMiddleware:
         return not any(path == start or path.startswith(f"{start}/") for start in _GUARDED_READS)
 
 
+def _explain(shown: list[str], *, opens_session: bool) -> Unauthorized:
+    """Why these keys do not suffice."""
+    if any(map(looks_like_secret, shown)):
+        return Unauthorized(
+            "this client secret has expired, or is not known; ask for another one at "
+            "/v1/realtime/client_secrets"
+            if opens_session
+            else "a client secret opens sessions of /v1/realtime alone; send an API key"
+        )
+    problem = "this API key is not known" if shown else "this server needs an API key"
+    return Unauthorized(f"{problem}; send it as Authorization: Bearer <key>")
+
+
 class KeyPlace:
-    """One of the requests that a key may have open; what the request begins may keep it."""
+    """A place among the open requests of one key. Work that outlives its request may keep it."""
 
     def __init__(self, open_now: Counter[str], key: str) -> None:
         self._open_now = open_now
@@ -129,8 +169,7 @@ class KeyPlace:
         open_now[key] += 1
 
     def keep(self) -> ExitStack:
-        """From now on the place stays taken until what is returned is left, not the request's
-        end."""
+        """Keep the place until the returned stack is closed, instead of until the request's end."""
         self._kept = True
         held = ExitStack()
         held.callback(self._free)
@@ -152,7 +191,8 @@ def keep_place(scope: Scope) -> ExitStack:
 
 
 class ConcurrencyMiddleware:
-    """429 for a key that has its maximum of requests, WebSockets and calls open. Reading is free.
+    """429 for a key that has its maximum of requests, WebSockets and calls open. Reading is free,
+    and so is what ends work.
 
     A request counts from the end of its body, so that unfinished bodies cannot lock a key out.
     """
@@ -164,7 +204,7 @@ class ConcurrencyMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = scope.get(_KEY_LABEL)
-        if key is None or (scope["type"] == "http" and scope["method"] in _READING):
+        if key is None or _is_free(scope):
             await self._app(scope, receive, send)
             return
 
@@ -235,12 +275,16 @@ class HostMiddleware:
         self._allowed = allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or _path(scope) in _OPEN or self._may(_host(scope)):
+        if (
+            scope["type"] == "lifespan"
+            or _read_path(scope) in _OPEN
+            or self._may(_read_host(scope))
+        ):
             await self._app(scope, receive, send)
             return
         refusal = Forbidden(
-            f"this server does not answer to the name {_host(scope)[:100]!r}; use its address, or "
-            "have its operator allow the name with --allow-host"
+            f"this server does not answer to the name {_read_host(scope)[:100]!r}; "
+            "use its address, or have its operator allow the name with --allow-host"
         )
         await refuse(scope, receive, send, refusal)
 
@@ -262,14 +306,26 @@ def _is_harmless(scope: Scope) -> bool:
     )
 
 
-def _known_hosts(settings: SecuritySettings) -> frozenset[str]:
+def _is_free(scope: Scope) -> bool:
+    """Whether a request needs none of a key's places. A session that is resumed kept its own."""
+    if scope["type"] != "http":
+        return resumes_session(scope)
+    path = _read_path(scope)
+    return (
+        scope["method"] in (*_READING, "DELETE")
+        or path == _CARRIES_CALLS
+        or _ENDS_WORK.search(path) is not None
+    )
+
+
+def _list_known_hosts(settings: SecuritySettings) -> frozenset[str]:
     """Names that requests may be addressed to: this machine's and those that were allowed."""
     sites = (urlsplit(site).hostname or site for site in settings.allowed_origins)
     own = ("localhost", socket.gethostname())
     return frozenset(name.lower() for name in (*own, *sites, *settings.allowed_hosts))
 
 
-def _host(scope: Scope) -> str:
+def _read_host(scope: Scope) -> str:
     return Headers(scope=scope).get("host", "")
 
 
@@ -281,11 +337,11 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _path(scope: Scope) -> str:
+def _read_path(scope: Scope) -> str:
     return str(scope["path"]).removeprefix(scope.get("root_path", ""))
 
 
-def _agreeing(scope: Scope, send: Send) -> Send:
+def _agree_to_subprotocol(scope: Scope, send: Send) -> Send:
     """`send` that agrees to the subprotocol of a WebSocket client which showed its key in one."""
     protocol = spoken_subprotocol(scope)
     if protocol is None:

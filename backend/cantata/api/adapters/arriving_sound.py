@@ -108,13 +108,13 @@ class ArrivingFile(ArrivingSound):
     async def run(self) -> None:
         try:
             with self._reader.arriving() as thread:
-                async with aclosing(self._blocks(thread)) as blocks:
+                async with aclosing(self._iterate_blocks(thread)) as blocks:
                     async for block in blocks:
                         await self._take(to_s16(block))
         finally:
             self._pipe.close()
 
-    async def _blocks(self, thread: Executor) -> AsyncGenerator[NDArray[np.float32], None]:
+    async def _iterate_blocks(self, thread: Executor) -> AsyncGenerator[NDArray[np.float32], None]:
         head = await self._run(thread, lambda: self._pipe.peek(HEAD_BYTES))
         needed = count_head_bytes(head)
         if needed > HEAD_BYTES:
@@ -131,7 +131,7 @@ class ArrivingFile(ArrivingSound):
             await self._run(thread, blocks.close)
 
     async def _run(self, thread: Executor, work: Callable[[], T]) -> T:
-        """In the thread. Whoever is cancelled waits for its end, which comes with the pipe's."""
+        """Runs in the thread. A cancelled caller waits for its end, which comes with the pipe's."""
         job = asyncio.get_running_loop().run_in_executor(thread, work)
         try:
             return await asyncio.shield(job)

@@ -51,9 +51,11 @@ from cantata.api.speech.outbox import AudioFrame, Item
 from cantata.api.speech.response import SpeechResponse
 from cantata.api.speech.utterance_queue import Mark
 from cantata.api.speech.utterance_queue import Speak as SpeakJob
-from cantata.api.speech.validated_request import ValidatedRequest, check_text
+from cantata.api.speech.validated_request import ValidatedRequest
+from cantata.api.speech.whole import WholeSpeech
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.errors import CantataError, InvalidRequest
+from cantata.contract.data.request import check_text_length
 from cantata.contract.service import SpeechModel
 
 PREFIX = "/v1/speak"
@@ -97,10 +99,13 @@ async def speak(
 ) -> Response:
     """Speak one text. See docs/protocol.md."""
     model_voice = await _model_voice(context, query.model)
-    check_text(model_voice.model, body.text)
+    check_text_length(len(body.text), model_voice.model.max_input_characters)
     request = model_voice.request(body.text, query.speed)
     model = model_voice.model
-    order = ValidatedRequest(model, request, context.mark(_output(model, query), model.name))
+    order = ValidatedRequest(model, request, context.mark(_choose_output(model, query), model.name))
+    if query.sign:
+        context.check_signable(order.output)
+        return WholeSpeech(context, order, verify=False)
     framing = AudioFraming(order.output.audio_format)
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
 
@@ -139,7 +144,7 @@ async def _model_voice(context: ApiContext, name: str) -> ModelVoice:
     return await resolve_model_voice(context, context.model(None), name, _FOREIGN_VOICES)
 
 
-def _output(model: SpeechModel, query: SpeakQuery) -> OutputFormat:
+def _choose_output(model: SpeechModel, query: SpeakQuery) -> OutputFormat:
     encoding = query.encoding
     container = query.container or _CONTAINERS.get(encoding, "none")
     name = _FORMATS.get((encoding, container))
@@ -183,7 +188,7 @@ class _SpeakConnection(SocketConnection):
         rate = query.sample_rate or _SAMPLE_RATES[query.encoding]
         self._speed = query.speed
         self._channel = _SpeakChannel(self, sound_output(name, model.sample_rate, rate))
-        self._text = SentenceBuffer(self._channel, model.max_input_characters, self._job)
+        self._text = SentenceBuffer(self._channel, model.max_input_characters, self._build_job)
         self._answers = count()
 
     def begin(self) -> None:
@@ -224,7 +229,7 @@ class _SpeakConnection(SocketConnection):
         await self.send(make_error(deepgram_code(detail.code), detail.message, self.name))
         await self.shut(close_code(error))
 
-    def _job(self, text: str) -> SpeakJob:
+    def _build_job(self, text: str) -> SpeakJob:
         return SpeakJob(self._model_voice.model, self._model_voice.request(text, self._speed), None)
 
 

@@ -115,7 +115,8 @@ async def listen_live(socket: WebSocket, context: Context) -> None:
 
 
 def _find_model(context: ApiContext, query: AnyQuery) -> TranscriptionModel:
-    """One of our models, or the first for one of Deepgram's; it knows the language."""
+    """Finds the model: one of ours by name; for a name of Deepgram's, the first that knows the
+    language."""
     name = context.real_name(query.model)
     is_ours = name in context.service.transcription_models
     is_foreign = not is_ours and _FOREIGN_MODELS.fullmatch(query.model)

@@ -26,12 +26,13 @@ _ONLY_CHANNEL = Field(default_factory=lambda: [0, 1])
 """The first of one."""
 
 
-def _lowercase(sent: Any) -> Any:
+def _lower_strings(sent: Any) -> Any:
     return sent.lower() if isinstance(sent, str) else sent
 
 
 Endpointing = Annotated[
-    Literal["true", "false"] | Annotated[int, Field(ge=0, le=60_000)], BeforeValidator(_lowercase)
+    Literal["true", "false"] | Annotated[int, Field(ge=0, le=60_000)],
+    BeforeValidator(_lower_strings),
 ]
 
 
@@ -204,7 +205,7 @@ class ListenChannel(_SparseModel):
 
 
 class ResultsMetadata(WireModel):
-    """Of a part of a stream."""
+    """Metadata of a part of a stream."""
 
     request_id: str
     model_info: ListenModelInfo
@@ -229,7 +230,7 @@ class ListenResults(WireModel):
 
 
 class SpeechStartedMessage(WireModel):
-    """With `vad_events`: somebody has begun to speak."""
+    """Somebody has begun to speak; sent with `vad_events`."""
 
     type: Literal["SpeechStarted"] = "SpeechStarted"
     channel: list[int] = _ONLY_CHANNEL
@@ -238,7 +239,7 @@ class SpeechStartedMessage(WireModel):
 
 
 class UtteranceEndMessage(WireModel):
-    """With `utterance_end_ms`: no word has followed for as long."""
+    """No word has followed for `utterance_end_ms`."""
 
     type: Literal["UtteranceEnd"] = "UtteranceEnd"
     channel: list[int] = _ONLY_CHANNEL
@@ -246,7 +247,7 @@ class UtteranceEndMessage(WireModel):
 
 
 class RecordingMetadata(WireModel):
-    """Of a recording."""
+    """Metadata of a recording."""
 
     transaction_key: str = "deprecated"
     request_id: str

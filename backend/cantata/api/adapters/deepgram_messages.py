@@ -38,6 +38,9 @@ class SpeakQuery(_SpeakQuery):
     container: Literal["wav", "ogg", "none"] | None = None
     """Absent: wav for raw samples, ogg for opus, none for the rest."""
     bit_rate: Annotated[int, Field(ge=4_000, le=650_000)] | None = None
+    sign: bool = False
+    """Send the file when it is whole, signed with the server's certificate. Not part of Deepgram's
+    API."""
 
 
 class DeepgramSpeakBody(WireModel):

@@ -56,7 +56,7 @@ class SentRecording:
 
     @property
     def sha256(self) -> str:
-        """Of what was uploaded."""
+        """The hash of the uploaded file."""
         return self._hash.hexdigest()
 
     def add(self, data: bytes) -> None:

@@ -78,7 +78,7 @@ def make_alternative(
     text = transcript.text if is_formatted else strip_marks(transcript.text)
     return ListenAlternative(
         transcript=text,
-        confidence=_confidence(transcript),
+        confidence=_average_confidence(transcript),
         words=[_to_word(word) for word in words],
         languages=[transcript.language] if names_language and transcript.language else None,
     )
@@ -86,11 +86,11 @@ def make_alternative(
 
 def make_results(parts: Sequence[TranscribedPart], query: ListenQuery) -> RecordingResults:
     """What was said in a recording, with what the client asked for."""
-    texts = [_place(part) for part in parts if part.transcript.text]
+    texts = [_place_text(part) for part in parts if part.transcript.text]
     text = join_texts((one.text, one.language) for one in texts)
     alternative = ListenAlternative(
         transcript=text if query.is_formatted else strip_marks(text),
-        confidence=_mean([one.confidence for one in texts]),
+        confidence=_average([one.confidence for one in texts]),
         words=[_to_word(word) for one in texts for word in one.words],
         paragraphs=_make_paragraphs(parts) if query.paragraphs else None,
     )
@@ -108,8 +108,8 @@ def _make_utterances(texts: Sequence[PlacedText], query: ListenQuery) -> list[Li
     pieces = [piece for one in texts for piece in _split(one, query.utt_split)]
     return [
         ListenedUtterance(
-            start=_rounded(one.start_s),
-            end=_rounded(one.end_s),
+            start=_round_seconds(one.start_s),
+            end=_round_seconds(one.end_s),
             confidence=one.confidence,
             transcript=one.text if query.is_formatted else strip_marks(one.text),
             words=[_to_word(word) for word in one.words],
@@ -128,7 +128,7 @@ def _split(one: PlacedText, pause_s: float) -> Iterator[PlacedText]:
         following = one.words[number + 1] if number + 1 < len(one.words) else None
         if following is None or following.start_s - word.end_s >= pause_s:
             words = one.words[first : number + 1]
-            likely = _mean([word.probability for word in words])
+            likely = _average([word.probability for word in words])
             text = join_words(words, one.language)
             yield PlacedText(text, one.language, words, words[0].start_s, word.end_s, likely)
             first = number + 1
@@ -151,27 +151,28 @@ def _make_paragraphs(parts: Sequence[TranscribedPart]) -> ListenParagraphs:
 def _make_paragraph(sentences: Sequence[TranscriptSegment]) -> ListenParagraph:
     return ListenParagraph(
         sentences=[
-            ListenSentence(text=one.text, start=_rounded(one.start_s), end=_rounded(one.end_s))
+            ListenSentence(
+                text=one.text, start=_round_seconds(one.start_s), end=_round_seconds(one.end_s)
+            )
             for one in sentences
         ],
         num_words=sum(len(one.words) or len(one.text.split()) for one in sentences),
-        start=_rounded(sentences[0].start_s),
-        end=_rounded(sentences[-1].end_s),
+        start=_round_seconds(sentences[0].start_s),
+        end=_round_seconds(sentences[-1].end_s),
     )
 
 
-def _place(part: TranscribedPart) -> PlacedText:
+def _place_text(part: TranscribedPart) -> PlacedText:
     transcript = part.transcript
     words = tuple(shift_words(part))
-    start_s = words[0].start_s if words else part.start_s
-    end_s = words[-1].end_s if words else part.start_s + transcript.seconds
-    confidence = _confidence(transcript)
+    start_s, end_s = (words[0].start_s, words[-1].end_s) if words else part.speech_s
+    confidence = _average_confidence(transcript)
     return PlacedText(transcript.text, transcript.language, words, start_s, end_s, confidence)
 
 
-def _confidence(transcript: Transcript) -> float:
+def _average_confidence(transcript: Transcript) -> float:
     if transcript.words:
-        return _mean([word.probability for word in transcript.words])
+        return _average([word.probability for word in transcript.words])
     if not transcript.text or transcript.avg_logprob is None:
         return 0.0
     return round(math.exp(transcript.avg_logprob), 4)
@@ -180,16 +181,16 @@ def _confidence(transcript: Transcript) -> float:
 def _to_word(word: TranscribedWord) -> ListenedWord:
     return ListenedWord(
         word=strip_marks(word.text) or word.text,
-        start=_rounded(word.start_s),
-        end=_rounded(word.end_s),
+        start=_round_seconds(word.start_s),
+        end=_round_seconds(word.end_s),
         confidence=round(word.probability, 4),
         punctuated_word=word.text,
     )
 
 
-def _mean(values: Sequence[float]) -> float:
+def _average(values: Sequence[float]) -> float:
     return round(sum(values) / len(values), 4) if values else 0.0
 
 
-def _rounded(seconds: float) -> float:
+def _round_seconds(seconds: float) -> float:
     return round(seconds, 3)

@@ -11,15 +11,17 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from cantata.api.adapters import elevenlabs_dictionaries
-from cantata.api.adapters.alignment import CharacterClock, TimedCharacter
 from cantata.api.adapters.elevenlabs_messages import (
     AudioWithTimestamps,
+    CharacterClock,
     ElevenLabsErrorBody,
     ElevenLabsErrorDetail,
     ElevenLabsVoice,
     ElevenLabsVoices,
     SynthesisBody,
+    SynthesisFileQuery,
     SynthesisQuery,
+    TimedCharacter,
     character_alignment,
 )
 from cantata.api.adapters.formats import ALL_FORMATS
@@ -29,11 +31,12 @@ from cantata.api.errors import HttpError
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import answers, errors_as, sound
 from cantata.api.speech.framing import AudioFraming, Framing
-from cantata.api.speech.lexicon_choice import choose_lexicons
 from cantata.api.speech.response import SpeechResponse
-from cantata.api.speech.validated_request import ValidatedRequest, check_text
-from cantata.contract.data.errors import CantataError
-from cantata.contract.data.request import Voice
+from cantata.api.speech.validated_request import ValidatedRequest
+from cantata.api.speech.voice_choice import choose_lexicons
+from cantata.api.speech.whole import WholeSpeech, WrappedSpeech
+from cantata.contract.data.errors import CantataError, InvalidRequest
+from cantata.contract.data.request import Voice, check_text_length
 from cantata.contract.service import SpokenWord
 
 PREFIX = "/v1/text-to-speech"
@@ -47,7 +50,7 @@ _FOREIGN_MODELS = re.compile(r"eleven_\w+", re.ASCII)
 _FOREIGN_VOICES = re.compile(r"[A-Za-z0-9]{20}")
 
 _SOUND = sound(ALL_FORMATS)
-Options = Annotated[SynthesisQuery, Query()]
+Options = Annotated[SynthesisFileQuery, Query()]
 
 
 @router.post(PREFIX + "/{voice_id}", response_class=Response, responses=_SOUND)
@@ -56,7 +59,10 @@ async def synthesise(
     voice_id: str, body: SynthesisBody, options: Options, context: Context
 ) -> Response:
     """Speak one text; both routes send the sound while it is made. See docs/protocol.md."""
-    order = await _order(context, voice_id, body, options)
+    order = await _build_order(context, voice_id, body, options)
+    if options.sign:
+        context.check_signable(order.output)
+        return WholeSpeech(context, order, verify=False)
     return _respond(context, order, AudioFraming(order.output.audio_format))
 
 
@@ -69,7 +75,9 @@ async def stream_with_timestamps(
     voice_id: str, body: SynthesisBody, options: Options, context: Context
 ) -> Response:
     """Speak one text; a line of JSON for each piece of sound, and for each word's times."""
-    order = await _order(context, voice_id, body, options)
+    if options.sign:
+        raise InvalidRequest("sign needs a whole file, and this route sends pieces of one", "sign")
+    order = await _build_order(context, voice_id, body, options)
     return _respond(context, order, _LineFraming(body.text))
 
 
@@ -82,15 +90,17 @@ async def with_timestamps(
     voice_id: str, body: SynthesisBody, options: Options, context: Context
 ) -> Response:
     """Speak one text; all of its sound and times in one JSON object."""
-    order = await _order(context, voice_id, body, options)
-    return _respond(context, order, _WholeFraming(body.text))
+    order = await _build_order(context, voice_id, body, options)
+    if options.sign:
+        context.check_signable(order.output)
+    return WrappedSpeech(context, order, _WholeFraming(body.text))
 
 
 @router.get("/v1/voices")
 @router.get("/v2/voices")
 async def elevenlabs_voices(context: Context) -> ElevenLabsVoices:
     """Every voice of every served model."""
-    voices = _voices(context)
+    voices = _list_voices(context)
     return ElevenLabsVoices(voices=voices, total_count=len(voices))
 
 
@@ -121,11 +131,11 @@ def error_body(error: HttpError, request_id: str) -> dict[str, object]:
     return ElevenLabsErrorBody(detail=detail).model_dump()
 
 
-async def _order(
+async def _build_order(
     context: ApiContext, voice_id: str, body: SynthesisBody, options: SynthesisQuery
 ) -> ValidatedRequest:
     model_voice = await find_narrator(context, body.model_id, voice_id)
-    check_text(model_voice.model, body.text)
+    check_text_length(len(body.text), model_voice.model.max_input_characters)
     speed = body.voice_settings.speed if body.voice_settings else None
     names = [one.pronunciation_dictionary_id for one in body.pronunciation_dictionary_locators]
     entries = choose_lexicons(context, names, model_voice.voice.id)
@@ -138,7 +148,7 @@ def _respond(context: ApiContext, order: ValidatedRequest, framing: Framing) -> 
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
 
 
-def _voices(context: ApiContext) -> list[ElevenLabsVoice]:
+def _list_voices(context: ApiContext) -> list[ElevenLabsVoice]:
     context.lifecycle.check()
     served = context.service.models.values()
     return [_describe(voice) for model in served for voice in model.voices]
@@ -157,15 +167,15 @@ class _LineFraming(Framing):
         self._clock = CharacterClock(text)
 
     def audio(self, data: bytes) -> bytes:
-        return _line(data, []) if data else b""
+        return _encode_line(data, []) if data else b""
 
     def words(self, words: Sequence[SpokenWord]) -> bytes:
         timed = spoken_characters(self._clock, words)
-        return _line(b"", timed) if timed else b""
+        return _encode_line(b"", timed) if timed else b""
 
     def end(self, duration_s: float) -> bytes:
         rest = self._clock.rest(duration_s)
-        return _line(b"", rest) if rest else b""
+        return _encode_line(b"", rest) if rest else b""
 
     def error(self, error: CantataError) -> bytes | None:
         return None
@@ -191,7 +201,7 @@ class _WholeFraming(Framing):
 
     def end(self, duration_s: float) -> bytes:
         # The space that `rest` adds stands for an utterance that follows.
-        return _line(bytes(self._sound), [*self._timed, *self._clock.rest(duration_s)][:-1])
+        return _encode_line(bytes(self._sound), [*self._timed, *self._clock.rest(duration_s)][:-1])
 
     def error(self, error: CantataError) -> bytes | None:
         return None
@@ -202,7 +212,7 @@ def spoken_characters(clock: CharacterClock, words: Sequence[SpokenWord]) -> lis
     return clock.words((one.text_start, one.text_end, one.start_s, one.end_s) for one in words)
 
 
-def _line(data: bytes, characters: Sequence[TimedCharacter]) -> bytes:
+def _encode_line(data: bytes, characters: Sequence[TimedCharacter]) -> bytes:
     alignment = character_alignment(characters) if characters else None
     line = AudioWithTimestamps(
         audio_base64=base64.b64encode(data).decode("ascii"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, File, Form, UploadFile
+from fastapi import APIRouter, File, Form, Response, UploadFile
+from pydantic import Field, StringConstraints
 
 from cantata.api.adapters.elevenlabs_messages import ElevenLabsErrorBody
 from cantata.api.context import Context
@@ -12,8 +14,12 @@ from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import errors_as
 from cantata.api.routes.lexicons import keep_lexicon
 from cantata.api.schemas import WireModel
-from cantata.api.speech.lexicon_choice import lexicon_store
+from cantata.api.speech.voice_choice import lexicon_store
+from cantata.contract.data.errors import InvalidLexicon, LexiconNotFound
+from cantata.contract.data.request import LexiconEntry
+from cantata.lexicons.pls import MAX_CHARACTERS, MAX_ENTRIES, collect_entries, write_pls
 from cantata.lexicons.store import StoredLexicon
+from cantata.text.phone_alphabets import to_ipa
 
 PREFIX = "/v1/pronunciation-dictionaries"
 
@@ -23,6 +29,11 @@ router = APIRouter(
     route_class=CheckedRoute,
     responses=errors_as(ElevenLabsErrorBody),
 )
+
+
+RuleText = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_CHARACTERS)
+]
 
 
 class PronunciationDictionary(WireModel):
@@ -55,24 +66,92 @@ async def add_dictionary(
     file: Annotated[UploadFile, File()],
     description: Annotated[str | None, Form()] = None,
 ) -> PronunciationDictionary:
-    """As POST /v1/lexicons, for ElevenLabs' clients."""
-    return _as_dictionary(await keep_lexicon(context, name, file, description))
+    """Adds a lexicon, as POST /v1/lexicons does, for ElevenLabs' clients."""
+    return _describe_lexicon(await keep_lexicon(context, name, file, description))
+
+
+class AliasRule(WireModel):
+    """A word that is read as another text."""
+
+    type: Literal["alias"]
+    string_to_replace: RuleText
+    alias: RuleText
+
+    def to_entry(self) -> LexiconEntry:
+        """The rule as a lexicon has it."""
+        return LexiconEntry(
+            _collapse_spaces(self.string_to_replace), alias=_collapse_spaces(self.alias)
+        )
+
+
+class PhonemeRule(WireModel):
+    """A word that is read by its phones."""
+
+    type: Literal["phoneme"]
+    string_to_replace: RuleText
+    phoneme: RuleText
+    alphabet: str = "ipa"
+
+    def to_entry(self) -> LexiconEntry:
+        """The rule as a lexicon has it.
+
+        Raises:
+            InvalidLexicon: phones that are none.
+        """
+        try:
+            phones = to_ipa(self.phoneme, self.alphabet.lower())
+        except ValueError as error:
+            raise InvalidLexicon(f"rule for {self.string_to_replace!r}: {error}", "rules") from None
+        return LexiconEntry(_collapse_spaces(self.string_to_replace), phones=phones)
+
+
+class RulesBody(WireModel):
+    """POST /v1/pronunciation-dictionaries/add-from-rules."""
+
+    name: str
+    description: str | None = None
+    rules: Annotated[
+        list[Annotated[AliasRule | PhonemeRule, Field(discriminator="type")]],
+        Field(min_length=1, max_length=MAX_ENTRIES),
+    ]
+
+
+@router.post("/add-from-rules")
+async def add_rules(context: Context, body: RulesBody) -> PronunciationDictionary:
+    """Adds a lexicon of rules, for ElevenLabs' clients."""
+    entries = collect_entries([rule.to_entry() for rule in body.rules], "rules")
+    store = lexicon_store(context)
+    return _describe_lexicon(await store.add(body.name, entries, body.description or ""))
+
+
+def _collapse_spaces(text: str) -> str:
+    return " ".join(text.split())
 
 
 @router.get("")
 async def list_dictionaries(context: Context) -> PronunciationDictionaries:
     """All lexicons, for ElevenLabs' clients."""
-    kept = [_as_dictionary(one) for one in lexicon_store(context).lexicons]
+    kept = [_describe_lexicon(one) for one in lexicon_store(context).lexicons]
     return PronunciationDictionaries(pronunciation_dictionaries=kept)
 
 
 @router.get("/{name}")
 async def get_dictionary(name: str, context: Context) -> PronunciationDictionary:
     """One lexicon, for ElevenLabs' clients."""
-    return _as_dictionary(lexicon_store(context).find(name))
+    return _describe_lexicon(lexicon_store(context).find(name))
 
 
-def _as_dictionary(lexicon: StoredLexicon) -> PronunciationDictionary:
+@router.get("/{name}/{version}/download", response_class=Response)
+async def download_dictionary(name: str, version: str, context: Context) -> Response:
+    """The file of a lexicon, for ElevenLabs' clients: PLS 1.0."""
+    found = lexicon_store(context).find(name)
+    if version != found.id:
+        raise LexiconNotFound(f"lexicon {found.name!r} has one version: {found.id}", "version")
+    text = await asyncio.to_thread(write_pls, found.entries)
+    return Response(text, media_type="application/pls+xml")
+
+
+def _describe_lexicon(lexicon: StoredLexicon) -> PronunciationDictionary:
     return PronunciationDictionary(
         id=lexicon.id,
         name=lexicon.name,

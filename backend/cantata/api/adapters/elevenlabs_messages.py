@@ -1,24 +1,97 @@
 """Bodies, messages and options of ElevenLabs' text to speech, as its clients write and read them.
 
 Most of their options have no meaning here and are ignored: stability, normalisation, latency.
+Character times are interpolated from word times.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from cantata.api.adapters.alignment import TimedCharacter
 from cantata.api.adapters.formats import sound_output
 from cantata.api.schemas import Name, Seed, Speed, Text, WireModel
 from cantata.api.speech.messages import ContextId
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.service import SpeechModel
+
+
+@dataclass(frozen=True, slots=True)
+class TimedCharacter:
+    """When one character of a text is heard."""
+
+    character: str
+    start_s: float
+    end_s: float
+
+
+class CharacterClock:
+    """Gives each character of one utterance its time, once, as word times arrive.
+
+    Inside a word its characters share its time evenly; characters between two words share the
+    time between them.
+
+    Args:
+        text: the utterance's.
+        start_s: when its first sample is heard.
+    """
+
+    def __init__(self, text: str, start_s: float = 0.0) -> None:
+        self._text = text
+        self._start_s = start_s
+        self._timed = 0
+        """Characters with a time so far."""
+        self._until_s = start_s
+
+    def words(self, words: Iterable[tuple[int, int, float, float]]) -> list[TimedCharacter]:
+        """Characters up to the last of these words.
+
+        Args:
+            words: in order, each as its first character, the one behind it, and the seconds from
+                the utterance's first sample at which it begins and ends. A word that occurs
+                again (a number is read as several) makes its characters no longer.
+        """
+        timed: list[TimedCharacter] = []
+        for first, end, start_s, end_s in words:
+            if end > self._timed:
+                timed += self._spread_characters(max(first, self._timed), self._start_s + start_s)
+                self._until_s = max(self._until_s, self._start_s + start_s)
+                timed += self._spread_characters(end, self._start_s + end_s)
+        return timed
+
+    def rest(self, duration_s: float) -> list[TimedCharacter]:
+        """Characters after the last word, and a space, since another utterance may follow.
+
+        Nothing, if no word of the utterance had a time.
+
+        Args:
+            duration_s: of the utterance.
+        """
+        if not self._timed:
+            return []
+        end_s = max(self._until_s, self._start_s + duration_s)
+        rest = list(self._spread_characters(len(self._text), end_s))
+        return [*rest, TimedCharacter(" ", self._until_s, end_s)]
+
+    def _spread_characters(self, end: int, end_s: float) -> Iterator[TimedCharacter]:
+        """The characters up to `end`, evenly over the time up to `end_s`."""
+        first, start_s = self._timed, self._until_s
+        if end <= first:
+            return
+        end_s = max(end_s, start_s)
+        step_s = (end_s - start_s) / (end - first)
+        self._timed, self._until_s = end, end_s
+        for place, character in enumerate(self._text[first:end]):
+            yield TimedCharacter(
+                character, start_s + place * step_s, start_s + (place + 1) * step_s
+            )
+
 
 MAX_INACTIVITY_S = 180
 
@@ -53,6 +126,14 @@ class SynthesisQuery(BaseModel):
         return sound_output(
             _FORMATS.get(codec, codec), model.sample_rate, int(sample_rate), bit_rate
         )
+
+
+class SynthesisFileQuery(SynthesisQuery):
+    """HTTP."""
+
+    sign: bool = False
+    """Send the file when it is whole, signed with the server's certificate. Not part of
+    ElevenLabs' API."""
 
 
 class SynthesisSocketQuery(SynthesisQuery):
@@ -198,9 +279,9 @@ def socket_alignment(characters: Sequence[TimedCharacter], since_s: float) -> So
 
     Each time is rounded before it is subtracted: clients that add up durations must not drift.
     """
-    base = _milliseconds(since_s)
-    starts = [_milliseconds(one.start_s) for one in characters]
-    ends = [_milliseconds(one.end_s) for one in characters]
+    base = _to_milliseconds(since_s)
+    starts = [_to_milliseconds(one.start_s) for one in characters]
+    ends = [_to_milliseconds(one.end_s) for one in characters]
     return SocketAlignment(
         chars=[one.character for one in characters],
         char_start_times_ms=[start - base for start in starts],
@@ -217,5 +298,5 @@ def character_alignment(characters: Sequence[TimedCharacter]) -> CharacterAlignm
     )
 
 
-def _milliseconds(seconds: float) -> int:
+def _to_milliseconds(seconds: float) -> int:
     return round(seconds * 1000)

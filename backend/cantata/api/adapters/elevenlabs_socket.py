@@ -8,14 +8,15 @@ from typing import TypeVar
 from fastapi import APIRouter, WebSocket
 from pydantic import BaseModel, ValidationError
 
-from cantata.api.adapters.alignment import CharacterClock, TimedCharacter
 from cantata.api.adapters.elevenlabs import PREFIX, find_narrator
 from cantata.api.adapters.elevenlabs_messages import (
+    CharacterClock,
     ContextText,
     ElevenLabsAudio,
     SocketError,
     StreamText,
     SynthesisSocketQuery,
+    TimedCharacter,
     VoiceSettings,
     socket_alignment,
 )
@@ -123,7 +124,7 @@ class _SingleConnection(_ElevenLabsConnection):
             self.close()
 
     def refuse(self, error: CantataError) -> None:
-        self._context.outbox.post(_socket_error(error, None))
+        self._context.outbox.post(_build_socket_error(error, None))
 
 
 class _MultiConnection(_ElevenLabsConnection):
@@ -151,7 +152,7 @@ class _MultiConnection(_ElevenLabsConnection):
             self._speak(message)
 
     def refuse(self, error: CantataError) -> None:
-        self._answers.outbox.post(_socket_error(error, None))
+        self._answers.outbox.post(_build_socket_error(error, None))
 
     def _speak(self, message: ContextText) -> None:
         context = self._contexts.get(message.context_id)
@@ -165,7 +166,7 @@ class _MultiConnection(_ElevenLabsConnection):
                 context.flush()
         except (InvalidRequest, Overloaded) as error:
             # Includes the context's name, by which clients match it to a text.
-            self._answers.outbox.post(_socket_error(error, message.context_id))
+            self._answers.outbox.post(_build_socket_error(error, message.context_id))
 
     def _open(self, context_id: str | None) -> _Context:
         self.check_staying()
@@ -214,7 +215,7 @@ class _Context(Channel):
     def __init__(self, connection: _ElevenLabsConnection, context_id: str | None) -> None:
         super().__init__(connection)
         self.context_id = context_id
-        self.text = SentenceBuffer(self, connection.model.max_input_characters, self._job)
+        self.text = SentenceBuffer(self, connection.model.max_input_characters, self._build_job)
         self.unflushed = False
         """Whether anything sent after the last flush is being spoken or waits."""
         self._socket = connection
@@ -308,7 +309,7 @@ class _Context(Channel):
             )
         )
 
-    def _job(self, text: str) -> Speak:
+    def _build_job(self, text: str) -> Speak:
         request = self._socket.model_voice.request(text, self._speed, self._socket.query.seed)
         job = Speak(self._socket.model, request, self.context_id, timestamps=True)
         self._texts[job.utterance_id] = text
@@ -326,7 +327,7 @@ def _parse(kind: type[ClientMessage], text: str) -> ClientMessage:
         raise explain_validation([problem]) from None
 
 
-def _socket_error(error: CantataError, context_id: str | None) -> SocketError:
+def _build_socket_error(error: CantataError, context_id: str | None) -> SocketError:
     return SocketError(
         error=error.code, message=error.message, code=close_code(error), context_id=context_id
     )

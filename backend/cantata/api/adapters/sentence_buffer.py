@@ -10,7 +10,7 @@ from cantata.api.sessions.connection import Channel
 from cantata.api.speech.utterance_queue import Mark, Speak
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import TextSpan
-from cantata.text import Pause, markup_spans, read_markup
+from cantata.text import TextPause, markup_spans, read_markup
 from cantata.text.sentences import is_inside, line_starts, split_sentences, trimmed
 
 _LONG_SENTENCE = 160
@@ -62,7 +62,7 @@ class SentenceBuffer:
         pieces = [whole[span.start : span.end] for span in spans]
         self._channel.queue(
             [
-                self._job(piece, line_start=line_start)
+                self._build_job(piece, line_start=line_start)
                 for piece, line_start in zip(pieces, starts, strict=False)
                 if _has_sound(piece)
             ]
@@ -77,7 +77,7 @@ class SentenceBuffer:
             Overloaded: too many pieces are waiting; the rest stays.
         """
         rest = self._rest.strip()
-        jobs = [self._job(rest, line_start=self._line_start)] if _has_sound(rest) else []
+        jobs = [self._build_job(rest, line_start=self._line_start)] if _has_sound(rest) else []
         self._channel.queue([*jobs, mark] if mark else jobs)
         self.clear()
 
@@ -87,7 +87,7 @@ class SentenceBuffer:
         self._line_start = True
         self.unfinished = False
 
-    def _job(self, piece: str, *, line_start: bool) -> Speak:
+    def _build_job(self, piece: str, *, line_start: bool) -> Speak:
         job = self._make_job(piece)
         return replace(job, request=replace(job.request, line_start=line_start))
 
@@ -96,14 +96,14 @@ def _cut(text: str) -> tuple[list[TextSpan], int]:
     """The pieces to be spoken, and where the rest begins."""
     spans, start = split_sentences(text)
     rest = text[start:]
-    end = _last_clause_end(rest) if len(rest) > _LONG_SENTENCE else 0
+    end = _find_last_clause_end(rest) if len(rest) > _LONG_SENTENCE else 0
     if not end:
         return spans, start
     spans.append(trimmed(text, TextSpan(start, start + end)))
     return spans, trimmed(text, TextSpan(start + end, len(text))).start
 
 
-def _last_clause_end(text: str) -> int:
+def _find_last_clause_end(text: str) -> int:
     """Where the last complete clause ends, outside all markup; 0: there is none."""
     marks = markup_spans(text)
     ends = [found.end() for found in _CLAUSE_END.finditer(text)]
@@ -116,4 +116,4 @@ def _has_sound(text: str) -> bool:
         parts = read_markup(text)
     except InvalidRequest:
         return True  # the client is told once it is to be spoken
-    return any(isinstance(part, Pause) or not part.is_silent for part in parts)
+    return any(isinstance(part, TextPause) or not part.is_silent for part in parts)

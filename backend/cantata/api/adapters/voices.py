@@ -6,8 +6,13 @@ import re
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
-from cantata.api.speech.lexicon_choice import Entries, choose_lexicons
-from cantata.api.speech.voice_choice import ChosenVoice, choose_voice, find_speaker
+from cantata.api.speech.voice_choice import (
+    ChosenVoice,
+    Entries,
+    choose_lexicons,
+    choose_voice,
+    find_speaker,
+)
 from cantata.contract.data.errors import ModelNotFound, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechModel

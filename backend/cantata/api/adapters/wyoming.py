@@ -35,9 +35,8 @@ from cantata.api.adapters.wyoming_events import (
     make_info,
 )
 from cantata.api.adapters.wyoming_hearing import WyomingHearing
-from cantata.api.connections.acceptor import Acceptor, ConnectionGate
+from cantata.api.connections.acceptor import Acceptor, ConnectionGate, connection_limit
 from cantata.api.connections.dead_peers import DeadPeers
-from cantata.api.connections.descriptors import connection_limit
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.sessions.connection import Channel, Connection
@@ -186,11 +185,13 @@ class _WyomingConnection(Connection):
             # Inside a stream it repeats the whole text for servers that do not stream.
             if self._stream is None:
                 order = Synthesize.from_event(event)
-                text = await self._sentence_buffer(order.voice)
+                text = await self._build_sentence_buffer(order.voice)
                 text.add(order.text)
                 text.flush(Mark(_LEGACY))
         elif SynthesizeStart.is_type(kind):
-            self._stream = await self._sentence_buffer(SynthesizeStart.from_event(event).voice)
+            self._stream = await self._build_sentence_buffer(
+                SynthesizeStart.from_event(event).voice
+            )
         elif SynthesizeChunk.is_type(kind) and self._stream is not None:
             self._stream.add(SynthesizeChunk.from_event(event).text)
         elif SynthesizeStop.is_type(kind) and self._stream is not None:
@@ -233,7 +234,7 @@ class _WyomingConnection(Connection):
             self._hearing.cancel()
             self._hearing = None
 
-    async def _sentence_buffer(self, wanted: SynthesizeVoice | None) -> SentenceBuffer:
+    async def _build_sentence_buffer(self, wanted: SynthesizeVoice | None) -> SentenceBuffer:
         """A sentence buffer for a client that names a voice, a language or neither."""
         name = wanted.name if wanted else None
         model_voice = await resolve_model_voice(self.context, self.context.model(None), name)

@@ -45,20 +45,20 @@ class BoundedReader:
     async def readline(self) -> bytes:
         """The next line; one beyond the reader's own limit raises ValueError."""
         first = await (
-            self._reader.read(1) if self._started else self._in_time(self._reader.read(1))
+            self._reader.read(1) if self._started else self._read_in_time(self._reader.read(1))
         )
         self._started = True
         if first in (b"", b"\n"):
             return first
-        return first + await self._in_time(self._reader.readline())
+        return first + await self._read_in_time(self._reader.readline())
 
     async def readexactly(self, size: int) -> bytes:
         """This many bytes."""
         if size > self._max_bytes:
             raise ValueError(f"the event has {size} bytes, which is too many")
-        return await self._in_time(self._reader.readexactly(size))
+        return await self._read_in_time(self._reader.readexactly(size))
 
-    async def _in_time(self, reading: Coroutine[None, None, bytes]) -> bytes:
+    async def _read_in_time(self, reading: Coroutine[None, None, bytes]) -> bytes:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await reading

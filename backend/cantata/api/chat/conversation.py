@@ -43,7 +43,7 @@ _ROLES = {
 }
 
 
-class Reader(Protocol):
+class MessageReader(Protocol):
     """A model, as far as messages are concerned."""
 
     @property
@@ -57,7 +57,7 @@ class Reader(Protocol):
 
 
 def check_messages(
-    messages: Sequence[MessageBody], model: Reader, transcripts: Transcripts
+    messages: Sequence[MessageBody], model: MessageReader, transcripts: Transcripts
 ) -> None:
     """Reject what the model does not take, and too much of it, before any file is loaded.
 
@@ -66,7 +66,7 @@ def check_messages(
     """
     _check_parts(messages, model)
     _check_calls(messages, model)
-    characters = sum(_characters(body, i, transcripts) for i, body in enumerate(messages))
+    characters = sum(_count_characters(body, i, transcripts) for i, body in enumerate(messages))
     if characters > MAX_CHARACTERS:
         raise InvalidRequest(
             f"messages have {characters} characters of text; at most {MAX_CHARACTERS} are read",
@@ -74,7 +74,7 @@ def check_messages(
         )
 
 
-def _check_calls(messages: Sequence[MessageBody], model: Reader) -> None:
+def _check_calls(messages: Sequence[MessageBody], model: MessageReader) -> None:
     known: set[str] = set()
     for i, body in enumerate(messages):
         if isinstance(body, AssistantMessage) and body.tool_calls:
@@ -94,9 +94,9 @@ def _check_calls(messages: Sequence[MessageBody], model: Reader) -> None:
             raise InvalidRequest(f"{where}: {model.name} cannot call tools", where)
 
 
-def _check_parts(messages: Sequence[MessageBody], model: Reader) -> None:
+def _check_parts(messages: Sequence[MessageBody], model: MessageReader) -> None:
     media_parts = 0
-    for where, part in _parts(messages):
+    for where, part in _iterate_parts(messages):
         modality = _MODALITIES[part.type]
         if modality not in model.takes:
             supported = ", ".join(one for one in Modality if one in model.takes)
@@ -132,7 +132,7 @@ async def read_messages(
                     Message(
                         _ROLES[body.role],
                         await _read(body, f"messages[{i}]", media, transcripts, films),
-                        _calls(body),
+                        _collect_calls(body),
                     )
                     for i, body in enumerate(messages)
                 ]
@@ -147,41 +147,41 @@ async def read_messages(
 
 def pictures_in(messages: Sequence[MessageBody]) -> int:
     """How many there are."""
-    return sum(isinstance(part, InputImage) for _, part in _parts(messages))
+    return sum(isinstance(part, InputImage) for _, part in _iterate_parts(messages))
 
 
-def _parts(messages: Sequence[MessageBody]) -> Sequence[tuple[str, InputPart]]:
+def _iterate_parts(messages: Sequence[MessageBody]) -> Sequence[tuple[str, InputPart]]:
     """All parts, each with its path in the body."""
     return [
         (f"messages[{i}].{field}[{j}]", part)
         for i, body in enumerate(messages)
-        for field, parts in (("content", body.content), ("images", _made_pictures(body)))
+        for field, parts in (("content", body.content), ("images", _collect_made_pictures(body)))
         if isinstance(parts, list)
         for j, part in enumerate(parts)
     ]
 
 
-def _made_pictures(body: MessageBody) -> list[InputImage]:
+def _collect_made_pictures(body: MessageBody) -> list[InputImage]:
     """The pictures of an earlier answer."""
     return body.images or [] if isinstance(body, AssistantMessage) else []
 
 
-def _characters(body: MessageBody, number: int, transcripts: Transcripts) -> int:
-    called = sum(len(call.arguments) for call in _calls(body))
+def _count_characters(body: MessageBody, number: int, transcripts: Transcripts) -> int:
+    called = sum(len(call.arguments) for call in _collect_calls(body))
     match body.content:
         case str(text):
             return called + len(text)
         case list(parts):
             return called + sum(len(part.text) for part in parts if isinstance(part, InputTextPart))
-    return called + len(_transcript(body, f"messages[{number}]", transcripts))
+    return called + len(_find_transcript(body, f"messages[{number}]", transcripts))
 
 
-def _calls(body: MessageBody) -> tuple[ToolCall, ...]:
+def _collect_calls(body: MessageBody) -> tuple[ToolCall, ...]:
     sent = body.tool_calls or () if isinstance(body, AssistantMessage) else ()
     return tuple(ToolCall(call.function.name, call.function.arguments) for call in sent)
 
 
-def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
+def _find_transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
     """The text of an assistant's message without content: a spoken answer's transcript; empty if it
     only called tools or was a picture."""
     assert isinstance(body, AssistantMessage)
@@ -198,19 +198,19 @@ def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
 async def _read(
     body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
 ) -> tuple[Part, ...]:
-    parts = await _message_parts(body, where, media, transcripts, films)
+    parts = await _build_message_parts(body, where, media, transcripts, films)
     pictures = [
         await _read_part(part, f"{where}.images[{j}].{part.type}", media, films)
-        for j, part in enumerate(_made_pictures(body))
+        for j, part in enumerate(_collect_made_pictures(body))
     ]
     return *parts, *pictures
 
 
-async def _message_parts(
+async def _build_message_parts(
     body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
 ) -> tuple[Part, ...]:
     match body.content:
-        case "" if _made_pictures(body):
+        case "" if _collect_made_pictures(body):
             return ()
         case str(text):
             return (TextPart(text),)
@@ -221,7 +221,7 @@ async def _message_parts(
                     for j, part in enumerate(parts)
                 ]
             )
-    words = _transcript(body, where, transcripts)
+    words = _find_transcript(body, where, transcripts)
     return (TextPart(words),) if words else ()
 
 

@@ -14,7 +14,7 @@ MAX_PARTS = 128
 """Most parts of one message."""
 
 
-def _kind(sent: Any) -> str | None:
+def _classify(sent: Any) -> str | None:
     """Tell one text from a list, so that an error is about what was sent."""
     if isinstance(sent, str):
         return "one"
@@ -22,7 +22,7 @@ def _kind(sent: Any) -> str | None:
 
 
 ONE_OR_LIST = Discriminator(
-    _kind,
+    _classify,
     custom_error_type="one_or_list",
     custom_error_message="must be a string or a list",
 )

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from cantata.api.chat.body import ChatBody
 from cantata.api.chat.conversation import check_messages, pictures_in
 from cantata.api.context import ApiContext
-from cantata.api.images.order import RANDOM_SEEDS, get_output
-from cantata.api.images.sizes import get_guidance, get_size, get_steps
+from cantata.api.images.order import RANDOM_SEEDS, get_guidance, get_output, get_size, get_steps
 from cantata.contract.data.chat import ImagePart, Message, Modality, TextPart
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest, Turn
 from cantata.contract.image_service import ImageModel
-from cantata.media.picture_files import PictureOutput
+from cantata.media.images import PictureOutput
 
 _OF_MESSAGES = ("prompt", "image")
 """Fields of a picture's request that are messages here."""
@@ -100,6 +99,9 @@ def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
     if body.offered:
         raise InvalidRequest(f"tools: {model.name} cannot call tools; valid: []", "tools")
     _check_neutral(model, body)
+    if context.spare:
+        spare = body.image_config.model_copy(update={"priority": "batch"})
+        body = body.model_copy(update={"image_config": spare})
     limits, options = model.limits, body.image_config
     takes = {Modality.TEXT, *([Modality.IMAGE] if limits.max_references else [])}
     check_messages(body.messages, _TurnReader(model.name, frozenset(takes)), context.transcripts)
@@ -173,8 +175,8 @@ def build_turns(messages: Sequence[Message]) -> list[Turn]:
         InvalidRequest: the last message has no words.
     """
     *earlier, last = messages
-    turns = [turn for message in earlier for turn in _turns(message)]
-    asked = list(_turns(last))
+    turns = [turn for message in earlier for turn in _iterate_turns(message)]
+    asked = list(_iterate_turns(last))
     behind = asked.pop() if asked and not asked[-1].text else None
     if not asked:
         where = f"messages[{len(earlier)}].content"
@@ -185,7 +187,7 @@ def build_turns(messages: Sequence[Message]) -> list[Turn]:
     return [*turns, *asked]
 
 
-def _turns(message: Message) -> Iterator[Turn]:
+def _iterate_turns(message: Message) -> Iterator[Turn]:
     """The turns of one message; only the last may have no text."""
     pictures: list[ImagePart] = []
     for part in message.parts:

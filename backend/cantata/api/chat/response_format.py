@@ -29,7 +29,7 @@ class JsonObjectFormat(WireModel):
     type: Literal["json_object"]
 
     def read(self, where: str) -> JsonFormat:
-        """As the model gets it."""
+        """The format in the form that models take."""
         return JsonFormat()
 
 
@@ -50,7 +50,7 @@ class JsonSchemaFormat(WireModel):
     json_schema: NamedSchema
 
     def read(self, where: str) -> JsonFormat:
-        """As the model gets it.
+        """The format in the form that models take.
 
         Args:
             where: the field's path in the body.

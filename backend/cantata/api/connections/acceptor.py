@@ -1,4 +1,4 @@
-"""Accepts connections within a limit, which keeps descriptors free for everything else.
+"""Accepts connections within the limit on file descriptors, which keeps some free for other work.
 
 asyncio accepts every connection. At the descriptor limit it logs a traceback per attempt, and
 nothing else in the process can open a file or restart a stage. Here, connections beyond the limit
@@ -10,18 +10,47 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
+import resource
 import socket
 from collections.abc import Callable
 from typing import Protocol
 
 logger = logging.getLogger(__name__)
 
+_WANTED_DESCRIPTORS = 65_536
+_RESERVE = 64
+"""Kept for files, for connections that are being accepted, and for restarting a stage."""
+_MIN_CONNECTIONS = 8
+_MAX_CONNECTIONS = 10_000
 _AT_ONCE = 32
 """Accepted in one turn of the event loop; the reserve of descriptors covers them."""
 _FULL_PAUSE_S = 0.05
 _EXHAUSTED_PAUSE_S = 0.25
 _LOG_INTERVAL_S = 60.0
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit on descriptors up to the hard limit, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
+    wanted = min(wanted, _WANTED_DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError) as error:
+        logger.warning("the limit on open files stays at %d: %s", soft, error)
+
+
+def connection_limit() -> int:
+    """Connections that leave the reserve untouched, counted from what is open now."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _MAX_CONNECTIONS
+    spare = soft - len(os.listdir("/dev/fd")) - _RESERVE
+    return min(max(spare, _MIN_CONNECTIONS), _MAX_CONNECTIONS)
 
 
 class Idle(Protocol):
@@ -70,7 +99,7 @@ class ConnectionGate:
         del self._idle[oldest]
         # Its descriptor is freed in the next turn of the loop.
         self._leaving += 1
-        asyncio.get_running_loop().call_later(0, self._left)
+        asyncio.get_running_loop().call_later(0, self._on_left)
         oldest.make_room()
         return True
 
@@ -78,7 +107,7 @@ class ConnectionGate:
         """This many more (or fewer) connections are between `accept` and their protocol."""
         self._accepting += number
 
-    def _left(self) -> None:
+    def _on_left(self) -> None:
         self._leaving -= 1
 
 

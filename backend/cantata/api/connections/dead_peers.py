@@ -50,7 +50,7 @@ class DeadPeers:
         now = self._loop.time()
         asking: dict[asyncio.Transport, float] = {}
         for transport in list(self._transports()):
-            asked = _unanswered(transport)
+            asked = _find_unacknowledged(transport)
             if asked is None:
                 continue
             since = self._asking_since.get(transport, now)
@@ -81,7 +81,7 @@ class _Asked:
         return sent or self.probes >= _MIN_PROBES
 
 
-def _unanswered(transport: asyncio.Transport) -> _Asked | None:
+def _find_unacknowledged(transport: asyncio.Transport) -> _Asked | None:
     """What the client's machine has not acknowledged; None if nothing."""
     connection = transport.get_extra_info("socket")
     try:

@@ -11,19 +11,26 @@ from typing import Any, cast
 
 import h11
 from starlette.types import Scope
+from uvicorn._types import ASGISendEvent
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.http11 import Request
 
 from cantata.api.connections.acceptor import ConnectionGate
 from cantata.api.context import ApiContext
 from cantata.api.errors import INVALID_REQUEST, SERVER_ERROR, build_detail
 from cantata.api.http.overload import note_rejection
+from cantata.api.http.request_line import REALTIME_PATH, normalize_path
 from cantata.api.http.streamed_response import CUT
 from cantata.api.schemas import ErrorBody
 from cantata.api.server.drain import GoingAway
 from cantata.api.settings import ConnectionSettings
 from cantata.contract.data.errors import CantataError, InvalidRequest
+
+LOST = 1006
+"""Code of a connection that ended without a close (RFC 6455, 7.1.5)."""
 
 
 class PlainHandshake(H11Protocol):
@@ -115,13 +122,13 @@ class TimedHttp(PlainHandshake):
     def cut_off(self) -> None:
         """End the request in progress: the server is stopping and has waited long enough."""
         if self.conn.our_state is h11.SEND_RESPONSE:
-            self._answer(503, GoingAway())
+            self._send_error(503, GoingAway())
         else:
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that h11 cannot parse, in the same form as every other error."""
-        self._answer(400, InvalidRequest(msg))
+        self._send_error(400, InvalidRequest(msg))
 
     def _look(self, received: int) -> None:
         """Update what the client still has to send after this many more bytes."""
@@ -167,11 +174,13 @@ class TimedHttp(PlainHandshake):
         if now < self._deadline:
             self._timer = self.loop.call_at(self._deadline, self._on_timer)
         elif self._received:
-            self._answer(408, RequestTimeout(f"the request's {self._wait.value} came too slowly"))
+            self._send_error(
+                408, RequestTimeout(f"the request's {self._wait.value} came too slowly")
+            )
         else:
             self.transport.abort()
 
-    def _answer(self, status: int, error: CantataError) -> None:
+    def _send_error(self, status: int, error: CantataError) -> None:
         """Send an error and close."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             kind = SERVER_ERROR if status >= 500 else INVALID_REQUEST
@@ -192,3 +201,29 @@ class TimedHttp(PlainHandshake):
     def _release(self) -> None:
         self._gate.busy(self)
         self._expect(_Wait.NOTHING)
+
+
+class QuietWebSocket(WebSocketsSansIOProtocol):
+    """Treats a handshake that was rejected with an HTTP response as complete.
+
+    uvicorn logs an error for each of them: a line for every client without a key.
+    """
+
+    def handle_connect(self, event: Request) -> None:
+        if normalize_path(event.path.partition("?")[0]) == REALTIME_PATH:
+            # Its clients may send minutes of sound at once.
+            context: ApiContext = self.config.app.state.context  # type: ignore[union-attr]
+            self.conn.max_message_size = context.settings.realtime.max_message_bytes
+        super().handle_connect(event)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.handshake_complete:
+            # uvicorn calls it 1005, which is a close without a code. A close that came is read
+            # before this.
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": LOST})
+        super().connection_lost(exc)
+
+    async def send(self, message: ASGISendEvent) -> None:
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            self.handshake_complete = True

@@ -13,9 +13,8 @@ from types import FrameType
 
 import uvicorn
 
-from cantata.api.connections.acceptor import Acceptor, ConnectionGate
+from cantata.api.connections.acceptor import Acceptor, ConnectionGate, connection_limit
 from cantata.api.connections.dead_peers import DeadPeers
-from cantata.api.connections.descriptors import connection_limit
 from cantata.api.connections.http import TimedHttp
 from cantata.api.connections.shared_port import SharedPort
 from cantata.api.server.drain import Drain
@@ -82,7 +81,7 @@ class SpeechServer(uvicorn.Server):
         self._gate = ConnectionGate(
             self._limits.max_connections or connection_limit(), lambda: len(connections)
         )
-        self._dead_peers = DeadPeers(self._transports, self._limits.unanswered_s)
+        self._dead_peers = DeadPeers(self._list_transports, self._limits.unanswered_s)
         for sock in sockets or ():
             if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 self._accept_from(sock)
@@ -201,5 +200,5 @@ class SpeechServer(uvicorn.Server):
         except TimeoutError:
             logger.warning("the stages did not stop within %g s", _FORCED_STOP_S)
 
-    def _transports(self) -> Iterable[asyncio.Transport]:
+    def _list_transports(self) -> Iterable[asyncio.Transport]:
         return [connection.transport for connection in self.server_state.connections]

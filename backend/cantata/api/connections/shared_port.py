@@ -54,7 +54,7 @@ class SharedPort:
     @property
     def alone(self) -> bool:
         """Whether no other server accepts from the port."""
-        return not self._others()
+        return not self._list_others()
 
     async def join(self) -> None:
         """Accept, from a socket that another server can spare or from an own one.
@@ -68,7 +68,7 @@ class SharedPort:
             spare.listen(BACKLOG)
         self._take([spare])
         self._open_control_socket()
-        logger.info("accepts from the port beside %d other servers", len(self._others()))
+        logger.info("accepts from the port beside %d other servers", len(self._list_others()))
 
     async def leave(self) -> bool:
         """Give all listening sockets to another server.
@@ -150,8 +150,8 @@ class SharedPort:
     # What this server asks of others. These wait, in a thread.
 
     def _ask(self) -> socket.socket | None:
-        for address in self._others():
-            with contextlib.suppress(OSError), _connected(address) as other:
+        for address in self._list_others():
+            with contextlib.suppress(OSError), _connect(address) as other:
                 other.sendall(_ASK)
                 _, given = _receive(other)
                 if given:
@@ -160,13 +160,13 @@ class SharedPort:
         return None
 
     def _give(self) -> bool:
-        for address in self._others():
-            with contextlib.suppress(OSError), _connected(address) as other:
+        for address in self._list_others():
+            with contextlib.suppress(OSError), _connect(address) as other:
                 if _hand_over(other, self._listeners):
                     return True
         return False
 
-    def _others(self) -> list[str]:
+    def _list_others(self) -> list[str]:
         """Addresses of the other servers."""
         try:
             lines = _UNIX_SOCKETS.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -185,7 +185,7 @@ class SharedPort:
         return [address for address in found if address.encode() != own]
 
 
-def _connected(address: str) -> socket.socket:
+def _connect(address: str) -> socket.socket:
     """Raises OSError."""
     other = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

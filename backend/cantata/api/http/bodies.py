@@ -40,12 +40,12 @@ class CheckedRoute(APIRoute):
             try:
                 return await handle(request)
             except HTTPException as error:
-                raise _named(error.__cause__) or error from None
+                raise _find_named_cause(error.__cause__) or error from None
 
         return handle_naming_errors
 
 
-def _named(cause: BaseException | None) -> CantataError | None:
+def _find_named_cause(cause: BaseException | None) -> CantataError | None:
     match cause:
         case CantataError():
             return cause
@@ -96,12 +96,12 @@ class UnreadBodyMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and has_body(scope):
-            await self._app(scope, *_closing_early(scope, receive, send))
+            await self._app(scope, *_close_early(scope, receive, send))
         else:
             await self._app(scope, receive, send)
 
 
-def _closing_early(scope: Scope, receive: Receive, send: Send) -> tuple[Receive, Send]:
+def _close_early(scope: Scope, receive: Receive, send: Send) -> tuple[Receive, Send]:
     whole = closes = False
 
     async def receive_noting() -> Message:

@@ -13,7 +13,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import refuse
-from cantata.api.http.request_line import normalize_path, openai_path
+from cantata.api.http.request_line import (
+    REALTIME_PATH,
+    normalize_path,
+    openai_path,
+    resumes_session,
+)
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.errors import Overloaded
 from cantata.contract.image_service import ImageModel, ImageService
@@ -23,7 +28,7 @@ _CHAT = "/v1/chat/completions"
 _IMAGES = ("/v1/images/generations", "/v1/images/edits")
 _POSTS = ("/v1/audio/speech", "/v1/speak")
 _POSTS_UNDER = "/v1/text-to-speech/"
-_STREAM, _REALTIME = "/v1/audio/speech/stream", "/v1/realtime"
+_STREAM = "/v1/audio/speech/stream"
 _REJECTION = "cantata.rejection"
 
 AnyModel = SpeechModel | ChatModel | ImageModel
@@ -37,8 +42,8 @@ class OverloadMiddleware:
         self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        models = _asked_models(scope, self._context.service)
-        rejection = scope.get(_REJECTION) or _rejection(models)
+        models = _find_asked_models(scope, self._context.service)
+        rejection = scope.get(_REJECTION) or _find_rejection(models)
         if rejection is None:
             await self._app(scope, receive, send)
             return
@@ -54,13 +59,13 @@ def note_rejection(handshake: Scope, service: ImageService) -> bool:
         handshake: the HTTP request's scope; the rejection is noted in it.
         service: the session's.
     """
-    rejection = _rejection(_models_of_socket(handshake, service))
+    rejection = _find_rejection(_find_socket_models(handshake, service))
     if rejection is not None:
         handshake[_REJECTION] = rejection
     return rejection is not None
 
 
-def _rejection(models: Mapping[str, AnyModel]) -> Overloaded | None:
+def _find_rejection(models: Mapping[str, AnyModel]) -> Overloaded | None:
     """Why none of these models accepts a request; None if one does, since only the body names the
     model."""
     rejection: Overloaded | None = None
@@ -74,10 +79,10 @@ def _rejection(models: Mapping[str, AnyModel]) -> Overloaded | None:
     return rejection
 
 
-def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]:
-    """Those that a request may be for; batches wait outside the queue."""
+def _find_asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]:
+    """The models that a request may be for. Batches wait outside the queue."""
     if scope["type"] == "websocket":
-        return _models_of_socket(scope, service)
+        return _find_socket_models(scope, service)
     if scope["type"] != "http" or scope["method"] != "POST":
         return {}
     path = openai_path(scope["path"])
@@ -90,10 +95,14 @@ def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]
     return service.models if path in _POSTS or path.startswith(_POSTS_UNDER) else {}
 
 
-def _models_of_socket(scope: Scope, service: ImageService) -> Mapping[str, SpeechModel | ChatModel]:
-    """Those that a session may be for."""
+def _find_socket_models(
+    scope: Scope, service: ImageService
+) -> Mapping[str, SpeechModel | ChatModel]:
+    """The models that a WebSocket session may be for."""
     path = normalize_path(scope["path"])
     if path == _STREAM:
         return service.models
+    if path != REALTIME_PATH or resumes_session(scope):  # which was admitted when it began
+        return {}
     # The address names the model; who reads it says whether that one is full.
-    return {**service.models, **service.chat_models} if path == _REALTIME else {}
+    return {**service.models, **service.chat_models}

@@ -21,13 +21,18 @@ _USABLE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 """Characters that are safe both in logs and in headers."""
 
 
+def new_request_id() -> str:
+    """An id that no other request has."""
+    return f"req_{uuid.uuid4().hex}"
+
+
 def get_request_id(scope: Scope) -> str:
     """The id of this request: the client's own if it sent a usable one, otherwise generated."""
     known = scope.get(_SCOPE_KEY)
     if isinstance(known, str):
         return known
     sent = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
-    chosen = sent if _USABLE.fullmatch(sent) else f"req_{uuid.uuid4().hex}"
+    chosen = sent if _USABLE.fullmatch(sent) else new_request_id()
     scope[_SCOPE_KEY] = chosen
     return chosen
 
@@ -36,6 +41,12 @@ def arrived_at(scope: Scope) -> float:
     """When the request's head arrived, by the monotonic clock."""
     arrived: float = scope[_ARRIVED_KEY]
     return arrived
+
+
+def begin_request(scope: Scope) -> str:
+    """Note that a request has arrived; returns its id."""
+    scope[_ARRIVED_KEY] = time.monotonic()
+    return get_request_id(scope)
 
 
 class RequestIdMiddleware:
@@ -48,8 +59,7 @@ class RequestIdMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        scope[_ARRIVED_KEY] = time.monotonic()
-        request_id = get_request_id(scope)
+        request_id = begin_request(scope)
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -79,19 +89,19 @@ class BodyLimitMiddleware:
 
         async def receive_bounded() -> Message:
             nonlocal consumed
-            if self._announced(scope) > limit:
-                raise self._too_large(limit)
+            if self._read_content_length(scope) > limit:
+                raise self._build_too_large_error(limit)
             message = await receive()
             consumed += len(message.get("body", b""))
             if consumed > limit:
-                raise self._too_large(limit)
+                raise self._build_too_large_error(limit)
             return message
 
         await self._app(scope, receive_bounded, send)
 
-    def _announced(self, scope: Scope) -> int:
+    def _read_content_length(self, scope: Scope) -> int:
         length = Headers(scope=scope).get("content-length", "0")
         return int(length) if length.isdigit() else 0
 
-    def _too_large(self, limit: int) -> HTTPException:
+    def _build_too_large_error(self, limit: int) -> HTTPException:
         return HTTPException(413, f"the body is larger than {limit} bytes")

@@ -7,15 +7,17 @@ of them see the same request.
 from __future__ import annotations
 
 import re
+from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_API = re.compile(r"/(?:v1|v2|openai|health|ready|metrics|docs|openapi\.json)(?:/|\Z)")
+_API = re.compile(r"/(?:v1|v2|openai|mcp|health|ready|metrics|docs|openapi\.json)(?:/|\Z)")
 """Other paths are pages, whose files may have any name."""
 _SLASHES = re.compile(r"/{2,}")
 _AZURE = re.compile(r"/openai/v1/|/openai/(?=(?:models|realtime)(?:/|\Z))")
 """In front of paths without a deployment. The older API names that of a session in its query."""
 _DEPLOYMENT = re.compile(r"/openai/deployments/[^/]+/")
+REALTIME_PATH = "/v1/realtime"
 
 
 class RequestLineMiddleware:
@@ -32,7 +34,7 @@ class RequestLineMiddleware:
         if path != scope["path"]:
             scope = {**scope, "path": path, "raw_path": path.encode()}
         if scope["type"] == "http" and scope["method"] == "HEAD":
-            scope, send = {**scope, "method": "GET"}, _without_body(send)
+            scope, send = {**scope, "method": "GET"}, _drop_body(send)
         await self._app(scope, receive, send)
 
 
@@ -54,7 +56,15 @@ def openai_path(path: str) -> str:
     return path if found is None else "/v1/" + path[found.end() :]
 
 
-def _without_body(send: Send) -> Send:
+def resumes_session(handshake: Scope) -> bool:
+    """Whether a WebSocket's client comes back to a session that was admitted before, or says so:
+    it is refused if there is none."""
+    if normalize_path(handshake["path"]) != REALTIME_PATH:
+        return False
+    return "resume" in parse_qs(handshake["query_string"].decode("latin-1"))
+
+
+def _drop_body(send: Send) -> Send:
     """A response's head as of GET; its body is dropped."""
 
     async def send_head(message: Message) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cantata.api.schemas import WireModel
-from cantata.media.picture_files import PictureFormat
+from cantata.media.images import PictureFormat
 
 QualityName = Literal["low", "medium", "high", "xhigh", "max"]
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from cantata.api.compat_fields import accepts_only
 from cantata.api.schemas import ModelOptions, Name, Seed, Text, WireModel
-from cantata.media.picture_files import BEST, PictureFormat
+from cantata.media.images import BEST, PictureFormat
 
 MAX_PROMPT_CHARACTERS = 32_000
 MAX_PICTURES = 10
@@ -22,7 +22,7 @@ Prompt = Annotated[Text, Field(min_length=1, max_length=MAX_PROMPT_CHARACTERS)]
 Guidance = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
-def _spelled_out(sent: object) -> object:
+def _spell_out(sent: object) -> object:
     """`jpg` means `jpeg`, and capitals mean nothing: names of files have both."""
     if not isinstance(sent, str):
         return sent
@@ -38,7 +38,7 @@ class PictureOptions(ModelOptions):
     quality: Quality = "auto"
     """Chooses the number of steps, unless `num_inference_steps` is set."""
     background: Annotated[str, accepts_only("auto", "opaque")] = "auto"
-    output_format: Annotated[PictureFormat, BeforeValidator(_spelled_out)] = "png"
+    output_format: Annotated[PictureFormat, BeforeValidator(_spell_out)] = "png"
     output_compression: Annotated[int, Field(ge=0, le=BEST)] | None = None
     """Quality of `jpeg` and `webp`; 100 is the best and the largest."""
     negative_prompt: Annotated[Text, Field(max_length=MAX_PROMPT_CHARACTERS)] | None = None

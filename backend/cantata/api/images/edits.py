@@ -24,7 +24,7 @@ _UNSUPPORTED = ("mask", "markup")
 
 
 class JsonEditBody(EditBody):
-    """The same fields as JSON, with the pictures among them."""
+    """The fields of an edit as JSON, with the pictures in it."""
 
     image: Any = None
     """A `data:` URL, base64, an http(s) URL if the server fetches, an object with one of them as
@@ -52,9 +52,9 @@ async def read_edit(request: Request, media: MediaReader) -> tuple[EditBody, lis
         raise InvalidRequest(f"the body must be a form, sent as {_FORM}, or JSON, sent as {_JSON}")
     # One more than is valid: the message says more than the parser's.
     async with request.form(max_files=MAX_SENT_PICTURES + 8, max_fields=_MAX_FIELDS) as form:
-        files = _files(form)
-        fields = _fields(form)
-        return _body(fields), [
+        files = _collect_files(form)
+        fields = _collect_fields(form)
+        return _build_body(fields), [
             SentPicture(await file.read(), f"image[{number}]" if len(files) > 1 else "image")
             for number, file in enumerate(files)
         ]
@@ -66,7 +66,7 @@ async def _read_json(request: Request, media: MediaReader) -> tuple[EditBody, li
     except ValidationError as error:
         raise explain_validation(error.errors(), None) from None
     if body.mask is not None:
-        raise _unsupported("mask")
+        raise _build_unsupported_error("mask")
     param, given = ("images", body.images) if body.image is None else ("image", body.image)
     sources = given if isinstance(given, list) else [] if given is None else [given]
     _check_count(len(sources))
@@ -98,17 +98,17 @@ def _check_count(pictures: int) -> None:
         )
 
 
-def _unsupported(name: str) -> InvalidRequest:
+def _build_unsupported_error(name: str) -> InvalidRequest:
     return InvalidRequest(
         f"{name}: no model here edits within a {name}; describe the place in the prompt", name
     )
 
 
-def _files(form: FormData) -> Sequence[UploadFile]:
+def _collect_files(form: FormData) -> Sequence[UploadFile]:
     files = []
     for name, value in form.multi_items():
         if name in _UNSUPPORTED and value != "":
-            raise _unsupported(name)
+            raise _build_unsupported_error(name)
         if name not in _IMAGE:
             continue
         if not isinstance(value, UploadFile):
@@ -118,7 +118,7 @@ def _files(form: FormData) -> Sequence[UploadFile]:
     return files
 
 
-def _fields(form: FormData) -> Mapping[str, str]:
+def _collect_fields(form: FormData) -> Mapping[str, str]:
     fields = {}
     for name, value in form.multi_items():
         if name in _IMAGE:
@@ -132,7 +132,7 @@ def _fields(form: FormData) -> Mapping[str, str]:
     return fields
 
 
-def _body(fields: Mapping[str, str]) -> EditBody:
+def _build_body(fields: Mapping[str, str]) -> EditBody:
     try:
         # A form has only text: its numbers are read from it.
         return EditBody.model_validate_strings(dict(fields), strict=False)

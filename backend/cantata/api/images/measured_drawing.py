@@ -1,17 +1,21 @@
-"""A measured picture of one model."""
+"""Measured pictures of one model: one, or all of a request, drawn at the same time."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from cantata.api.images.answers import PictureUsage, PromptTokens
-from cantata.api.images.sizes import count_tokens
+from cantata.api.images.order import count_tokens
 from cantata.api.measured_run import classify_outcome
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image
+from cantata.contract.data.errors import InvalidRequest, Overloaded, first_error
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent, ImageModel
 from cantata.metrics import EndReason, Metrics
@@ -112,3 +116,77 @@ def _record(
     note_work(
         WorkRecord("draw", model.name, drawing.request_id, outcome, reason, asked_at, ended_at)
     )
+
+
+class Drawings(ABC):
+    """Draws the pictures of one request.
+
+    The request is admitted with its first picture. Another one that finds no room waits until one
+    of the request's own is done: a server of four slots draws ten pictures, too.
+    """
+
+    def __init__(self, model: ImageModel, metrics: Metrics) -> None:
+        self._model = model
+        self._metrics = metrics
+        self._admitted = asyncio.Event()
+        self._room = asyncio.Condition()
+
+    async def draw(self, requests: Sequence[ImageRequest]) -> None:
+        """Draw all; the first error ends the others. Returns, and raises, once nothing of any is
+        left in a stage.
+
+        Raises:
+            Overloaded: there is no room for the first.
+            InvalidRequest, RequestFailed, StageDied: of one of them.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number, request in enumerate(requests):
+                    group.create_task(self._draw(number, request), name=f"picture:{number}")
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from None
+
+    @abstractmethod
+    async def begin(self) -> None:
+        """The request was admitted."""
+
+    @abstractmethod
+    async def take(self, number: int, drawing: MeasuredDrawing, event: DrawingEvent) -> None:
+        """Take an event of the picture with this index."""
+
+    async def _draw(self, number: int, request: ImageRequest) -> None:
+        async with AsyncExitStack() as stack:
+            if number == 0:
+                drawing = await self._open_first(stack, request)
+                self._admitted.set()
+                await self.begin()
+            else:
+                await self._admitted.wait()
+                drawing = await self._open_next(stack, request)
+            async for event in drawing.run:
+                await self.take(number, drawing, event)
+        async with self._room:
+            self._room.notify()
+
+    async def _open_first(self, stack: AsyncExitStack, request: ImageRequest) -> MeasuredDrawing:
+        try:
+            return await stack.enter_async_context(
+                open_drawing(self._model, request, self._metrics)
+            )
+        except (InvalidRequest, Overloaded) as refusal:
+            self._metrics.rejected(self._model.name, refusal.code)
+            raise
+
+    async def _open_next(self, stack: AsyncExitStack, request: ImageRequest) -> MeasuredDrawing:
+        while True:
+            opening = open_drawing(self._model, request, self._metrics)
+            try:
+                return await stack.enter_async_context(opening)
+            except Overloaded as refusal:
+                await self._wait_for_room(refusal.retry_after_s)
+
+    async def _wait_for_room(self, seconds: float) -> None:
+        """Wait until a picture of this request is done, or for this many seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds), self._room:
+                await self._room.wait()

@@ -1,18 +1,41 @@
-"""What whole and streamed answers with pictures share."""
+"""Responses with pictures: whole when all are done, or as server-sent events meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import time
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from cantata.api.context import ApiContext
+from cantata.api.errors import describe
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
+from cantata.api.images.answers import (
+    COMPLETED,
+    PARTIAL,
+    PROGRESS,
+    THOUGHT,
+    CompletedImage,
+    DrawingProgress,
+    DrawnPicture,
+    ImagesAnswer,
+    PartialImage,
+    PictureUsage,
+    ThoughtDelta,
+)
+from cantata.api.images.measured_drawing import Drawings, MeasuredDrawing
 from cantata.api.images.order import ImageOrder
-from cantata.contract.data.errors import InvalidRequest
+from cantata.api.schemas import ErrorBody
+from cantata.api.speech.framing import SSE_MEDIA_TYPE, sse_event
+from cantata.contract.data.chat import Thought
+from cantata.contract.data.chunks import Image, Progress
+from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.image_service import DrawingEvent
 from cantata.media.images import Pixels
 from cantata.media.request_media import RequestMedia
 
@@ -35,7 +58,7 @@ class ImagesResponse(StreamedResponse):
             CantataError: it failed before its first bytes.
         """
         with self.context.media.request() as media:
-            references = await self._references(media)
+            references = await self._collect_references(media)
             try:
                 await self.answer(self.order.requests(references, body.asked_at), body)
             except ClientStalled:
@@ -45,7 +68,7 @@ class ImagesResponse(StreamedResponse):
     async def answer(self, requests: Sequence[ImageRequest], body: Body) -> None:
         """Draw these, and write them."""
 
-    async def _references(self, media: RequestMedia) -> list[Pixels]:
+    async def _collect_references(self, media: RequestMedia) -> list[Pixels]:
         try:
             async with asyncio.timeout(media.work_s):
                 return [await media.image(sent.data, sent.param) for sent in self.order.sent]
@@ -60,3 +83,194 @@ class ImagesResponse(StreamedResponse):
 def unix_time() -> int:
     """Now, as answers say it."""
     return int(time.time())
+
+
+class WholeImages(ImagesResponse):
+    """The whole answer as one JSON object."""
+
+    def __init__(self, context: ApiContext, order: ImageOrder) -> None:
+        super().__init__(context, order, "application/json")
+
+    async def answer(self, requests: Sequence[ImageRequest], body: Body) -> None:
+        """Draw all, and write them at once."""
+        created = unix_time()
+        kept = _Kept(self.context, self.order)
+        await kept.draw(requests)
+        # Many large files take their time to be written as text.
+        data = await asyncio.to_thread(_encode_pictures, created, kept, requests)
+        await body.write_in_parts(data)
+        await body.end()
+
+
+class _Kept(Drawings):
+    """Files, until all are there."""
+
+    def __init__(self, context: ApiContext, order: ImageOrder) -> None:
+        super().__init__(order.model, context.metrics)
+        self.order = order
+        self.files: dict[int, bytes] = {}
+        self.thoughts: dict[int, str | None] = {}
+        self.usages: list[PictureUsage] = []
+        self.size = ""
+        self._media = context.media
+
+    async def begin(self) -> None:
+        """Nothing leaves before the end."""
+
+    async def take(self, number: int, drawing: MeasuredDrawing, event: DrawingEvent) -> None:
+        if isinstance(event, Image):
+            self.files[number] = await self._media.write(event.pixels, self.order.output)
+            self.thoughts[number] = drawing.thought
+            self.usages.append(drawing.usage)
+            self.size = f"{drawing.width}x{drawing.height}"
+
+
+def _encode_pictures(created: int, kept: _Kept, requests: Sequence[ImageRequest]) -> bytes:
+    pictures = [
+        DrawnPicture(
+            b64_json=base64.b64encode(kept.files[number]).decode("ascii"),
+            seed=request.seed,
+            reasoning_content=kept.thoughts[number],
+        )
+        for number, request in enumerate(requests)
+    ]
+    answer = ImagesAnswer(
+        created=created,
+        data=pictures,
+        size=kept.size,
+        quality=kept.order.quality,
+        output_format=kept.order.output.kind,
+        usage=_sum_usages(kept.usages),
+    )
+    return answer.model_dump_json().encode()
+
+
+def _sum_usages(usages: Sequence[PictureUsage]) -> PictureUsage:
+    """The usage of several pictures of one prompt."""
+    prompt, result = usages[0], sum(usage.output_tokens for usage in usages)
+    return PictureUsage(
+        input_tokens=prompt.input_tokens,
+        input_tokens_details=prompt.input_tokens_details,
+        output_tokens=result,
+        total_tokens=prompt.input_tokens + result,
+    )
+
+
+class StreamedImages(ImagesResponse):
+    """Events of all pictures, as they come; the head is sent once the request is admitted."""
+
+    def __init__(self, context: ApiContext, order: ImageOrder) -> None:
+        super().__init__(context, order, SSE_MEDIA_TYPE)
+
+    async def answer(self, requests: Sequence[ImageRequest], body: Body) -> None:
+        """Draw all, and write of each what the client asked for."""
+        try:
+            await _Sent(self.context, self.order, requests, body).draw(requests)
+        except CantataError as error:
+            if not body.started:
+                raise
+            logger.warning("pictures failed after admission: %s", error)
+            await body.end(sse_event(ErrorBody(error=describe(error).detail), "error"))
+        else:
+            await body.end()
+
+
+class _Sent(Drawings):
+    """Events, as they come."""
+
+    def __init__(
+        self, context: ApiContext, order: ImageOrder, requests: Sequence[ImageRequest], body: Body
+    ) -> None:
+        super().__init__(order.model, context.metrics)
+        self._media = context.media
+        self._order = order
+        self._requests = requests
+        self._body = body
+        self._partials = Counter[int]()
+        self._writing = asyncio.Lock()
+
+    async def begin(self) -> None:
+        await self._body.write(b"")
+
+    async def take(self, number: int, drawing: MeasuredDrawing, event: DrawingEvent) -> None:
+        match event:
+            case Image():
+                await self._complete(number, drawing, event.pixels)
+            case Thought():
+                await self._think(number, event.text)
+            case Progress():
+                await self._advance(number, drawing, event)
+
+    async def _advance(self, number: int, drawing: MeasuredDrawing, event: Progress) -> None:
+        if self._order.options.stream_progress:
+            await self._send_progress(number, event)
+        if event.pixels.size and self._partials[number] < self._order.options.partial_images:
+            await self._send_preview(number, drawing, event.pixels)
+
+    async def _think(self, number: int, text: str) -> None:
+        if text:
+            event = ThoughtDelta(
+                type=THOUGHT[self._order.kind],
+                image_index=number,
+                created_at=unix_time(),
+                delta=text,
+            )
+            await self._write(sse_event(event, event.type))
+
+    async def _send_progress(self, number: int, progress: Progress) -> None:
+        event = DrawingProgress(
+            type=PROGRESS[self._order.kind],
+            image_index=number,
+            created_at=unix_time(),
+            step=progress.step,
+            steps=progress.steps,
+        )
+        await self._write(sse_event(event, event.type))
+
+    async def _send_preview(self, number: int, drawing: MeasuredDrawing, pixels: Pixels) -> None:
+        size = drawing.width, drawing.height
+        file = await self._media.write(pixels, self._order.output, size)
+        index = self._partials[number]
+        self._partials[number] += 1
+        await self._write_picture(
+            PartialImage(
+                type=PARTIAL[self._order.kind],
+                image_index=number,
+                partial_image_index=index,
+                created_at=unix_time(),
+                b64_json=base64.b64encode(file).decode("ascii"),
+                **self._build_fields(drawing),
+            )
+        )
+
+    async def _complete(self, number: int, drawing: MeasuredDrawing, pixels: Pixels) -> None:
+        file = await self._media.write(pixels, self._order.output)
+        await self._write_picture(
+            CompletedImage(
+                type=COMPLETED[self._order.kind],
+                image_index=number,
+                created_at=unix_time(),
+                b64_json=base64.b64encode(file).decode("ascii"),
+                seed=self._requests[number].seed,
+                reasoning_content=drawing.thought,
+                usage=drawing.usage,
+                **self._build_fields(drawing),
+            )
+        )
+
+    def _build_fields(self, drawing: MeasuredDrawing) -> dict[str, Any]:
+        """The values of `PictureFields`."""
+        return {
+            "size": f"{drawing.width}x{drawing.height}",
+            "quality": self._order.quality,
+            "output_format": self._order.output.kind,
+        }
+
+    async def _write_picture(self, event: PartialImage | CompletedImage) -> None:
+        # Megabytes of text.
+        await self._write(await asyncio.to_thread(sse_event, event, event.type))
+
+    async def _write(self, data: bytes) -> None:
+        """Send one event at a time: a long one is sent in parts."""
+        async with self._writing:
+            await self._body.write_in_parts(data)

@@ -28,6 +28,7 @@ FORM, JSON = "multipart/form-data", "application/json"
 MAX_JSON_BYTES = 16 << 20
 MAX_SPEAKERS = 64
 _NUMBERS = ("sample_rate", "speed", "seed", "temperature")
+_SWITCHES = (("verify", "true"), ("verify", "false"))
 
 
 class JobBody(WireModel):
@@ -45,8 +46,8 @@ class JobBody(WireModel):
         default_factory=dict
     )
     """By names of speakers: a line that begins with one and a colon is spoken by that voice."""
-    response_format: ResponseFormat | Literal["m4b"] = "mp3"
-    """`m4b`: one file for all chapters; others: a file for each."""
+    response_format: Literal[ResponseFormat, "m4b", "epub"] = "mp3"
+    """`m4b`: one file for all chapters; `epub`: the text with them; others: a file for each."""
     captions: Literal["srt", "vtt"] | None = None
     """Also write captions, beside each file of sound."""
     sample_rate: SampleRate | None = None
@@ -59,6 +60,8 @@ class JobBody(WireModel):
     """0 is greedy."""
     lexicons: list[Name] = Field(default_factory=list)
     """Kept lexicons, by id or name."""
+    verify: bool | Literal["retry"] = False
+    """Hear each sentence; `retry`: speak again what is not heard as written."""
 
 
 async def read_json_body(request: Request) -> JobBody:
@@ -109,7 +112,7 @@ def _read_fields(form: FormData) -> Mapping[str, Any]:
             raise InvalidRequest(f"{name} must be text, not a file", name)
         if name == "lexicons" and not value.lstrip().startswith("["):
             fields.setdefault(name, []).append(value)
-        elif name in (*_NUMBERS, "voices", "lexicons"):
+        elif name in (*_NUMBERS, "voices", "lexicons") or (name, value) in _SWITCHES:
             fields[name] = _read_value(value, name)
         else:
             fields[name] = value

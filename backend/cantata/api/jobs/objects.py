@@ -30,6 +30,16 @@ class JobFileObject(WireModel):
     bytes: int
 
 
+class JobVerification(WireModel):
+    """What was heard of the sentences that are spoken, where `verify` asked for it."""
+
+    words: int
+    missing: int
+    """Words of the text that were not heard."""
+    extra: int
+    """Words that were heard and are not in the text."""
+
+
 class JobObject(WireModel):
     """A kept job; `chapters` and `files` only where one is asked for."""
 
@@ -51,6 +61,7 @@ class JobObject(WireModel):
     """Sentences that the model cannot speak."""
     seconds: float
     """Of sound so far."""
+    verification: JobVerification | None = None
     error: ErrorDetail | None
     """Why it failed."""
     chapters: list[JobChapterObject] | None = None
@@ -79,6 +90,11 @@ def describe_job(job: Job, *, whole: bool = True) -> JobObject:
         failed = ErrorDetail(
             message=job.error, type=_find_type(job.error_code), code=job.error_code
         )
+    verification = None
+    if job.options.get("verify"):
+        verification = JobVerification(
+            words=job.words_verified, missing=job.words_missing, extra=job.words_extra
+        )
     chapters = [
         JobChapterObject(
             number=one.number + 1,
@@ -106,6 +122,7 @@ def describe_job(job: Job, *, whole: bool = True) -> JobObject:
         spoken=job.spoken,
         skipped=job.skipped,
         seconds=round(job.seconds, 3),
+        verification=verification,
         error=failed,
         chapters=chapters if whole else None,
         files=files if whole else None,

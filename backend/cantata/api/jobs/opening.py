@@ -1,4 +1,5 @@
-"""A new job: its document is read, its options are checked, and it is kept."""
+"""The stores of what is kept; a new job: its document is read, its options are checked, and it is
+kept."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from starlette.datastructures import UploadFile
 from cantata.api.context import ApiContext
 from cantata.api.jobs.body import JobBody
 from cantata.api.jobs.narrator import choose_results, order_sentence
+from cantata.api.speech.verification import choose_verifier
 from cantata.api.speech.voice_choice import choose_model
 from cantata.contract.data.errors import (
     Forbidden,
@@ -23,6 +25,8 @@ from cantata.contract.data.errors import (
     PayloadTooLarge,
 )
 from cantata.documents.document import Document, find_kind, tidy_title
+from cantata.jobs.batches import BatchStore
+from cantata.jobs.files import FileStore
 from cantata.jobs.job import Job, NewJob, SoundShape
 from cantata.jobs.results import check_results
 from cantata.jobs.script import write_script
@@ -36,8 +40,18 @@ def job_store(context: ApiContext) -> JobStore:
         Forbidden: this server keeps no jobs.
     """
     if context.jobs is None:
-        raise Forbidden("this server keeps no jobs; its operator can set --jobs-dir")
+        raise Forbidden("this server keeps no jobs and files; its operator can set --jobs-dir")
     return context.jobs
+
+
+def file_store(context: ApiContext) -> FileStore:
+    """The files of the store; errors as of `job_store`."""
+    return FileStore(job_store(context))
+
+
+def batch_store(context: ApiContext) -> BatchStore:
+    """The batches of the store; errors as of `job_store`."""
+    return BatchStore(job_store(context), file_store(context))
 
 
 async def open_job(context: ApiContext, body: JobBody, file: UploadFile | None, owner: str) -> Job:
@@ -51,6 +65,8 @@ async def open_job(context: ApiContext, body: JobBody, file: UploadFile | None, 
     """
     store = job_store(context)
     model = await choose_model(context, body.model, body.voice)
+    if body.verify:
+        choose_verifier(context)
     document = await _read(context, body, file)
     script = await asyncio.to_thread(write_script, document, tuple(body.voices))
     if not script:

@@ -127,6 +127,7 @@ class ActiveResponse:
         self.reply = None
         if ending.status in (CANCELLED, "failed"):
             session.responder.stop_audio()
+            session.output_audio.sent.cut()
         if reply.speaks:
             session.output_audio.stop_audio()
         previous = session.conversation.before(reply.item.id) if reply.conversation_id else None

@@ -48,18 +48,23 @@ def to_beta(event: ServerEvent) -> BetaEvent | None:
         return None
     sent["type"] = _TYPES.get(sent["type"], sent["type"])
     if "item" in sent:
-        sent["item"] = _item(sent["item"])
+        sent["item"] = _convert_item(sent["item"])
     if "part" in sent:
-        sent["part"] = _part(sent["part"])
+        sent["part"] = _convert_part(sent["part"])
     if "response" in sent:
-        sent["response"] = _response(sent["response"])
+        sent["response"] = _convert_response(sent["response"])
     if "session" in sent and "audio" in sent["session"]:
         if sent["session"]["type"] == "transcription":
             sent["type"] = f"transcription_{sent['type']}"
-            sent["session"] = flatten_transcription_session(sent["session"])
-        else:
-            sent["session"] = _session(sent["session"])
+        sent["session"] = flatten_session(sent["session"])
     return BetaEvent(sent)
+
+
+def flatten_session(session: dict[str, Any]) -> dict[str, Any]:
+    """A session, as `show_session` has it, in the beta's fields."""
+    if session["type"] == "transcription":
+        return flatten_transcription_session(session)
+    return _flatten_conversation(session)
 
 
 def flatten_transcription_session(session: dict[str, Any]) -> dict[str, Any]:
@@ -71,55 +76,55 @@ def flatten_transcription_session(session: dict[str, Any]) -> dict[str, Any]:
 
 def _flatten_input(received: dict[str, Any]) -> dict[str, Any]:
     return {
-        "input_audio_format": _format(received["format"]),
+        "input_audio_format": _name_format(received["format"]),
         "input_audio_transcription": received["transcription"],
         "input_audio_noise_reduction": received["noise_reduction"],
         "turn_detection": received["turn_detection"],
     }
 
 
-def _item(item: dict[str, Any]) -> dict[str, Any]:
+def _convert_item(item: dict[str, Any]) -> dict[str, Any]:
     if "content" not in item:
         return item
-    return {**item, "content": [_part(part) for part in item["content"]]}
+    return {**item, "content": [_convert_part(part) for part in item["content"]]}
 
 
-def _part(part: dict[str, Any]) -> dict[str, Any]:
+def _convert_part(part: dict[str, Any]) -> dict[str, Any]:
     return {**part, "type": _PARTS.get(part["type"], part["type"])}
 
 
-def _response(response: dict[str, Any]) -> dict[str, Any]:
+def _convert_response(response: dict[str, Any]) -> dict[str, Any]:
     sent = {
         key: value for key, value in response.items() if key not in ("audio", "output_modalities")
     }
     output = response["audio"].get("output", {})
     return {
         **sent,
-        "output": [_item(item) for item in response["output"]],
-        "modalities": _modalities(response["output_modalities"]),
+        "output": [_convert_item(item) for item in response["output"]],
+        "modalities": _convert_modalities(response["output_modalities"]),
         "voice": output.get("voice"),
-        "output_audio_format": _format(output.get("format", {})),
+        "output_audio_format": _name_format(output.get("format", {})),
     }
 
 
-def _session(session: dict[str, Any]) -> dict[str, Any]:
+def _flatten_conversation(session: dict[str, Any]) -> dict[str, Any]:
     moved = ("audio", "output_modalities", "type", "max_output_tokens")
     sent = {key: value for key, value in session.items() if key not in moved}
     received, spoken = session["audio"]["input"], session["audio"]["output"]
     return {
         **sent,
-        "modalities": _modalities(session["output_modalities"]),
+        "modalities": _convert_modalities(session["output_modalities"]),
         "voice": spoken["voice"],
         "speed": spoken["speed"],
-        "output_audio_format": _format(spoken["format"]),
+        "output_audio_format": _name_format(spoken["format"]),
         **_flatten_input(received),
         "max_response_output_tokens": session["max_output_tokens"],
     }
 
 
-def _modalities(modalities: list[str]) -> list[str]:
+def _convert_modalities(modalities: list[str]) -> list[str]:
     return ["text", "audio"] if "audio" in modalities else modalities
 
 
-def _format(sound: dict[str, Any]) -> str:
+def _name_format(sound: dict[str, Any]) -> str:
     return _FORMATS.get(sound.get("type", ""), "pcm16")

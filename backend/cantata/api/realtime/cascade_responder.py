@@ -6,9 +6,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
 
 from cantata.api.context import ApiContext
+from cantata.api.realtime.chat_messages import make_messages
 from cantata.api.realtime.conversation import Item
 from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.reply import Reply
@@ -83,19 +83,21 @@ class CascadeResponder:
 
     async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
         """Answer as soon as all of the user's words are known."""
-        messages = await self._messages(reply, items)
+        messages = await self._build_messages(reply, items)
         if reply.speaks:
-            await self._text.configure(self._configuration(reply))
+            await self._text.configure(self._build_configuration(reply))
         most = reply.settings.max_output_tokens
         limit = None if isinstance(most, str) else most
         max_characters = self._context.settings.realtime.max_item_characters
-        asked = self._chat.answer(messages, limit, _tools(reply.settings))
+        asked = self._chat.answer(messages, limit, _choose_tools(reply.settings))
         async with aclosing(asked) as deltas:
             async for delta in deltas:
                 reply.cut = reply.cut or delta.cut
                 if delta.call is not None:
                     await self._call(reply, delta.call, max_characters)
-                elif not reply.calls.items:  # words behind a call are not told
+                # Words behind a call have no message of their own, which would part the call from
+                # its output; they go on with the message before it, if there is one.
+                elif reply.has_message or not reply.calls.items:
                     await self._say(reply, reply.fitting(delta.text, max_characters))
                 if reply.cut:
                     break
@@ -109,7 +111,7 @@ class CascadeResponder:
         self._text.clear()
         self._output_audio.utterances.cancel()
 
-    async def _messages(self, reply: Reply, items: Sequence[Item]) -> list[ChatMessage]:
+    async def _build_messages(self, reply: Reply, items: Sequence[Item]) -> list[ChatMessage]:
         """The messages for the chat, once all words are known."""
         waiting = [part.words for item in items for part in item.content if part.words is not None]
         if waiting:
@@ -120,7 +122,7 @@ class CascadeResponder:
                 raise TranscriptionFailed(f"the speech was not transcribed within {limit_s:g} s")
             for words in done:
                 words.result()
-        messages = _joined([item.message() for item in items])
+        messages = make_messages(items)
         if reply.settings.instructions:
             messages.insert(0, ChatMessage("system", reply.settings.instructions))
         reply.asked = sum(len(one.text) for one in messages)
@@ -147,31 +149,19 @@ class CascadeResponder:
             piece = text[start : start + _PIECE]
             self._text.append(InputText(type="input.text", text=piece, context_id=reply.id))
 
-    def _configuration(self, reply: Reply) -> SessionConfig:
+    def _build_configuration(self, reply: Reply) -> SessionConfig:
         output = reply.settings.audio.output
         return SessionConfig(
             type="session.config",
             model=self._model.name,
             voice=output.voice,
             speed=output.speed,
-            split_granularity="word" if self._model.capabilities.open_text else "sentence",
+            split_granularity="word" if self._model.capabilities.open_text else "adaptive",
             timestamps=True,
         )
 
 
-def _joined(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Those that say something; calls are in one message with the words before them."""
-    joined: list[ChatMessage] = []
-    for message in messages:
-        last = joined[-1] if joined else None
-        if message.calls and last is not None and last.role == "assistant":
-            joined[-1] = replace(last, calls=(*last.calls, *message.calls))
-        elif message.text or message.calls or message.role == "tool":
-            joined.append(message)
-    return joined
-
-
-def _tools(settings: SessionSettings) -> ChatTools:
+def _choose_tools(settings: SessionSettings) -> ChatTools:
     shown = (tool.model_dump(exclude={"type"}, exclude_none=True) for tool in settings.offered)
     functions = tuple(shown)
     choice = settings.tool_choice

@@ -1,10 +1,11 @@
-"""Chooses the model that a session talks with, or that transcribes it."""
+"""Chooses the model that a session talks with, or that transcribes it, if a session can begin."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.cascade_responder import CascadeResponder
@@ -57,16 +58,16 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
     hearing = {n: m for n, m in service.chat_models.items() if Modality.AUDIO in m.takes}
     if is_default(name):
         if not service.models and hearing:
-            return _hearing(next(iter(hearing.values())))
+            return _choose_hearing(next(iter(hearing.values())))
         model = context.model(None)
-        return _speaking(context, model.name, model, _usual_thinker(context))
+        return _choose_speaking(context, model.name, model, _find_default_thinker(context))
     assert name is not None
     if name in hearing:
-        return _hearing(hearing[name])
+        return _choose_hearing(hearing[name])
     thinker = service.chat_models.get(name)
     speech_model = None if thinker is None else context.find_speech_model(thinker)
     if thinker is not None and speech_model is not None:
-        return _speaking(context, thinker.name, speech_model, thinker)
+        return _choose_speaking(context, thinker.name, speech_model, thinker)
     valid = ", ".join([*service.models, *hearing]) or "none"
     if name in service.chat_models:
         raise InvalidRequest(f"{name} takes no sound; models to talk with: {valid}", "model")
@@ -74,7 +75,7 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
         model = service.model(name)
     except ModelNotFound:
         raise ModelNotFound(f"no model {name!r}; models to talk with: {valid}", "model") from None
-    return _speaking(context, model.name, model, _usual_thinker(context))
+    return _choose_speaking(context, model.name, model, _find_default_thinker(context))
 
 
 def choose_listener(context: ApiContext, name: str | None) -> ModelChoice:
@@ -93,8 +94,8 @@ def choose_listener(context: ApiContext, name: str | None) -> ModelChoice:
     model = find_transcription_model(context, name)
     if model is None:
         # The endpoint's own model is its operator's business.
-        return _listening(name or "", lambda: None)
-    return _listening(model.name, model.check_room)
+        return _choose_listening(name or "", lambda: None)
+    return _choose_listening(model.name, model.check_room)
 
 
 def is_default(name: str | None) -> bool:
@@ -124,12 +125,12 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
         )
 
 
-def _usual_thinker(context: ApiContext) -> ChatModel | None:
+def _find_default_thinker(context: ApiContext) -> ChatModel | None:
     """What writes the answers that a model speaks, unless the operator named an endpoint."""
     return None if context.settings.realtime.chat is not None else context.find_thinker()
 
 
-def _speaking(
+def _choose_speaking(
     context: ApiContext, name: str, model: SpeechModel, thinker: ChatModel | None
 ) -> ModelChoice:
     find_transcription_model(context, None)  # raises if nothing finds the words
@@ -143,13 +144,46 @@ def _speaking(
     return ModelChoice(name, model.sample_rate, check_room, meet)
 
 
-def _hearing(model: ChatModel) -> ModelChoice:
+def _choose_hearing(model: ChatModel) -> ModelChoice:
     meet = partial(ModelResponder, model)
     return ModelChoice(model.name, model.sample_rate, model.check_room, meet)
 
 
-def _listening(name: str, check_room: Callable[[], None]) -> ModelChoice:
+def _choose_listening(name: str, check_room: Callable[[], None]) -> ModelChoice:
     def meet(context: ApiContext, output_audio: OutputAudio) -> SessionResponder:
         return ListeningResponder(name)
 
     return ModelChoice(name, _UNUSED_RATE, check_room, meet, answers=False)
+
+
+_INTENTS = (None, "", "conversation", "transcription")
+
+
+async def open_session(
+    context: ApiContext, name: str | None, intent: str | None, session: Mapping[str, Any]
+) -> ModelChoice:
+    """The model of a session, which can begin now.
+
+    Args:
+        context: the app's parts.
+        name: of the model, as the client wrote it.
+        intent: `transcription` for a session that only transcribes.
+        session: settings with which it begins. A model of this server that they name comes before
+            `name`.
+
+    Raises:
+        InvalidRequest: there is no such intent, or the settings' model is no string.
+        CantataError: as of `choose` and `choose_listener`, or nothing can begin.
+    """
+    if intent not in _INTENTS:
+        raise InvalidRequest(f"intent {intent!r}: valid: transcription, conversation", "intent")
+    named = session.get("model")
+    if named is not None and not isinstance(named, str):
+        raise InvalidRequest("session.model must be a string", "session.model")
+    if name is None or not is_default(named):
+        name = named
+    listens = "transcription" in (intent, session.get("type"))
+    choice = choose_listener(context, name) if listens else choose(context, name)
+    await context.cascade.prepare()
+    choice.check_room()
+    return choice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, MutableMapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -43,6 +43,7 @@ from cantata.api.realtime.server_events import (
     ErrorEvent,
     ItemRetrieved,
     RealtimeErrorBody,
+    ResumeObject,
     ServerEvent,
     SessionEvent,
     new_id,
@@ -70,6 +71,7 @@ class RealtimeConnection(SocketConnection):
     Args:
         beta: send events in the names of the API's beta.
         make_output: makes what takes the answers' sound.
+        resume: how the client can come back; None: it cannot.
     """
 
     def __init__(
@@ -80,10 +82,12 @@ class RealtimeConnection(SocketConnection):
         *,
         beta: bool = False,
         make_output: MakeOutput = OutputAudio,
+        resume: ResumeObject | None = None,
     ) -> None:
         limits = context.settings.realtime
         super().__init__(socket, context, "realtime", limits.idle_timeout_s)
         self._beta = beta
+        self._resume = resume
         self._identity = SessionIdentity(
             new_id("sess"), choice.name, int(time.time() + limits.max_session_s)
         )
@@ -101,16 +105,21 @@ class RealtimeConnection(SocketConnection):
                 self.emit,
                 self.refuse,
                 self._spawn,
-                self._answered,
+                self._on_answered,
             ),
             begin_settings(speaks=self._responder.speaks, answers=choice.answers),
         )
+
+    async def configure(self, session: dict[str, Any]) -> None:
+        """Change settings, before the session begins or later; errors as of `Dialogue.update`."""
+        await self.dialogue.update(session)
 
     def begin(self) -> None:
         self.open(self._output_audio)
         limit_s = self.context.settings.realtime.max_session_s
         self._expiry = asyncio.get_running_loop().call_later(limit_s, self._expire)
-        self.emit(SessionEvent(type="session.created", session=self._session()))
+        created = SessionEvent(type="session.created", session=self.show(), resume=self._resume)
+        self.emit(created)
 
     def has_pending_text(self) -> bool:
         return self.dialogue.answering.reply is not None
@@ -118,11 +127,11 @@ class RealtimeConnection(SocketConnection):
     async def take(self, text: str) -> None:
         event_id = None
         try:
-            event = await _parse(text)
+            event = await parse_event(text)
             event_id = event.event_id
             await self.act(event)
         except CantataError as error:
-            self.emit(_error_event(error, event_id or _event_id(text)))
+            self.emit(make_error_event(error, event_id or find_event_id(text)))
         # A client may send many events at once: the writer must have its turn between them.
         await asyncio.sleep(0)
 
@@ -135,7 +144,7 @@ class RealtimeConnection(SocketConnection):
         await super().send(message)
 
     def refuse(self, error: CantataError) -> None:
-        self.emit(_error_event(error, None))
+        self.emit(make_error_event(error, None))
 
     def spoken(self) -> None:
         """All sound of the answer in progress has been sent."""
@@ -163,7 +172,7 @@ class RealtimeConnection(SocketConnection):
             await self.shut(NORMAL)
 
     async def close_with_error(self, error: CantataError | None) -> None:
-        await self.send(_error_event(error or RuntimeError(), None))
+        await self.send(make_error_event(error or RuntimeError(), None))
         over = isinstance(error, IdleTimeout | SessionExpired)
         await self.shut(NORMAL if over else close_code(error))
 
@@ -186,11 +195,11 @@ class RealtimeConnection(SocketConnection):
                     "type",
                 )
             case SessionUpdate():
-                await dialogue.update(event.session)
-                self.emit(SessionEvent(type="session.updated", session=self._session()))
+                await self.configure(event.session)
+                self.emit(SessionEvent(type="session.updated", session=self.show()))
             case TranscriptionSessionUpdate():
-                await dialogue.update({**event.session, "type": "transcription"})
-                flat = flatten_transcription_session(self._session())
+                await self.configure({**event.session, "type": "transcription"})
+                flat = flatten_transcription_session(self.show())
                 self.emit(SessionEvent(type="transcription_session.updated", session=flat))
             case ItemCreate():
                 dialogue.create(event)
@@ -207,7 +216,8 @@ class RealtimeConnection(SocketConnection):
             case ResponseCancel():
                 dialogue.answering.cancel(CLIENT_CANCELLED, event.response_id)
 
-    def _session(self) -> dict[str, Any]:
+    def show(self) -> dict[str, Any]:
+        """The session as clients see it."""
         return show_session(self._identity, self.dialogue.settings, self.dialogue.voice)
 
     def emit(self, *events: ServerEvent) -> None:
@@ -219,7 +229,7 @@ class RealtimeConnection(SocketConnection):
         assert self._group is not None
         return self._group.create_task(work, name=f"{self.name}:work")
 
-    def _answered(self, reply: Reply) -> None:
+    def _on_answered(self, reply: Reply) -> None:
         self.dialogue.answered(reply)
         self.touch()
         self.on_message_handled()
@@ -234,14 +244,51 @@ class RealtimeConnection(SocketConnection):
             self._expiry.cancel()
 
 
-async def _parse(text: str) -> AnyClientEvent:
-    """Parse one event; raises as `parse_message` does."""
+async def describe_session(
+    context: ApiContext, choice: ModelChoice, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """The session that these settings make, which does not begin.
+
+    Args:
+        context: the app's parts.
+        choice: its model.
+        settings: as in `session.update`.
+
+    Raises:
+        InvalidRequest: a setting is not valid, or needs what is not installed.
+    """
+    session = RealtimeConnection(_NoSocket(), context, choice)
+    try:
+        await session.configure(settings)
+        return session.show()
+    finally:
+        session.dialogue.stop()
+
+
+class _NoSocket:
+    """Implements `MessageSocket` for a session that never begins."""
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        raise RuntimeError("there is no client")
+
+    async def send_text(self, data: str) -> None:
+        raise RuntimeError("there is no client")
+
+    async def send_bytes(self, data: bytes) -> None:
+        raise RuntimeError("there is no client")
+
+    async def close(self, code: int = NORMAL) -> None:
+        """Nothing is open."""
+
+
+async def parse_event(text: str) -> AnyClientEvent:
+    """One event of a client; errors as of `parse_message`."""
     if len(text) < _LARGE:
         return parse_message(CLIENT_EVENTS, CLIENT_TYPES, text)
     return await asyncio.to_thread(parse_message, CLIENT_EVENTS, CLIENT_TYPES, text)
 
 
-def _event_id(text: str) -> str | None:
+def find_event_id(text: str) -> str | None:
     """The id of an event that is otherwise not valid."""
     try:
         sent = json.loads(text) if len(text) < _LARGE else None
@@ -251,7 +298,8 @@ def _event_id(text: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _error_event(error: BaseException, event_id: str | None) -> ErrorEvent:
+def make_error_event(error: BaseException, event_id: str | None) -> ErrorEvent:
+    """The event that tells a client of an error, which its event of this id caused."""
     detail = describe(error).detail
     body = RealtimeErrorBody(
         type=detail.type,

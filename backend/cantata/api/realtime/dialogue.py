@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ from cantata.api.realtime.answering import (
     ActiveResponse,
     SessionContext,
 )
+from cantata.api.realtime.barge_in import BargeIn
 from cantata.api.realtime.choice import check_same
 from cantata.api.realtime.client_events import (
     ItemCreate,
@@ -49,6 +51,7 @@ from cantata.contract.data.errors import CantataError, InvalidRequest, NotInstal
 from cantata.contract.data.transcripts import TokenLogprob
 from cantata.speech_input.agreed_words import WordDelta
 from cantata.speech_input.chat import SILENT
+from cantata.speech_input.echo import EchoFilter
 
 
 class Dialogue:
@@ -66,11 +69,14 @@ class Dialogue:
         self.settings = settings
         self.voice = session.responder.default_voice
         self.answering = ActiveResponse(session)
+        self._barge_in = BargeIn(self)
         self._input_audio = InputAudioBuffer(
             session.context,
             self.settings,
             session.spawn,
-            self._emit_delta,
+            self._barge_in.words_heard,
+            self._barge_in,
+            EchoFilter(session.output_audio.sent, time.monotonic),
             keeps_sound=session.responder.hears,
         )
         self._idle: asyncio.Task[None] | None = None
@@ -106,6 +112,7 @@ class Dialogue:
             self.answering.cancel(CLIENT_CANCELLED)
         self.settings = new
         self._input_audio.configure(new)
+        self._barge_in.holds = self._answers and self._vad is not None and self._vad.holds
         if self._idle_ms is None:
             self._stop_waiting()
 
@@ -117,13 +124,45 @@ class Dialogue:
         """
         async for event in self._input_audio.hear(sound):
             if isinstance(event, SpeechBegan):
-                self._interrupted(event)
-                continue
-            stopped = SpeechStoppedEvent(audio_end_ms=event.at_ms, item_id=event.hearing.item_id)
-            self._session.emit(stopped)
-            self._commit(event)
-            if self._answers and self._vad is not None and self._vad.create_response:
-                self._respond_by_itself()
+                self._barge_in.began(event)
+            else:
+                self._barge_in.ended(event)
+        self._barge_in.review()
+
+    def speech_began(self, event: SpeechBegan) -> None:
+        """Implements `TurnListener`: tells of it, and stops the answer."""
+        self._stop_waiting()
+        self._session.emit(SpeechStartedEvent(audio_start_ms=event.at_ms, item_id=event.item_id))
+        if self._vad is not None and self._vad.interrupt_response:
+            self.cut(TURN_DETECTED)
+
+    def speech_ended(self, event: HeardItem) -> None:
+        """Implements `TurnListener`: makes an item of what was said, and answers it."""
+        stopped = SpeechStoppedEvent(audio_end_ms=event.at_ms, item_id=event.hearing.item_id)
+        self._session.emit(stopped)
+        self._commit(event)
+        if self._answers and self._vad is not None and self._vad.create_response:
+            self._respond_by_itself()
+
+    def words_heard(self, item_id: str, delta: WordDelta) -> None:
+        """Implements `TurnListener`."""
+        logprobs = self._show_logprobs(delta.logprobs)
+        event = TranscriptionDelta(item_id=item_id, delta=delta.text, logprobs=logprobs)
+        self._session.emit(event)
+
+    def hold_answer(self) -> None:
+        """Implements `TurnListener`."""
+        self._session.output_audio.hold()
+
+    def resume_answer(self) -> None:
+        """Implements `TurnListener`."""
+        self._session.output_audio.resume()
+
+    def is_answer_heard(self) -> bool:
+        """Implements `TurnListener`; in a pause of one in progress, too."""
+        reply = self.answering.reply
+        is_begun = reply is not None and reply.spoken.sound_s > 0
+        return is_begun or self._session.output_audio.is_playing
 
     def commit(self) -> None:
         """Make an item of the sound heard so far.
@@ -131,7 +170,9 @@ class Dialogue:
         Raises:
             EmptyCommit: there is too little of it.
         """
-        self._commit(self._input_audio.commit())
+        item = self._input_audio.commit()
+        self._barge_in.accept()
+        self._commit(item)
 
     def clear(self) -> None:
         """Drop the sound heard since the last item."""
@@ -184,6 +225,8 @@ class Dialogue:
         if item.status == "in_progress":
             # Whoever stopped playing it does not wait for its rest.
             self.answering.cancel(CLIENT_CANCELLED)
+        elif self.answering.reply is None:
+            self._session.output_audio.stopped_playing()
         self._forget_unheard(item, spoken, until_s)
 
     def cut(self, reason: str = CLIENT_CANCELLED) -> None:
@@ -227,6 +270,7 @@ class Dialogue:
     def stop(self) -> None:
         """End what runs: the connection is over."""
         self._stop_waiting()
+        self._barge_in.stop()
         self._input_audio.stop()
         self.answering.stop()
 
@@ -244,7 +288,7 @@ class Dialogue:
         conversation = self._session.conversation
         items = conversation.items
         if scope.input is not None:
-            items = tuple(self._referred(sent) for sent in scope.input)
+            items = tuple(self._find_referred_item(sent) for sent in scope.input)
         kept = scope.conversation == "auto"
         keep = conversation.add if kept else None
         reply = Reply(settings, voice, self.id if kept else None, keep, scope.metadata)
@@ -259,16 +303,10 @@ class Dialogue:
         except CantataError as error:
             self._session.refuse(error)
 
-    def _referred(self, sent: SentItem) -> Item:
+    def _find_referred_item(self, sent: SentItem) -> Item:
         if sent.type == "item_reference":
             return self._session.conversation.get(sent.id or "")
         return build_item(sent, self._input_audio.whole, self._limits)
-
-    def _interrupted(self, event: SpeechBegan) -> None:
-        self._stop_waiting()
-        self._session.emit(SpeechStartedEvent(audio_start_ms=event.at_ms, item_id=event.item_id))
-        if self._vad is not None and self._vad.interrupt_response:
-            self.cut(TURN_DETECTED)
 
     def _forget_unheard(self, item: Item, spoken: PlayoutTimes, until_s: float) -> None:
         item.content[0].text = spoken.heard_part(item.content[0].text, until_s)
@@ -320,11 +358,6 @@ class Dialogue:
                 usage=DurationUsage(seconds=round(received.seconds, 3)),
             )
         )
-
-    def _emit_delta(self, item_id: str, delta: WordDelta) -> None:
-        logprobs = self._show_logprobs(delta.logprobs)
-        event = TranscriptionDelta(item_id=item_id, delta=delta.text, logprobs=logprobs)
-        self._session.emit(event)
 
     def _show_logprobs(self, tokens: Sequence[TokenLogprob]) -> list[LogprobObject] | None:
         return [LogprobObject.of(token) for token in tokens] if self.settings.include else None

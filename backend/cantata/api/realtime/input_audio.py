@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.refusals import BufferFull, EmptyCommit
@@ -16,11 +17,17 @@ from cantata.api.realtime.session import (
     SessionSettings,
     SoundFormat,
 )
-from cantata.api.realtime.transcription_feed import OnDelta, Spawn, TranscriptionFeed
+from cantata.api.realtime.transcription_feed import (
+    OnDelta,
+    OnTranscript,
+    Spawn,
+    TranscriptionFeed,
+)
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
+from cantata.speech_input.echo import EchoFilter
 from cantata.speech_input.sound import HEARD_RATE, Encoding, Heard, SoundInput
-from cantata.speech_input.turns import FixedSilence, SpeechStarted, TurnDetector
+from cantata.speech_input.turns import FixedSilence, SpeechOnset, TurnDetector
 from cantata.speech_input.vad import WINDOW
 
 _MIN_MS = 100
@@ -47,6 +54,8 @@ class SpeechBegan:
     item_id: str
     at_ms: int
     """Where the item begins, in ms of all sound so far."""
+    words: asyncio.Future[str] | None = None
+    """The item's, in the end; None: nobody finds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,22 @@ class HeardItem:
     """Where the item ends, in ms of all sound so far."""
 
 
+class SpeechObserver(Protocol):
+    """Follows the turns of one session."""
+
+    def begin(self) -> OnTranscript | None:
+        """Called when a turn begins; returns who wants to be told often of its words, if any."""
+        ...
+
+    def hear(self, window: Heard, *, is_speech: bool) -> None:
+        """Take the next `WINDOW` samples of the turn in progress."""
+        ...
+
+    def drop(self) -> None:
+        """The turn in progress, if there is one, ends in nothing."""
+        ...
+
+
 class InputAudioBuffer:
     """The input of one session.
 
@@ -67,6 +92,8 @@ class InputAudioBuffer:
         settings: the session's.
         spawn: starts a task.
         on_delta: is told of words of utterances while they are spoken.
+        observer: follows the turns.
+        echo: knows the answers when they come back.
         keeps_sound: whoever answers follows the sound; words are found out only where the session
             asks for them.
     """
@@ -77,12 +104,16 @@ class InputAudioBuffer:
         settings: SessionSettings,
         spawn: Spawn,
         on_delta: OnDelta,
+        observer: SpeechObserver,
+        echo: EchoFilter,
         *,
         keeps_sound: bool,
     ) -> None:
         self._context = context
         self._spawn = spawn
         self._on_delta = on_delta
+        self._observer = observer
+        self._echo = echo
         self._settings = settings
         self._keeps_sound = keeps_sound
         self._input = SoundInput(*wire_encoding(self._options.format))
@@ -96,12 +127,12 @@ class InputAudioBuffer:
         """The utterance in progress."""
         self._detector: TurnDetector | None = None
         self._detector_from = 0
-        self._new_detector()
+        self._create_detector()
 
     @property
     def ms(self) -> int:
         """Milliseconds of all sound so far."""
-        return _ms(self._end)
+        return _to_ms(self._end)
 
     def configure(self, settings: SessionSettings) -> None:
         """Take new settings. A turn in progress keeps those that it began with, or waits for a
@@ -113,7 +144,7 @@ class InputAudioBuffer:
             self._input = SoundInput(*wire_encoding(options.format))
         if before.turn_detection != options.turn_detection:
             self._drop_hearing()
-            self._new_detector()
+            self._create_detector()
 
     async def hear(self, data: bytes) -> AsyncIterator[SpeechBegan | HeardItem]:
         """Take sound, and return the turns that begin or end in it.
@@ -132,9 +163,11 @@ class InputAudioBuffer:
             turns = await self._detector.feed(window)
             if self._hearing is not None:
                 self._hearing.feed(window.tobytes(), self._detector.probability)
+                is_speech = self._detector.probability >= self._threshold
+                self._observer.hear(window, is_speech=is_speech)
             for turn in turns:
                 at = self._detector_from + turn.at
-                yield self._begin(at) if isinstance(turn, SpeechStarted) else self._take(at)
+                yield self._begin(at) if isinstance(turn, SpeechOnset) else self._take(at)
             if self._hearing is None:
                 self._keep_last(self._padding + _KEPT_WINDOWS * WINDOW)
             if index % _WINDOWS_AT_ONCE == _WINDOWS_AT_ONCE - 1:
@@ -147,7 +180,7 @@ class InputAudioBuffer:
             EmptyCommit: there is too little of it.
             Overloaded: too much waits to be understood.
         """
-        if _ms(len(self._sound) // BYTES_PER_SAMPLE) < _MIN_MS:
+        if _to_ms(len(self._sound) // BYTES_PER_SAMPLE) < _MIN_MS:
             raise EmptyCommit(
                 f"the input buffer has less than {_MIN_MS} ms of sound; send some first"
             )
@@ -186,7 +219,7 @@ class InputAudioBuffer:
         received = sound.feed(data).tobytes() + sound.end().tobytes()
         if self._keeps_sound and not received:
             raise InvalidAudio("item.content contains no sound: it is 0 s long", "item.content")
-        hearing = self._new_hearing(None)
+        hearing = self._start_feed(None)
         hearing.feed(received)
         hearing.end()
         return hearing
@@ -196,11 +229,16 @@ class InputAudioBuffer:
         return self._settings.audio.input
 
     @property
+    def _threshold(self) -> float:
+        vad = self._options.turn_detection
+        return 0.5 if vad is None else vad.threshold
+
+    @property
     def _padding(self) -> int:
         vad = self._options.turn_detection
         return 0 if vad is None else vad.prefix_padding_ms * HEARD_RATE // 1000
 
-    def _new_detector(self) -> None:
+    def _create_detector(self) -> None:
         vad, cascade = self._options.turn_detection, self._context.cascade
         self._detector_from = self._end
         self._detector = None
@@ -210,13 +248,16 @@ class InputAudioBuffer:
                 if isinstance(vad, ServerVad)
                 else cascade.semantic_end(vad.eagerness)
             )
-            self._detector = cascade.detector(vad.threshold, end)
+            self._detector = cascade.detector(vad.threshold, end, self._echo)
 
-    def _new_hearing(self, on_delta: OnDelta | None) -> TranscriptionFeed:
+    def _start_feed(
+        self, on_delta: OnDelta | None, on_transcript: OnTranscript | None = None
+    ) -> TranscriptionFeed:
         """Begin another utterance.
 
         Args:
             on_delta: is told of its words, if the session asks for them.
+            on_transcript: is told often of them, if anybody finds them.
 
         Raises:
             Overloaded: too much sound waits for that already.
@@ -231,7 +272,7 @@ class InputAudioBuffer:
                 "this later"
             )
         told = on_delta if self._options.transcription is not None else None
-        hearing.find_words(self._context, self._settings, self._spawn, told)
+        hearing.find_words(self._context, self._settings, self._spawn, told, on_transcript)
         self._waiting.append(hearing)
         return hearing
 
@@ -274,7 +315,7 @@ class InputAudioBuffer:
             self._hearing.feed(sound.tobytes())
         elif self._detector is None and self._finds_words and len(sound):
             with suppress(Overloaded):  # the commit says so
-                self._hearing = self._new_hearing(self._on_delta)
+                self._hearing = self._start_feed(self._on_delta)
                 self._hearing.feed(bytes(self._sound))
 
     def _keep_all(self, sound: Heard) -> None:
@@ -283,20 +324,20 @@ class InputAudioBuffer:
 
     def _begin(self, at: int) -> SpeechBegan:
         self._keep_last(self._end - at + self._padding)
-        self._hearing = self._new_hearing(self._on_delta)
+        self._hearing = self._start_feed(self._on_delta, self._observer.begin())
         self._hearing.feed(bytes(self._sound), 1.0)
         start = self._end - len(self._sound) // BYTES_PER_SAMPLE
-        return SpeechBegan(self._hearing.item_id, _ms(start))
+        return SpeechBegan(self._hearing.item_id, _to_ms(start), self._hearing.words)
 
     def _take(self, at: int) -> HeardItem:
         hearing, self._hearing = self._hearing, None
         if hearing is None:
-            hearing = self._new_hearing(self._on_delta)
+            hearing = self._start_feed(self._on_delta)
             hearing.feed(bytes(self._sound))
         hearing.end()
         seconds = _seconds(len(self._sound))
         self._sound.clear()
-        return HeardItem(hearing, seconds, _ms(at))
+        return HeardItem(hearing, seconds, _to_ms(at))
 
     def _keep_last(self, samples: int) -> None:
         del self._sound[: max(0, len(self._sound) - samples * BYTES_PER_SAMPLE)]
@@ -305,6 +346,7 @@ class InputAudioBuffer:
         if self._hearing is not None:
             self._hearing.drop()
             self._hearing = None
+            self._observer.drop()
 
 
 def _seconds(size: int) -> float:
@@ -312,5 +354,5 @@ def _seconds(size: int) -> float:
     return size / (HEARD_RATE * BYTES_PER_SAMPLE)
 
 
-def _ms(samples: int) -> int:
+def _to_ms(samples: int) -> int:
     return samples * 1000 // HEARD_RATE

@@ -72,7 +72,7 @@ class ModelResponder:
         with self._output_audio.speaking():
             while True:
                 try:
-                    await self._answer_to(reply, items)
+                    await self._answer_items(reply, items)
                     break
                 except ContextFull:
                     if len(items) <= 1 or reply.text:
@@ -88,19 +88,21 @@ class ModelResponder:
             self._answer.end_reason = EndReason.CANCELLED
         self._output_audio.utterances.cancel()
 
-    async def _answer_to(self, reply: Reply, items: Sequence[Item]) -> None:
+    async def _answer_items(self, reply: Reply, items: Sequence[Item]) -> None:
         with self._context.media.request() as media:
-            request = await self._request(reply, items, media)
+            request = await self._build_request(reply, items, media)
             async with open_answer(self._model, request, (), self._context.metrics) as answer:
                 self._answer = answer
                 reply.asked = answer.usage.prompt_tokens
                 await self._emit_answer(reply, answer)
 
-    async def _request(
+    async def _build_request(
         self, reply: Reply, items: Sequence[Item], media: RequestMedia
     ) -> ChatRequest:
         settings = reply.settings
-        messages = [message for item in items if (message := await _message(item, media)).parts]
+        messages = [
+            message for item in items if (message := await _build_message(item, media)).parts
+        ]
         if settings.instructions:
             messages.insert(0, Message(Role.SYSTEM, (TextPart(settings.instructions),)))
         if not messages:
@@ -130,7 +132,7 @@ class ModelResponder:
         reply.cut = answer.finish_reason == "length"
 
 
-async def _message(item: Item, media: RequestMedia) -> Message:
+async def _build_message(item: Item, media: RequestMedia) -> Message:
     """An item as a message for the model: its sound if there is any, otherwise its text."""
     parts: list[Part] = []
     for content in item.content:

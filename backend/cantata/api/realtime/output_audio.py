@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from cantata.api.sessions.socket import SocketConnection
 from cantata.api.speech.messages import AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
 from cantata.api.speech.outbox import AudioFrame, Item, make_frames
 from cantata.contract.service import Samples
+from cantata.speech_input.echo import SentSound
 from cantata.speech_input.sound import Encoding
 
 
@@ -43,7 +46,7 @@ class HeardAnswer:
 
 
 @dataclass(slots=True)
-class SpokenAnswer:
+class OutputAnswer:
     """The answer that is being spoken."""
 
     response_id: str
@@ -66,7 +69,8 @@ class OutputAudio(Channel):
         self._socket = connection
         self._sample_rate = sample_rate
         self._listener = listener
-        self._answer: SpokenAnswer | None = None
+        self._answer: OutputAnswer | None = None
+        self.sent = SentSound(sample_rate, time.monotonic)
         self.has_sent = False
         """Whether any sound has been sent."""
 
@@ -77,7 +81,7 @@ class OutputAudio(Channel):
         left."""
         encoding, rate = self.wire_encoding(output)
         sound = SoundStream(sound_output(encoding, self._sample_rate, rate))
-        self._answer = SpokenAnswer(response_id, item_id, sound, spoken)
+        self._answer = OutputAnswer(response_id, item_id, sound, spoken)
 
     def wire_encoding(self, output: SoundFormat) -> tuple[Encoding, int]:
         """How an answer's sound is encoded, and its rate in Hz."""
@@ -112,6 +116,26 @@ class OutputAudio(Channel):
             self._answer.sound.drop()
             self._answer = None
 
+    @property
+    def is_playing(self) -> bool:
+        """Whether the client, if it plays sound as it comes, has some left to play."""
+        return asyncio.get_running_loop().time() < self.utterances.heard_until
+
+    def stopped_playing(self) -> None:
+        """The client plays no more of what it has."""
+        self.utterances.send_pacer.reset()
+        self.sent.cut()
+
+    def note_sent(self, sound: Samples) -> None:
+        """Sound of the answer leaves."""
+        self.sent.add(sound)
+
+    def hold(self) -> None:
+        """Play nothing for now, if the server plays the answer: somebody may be interrupting."""
+
+    def resume(self) -> None:
+        """Go on where `hold` stopped."""
+
     def cut(self) -> Sequence[HeardAnswer]:
         """Play no more of what was made, because the user speaks or wants silence.
 
@@ -131,6 +155,7 @@ class OutputAudio(Channel):
         match item:
             case AudioFrame():
                 answer.spoken.sound_s += item.samples / self._sample_rate
+                self.note_sent(item.sound)
                 await self.send_sound(answer, answer.sound.feed(item))
             case AudioStart():
                 answer.utterance_at_s = answer.spoken.sound_s
@@ -149,7 +174,7 @@ class OutputAudio(Channel):
     def free(self) -> None:
         self.stop_audio()
 
-    async def send_sound(self, answer: SpokenAnswer, data: bytes) -> None:
+    async def send_sound(self, answer: OutputAnswer, data: bytes) -> None:
         """Send more of an answer, as `wire_encoding` says; maybe nothing."""
         if data:
             self.has_sent = True

@@ -18,9 +18,9 @@ from cantata.api.realtime.server_events import (
     ItemObject,
     OutputItemEvent,
     RateLimits,
-    ResponseEvent,
-    ResponseObject,
-    ResponseUsage,
+    RealtimeResponse,
+    RealtimeResponseEvent,
+    RealtimeUsage,
     ServerEvent,
     StatusDetails,
     TextDeltaEvent,
@@ -76,7 +76,7 @@ class Reply:
     item: Item = field(init=False)
     calls: ReplyCalls = field(init=False)
     spoken: PlayoutTimes = field(default_factory=PlayoutTimes)
-    _has_message: bool = False
+    has_message: bool = False
     """Whether its message has begun. An answer that may call functions may have none."""
 
     def __post_init__(self) -> None:
@@ -100,17 +100,19 @@ class Reply:
         """Events of a new answer without any content."""
         message = [] if self.settings.offered else self.begin_message()
         return [
-            ResponseEvent(type="response.created", response=self._object("in_progress")),
+            RealtimeResponseEvent(
+                type="response.created", response=self._build_object("in_progress")
+            ),
             RateLimits(),
             *message,
         ]
 
     def begin_message(self) -> list[ServerEvent]:
         """Events of its message without any content; none if it has begun."""
-        if self._has_message:
+        if self.has_message:
             return []
-        self._has_message = True
-        empty = self._item("in_progress", [])
+        self.has_message = True
+        empty = self._build_item("in_progress", [])
         previous = None if self.keep is None else self.keep(self.item)
         kept = ItemEvent(type="conversation.item.added", item=empty, previous_item_id=previous)
         return [
@@ -120,7 +122,7 @@ class Reply:
                 type="response.content_part.added",
                 response_id=self.id,
                 item_id=self.item.id,
-                part=self._part(""),
+                part=self._build_part(""),
             ),
         ]
 
@@ -144,7 +146,7 @@ class Reply:
 
     def take_call(self, piece: ToolCallDelta) -> list[ServerEvent]:
         """Events for more of a call."""
-        return self.calls.take(piece, output_index=int(self._has_message))
+        return self.calls.take(piece, output_index=int(self.has_message))
 
     def ended(self, ending: ReplyEnding, previous_item_id: str | None) -> list[ServerEvent]:
         """Events for its end, with its final state."""
@@ -152,30 +154,35 @@ class Reply:
         self.item.status = status
         calls = self.calls.finish(status)
         begun = [] if self.calls.items else self.begin_message()
-        message = self._message_done(previous_item_id) if self._has_message else []
-        output = [self.item.shown()] if self._has_message else []
+        message = self._finish_message(previous_item_id) if self.has_message else []
+        output = [self.item.shown()] if self.has_message else []
         output += [item.shown() for item in self.calls.items]
-        done = self._object(ending.status, ending, output)
-        return [*begun, *message, *calls, ResponseEvent(type="response.done", response=done)]
+        done = self._build_object(ending.status, ending, output)
+        return [
+            *begun,
+            *message,
+            *calls,
+            RealtimeResponseEvent(type="response.done", response=done),
+        ]
 
-    def _message_done(self, previous_item_id: str | None) -> list[ServerEvent]:
+    def _finish_message(self, previous_item_id: str | None) -> list[ServerEvent]:
         whole = self.item.shown()
         kept = ItemEvent(
             type="conversation.item.done", item=whole, previous_item_id=previous_item_id
         )
         return [
-            *self._contents_done(),
+            *self._finish_contents(),
             ContentPartEvent(
                 type="response.content_part.done",
                 response_id=self.id,
                 item_id=self.item.id,
-                part=self._part(self.text),
+                part=self._build_part(self.text),
             ),
             OutputItemEvent(type="response.output_item.done", response_id=self.id, item=whole),
             *([kept] if self.conversation_id else []),
         ]
 
-    def _contents_done(self) -> list[ServerEvent]:
+    def _finish_contents(self) -> list[ServerEvent]:
         response_id, item_id = self.id, self.item.id
         if not self.speaks:
             return [TextDone(response_id=response_id, item_id=item_id, text=self.text)]
@@ -184,20 +191,20 @@ class Reply:
             TranscriptDone(response_id=response_id, item_id=item_id, transcript=self.text),
         ]
 
-    def _part(self, text: str) -> ContentObject:
+    def _build_part(self, text: str) -> ContentObject:
         if self.speaks:
             return ContentObject(type="audio", transcript=text)
         return ContentObject(type="text", text=text)
 
-    def _item(self, status: str, content: list[ContentObject]) -> ItemObject:
+    def _build_item(self, status: str, content: list[ContentObject]) -> ItemObject:
         return ItemObject(id=self.item.id, status=status, role="assistant", content=content)
 
-    def _object(
+    def _build_object(
         self, status: str, ending: ReplyEnding | None = None, output: Sequence[ItemObject] = ()
-    ) -> ResponseObject:
+    ) -> RealtimeResponse:
         sound = self.settings.audio.output
         audio = {"output": {"format": sound.format.model_dump(), "voice": self.voice}}
-        return ResponseObject(
+        return RealtimeResponse(
             id=self.id,
             status=status,
             status_details=ending.details if ending else None,
@@ -206,14 +213,14 @@ class Reply:
             output_modalities=list(self.settings.output_modalities),
             max_output_tokens=self.settings.max_output_tokens,
             audio=audio if self.speaks else {},
-            usage=self._usage() if ending else None,
+            usage=self._build_usage() if ending else None,
             metadata=self.metadata,
         )
 
-    def _usage(self) -> ResponseUsage:
+    def _build_usage(self) -> RealtimeUsage:
         sound = math.ceil(self.spoken.sound_s * 1000 / MILLISECONDS_PER_TOKEN)
         asked, text = self.asked, len(self.text) if self.tokens is None else self.tokens
-        return ResponseUsage(
+        return RealtimeUsage(
             total_tokens=asked + text + sound,
             input_tokens=asked,
             output_tokens=text + sound,

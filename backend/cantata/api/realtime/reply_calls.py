@@ -85,7 +85,7 @@ class ReplyCalls:
             status: `completed`, or `incomplete` for a call that was cut off.
         """
         ended, self._done = self._calls[self._done :], len(self._calls)
-        return [event for one in ended for event in self._ended(one, status)]
+        return [event for one in ended for event in self._end_call(one, status)]
 
     def _begin(self, piece: ToolCallDelta, output_index: int) -> Sequence[ServerEvent]:
         call = FunctionCall(piece.id or new_id("call"), piece.name or "")
@@ -99,9 +99,9 @@ class ReplyCalls:
             output_index=index,
             item=item.shown(),
         )
-        return [added, *self._of_item("conversation.item.added", self._calls[-1])]
+        return [added, *self._build_item_events("conversation.item.added", self._calls[-1])]
 
-    def _ended(self, one: _Open, status: str) -> Sequence[ServerEvent]:
+    def _end_call(self, one: _Open, status: str) -> Sequence[ServerEvent]:
         one.item.status = status
         return [
             ArgumentsDone(
@@ -118,10 +118,10 @@ class ReplyCalls:
                 output_index=one.output_index,
                 item=one.item.shown(),
             ),
-            *self._of_item("conversation.item.done", one),
+            *self._build_item_events("conversation.item.done", one),
         ]
 
-    def _of_item(self, kind: str, one: _Open) -> Sequence[ServerEvent]:
+    def _build_item_events(self, kind: str, one: _Open) -> Sequence[ServerEvent]:
         if self._keep is None:
             return ()
         fields = {"type": kind, "item": one.item.shown(), "previous_item_id": one.previous}

@@ -10,7 +10,7 @@ from cantata.api.realtime.conversation import CallOutput, Content, FunctionCall,
 from cantata.api.realtime.server_events import new_id
 from cantata.api.realtime.transcription_feed import TranscriptionFeed
 from cantata.contract.data.errors import InvalidRequest, PayloadTooLarge
-from cantata.media.base64_data import Base64Error, decode_base64, split_data_url
+from cantata.media.loading import Base64Error, decode_base64, split_data_url
 from cantata.speech_input.settings import RealtimeSettings
 
 _TODAY = {"text": "output_text", "audio": "output_audio"}
@@ -68,7 +68,7 @@ def build_item(
             "accepted",
             "item.content",
         )
-    content = [_content(part, hear, settings) for part in sent.content]
+    content = [_build_content(part, hear, settings) for part in sent.content]
     return Item(sent.id or new_id("item"), role, content)
 
 
@@ -104,7 +104,7 @@ def _check(part: SentContent, role: Role) -> None:
         raise InvalidRequest(f"a part of the type {part.type} needs {wanted}", "item.content")
 
 
-def _content(
+def _build_content(
     part: SentContent, hear: Callable[[bytes], TranscriptionFeed], settings: RealtimeSettings
 ) -> Content:
     if part.type != "input_audio":

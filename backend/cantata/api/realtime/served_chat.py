@@ -56,9 +56,9 @@ class ServedChat:
         said = [one for one in messages if one.role != "system"]
         while True:
             request = ChatRequest(
-                tuple(map(_message, (*told, *said))),
+                tuple(map(_build_message, (*told, *said))),
                 max_tokens=max_tokens,
-                tools=tuple(map(_described, tools.functions)),
+                tools=tuple(map(_describe_function, tools.functions)),
                 tool_choice=ToolChoice(tools.choice == "required", tools.named),
             )
             begun = False
@@ -75,19 +75,29 @@ class ServedChat:
                     yield ChatDelta("", cut=answer.finish_reason == "length")
                     return
             except ContextFull:
-                if begun or len(said) <= 1:
+                rest = _drop_oldest(said)
+                if begun or not rest:
                     raise
-                said = said[max(1, len(said) // _PARTS_LEFT_OUT) :]
+                said = rest
 
     async def close(self) -> None:
         """The server's model stays."""
 
 
-def _message(message: ChatMessage) -> Message:
+def _drop_oldest(said: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """A conversation without its oldest part, and without results of calls in that; empty: there is
+    nothing to leave out."""
+    begin = max(1, len(said) // _PARTS_LEFT_OUT)
+    while begin < len(said) and said[begin].role == "tool":
+        begin += 1
+    return list(said[begin:])
+
+
+def _build_message(message: ChatMessage) -> Message:
     parts = (TextPart(message.text),) if message.text or not message.calls else ()
     calls = tuple(ToolCall(call.name, call.arguments) for call in message.calls)
     return Message(Role(message.role), parts, calls)
 
 
-def _described(function: dict[str, Any]) -> str:
+def _describe_function(function: dict[str, Any]) -> str:
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False)

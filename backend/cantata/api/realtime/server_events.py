@@ -60,7 +60,7 @@ class TokenDetails(BaseModel):
     audio_tokens: int
 
 
-class ResponseUsage(BaseModel):
+class RealtimeUsage(BaseModel):
     """Text counts as tokens of a model that hears, otherwise as characters. Sound counts as blocks
     of 50 ms; one that has begun counts."""
 
@@ -87,7 +87,7 @@ class StatusDetails(BaseModel):
     error: FailureObject | None = None
 
 
-class ResponseObject(BaseModel):
+class RealtimeResponse(BaseModel):
     """One answer."""
 
     id: str
@@ -99,8 +99,16 @@ class ResponseObject(BaseModel):
     output_modalities: list[str]
     max_output_tokens: int | str
     audio: dict[str, Any]
-    usage: ResponseUsage | None = None
+    usage: RealtimeUsage | None = None
     metadata: dict[str, str] | None = None
+
+
+class ResumeObject(BaseModel):
+    """How a session is resumed after its connection was lost."""
+
+    token: str
+    seconds: float
+    """How long it waits for its client."""
 
 
 class SessionEvent(ServerEvent):
@@ -113,6 +121,17 @@ class SessionEvent(ServerEvent):
         "transcription_session.updated",
     ]
     session: dict[str, Any]
+    resume: Annotated[ResumeObject | None, Field(exclude_if=_is_none)] = None
+    """Of `session.created`, if the client asked for it."""
+
+
+class SessionResumed(ServerEvent):
+    """The session goes on over this connection, and all that the client had missed came before."""
+
+    type: Literal["session.resumed"] = "session.resumed"
+    received: int
+    """Events of the client that have arrived since the session began: those after them have to be
+    sent again."""
 
 
 class BufferEvent(ServerEvent):
@@ -235,11 +254,11 @@ class TranscriptionFailedEvent(ServerEvent):
     error: FailureObject
 
 
-class ResponseEvent(ServerEvent):
+class RealtimeResponseEvent(ServerEvent):
     """A response has begun, or is over."""
 
     type: Literal["response.created", "response.done"]
-    response: ResponseObject
+    response: RealtimeResponse
 
 
 class RateLimits(ServerEvent):

@@ -36,6 +36,10 @@ class TelephoneFormat(Part):
 SoundFormat = Annotated[PcmFormat | TelephoneFormat, Field(discriminator="type")]
 
 
+InterruptOn = Literal["speech", "words"]
+"""What of the user's stops an answer: any speech, at once, as at OpenAI; or what means to."""
+
+
 class ServerVad(Part):
     """A turn ends after a silence."""
 
@@ -47,8 +51,14 @@ class ServerVad(Part):
     silence_duration_ms: Annotated[int, Field(ge=32, le=10_000)] = 500
     create_response: bool = True
     interrupt_response: bool = True
+    interrupt_on: InterruptOn = "speech"
     idle_timeout_ms: Annotated[int, Field(ge=1000, le=600_000)] | None = None
     """Silence after an answer has been played, in ms, after which another answer starts."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether speech over an answer waits until it is known to be meant."""
+        return self.interrupt_response and self.interrupt_on == "words"
 
 
 class SemanticVad(Part):
@@ -60,6 +70,12 @@ class SemanticVad(Part):
     eagerness: Eagerness = "auto"
     create_response: bool = True
     interrupt_response: bool = True
+    interrupt_on: InterruptOn = "words"
+
+    @property
+    def holds(self) -> bool:
+        """As of `ServerVad`."""
+        return self.interrupt_response and self.interrupt_on == "words"
 
 
 TurnDetection = Annotated[ServerVad | SemanticVad, Field(discriminator="type")]
@@ -135,7 +151,7 @@ class FunctionTool(Part):
     """JSON Schema."""
 
 
-class NamedFunction(Part):
+class ForcedFunction(Part):
     """A choice: the answer calls this function."""
 
     type: Literal["function"]
@@ -143,7 +159,7 @@ class NamedFunction(Part):
 
 
 AnyTool = Annotated[FunctionTool, BeforeValidator(_refuse_other_tools)]
-ToolChoice = Literal["auto", "none", "required"] | NamedFunction
+ToolChoice = Literal["auto", "none", "required"] | ForcedFunction
 
 
 class SessionSettings(Part):
@@ -215,7 +231,7 @@ def updated(
     Raises:
         InvalidRequest: a value is not valid.
     """
-    merged = _merged(settings.model_dump(), _today(sent))
+    merged = _merge_settings(settings.model_dump(), _convert_beta_fields(sent))
     if merged.get("type") == "transcription":
         _listen_only(merged, sent, param)
     elif settings.type == "transcription":
@@ -227,7 +243,9 @@ def updated(
     try:
         new = SessionSettings.model_validate(merged)
     except ValidationError as error:
-        problems = [(_place(one["loc"]), one["msg"]) for one in error.errors(include_url=False)]
+        problems = [
+            (_find_place(one["loc"]), one["msg"]) for one in error.errors(include_url=False)
+        ]
         place = problems[0][0]
         where = ".".join((param, *place))
         # Of a value that may be one of several things, each says what it is not.
@@ -248,7 +266,7 @@ def _listen_only(merged: dict[str, Any], sent: dict[str, Any], param: str) -> No
         return  # not valid, as the check of all settings says
     where = f"{param}.audio.input"
     if received.get("transcription") is None:
-        asked = _today(sent).get("audio")
+        asked = _convert_beta_fields(sent).get("audio")
         asked = asked.get("input") if isinstance(asked, dict) else None
         if isinstance(asked, dict) and "transcription" in asked:
             raise InvalidRequest(
@@ -265,7 +283,7 @@ def _listen_only(merged: dict[str, Any], sent: dict[str, Any], param: str) -> No
         )
 
 
-def _place(location: tuple[int | str, ...]) -> tuple[str, ...]:
+def _find_place(location: tuple[int | str, ...]) -> tuple[str, ...]:
     """The path of fields. Pydantic inserts the names of a union's members, which the client did not
     write."""
     return tuple(str(part) for part in location if part in _FIELDS)
@@ -274,24 +292,24 @@ def _place(location: tuple[int | str, ...]) -> tuple[str, ...]:
 _FIELDS = frozenset(name for kind in Part.__subclasses__() for name in kind.model_fields)
 
 
-def _merged(old: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
+def _merge_settings(old: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
     result = dict(old)
     for key, value in sent.items():
         before = old.get(key)
         if value is None and key not in _NULLABLE:
             continue
-        if isinstance(value, dict) and isinstance(before, dict) and _same_type(before, value):
-            value = _merged(before, value)
+        if isinstance(value, dict) and isinstance(before, dict) and _has_same_type(before, value):
+            value = _merge_settings(before, value)
         result[key] = value
     return result
 
 
-def _same_type(old: dict[str, Any], sent: dict[str, Any]) -> bool:
+def _has_same_type(old: dict[str, Any], sent: dict[str, Any]) -> bool:
     """Whether both have the same `type`; another type begins with its own defaults."""
     return sent.get("type", old.get("type")) == old.get("type")
 
 
-def _today(sent: dict[str, Any]) -> dict[str, Any]:
+def _convert_beta_fields(sent: dict[str, Any]) -> dict[str, Any]:
     """Move the beta's flat fields to today's places."""
     new = dict(sent)
     sides: dict[str, dict[str, Any]] = {"input": {}, "output": {}}
@@ -309,5 +327,5 @@ def _today(sent: dict[str, Any]) -> dict[str, Any]:
         new["max_output_tokens"] = most
     if any(sides.values()):
         audio = new.get("audio")
-        new["audio"] = _merged(audio if isinstance(audio, dict) else {}, sides)
+        new["audio"] = _merge_settings(audio if isinstance(audio, dict) else {}, sides)
     return new

@@ -7,7 +7,7 @@ from typing import Any
 
 from cantata.api.realtime.session import SessionSettings
 
-_OF_ANSWERS = ("create_response", "interrupt_response", "idle_timeout_ms")
+_OF_ANSWERS = ("create_response", "interrupt_response", "interrupt_on", "idle_timeout_ms")
 """Fields of turn detection that sessions without answers do not have."""
 
 
@@ -37,6 +37,9 @@ def show_session(
         # Clients that do not know the fields read no session that has them.
         if transcription is not None and not transcription[field]:
             del transcription[field]
+    vad = settings.audio.input.turn_detection
+    if vad is not None and vad.interrupt_on == type(vad).model_fields["interrupt_on"].default:
+        del shown["audio"]["input"]["turn_detection"]["interrupt_on"]
     if settings.type == "transcription":
         return _show_transcription_session(identity, shown)
     shown["audio"]["output"]["voice"] = voice

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 """Starts a task of the connection."""
 OnDelta = Callable[[str, WordDelta], None]
 """Takes an item's id and more of its words."""
+OnTranscript = Callable[[Transcript], None]
+"""Takes the words so far of an utterance's present window."""
+_OFTEN_S = 0.35
+"""Seconds of sound from one transcript to the next, where somebody waits for the first words."""
 
 
 class TranscriptionFeed:
@@ -55,6 +60,7 @@ class TranscriptionFeed:
         settings: SessionSettings,
         spawn: Spawn,
         on_delta: OnDelta | None,
+        on_transcript: OnTranscript | None = None,
     ) -> None:
         """Pass its sound on to the recogniser.
 
@@ -63,10 +69,11 @@ class TranscriptionFeed:
             settings: the session's, of this moment.
             spawn: starts a task.
             on_delta: is told of words as soon as they are certain.
+            on_transcript: is told often of all words so far, certain or not.
         """
         self.words = asyncio.get_running_loop().create_future()
         self.words.add_done_callback(_read)
-        self._task = spawn(self._transcribe(context, settings, self.words, on_delta))
+        self._task = spawn(self._transcribe(context, settings, self.words, on_delta, on_transcript))
 
     def feed(self, sound: bytes, probability: float | None = None) -> None:
         """Add sound.
@@ -98,6 +105,7 @@ class TranscriptionFeed:
         settings: SessionSettings,
         found: asyncio.Future[str],
         on_delta: OnDelta | None,
+        on_transcript: OnTranscript | None,
     ) -> None:
         agreed = AgreedWords()
 
@@ -105,6 +113,8 @@ class TranscriptionFeed:
             delta = agreed.take(transcript, is_last)
             if delta is not None and on_delta is not None:
                 on_delta(self.item_id, delta)
+            if on_transcript is not None:
+                on_transcript(transcript)
 
         asked = settings.audio.input.transcription
         try:
@@ -112,7 +122,11 @@ class TranscriptionFeed:
                 model = find_transcription_model(context, asked.model if asked else None)
                 transcriber = context.cascade.transcriber(model)
                 options = build_options(settings)
-                self.transcript = await transcriber.transcribe(options, self._pieces(), report)
+                if on_transcript is not None:
+                    options = replace(options, partials=True, partial_s=_OFTEN_S)
+                self.transcript = await transcriber.transcribe(
+                    options, self._iterate_pieces(), report
+                )
         except CantataError as error:
             found.set_exception(error)
         else:
@@ -120,7 +134,7 @@ class TranscriptionFeed:
         finally:
             found.cancel()
 
-    async def _pieces(self) -> AsyncIterator[HeardPiece]:
+    async def _iterate_pieces(self) -> AsyncIterator[HeardPiece]:
         while (piece := await self._waiting.get()) is not None:
             yield piece
 

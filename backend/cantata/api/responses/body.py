@@ -67,7 +67,7 @@ class ReasoningItem(WireModel):
     type: Literal["reasoning"]
 
 
-def _kind(sent: Any) -> Any:
+def _classify(sent: Any) -> Any:
     """Messages may come without a type."""
     return sent.get("type", "message") if isinstance(sent, dict) else getattr(sent, "type", None)
 
@@ -78,7 +78,7 @@ InputItem = Annotated[
     | Annotated[CallOutputItem, Tag("function_call_output")]
     | Annotated[ReasoningItem, Tag("reasoning")],
     Discriminator(
-        _kind,
+        _classify,
         custom_error_type="item",
         custom_error_message="type must be message, function_call, function_call_output or "
         "reasoning",

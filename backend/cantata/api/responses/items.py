@@ -42,7 +42,7 @@ class GrowingItems:
         match piece:
             case Thought():
                 if not isinstance(self._open, OutputThought):
-                    thought = OutputThought(id=_new_id("rs"), content=[], status="in_progress")
+                    thought = OutputThought(id=_create_id("rs"), content=[], status="in_progress")
                     yield from self._begin(thought)
                 yield from self._grow("response.reasoning_text.delta", piece.text)
             case CallPiece():
@@ -62,7 +62,7 @@ class GrowingItems:
         """
         if self._open is None:
             return
-        place, text = self._place(), "".join(self._texts)
+        place, text = self._build_place(), "".join(self._texts)
         item = self._fill(self._open, status)
         match item:
             case OutputMessage():
@@ -99,16 +99,18 @@ class GrowingItems:
         yield "response.output_item.added", fields
 
     def _begin_message(self) -> Iterator[Fields]:
-        yield from self._begin(OutputMessage(id=_new_id("msg"), status="in_progress", content=[]))
+        yield from self._begin(
+            OutputMessage(id=_create_id("msg"), status="in_progress", content=[])
+        )
         part = OutputText(text="").model_dump()
-        yield "response.content_part.added", {**self._place(), "part": part}
+        yield "response.content_part.added", {**self._build_place(), "part": part}
 
     def _begin_call(self, piece: CallPiece) -> Iterator[Fields]:
         assert piece.id is not None
         assert piece.name is not None
         self._call = piece.index
         call = OutputCall(
-            id=_new_id("fc"),
+            id=_create_id("fc"),
             call_id=piece.id,
             name=piece.name,
             arguments="",
@@ -119,13 +121,13 @@ class GrowingItems:
     def _grow(self, name: str, text: str, **more: Any) -> Iterator[Fields]:
         if text:
             self._texts.append(text)
-            yield name, {**self._place(), "delta": text, **more}
+            yield name, {**self._build_place(), "delta": text, **more}
 
-    def _place(self) -> dict[str, Any]:
+    def _build_place(self) -> dict[str, Any]:
         assert self._open is not None
         place = {"item_id": self._open.id, "output_index": len(self._done)}
         return place if isinstance(self._open, OutputCall) else {**place, "content_index": 0}
 
 
-def _new_id(kind: str) -> str:
+def _create_id(kind: str) -> str:
     return f"{kind}_{uuid.uuid4().hex}"

@@ -50,7 +50,7 @@ class ResponseOrder:
     chat: ChatOrder
 
 
-def read_order(context: ApiContext, body: ResponsesBody) -> ResponseOrder:
+async def read_order(context: ApiContext, body: ResponsesBody) -> ResponseOrder:
     """The checked request, with the conversation that it continues.
 
     Raises:
@@ -64,7 +64,7 @@ def read_order(context: ApiContext, body: ResponsesBody) -> ResponseOrder:
         messages = [*kept.messages, *messages]
     with renamed_fields():
         can_think = context.chat_model(body.model).thinks
-        order = chat_order(context, make_chat_body(body, messages, can_think=can_think))
+        order = await chat_order(context, make_chat_body(body, messages, can_think=can_think))
     return ResponseOrder(body, messages, order)
 
 
@@ -164,15 +164,15 @@ class StreamedModelResponse(ModelResponse):
                 self._tell("response.created", begun) + self._tell("response.in_progress", begun)
             )
             async for piece in answer:
-                await body.write(b"".join(map(self._event, items.add(piece))))
-        last = b"".join(map(self._event, items.end(find_status(answer))))
+                await body.write(b"".join(map(self._encode_event, items.add(piece))))
+        last = b"".join(map(self._encode_event, items.end(find_status(answer))))
         done = self.finish(answer, items)
         await body.end(last + self._tell(f"response.{done.status}", done))
 
     def _tell(self, name: str, response: ResponseObject) -> bytes:
-        return self._event((name, {"response": response.model_dump()}))
+        return self._encode_event((name, {"response": response.model_dump()}))
 
-    def _event(self, fields: Fields) -> bytes:
+    def _encode_event(self, fields: Fields) -> bytes:
         name, more = fields
         event = ResponseEvent(type=name, sequence_number=self._number, **more)
         self._number += 1
@@ -180,7 +180,7 @@ class StreamedModelResponse(ModelResponse):
 
 
 def find_status(answer: MeasuredAnswer) -> Status:
-    """Of the item in which an answer has ended."""
+    """The status of the item in which an answer has ended."""
     return "incomplete" if answer.finish_reason == "length" else "completed"
 
 

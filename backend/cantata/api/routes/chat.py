@@ -10,8 +10,7 @@ from cantata.api.chat.body import ChatBody
 from cantata.api.chat.order import chat_order
 from cantata.api.chat.picture_order import asks_for_picture, picture_order
 from cantata.api.chat.pictures import StreamedPicture, WholePicture
-from cantata.api.chat.streamed import StreamedAnswer
-from cantata.api.chat.whole import WholeAnswer
+from cantata.api.chat.response import StreamedAnswer, WholeAnswer
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS, answers
@@ -30,7 +29,7 @@ async def chat_completions(body: ChatBody, context: Context) -> Response:
     if asks_for_picture(context, body):
         picture = picture_order(context, body)
         return StreamedPicture(context, picture) if body.stream else WholePicture(context, picture)
-    order = chat_order(context, body)
+    order = await chat_order(context, body)
     if body.stream:
         return StreamedAnswer(context, order)
     return WholeAnswer(context, order)

@@ -27,6 +27,8 @@ class StageHealth(WireModel):
     stage: str
     pid: int
     alive: bool
+    unloaded: bool = False
+    """The process was ended because nobody used the model; the next request starts it."""
     startup_s: float
     rss_bytes: int
     counts: dict[str, int]
@@ -85,7 +87,7 @@ async def health(context: Context, response: Response) -> Health:
     """Whether server, stages and replicas are alive. 503 only when it cannot recover."""
     reports = await context.service.stage_reports()
     replicas = context.service.replica_reports()
-    status = _status(context, reports, replicas)
+    status = _find_status(context, reports, replicas)
     if status == "failed":
         response.status_code = 503
     return Health(
@@ -93,9 +95,9 @@ async def health(context: Context, response: Response) -> Health:
         version=__version__,
         uptime_s=round(time.monotonic() - context.started_at, 3),
         default_model=context.service.default_model,
-        stages=[_stage_health(report) for report in reports],
-        replicas=[_replica_health(report) for report in replicas],
-        message=context.lifecycle.error or _trouble(reports, replicas),
+        stages=[_build_stage_health(report) for report in reports],
+        replicas=[_build_replica_health(report) for report in replicas],
+        message=context.lifecycle.error or _find_trouble(reports, replicas),
     )
 
 
@@ -127,7 +129,7 @@ async def metrics(context: Context, request: Request) -> Response:
     return Response(body, headers=headers)
 
 
-def _status(
+def _find_status(
     context: ApiContext, reports: list[StageReport], replicas: list[ReplicaReport]
 ) -> Status:
     match context.lifecycle.phase:
@@ -140,23 +142,24 @@ def _status(
         case Phase.STARTED if context.drain.started:
             return "stopping"
         case Phase.STARTED:
-            alive = all(report.alive for report in reports)
+            alive = all(report.alive or report.unloaded for report in reports)
             linked = all(report.ready for report in replicas)
             return "ok" if context.service.ready and alive and linked else "degraded"
 
 
-def _trouble(reports: list[StageReport], replicas: list[ReplicaReport]) -> str | None:
+def _find_trouble(reports: list[StageReport], replicas: list[ReplicaReport]) -> str | None:
     troubles = [f"{report.stage}: {report.trouble}" for report in reports if report.trouble]
     troubles += [f"replica {one.address}: {one.trouble}" for one in replicas if one.trouble]
     return "; ".join(troubles) or None
 
 
-def _stage_health(report: StageReport) -> StageHealth:
+def _build_stage_health(report: StageReport) -> StageHealth:
     return StageHealth(
         model=report.model,
         stage=report.stage,
         pid=report.pid,
         alive=report.alive,
+        unloaded=report.unloaded,
         startup_s=report.startup_s,
         rss_bytes=report.rss_bytes,
         counts=dict(report.counts),
@@ -167,7 +170,7 @@ def _stage_health(report: StageReport) -> StageHealth:
     )
 
 
-def _replica_health(report: ReplicaReport) -> ReplicaHealth:
+def _build_replica_health(report: ReplicaReport) -> ReplicaHealth:
     return ReplicaHealth(
         address=report.address,
         ready=report.ready,

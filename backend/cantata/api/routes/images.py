@@ -14,26 +14,26 @@ from cantata.api.images.answers import COMPLETED, PARTIAL, PROGRESS, THOUGHT, Im
 from cantata.api.images.body import EditBody, GenerationBody
 from cantata.api.images.edits import JsonEditBody, read_edit
 from cantata.api.images.order import ImageOrder, image_order
-from cantata.api.images.response import ImagesResponse
-from cantata.api.images.streamed import StreamedImages
-from cantata.api.images.whole import WholeImages
+from cantata.api.images.response import ImagesResponse, StreamedImages, WholeImages
 from cantata.api.openapi import ERRORS, Responses, events
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 
 router = APIRouter(prefix="/v1/images", tags=["images"], route_class=CheckedRoute, responses=ERRORS)
 
 
-def _answers(kind: Kind) -> Responses:
+def _describe_answers(kind: Kind) -> Responses:
     responses = events(
         SSE_MEDIA_TYPE, [THOUGHT[kind], PARTIAL[kind], COMPLETED[kind], PROGRESS[kind]]
     )
     return {200: {"model": ImagesAnswer, **responses[200]}}
 
 
-@router.post("/generations", response_class=Response, responses=_answers("image_generation"))
+@router.post(
+    "/generations", response_class=Response, responses=_describe_answers("image_generation")
+)
 async def generate_images(body: GenerationBody, context: Context) -> Response:
     """Draw pictures from a prompt. See docs/images.md."""
-    return _response(context, image_order(context, body))
+    return _build_response(context, image_order(context, body))
 
 
 def _edit_form() -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _edit_form() -> dict[str, Any]:
 @router.post(
     "/edits",
     response_class=Response,
-    responses=_answers("image_edit"),
+    responses=_describe_answers("image_edit"),
     openapi_extra=_edit_form(),
 )
 async def edit_images(request: Request, context: Context) -> Response:
@@ -70,8 +70,8 @@ async def edit(
     """
     context.lifecycle.check()
     body, sent = await read_edit(request, context.media)
-    return _response(context, image_order(context, adapt(body), sent))
+    return _build_response(context, image_order(context, adapt(body), sent))
 
 
-def _response(context: ApiContext, order: ImageOrder) -> ImagesResponse:
+def _build_response(context: ApiContext, order: ImageOrder) -> ImagesResponse:
     return StreamedImages(context, order) if order.options.stream else WholeImages(context, order)

@@ -19,13 +19,12 @@ from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.api.transcription.body import close_files
 from cantata.audio.formats import FORMATS
 from cantata.contract.data.errors import InvalidRequest, JobNotFound
-from cantata.jobs.audiobook import MEDIA_TYPE
-from cantata.jobs.results import CAPTIONS
+from cantata.jobs.results import CAPTIONS, WHOLE
 
 router = APIRouter(tags=["jobs"], route_class=CheckedRoute, responses=ERRORS)
 
 
-def _body_schemas() -> dict[str, Any]:
+def _build_body_schemas() -> dict[str, Any]:
     """The form, and the JSON, for the OpenAPI document."""
     reference = "#/components/schemas/{model}"
     as_json = JobBody.model_json_schema(ref_template=reference)
@@ -38,7 +37,7 @@ def _body_schemas() -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-@router.post("/v1/jobs", openapi_extra=_body_schemas())
+@router.post("/v1/jobs", openapi_extra=_build_body_schemas())
 async def create_job(request: Request, context: Context) -> JobObject:
     """Speak a text or a document in the background. See docs/protocol.md."""
     job_store(context)
@@ -108,7 +107,7 @@ async def delete_job(id: str, request: Request, context: Context) -> DeletedJob:
     "/v1/jobs/{id}/files/{file}",
     response_class=Response,
     responses=answers(
-        *(one.media_type for one in FORMATS.values()), MEDIA_TYPE, *CAPTIONS.values()
+        *(one.media_type for one in FORMATS.values()), *WHOLE.values(), *CAPTIONS.values()
     ),
 )
 async def get_job_file(id: str, file: str, request: Request, context: Context) -> Response:

@@ -13,7 +13,7 @@ from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
 from cantata.api.schemas import WireModel
-from cantata.api.speech.lexicon_choice import lexicon_store
+from cantata.api.speech.voice_choice import lexicon_store
 from cantata.contract.data.errors import Forbidden, PayloadTooLarge
 from cantata.lexicons.pls import read_pls
 from cantata.lexicons.store import StoredLexicon

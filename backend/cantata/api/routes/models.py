@@ -39,14 +39,14 @@ router = APIRouter(prefix="/v1", tags=["models"], responses=ERRORS)
 async def list_models(context: Context) -> ModelList:
     """Every served model."""
     context.lifecycle.check()
-    return ModelList(data=[_model_object(context, name) for name in _names(context)])
+    return ModelList(data=[_build_model_object(context, name) for name in _list_names(context)])
 
 
 @router.get("/models/{name:path}")
 async def retrieve_model(name: str, context: Context) -> ModelObject:
     """Retrieve one served model by its name, or by another name that requests may use for it."""
     context.lifecycle.check()
-    return _model_object(context, _served_name(context, name))
+    return _build_model_object(context, _find_served_name(context, name))
 
 
 @router.get("/audio/models")
@@ -54,7 +54,7 @@ async def list_audio_models(context: Context) -> AudioModelList:
     """Every served model with what a player needs to know, as far as it is known: some load while
     others speak already."""
     models = list[AudioModelObject]()
-    for model in _served(context):
+    for model in _list_served(context):
         with suppress(StageDied):
             models.append(_describe(model))
     return AudioModelList(models=models)
@@ -82,7 +82,7 @@ def _describe(model: SpeechModel) -> AudioModelObject:
             pauses=able.pauses,
             paces=able.paces,
             speaker_tag=able.speaker_tag,
-            options=_schemas(able.options),
+            options=_build_schemas(able.options),
         ),
     )
 
@@ -93,7 +93,7 @@ async def list_voices(
 ) -> VoiceList | VoiceNames:
     """The voices of one model, or of all; uploaded ones come last. `legacy`: their ids alone, as
     older clients of Kokoro-FastAPI read them."""
-    served = _served(context) if model is None else [context.model(model)]
+    served = _list_served(context) if model is None else [context.model(model)]
     voices = [voice for one in served for voice in _list_voices(one)]
     # Without a key, uploaded voices are not listed.
     if is_trusted(request.scope):
@@ -103,12 +103,12 @@ async def list_voices(
     return VoiceList(voices=voices)
 
 
-def _served(context: ApiContext) -> list[SpeechModel]:
+def _list_served(context: ApiContext) -> list[SpeechModel]:
     context.lifecycle.check()
     return list(context.service.models.values())
 
 
-def _names(context: ApiContext) -> list[str]:
+def _list_names(context: ApiContext) -> list[str]:
     """Names of all served models; one that does several things appears once."""
     service = context.service
     kinds = (
@@ -120,13 +120,13 @@ def _names(context: ApiContext) -> list[str]:
     return list(dict.fromkeys(name for kind in kinds for name in kind))
 
 
-def _served_name(context: ApiContext, name: str) -> str:
+def _find_served_name(context: ApiContext, name: str) -> str:
     """The name of the model that a request with this name would get.
 
     Raises:
         ModelNotFound: no request would; lists the served names.
     """
-    names = _names(context)
+    names = _list_names(context)
     if name in names:
         return name
     with suppress(ModelNotFound):
@@ -138,7 +138,7 @@ def _served_name(context: ApiContext, name: str) -> str:
     raise ModelNotFound(f"no model {name!r}; served: {', '.join(names)}", "model")
 
 
-def _model_object(context: ApiContext, name: str) -> ModelObject:
+def _build_model_object(context: ApiContext, name: str) -> ModelObject:
     """A model may speak texts, answer messages, draw, or do several of these."""
     takes, makes = set[Modality](), set[Modality]()
     if name in context.service.models:
@@ -162,12 +162,12 @@ def _model_object(context: ApiContext, name: str) -> ModelObject:
         created=context.created,
         input_modalities=[one.value for one in Modality if one in takes],
         output_modalities=[one.value for one in Modality if one in makes],
-        images=None if painter is None else _image_limits(painter),
-        transcription=None if listener is None else _transcription_limits(context, listener),
+        images=None if painter is None else _build_image_limits(painter),
+        transcription=None if listener is None else _build_transcription_limits(context, listener),
     )
 
 
-def _transcription_limits(
+def _build_transcription_limits(
     context: ApiContext, model: TranscriptionModel
 ) -> TranscriptionLimitsObject:
     return TranscriptionLimitsObject(
@@ -179,7 +179,7 @@ def _transcription_limits(
     )
 
 
-def _image_limits(model: ImageModel) -> ImageLimitsObject:
+def _build_image_limits(model: ImageModel) -> ImageLimitsObject:
     limits = model.limits
     return ImageLimitsObject(
         default_size="{}x{}".format(*limits.default_size),
@@ -193,13 +193,13 @@ def _image_limits(model: ImageModel) -> ImageLimitsObject:
         min_references=limits.min_references,
         max_references=limits.max_references,
         negative_prompt=limits.negative_prompt,
-        options=_schemas(limits.options),
+        options=_build_schemas(limits.options),
         conversations=limits.conversations,
         note=model.note,
     )
 
 
-def _schemas(options: OptionSchemas) -> dict[str, dict[str, Any]]:
+def _build_schemas(options: OptionSchemas) -> dict[str, dict[str, Any]]:
     return {name: dict(schema) for name, schema in options.items()}
 
 

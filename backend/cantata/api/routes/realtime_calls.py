@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import ChainMap
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from cantata.api.access.api_keys import is_loopback
-from cantata.api.access.security import keep_place
+from cantata.api.access.security import get_client_secret, keep_place
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
-from cantata.api.realtime.opening import open_session
+from cantata.api.realtime.choice import open_session
 from cantata.contract.data.errors import InvalidRequest, NotInstalled
 
 router = APIRouter(
@@ -55,11 +56,9 @@ async def call(request: Request, context: Context, model: str | None = None) -> 
         raise NotInstalled("calls over WebRTC need aiortc: pip install 'cantata[webrtc]'")
     sdp, session = await _read(request)
     context.calls.check_room(context.settings.realtime.calls.max_calls)
-    transcribes = session.get("type") == "transcription"
-    named = session.get("model", model)
-    if named is not None and not isinstance(named, str):
-        raise InvalidRequest("session.model must be a string", "session.model")
-    choice = await open_session(context, named, "transcription" if transcribes else None)
+    secret = get_client_secret(request.scope)
+    settings = [one for one in (secret and secret.session, session) if one]
+    choice = await open_session(context, model, None, ChainMap(*reversed(settings)))
     # The package is optional, and takes a moment to import.
     from cantata.api.realtime.calls.call import RealtimeCall
     from cantata.api.realtime.calls.ice import MediaAddresses
@@ -67,8 +66,8 @@ async def call(request: Request, context: Context, model: str | None = None) -> 
     opened = RealtimeCall(context, choice)
     here = request.client is not None and is_loopback(request.client.host)
     where = MediaAddresses(context.settings.realtime.calls, loopback=here)
-    answer = await opened.answer(sdp, where, session)
-    context.calls.start(opened.id, opened.run, opened.hang_up, keep_place(request.scope))
+    answer = await opened.answer(sdp, where, settings)
+    context.calls.start(opened, keep_place(request.scope))
     location = f"{request.url.path.rstrip('/')}/{opened.id}"
     return Response(answer, 201, {"location": location}, media_type=_SDP)
 
@@ -76,7 +75,7 @@ async def call(request: Request, context: Context, model: str | None = None) -> 
 @router.post("/{call_id}/hangup", status_code=200, response_class=Response)
 async def hang_up(call_id: str, context: Context) -> Response:
     """End a call."""
-    context.calls.hang_up(call_id)
+    context.calls.find(call_id).hang_up()
     return Response(status_code=200)
 
 

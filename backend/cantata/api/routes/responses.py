@@ -25,7 +25,7 @@ router = APIRouter(
 )
 async def create_response(body: ResponsesBody, context: Context) -> Response:
     """Continue a conversation. See docs/protocol.md."""
-    order = read_order(context, body)
+    order = await read_order(context, body)
     kind = StreamedModelResponse if body.stream else WholeModelResponse
     return kind(context, order)
 

@@ -40,7 +40,7 @@ _RESPONSES = either(
 )
 
 
-def _body_schemas() -> dict[str, Any]:
+def _build_body_schemas() -> dict[str, Any]:
     """The form, and the JSON, for the OpenAPI document."""
     schema = TranscriptionBody.model_json_schema(ref_template="#/components/schemas/{model}")
     schema.pop("$defs", None)
@@ -60,7 +60,7 @@ def _body_schemas() -> dict[str, Any]:
     "/transcriptions",
     response_class=Response,
     responses=_RESPONSES,
-    openapi_extra=_body_schemas(),
+    openapi_extra=_build_body_schemas(),
 )
 async def transcribe(request: Request, context: Context) -> Response:
     """Write down what is said in a recording. See docs/protocol.md."""
@@ -71,7 +71,7 @@ async def transcribe(request: Request, context: Context) -> Response:
     "/translations",
     response_class=Response,
     responses=_RESPONSES,
-    openapi_extra=_body_schemas(),
+    openapi_extra=_build_body_schemas(),
 )
 async def translate(request: Request, context: Context) -> Response:
     """Write in English what is said in another language. See docs/protocol.md."""

@@ -14,7 +14,7 @@ from cantata.api.access.security import has_key
 from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
-from cantata.api.speech.spoken_consent import check_consent
+from cantata.api.speech.verification import check_consent
 from cantata.api.voice_schemas import (
     ConsentObject,
     ConsentRequest,
@@ -32,8 +32,7 @@ from cantata.contract.data.errors import (
 from cantata.contract.data.request import ReferenceAudio
 from cantata.contract.service import SpeechModel
 from cantata.references.consent import ATTESTATION, VALID_S
-from cantata.references.deletion import digest, is_token_of, new_token
-from cantata.references.stored import StoredVoice, Voices
+from cantata.references.stored import StoredVoice, Voices, digest, is_token_of, new_token
 from cantata.references.upload import check_upload
 
 logger = logging.getLogger(__name__)
@@ -73,7 +72,7 @@ async def upload_voice(
         description=voice.description,
         created_at=voice.created_at,
         duration_s=round(duration_s, 3),
-        consent=_consent_object(voice),
+        consent=_build_consent_object(voice),
         deletion_token=token,
     )
 
@@ -128,7 +127,7 @@ async def uploaded_voices(context: ApiContext, served: Iterable[SpeechModel]) ->
     await context.voices.refresh()
     kept = context.voices.voices
     capable: list[str | None] = [m.name for m in served if m.capabilities.references]
-    return [_voice_object(voice, model) for model in capable or [None] for voice in kept]
+    return [_build_voice_object(voice, model) for model in capable or [None] for voice in kept]
 
 
 def _store(context: ApiContext) -> Voices:
@@ -161,12 +160,12 @@ async def _decode(
     return await context.references.decode(data, transcript, param)
 
 
-def _consent_object(voice: StoredVoice) -> ConsentObject | None:
+def _build_consent_object(voice: StoredVoice) -> ConsentObject | None:
     record = voice.consent_record
     return None if record is None else ConsentObject(**record.model_dump())
 
 
-def _voice_object(voice: StoredVoice, model: str | None) -> VoiceObject:
+def _build_voice_object(voice: StoredVoice, model: str | None) -> VoiceObject:
     return VoiceObject(
         id=voice.id,
         name=voice.name,
@@ -176,5 +175,5 @@ def _voice_object(voice: StoredVoice, model: str | None) -> VoiceObject:
         kind="uploaded",
         model=model,
         created_at=voice.created_at,
-        consent=_consent_object(voice),
+        consent=_build_consent_object(voice),
     )

@@ -10,18 +10,22 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
-from cantata.api.connections.descriptors import raise_descriptor_limit
+from cantata.api.connections.acceptor import raise_descriptor_limit
+from cantata.api.connections.http import QuietWebSocket
 from cantata.api.connections.server import SpeechServer
-from cantata.api.connections.websocket import QuietWebSocket
 from cantata.api.context import ApiContext
 from cantata.api.server.lifecycle import Phase
-from cantata.utils.garbage_collection import configure_gc
+from cantata.utils.low_latency import configure_gc
 
 _PING_INTERVAL_S = 20.0
 _PING_TIMEOUT_S = 120.0
 """A ping waits behind sound that a slow client has not read yet, so this is generous."""
 _GRACE_S = 1
 """Time for interrupted requests to end, after the time for draining."""
+_KEEP_ALIVE_S = 75
+"""An idle connection lives this long. Proxies keep theirs for up to a minute (nginx, AWS's load
+balancer) and answer 502 if the server closes one while they send a request on it; browsers give up
+after a few such tries. When places run out, idle connections make room (`ConnectionGate`)."""
 _MAX_HEAD_BYTES = 32 << 10
 """Request line and headers; OpenAI's and browsers' stay below 4 KiB."""
 
@@ -48,6 +52,7 @@ def make_server(app: FastAPI, on_accepting: Callable[[], None] = lambda: None) -
             # PCM does not compress; trying costs time and memory per connection.
             ws_per_message_deflate=False,
             timeout_graceful_shutdown=_GRACE_S,
+            timeout_keep_alive=_KEEP_ALIVE_S,
         ),
         context.settings.connections,
         context.drain,

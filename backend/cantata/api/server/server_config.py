@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -71,8 +71,6 @@ class ServerOptions:
     allow_hosts: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     """Each `NAME=MODEL`."""
-    speaks: Mapping[str, str] = field(default_factory=dict)
-    """Models that write -> the model that speaks their answers."""
     max_concurrent_per_key: int | None = None
     voices_dir: Path | None = None
     """None: a folder in the user's data folder."""
@@ -118,32 +116,31 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
     return ServerSettings(
         connections=ConnectionSettings(drain_timeout_s=options.drain_timeout_s),
         security=SecuritySettings(
-            api_keys=_keys(options, address),
+            api_keys=_read_keys(options, address),
             public_lists=not options.private_lists,
             allowed_origins=tuple(map(_check_origin, options.allow_origins)),
             allowed_hosts=tuple(map(_check_host, options.allow_hosts)),
             max_concurrent_per_key=options.max_concurrent_per_key,
         ),
-        model_aliases=_aliases(options.aliases),
-        speaks=options.speaks,
-        references=_references(options),
-        jobs=_jobs(options),
+        model_aliases=_parse_aliases(options.aliases),
+        references=_build_reference_settings(options),
+        jobs=_build_job_settings(options),
         provenance=options.provenance,
-        signing=_signing(options),
+        signing=_find_signing_files(options),
         request_log=options.request_log,
         otlp_traces_endpoint=_check_collector(options.otlp_traces_endpoint),
-        watermark_key=_watermark_key(options),
-        lexicons=tuple(_lexicon(one) for one in options.lexicons),
+        watermark_key=_read_watermark_key(options),
+        lexicons=tuple(_parse_lexicon(one) for one in options.lexicons),
         fetch=fetch if options.allow_ref_urls else None,
         realtime=RealtimeSettings(
-            chat=_endpoint(options.chat, "chat"),
-            transcription=_endpoint(options.transcription, "transcription"),
-            calls=_calls(options),
+            chat=_build_endpoint(options.chat, "chat"),
+            transcription=_build_endpoint(options.transcription, "transcription"),
+            calls=_build_call_settings(options),
         ),
     )
 
 
-def _watermark_key(options: ServerOptions) -> bytes | None:
+def _read_watermark_key(options: ServerOptions) -> bytes | None:
     """The key of the mark in samples; None: there is no mark.
 
     Raises:
@@ -154,7 +151,7 @@ def _watermark_key(options: ServerOptions) -> bytes | None:
     return read_key(options.watermark_key) if options.watermark else None
 
 
-def _signing(options: ServerOptions) -> SigningFiles | None:
+def _find_signing_files(options: ServerOptions) -> SigningFiles | None:
     """Who signs files.
 
     Raises:
@@ -181,7 +178,7 @@ def _signing(options: ServerOptions) -> SigningFiles | None:
     return SigningFiles(certificate, key, url)
 
 
-def _aliases(written: Sequence[str]) -> dict[str, str]:
+def _parse_aliases(written: Sequence[str]) -> dict[str, str]:
     """More names of models.
 
     Raises:
@@ -197,7 +194,7 @@ def _aliases(written: Sequence[str]) -> dict[str, str]:
     return aliases
 
 
-def _endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
+def _build_endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
     if options.url is None and options.model is None:
         return None
     if options.url is None or options.model is None:
@@ -214,7 +211,7 @@ def _endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
     return Endpoint(options.url.rstrip("/"), options.model, options.key)
 
 
-def _calls(options: ServerOptions) -> CallSettings:
+def _build_call_settings(options: ServerOptions) -> CallSettings:
     """Where media of calls arrive.
 
     Raises:
@@ -240,9 +237,9 @@ def _calls(options: ServerOptions) -> CallSettings:
     return CallSettings(ports, address)
 
 
-def _references(options: ServerOptions) -> ReferenceSettings:
+def _build_reference_settings(options: ServerOptions) -> ReferenceSettings:
     if options.voices_url is None:
-        folder = _voices_dir(options)
+        folder = _choose_voices_dir(options)
         beside = folder.parent if options.voices_dir is None else folder
         return ReferenceSettings(
             voices_dir=folder, lexicons_dir=beside / "lexicons", consent=options.consent
@@ -252,7 +249,7 @@ def _references(options: ServerOptions) -> ReferenceSettings:
     return ReferenceSettings(voices_url=options.voices_url, consent=options.consent)
 
 
-def _jobs(options: ServerOptions) -> JobSettings:
+def _build_job_settings(options: ServerOptions) -> JobSettings:
     folder, voices = options.jobs_dir, options.voices_dir
     if folder is not None:
         _check_writable("--jobs-dir", folder)
@@ -264,13 +261,13 @@ def _jobs(options: ServerOptions) -> JobSettings:
     return JobSettings(folder, JobLimits(options.jobs_per_key, expires_s=expires_s))
 
 
-def _lexicon(written: str) -> tuple[str, str]:
+def _parse_lexicon(written: str) -> tuple[str, str]:
     """Voice, empty for all, and lexicon of an option."""
     voice, equals, name = written.partition("=")
     return (voice.strip(), name.strip()) if equals else ("", written.strip())
 
 
-def _voices_dir(options: ServerOptions) -> Path:
+def _choose_voices_dir(options: ServerOptions) -> Path:
     """Where uploaded voices go; a folder given by name must be writable."""
     named = options.voices_dir
     if named is None:
@@ -285,7 +282,7 @@ def _check_writable(option: str, named: Path) -> None:
         raise ConfigError(f"{option} {named}: {existing} cannot be written to")
 
 
-def _keys(options: ServerOptions, address: str) -> ApiKeys:
+def _read_keys(options: ServerOptions, address: str) -> ApiKeys:
     keys = read_keys(options.api_keys, options.api_key_file)
     if options.no_auth and keys:
         raise ConfigError(

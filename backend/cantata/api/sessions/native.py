@@ -51,7 +51,7 @@ class NativeConnection(SocketConnection):
             settings.socket_idle_timeout_s,
             first_timeout_s=self._config_timeout_s,
         )
-        self._speaker = _Speaker(self)
+        self._speaker = _NativeChannel(self)
         self._input = TextInput(context, self._speaker.utterances)
         self._closed = False
         """The client has asked to close."""
@@ -109,7 +109,7 @@ class NativeConnection(SocketConnection):
         super().leave()
 
     async def say_goodbye(self) -> None:
-        """Confirm the client's own end."""
+        """Confirm the client's `session.close`."""
         if self._closed:
             await self.send(SessionDone())
 
@@ -124,8 +124,8 @@ class NativeConnection(SocketConnection):
         await self.shut(NORMAL if isinstance(error, IdleTimeout) else close_code(error))
 
 
-class _Speaker(Channel):
-    """The connection's only one: its messages are the protocol's."""
+class _NativeChannel(Channel):
+    """The connection's only channel; it sends messages as they are, and sound as 16-bit PCM."""
 
     def __init__(self, connection: NativeConnection) -> None:
         super().__init__(connection)

@@ -114,20 +114,20 @@ class _SseFraming(Framing):
         if not (words and self._timestamps):
             return b""
         event = SpeechAudioTimestamps(words=timed_words(words, self._text))
-        return sse_event(event) + _marks_event(self._marks.words(words))
+        return sse_event(event) + _encode_marks(self._marks.words(words))
 
     def verification(self, found: SpeechVerification) -> bytes:
         return sse_event(SpeechAudioVerification(verification=found))
 
     def end(self, duration_s: float) -> bytes:
-        rest = _marks_event(self._marks.rest(duration_s)) if self._timestamps else b""
+        rest = _encode_marks(self._marks.rest(duration_s)) if self._timestamps else b""
         return rest + sse_event(SpeechAudioDone(usage=build_usage(self._text, duration_s)))
 
     def error(self, error: CantataError) -> bytes | None:
         return sse_event(SpeechAudioError(error=describe(error).detail))
 
 
-def _marks_event(marks: list[TimedMark]) -> bytes:
+def _encode_marks(marks: list[TimedMark]) -> bytes:
     return sse_event(SpeechAudioMarks(marks=marks)) if marks else b""
 
 

@@ -46,8 +46,9 @@ class SessionConfig(_Message, ModelOptions):
     temperature: Temperature | None = None
     instructions: Text | None = None
     response_format: Literal["pcm"] = "pcm"
-    split_granularity: Literal["none", "sentence", "clause", "word"] = "none"
+    split_granularity: Literal["none", "sentence", "clause", "adaptive", "word"] = "none"
     """none: text is spoken at `input.done`. sentence, clause: each as soon as it is complete.
+    adaptive: sentences, and the beginning of one for whose end the listener would wait in silence.
     word: as one utterance that begins with the first words and continues as more arrive, for models
     with the capability `open_text`."""
     lexicons: list[Name] = Field(default_factory=list)

@@ -92,7 +92,7 @@ class Outbox:
         item = self._items.popleft()
         if isinstance(item, AudioFrame):
             self._bytes -= item.size
-        self._signal()
+        self._notify()
         return item
 
     def drop_audio(self) -> Counter[str]:
@@ -109,7 +109,7 @@ class Outbox:
             if isinstance(item, AudioFrame):
                 dropped[item.utterance_id] += item.samples
             elif isinstance(item, AudioDone) and dropped[item.utterance_id]:
-                kept.append(_cancelled(item, dropped[item.utterance_id]))
+                kept.append(_build_cancelled(item, dropped[item.utterance_id]))
             elif isinstance(item, AudioTimestamps | AudioMarks) or (
                 isinstance(item, InputSpoken) and dropped
             ):
@@ -117,13 +117,13 @@ class Outbox:
             else:
                 kept.append(item)
         self._items, self._bytes = kept, 0
-        self._signal()
+        self._notify()
         return dropped
 
     def close(self) -> None:
         """Accept nothing more; what waits is still given out."""
         self._closed = True
-        self._signal()
+        self._notify()
 
     def discard(self) -> None:
         """Close and drop what waits, after a disconnect."""
@@ -137,9 +137,9 @@ class Outbox:
         self._items.append(item)
         if isinstance(item, AudioFrame):
             self._bytes += item.size
-        self._signal()
+        self._notify()
 
-    def _signal(self) -> None:
+    def _notify(self) -> None:
         if self._items or self._closed:
             self._filled.set()
         full = self._bytes >= self._max_bytes or len(self._items) >= _MAX_MESSAGES
@@ -149,7 +149,7 @@ class Outbox:
             self._room.set()
 
 
-def _cancelled(done: AudioDone, dropped: int) -> AudioDone:
+def _build_cancelled(done: AudioDone, dropped: int) -> AudioDone:
     samples = done.samples - dropped
     duration_s = done.duration_s * samples / done.samples
     return done.model_copy(update={"samples": samples, "duration_s": duration_s, "cancelled": True})

@@ -1,28 +1,89 @@
-"""The response that streams one utterance."""
+"""The response that streams one utterance, and its encoder, which never blocks the event loop."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
-from cantata.api.measured_run import MeasuredRun, open_utterance
+from cantata.api.measured_run import (
+    SERVER_TIMING_HEADER,
+    MeasuredRun,
+    open_utterance,
+    server_timing,
+)
 from cantata.api.schemas import SpeechVerification
-from cantata.api.speech.encoder import encoding
 from cantata.api.speech.framing import Framing
 from cantata.api.speech.validated_request import ValidatedRequest
-from cantata.api.timeline import SERVER_TIMING_HEADER, server_timing
-from cantata.audio.encoding import has_tags
+from cantata.audio.encoding import Encoder, has_tags, open_encoder
+from cantata.audio.formats import OutputFormat
 from cantata.contract.data.errors import CantataError
 from cantata.contract.service import Samples, SpeechChunk
+from cantata.media.signing import FileSigner
 from cantata.metrics import Metrics
+
+
+@asynccontextmanager
+async def encoding(output: OutputFormat) -> AsyncIterator[ResponseEncoder]:
+    """An encoder that is freed when the block is left, even by a cancellation."""
+    encoder = ResponseEncoder(await asyncio.to_thread(open_encoder, output), output)
+    try:
+        yield encoder
+    finally:
+        encoder.close()
+
+
+class ResponseEncoder:
+    """Encodes short pieces at once and longer ones in a worker thread, one at a time,
+    because the caller awaits each piece."""
+
+    def __init__(self, encoder: Encoder, output: OutputFormat) -> None:
+        self._encoder = encoder
+        self._media_type = output.audio_format.media_type
+        self._inline_samples = round(output.audio_format.inline_s * output.model_rate)
+        self._job: asyncio.Future[bytes] | None = None
+
+    async def feed(self, samples: Samples) -> bytes:
+        """Add samples; returns the complete bytes of the file so far, maybe none."""
+        if len(samples) <= self._inline_samples:
+            return self._encoder.feed(samples)
+        return await self._run_in_thread(lambda: self._encoder.feed(samples))
+
+    async def finish(self) -> bytes:
+        """The rest of the file."""
+        return await self._run_in_thread(self._encoder.finish)
+
+    async def finish_whole(self, file: bytearray, signer: FileSigner | None) -> None:
+        """Add the rest to a file that was kept, write its true length at its beginning, and sign
+        it, if there is a signer and its format can be signed."""
+        file += await self.finish()
+        head = self._encoder.head(len(file))
+        file[: len(head)] = head
+        if signer is not None and signer.takes(self._media_type):
+            whole = bytes(file)
+            file[:] = await self._run_in_thread(lambda: signer.sign(whole, self._media_type))
+
+    def close(self) -> None:
+        """Free everything now, or as soon as a thread that is still encoding has finished."""
+        if self._job is None or self._job.done():
+            self._encoder.close()
+        else:
+            self._job.add_done_callback(lambda _: self._encoder.close())
+
+    async def _run_in_thread(self, work: Callable[[], bytes]) -> bytes:
+        self._job = asyncio.get_running_loop().run_in_executor(None, work)
+        # A thread cannot be cancelled: its objects must live until it is done.
+        return await asyncio.shield(self._job)
+
 
 logger = logging.getLogger(__name__)
 
 PROVENANCE_HEADER = "x-provenance"
 Verifier = Callable[[Sequence[Samples]], Awaitable[SpeechVerification]]
-"""Hears an utterance's samples."""
+"""Transcribes an utterance's samples, and compares that with its text."""
 
 
 class SpeechResponse(StreamedResponse):
@@ -46,7 +107,7 @@ class SpeechResponse(StreamedResponse):
         """Write the sound as it is made.
 
         Raises:
-            CantataError: it failed before its first sound.
+            CantataError: the request failed before its first sound.
         """
         try:
             await self._speak(request_id, body)
@@ -81,8 +142,8 @@ class SpeechResponse(StreamedResponse):
 
 
 def describe_output(order: ValidatedRequest) -> dict[str, str]:
-    """Headers that tell the sound's format, what it says of its origin, and what the model
-    ignores."""
+    """Headers with the sound's format, whether the file says that it is synthetic, and ignored
+    fields."""
     headers = {
         "x-sample-rate": str(order.output.sample_rate),
         "x-channels": str(order.output.channels),

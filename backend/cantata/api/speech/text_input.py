@@ -6,10 +6,16 @@ import asyncio
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
-from cantata.api.speech.lexicon_choice import Entries, choose_lexicons
 from cantata.api.speech.messages import InputText, SessionConfig, SessionConfigured
+from cantata.api.speech.opening_timer import OpeningTimer, PlannedOpening
 from cantata.api.speech.utterance_queue import Job, Mark, Speak, UtteranceQueue
-from cantata.api.speech.voice_choice import ChosenVoice, choose_model, choose_voice
+from cantata.api.speech.voice_choice import (
+    ChosenVoice,
+    Entries,
+    choose_lexicons,
+    choose_model,
+    choose_voice,
+)
 from cantata.contract.data.errors import InvalidRequest, Overloaded, ProtocolViolation
 from cantata.contract.data.request import SpeechRequest, TextSpan
 from cantata.contract.service import SpeechModel
@@ -18,7 +24,11 @@ from cantata.text.sentences import line_starts, split_clauses, split_sentences, 
 
 MAX_SENTENCE_CHARACTERS = 4096
 """An unfinished sentence is read again with every message."""
-_SPLIT = {"sentence": split_sentences, "clause": split_clauses}
+_SPLIT = {
+    "sentence": split_sentences,
+    "clause": split_clauses,
+    "adaptive": split_sentences,
+}
 """How text is cut while it arrives, by `split_granularity`."""
 
 
@@ -72,10 +82,21 @@ class ArrivingText:
             InvalidRequest: the text has more than `limit` characters now; the piece is dropped.
         """
         if self._characters + len(text) > limit:
-            raise _too_long(self._characters + len(text), limit)
+            raise _build_too_long_error(self._characters + len(text), limit)
         if text:
             self._characters += len(text)
             self._pieces.put_nowait(text)
+
+    def take_arrived(self) -> str:
+        """What has arrived and was not taken yet, perhaps nothing."""
+        taken: list[str] = []
+        while not self._pieces.empty():
+            piece = self._pieces.get_nowait()
+            if piece is None:
+                self.close()
+                break
+            taken.append(piece)
+        return "".join(taken)
 
     def close(self) -> None:
         """The text is complete."""
@@ -107,6 +128,9 @@ class TextInput:
         """Something was queued since the last commit."""
         self._has_text = False
         """Something was sent since the last commit, if only spaces."""
+        self._context_id: str | None = None
+        """Of the last message with text."""
+        self._openings = OpeningTimer(utterances, self._speak_opening)
         self._arriving: ArrivingText | None = None
         """The text supply of the utterance that takes text as it arrives."""
 
@@ -130,18 +154,19 @@ class TextInput:
         model = await choose_model(self._context, message.model, message.voice)
         if message.split_granularity == "word" and not model.capabilities.open_text:
             raise InvalidRequest(
-                f"{model.name} speaks complete texts only; valid: none, sentence, clause",
+                f"{model.name} speaks complete texts only; valid: none, sentence, clause, adaptive",
                 "split_granularity",
             )
         voice = await choose_voice(self._context, model, message.voice)
         if message.lexicons and message.split_granularity == "word":
             raise InvalidRequest(
                 "text that is spoken word by word cannot have lexicons; valid: none, sentence, "
-                "clause",
+                "clause, adaptive",
                 "split_granularity",
             )
         lexicon = choose_lexicons(self._context, message.lexicons, voice.id)
         self._close_arriving()
+        self._openings.stop()
         self._configuration = _Configuration(model, voice, message, lexicon)
         return SessionConfigured(
             context_id=message.context_id,
@@ -173,22 +198,11 @@ class TextInput:
             limit = min(limit, MAX_SENTENCE_CHARACTERS)
         longest = max([len(text) - rest, *(span.end - span.start for span in sentences)])
         if longest > limit:
-            raise _too_long(longest, limit)
-        starts = list(line_starts(text, sentences, rest, line_start=self._line_start))
-        jobs: list[Job] = [
-            configuration.job(
-                text[span.start : span.end],
-                self._text_offset + span.start,
-                message.context_id,
-                line_start=line_start,
-            )
-            for span, line_start in zip(sentences, starts, strict=False)
-        ]
-        self._queue(jobs)
-        self._line_start = starts[-1]
-        self._text = text[rest:]
-        self._text_offset += rest
-        self._uncommitted = self._uncommitted or bool(sentences)
+            raise _build_too_long_error(longest, limit)
+        is_new = bool(sentences) or not self._text
+        self._take(configuration, text, sentences, rest, message.context_id)
+        if configuration.options.split_granularity == "adaptive":
+            self._openings.watch(self._text, is_new=is_new)
 
     def commit(self, context_id: str | None) -> None:
         """Queue what is buffered and a mark behind it.
@@ -221,11 +235,43 @@ class TextInput:
     def clear(self) -> None:
         """Drop the buffered text."""
         self._close_arriving()
+        self._openings.stop()
         self._text = ""
         self._text_offset = 0
         self._line_start = True
         self._uncommitted = False
         self._has_text = False
+
+    def _take(
+        self,
+        configuration: _Configuration,
+        text: str,
+        spans: list[TextSpan],
+        rest: int,
+        context_id: str | None,
+    ) -> None:
+        """Queue pieces of the text, and keep its rest."""
+        starts = list(line_starts(text, spans, rest, line_start=self._line_start))
+        jobs: list[Job] = [
+            configuration.job(
+                text[span.start : span.end],
+                self._text_offset + span.start,
+                context_id,
+                line_start=line_start,
+            )
+            for span, line_start in zip(spans, starts, strict=False)
+        ]
+        self._queue(jobs)
+        self._context_id = context_id
+        self._line_start = starts[-1]
+        self._text = text[rest:]
+        self._text_offset += rest
+        self._uncommitted = self._uncommitted or bool(spans)
+
+    def _speak_opening(self, opening: PlannedOpening) -> None:
+        span, rest = opening.span, opening.rest
+        self._take(self._require(), self._text, [span], rest, self._context_id)
+        self._openings.watch(self._text, is_new=True)
 
     def _pass_on(self, configuration: _Configuration, message: InputText) -> None:
         """Pass text to the open utterance, or begin one."""
@@ -257,7 +303,7 @@ class TextInput:
         self._utterances.add(jobs)
 
 
-def _too_long(characters: int, limit: int) -> InvalidRequest:
+def _build_too_long_error(characters: int, limit: int) -> InvalidRequest:
     return InvalidRequest(
         f"text makes an utterance of {characters} characters; at most {limit} are accepted. The "
         "message was dropped",

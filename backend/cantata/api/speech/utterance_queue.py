@@ -85,6 +85,10 @@ class UtteranceQueue:
         self._max_jobs = max_jobs
         self._on_busy = on_busy
         self.send_pacer = SendPacer(max_ahead_s)
+        self.first_sound_s = 0.0
+        """Seconds from the last utterance's beginning to its first sound; 0 before any."""
+        self.on_idle: Callable[[], None] | None = None
+        """Called when all utterances have been made; may add more."""
         self._jobs: deque[Job] = deque()
         self._current: _Current | None = None
         self._finishing = False
@@ -95,6 +99,11 @@ class UtteranceQueue:
     def heard_until(self) -> float:
         """Loop time at which a client that plays at once has played everything; 0 before any."""
         return self.send_pacer.heard_until
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being spoken or waits, and more may come."""
+        return not (self._jobs or self._current or self._finishing)
 
     def has_room(self, jobs: int) -> bool:
         """Whether this many more may be added."""
@@ -150,6 +159,8 @@ class UtteranceQueue:
                 return
             self._on_busy(False)
             self._wake.clear()
+            if self.on_idle is not None:
+                self.on_idle()
             await self._wake.wait()
 
     async def _run_job(self, job: Job, group: asyncio.TaskGroup) -> None:
@@ -186,6 +197,7 @@ class UtteranceQueue:
                         current.samples += frame.samples
                         self.send_pacer.take(frame.samples / rate)
                     await self.send_pacer.wait()
+                self.first_sound_s = utterance.ttfp_s or self.first_sound_s
                 if job.timestamps:
                     seconds = current.samples / job.model.sample_rate
                     await self._put_marks(current, current.marks.rest(seconds))

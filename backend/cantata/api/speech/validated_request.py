@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.schemas import SpeechOptions
-from cantata.api.speech.lexicon_choice import choose_lexicons
-from cantata.api.speech.spoken_consent import check_recording_consent
-from cantata.api.speech.voice_choice import choose_voice
+from cantata.api.speech.verification import check_recording_consent
+from cantata.api.speech.voice_choice import choose_lexicons, choose_voice
 from cantata.audio.formats import OutputFormat, output_format
-from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import SpeechRequest
+from cantata.contract.catalogue import find_language
+from cantata.contract.data.request import SpeechRequest, check_text_length
 from cantata.contract.service import SpeechModel
 from cantata.text import find_ignored, find_lexicons
 from cantata.text.lexicon import select_entries
@@ -44,7 +43,7 @@ async def validate_request(
     output = output_format(
         options.response_format, model.sample_rate, model.channels, options.sample_rate
     )
-    check_text(model, options.input)
+    check_text_length(len(options.input), model.max_input_characters)
     check_recording_consent(context, options.ref_audio, options.attested_by)
     voice = await choose_voice(context, model, options.voice, options.ref_audio, options.ref_text)
     names = [*options.lexicons, *find_lexicons(options.input)]
@@ -62,36 +61,23 @@ async def validate_request(
         more_references=voice.more_references,
         lexicon=lexicon,
         options=options.own_options(model.capabilities.options),
+        batch=context.spare,
     )
     ignored = ["instructions"] if options.instructions and not follows else []
-    ignored += await find_ignored_markup(model, options.input)
+    ignored += await find_ignored_markup(model, request)
     if not model.capabilities.phones and any(entry.phones for entry in lexicon):
         ignored.append("lexicon:phoneme")
     return ValidatedRequest(model, request, context.mark(output, model.name), tuple(ignored))
 
 
-async def find_ignored_markup(model: SpeechModel, text: str) -> list[str]:
-    """The SSML in a text that this model cannot follow, as `ssml:emphasis`.
+async def find_ignored_markup(model: SpeechModel, request: SpeechRequest) -> list[str]:
+    """The SSML in a request's text that its model cannot follow, as `ssml:emphasis`.
 
     Raises:
         InvalidRequest: phones or a value of SSML that are not valid.
     """
+    text, can = request.text, model.capabilities
     if "<" not in text:
         return []
-    return await asyncio.to_thread(find_ignored, text, model.capabilities)
-
-
-def check_text(model: SpeechModel, text: str) -> None:
-    """Reject text that is empty or too long for one utterance.
-
-    Raises:
-        InvalidRequest: says which, and the limit.
-    """
-    if not text:
-        raise InvalidRequest("input is empty; send at least one character to speak", param="input")
-    if len(text) > model.max_input_characters:
-        raise InvalidRequest(
-            f"input has {len(text)} characters; {model.name} speaks at most "
-            f"{model.max_input_characters} at a time",
-            param="input",
-        )
+    language = find_language(model.voices, can, request.voice, request.options)
+    return await asyncio.to_thread(find_ignored, text, can, language=language)

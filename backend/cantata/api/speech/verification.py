@@ -1,14 +1,19 @@
 """Speech checked before it is believed: a model that transcribes hears what was spoken, and each
-word of the text is compared with what was heard."""
+word of the text is compared with what was heard.
+
+The consent that comes with a recording is heard, too, where the operator asks for that.
+"""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from typing import Literal, TypeVar
 
 import numpy as np
 import soundfile
@@ -18,11 +23,21 @@ from cantata.api.context import ApiContext
 from cantata.api.schemas import SpeechVerification, VerifiedWord
 from cantata.api.transcription.body import SentFile, TranscriptionBody
 from cantata.api.transcription.parts import build_request, transcribe_file
-from cantata.contract.data.errors import InvalidRequest, ModelNotFound
+from cantata.contract.data.errors import (
+    ConsentMissing,
+    ConsentRefused,
+    InvalidRequest,
+    ModelNotFound,
+)
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata.contract.data.transcripts import TranscribedWord
-from cantata.contract.service import Samples
+from cantata.contract.service import Samples, SpeechModel
 from cantata.contract.transcription_service import TranscriptionModel
+from cantata.references.consent import ConsentRecord, check_attestation, record_attestation
 from cantata.speech_input.recordings import RecordingProgress
+
+T = TypeVar("T")
+Verify = bool | Literal["retry"]
 
 MAX_ATTEMPTS = 3
 """Times that a text is spoken, if it is to be spoken again where words are missing."""
@@ -101,6 +116,46 @@ async def verify_speech(
     return compare_words(text, heard)
 
 
+async def speak_verified(
+    context: ApiContext,
+    model: SpeechModel,
+    request: SpeechRequest,
+    verify: Verify,
+    speak: Callable[[SpeechRequest], Awaitable[tuple[T, Sequence[Samples]]]],
+) -> tuple[T, SpeechVerification | None]:
+    """Speak a text, and hear it if that is asked for. With `retry`, a model that samples speaks it
+    again, with other seeds, until it is heard as written; the best attempt counts.
+
+    Args:
+        context: the server's.
+        model: that speaks.
+        request: the text.
+        verify: whether to hear it, and whether to speak it again.
+        speak: returns the result, and its sound as `verify_speech` takes it.
+
+    Raises:
+        InvalidRequest: nothing here can verify it.
+        CantataError: it cannot be spoken or heard.
+    """
+    if not verify:
+        return (await speak(request))[0], None
+    choose_verifier(context)  # before any work
+    may_differ = model.sampled or bool(request.temperature)
+    best: tuple[T, SpeechVerification] | None = None
+    attempts = MAX_ATTEMPTS if verify == "retry" and may_differ else 1
+    for attempt in range(attempts):
+        seeded = request if attempt == 0 else replace(request, seed=(request.seed or 0) + attempt)
+        result, samples = await speak(seeded)
+        found = await verify_speech(context, request.text, samples, model.sample_rate)
+        count_words(context, model.name, found)
+        if best is None or count_faults(found) < count_faults(best[1]):
+            best = result, found
+        if not count_faults(best[1]):
+            break
+    assert best is not None
+    return best[0], best[1].model_copy(update={"attempts": attempt + 1})
+
+
 def compare_words(text: str, heard: Sequence[TranscribedWord]) -> SpeechVerification:
     """Each word of a text beside what was heard.
 
@@ -158,3 +213,93 @@ def _strip(word: str) -> str:
     if plain.isascii() and plain.isdigit() and int(plain) < len(_SMALL_NUMBERS):
         return _SMALL_NUMBERS[int(plain)]
     return _SPELLINGS.get(plain, plain)
+
+
+async def check_consent(
+    context: ApiContext,
+    reference: ReferenceAudio,
+    attested_by: str | None,
+    consent_id: str | None,
+    spoken: ReferenceAudio | None,
+) -> ConsentRecord | None:
+    """The consent to keep with a voice; None: the server asks for none.
+
+    Args:
+        context: the server's.
+        reference: the voice's recording.
+        attested_by: who answers for the consent, or gives it.
+        consent_id: of the statement that was spoken.
+        spoken: the recording of it.
+
+    Raises:
+        ConsentMissing: something that this server asks for is not there, or not valid any more.
+        ConsentRefused: other words, or another speaker.
+        CantataError: the statement cannot be heard.
+    """
+    match context.settings.references.consent:
+        case "none":
+            return None
+        case "attest":
+            return record_attestation(attested_by)
+    by = check_attestation(attested_by)
+    if consent_id is None or spoken is None:
+        raise ConsentMissing(
+            "this server asks for a spoken consent: get a statement from POST "
+            "/v1/audio/voices/consents, and send its id as consent_id and the speaker's recording "
+            "of it as consent_audio",
+            "consent_audio" if consent_id else "consent_id",
+        )
+    statement = context.statements.take(consent_id)
+    await _check_speaker(context, reference, spoken)
+    found = await verify_speech(context, statement.text, [spoken.samples], spoken.sample_rate)
+    if not statement.is_heard_in([(word.text, word.confidence > 0) for word in found.words]):
+        raise ConsentRefused(
+            f"the statement was not heard in consent_audio, but: {found.heard!r}; get another and "
+            "speak it clearly",
+            "consent_audio",
+        )
+    return ConsentRecord(
+        kind="spoken",
+        by=by,
+        statement=statement.text,
+        given_at=int(time.time()),
+        heard=found.heard,
+    )
+
+
+def check_recording_consent(
+    context: ApiContext, recordings: object | None, attested_by: str | None
+) -> None:
+    """Whether a request may bring a recording of a speaker with it.
+
+    Raises:
+        ConsentMissing: nobody answers for it, or it has to be uploaded with a spoken consent.
+    """
+    mode = context.settings.references.consent
+    if recordings is None or mode == "none":
+        return
+    if mode == "spoken":
+        raise ConsentMissing(
+            "this server asks for a spoken consent: upload the voice to /v1/audio/voices with it, "
+            "and use its name as voice",
+            "ref_audio",
+        )
+    check_attestation(attested_by)
+
+
+async def _check_speaker(
+    context: ApiContext, reference: ReferenceAudio, spoken: ReferenceAudio
+) -> None:
+    for model in context.service.models.values():
+        is_same = await model.may_be_same_speaker(reference, spoken)
+        if is_same:
+            return
+        if is_same is False:
+            raise ConsentRefused(
+                "consent_audio is not of the speaker of audio_sample; record both alike",
+                "consent_audio",
+            )
+    raise ConsentRefused(
+        "no model of this server tells speakers apart, so it accepts no spoken consent",
+        "consent_audio",
+    )

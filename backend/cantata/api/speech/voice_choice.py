@@ -1,16 +1,58 @@
-"""Voice selection: a voice of the model, uploaded ones, or the speakers of recordings."""
+"""The voice of a request, of the model's, of uploaded ones or the speakers of recordings, and its
+lexicons: those that it names, and those of its voice."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext, has_voice
 from cantata.api.schemas import VoiceName, voice_id
-from cantata.contract.data.errors import InvalidRequest, VoiceNotFound
-from cantata.contract.data.request import ReferenceAudio
+from cantata.contract.data.errors import Forbidden, InvalidRequest, VoiceNotFound
+from cantata.contract.data.request import LexiconEntry, ReferenceAudio
 from cantata.contract.service import SpeechModel
+from cantata.lexicons.store import LexiconStore, StoredLexicon
 from cantata.references.stored import StoredVoice
+
+MAX_LEXICONS = 8
+"""Most lexicons that one request may name."""
+
+Entries = tuple[LexiconEntry, ...]
+
+
+def lexicon_store(context: ApiContext) -> LexiconStore:
+    """The store.
+
+    Raises:
+        Forbidden: this server keeps no lexicons.
+    """
+    if context.lexicons is None:
+        raise Forbidden("this server keeps no lexicons")
+    return context.lexicons
+
+
+def choose_lexicons(context: ApiContext, names: Sequence[str], voice: str) -> Entries:
+    """The entries of the named lexicons, in this order, then of the voice's own.
+
+    Raises:
+        LexiconNotFound: one is not kept here.
+        InvalidRequest: too many.
+    """
+    if len(names) > MAX_LEXICONS:
+        raise InvalidRequest(f"a request names at most {MAX_LEXICONS} lexicons", "lexicons")
+    named = [lexicon_store(context).find(name) for name in names]
+    return _collect_entries([*named, *_find_default_lexicons(context, voice)])
+
+
+def _find_default_lexicons(context: ApiContext, voice: str) -> Iterable[StoredLexicon]:
+    """Lexicons that the operator has given to all voices, or to this one, if not deleted since."""
+    wanted = [name for who, name in context.settings.lexicons if who in ("", voice)]
+    kept = context.lexicons.lexicons if context.lexicons and wanted else ()
+    return [one for name in wanted for one in kept if name in (one.id, one.name)]
+
+
+def _collect_entries(lexicons: Iterable[StoredLexicon]) -> Entries:
+    return tuple(entry for lexicon in lexicons for entry in lexicon.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +101,7 @@ async def find_speaker(context: ApiContext, model: SpeechModel, voice: str | Non
     like recordings, else the first that has it, else this model."""
     if has_voice(model, voice):
         return model
-    if await _uploaded(context, model, voice) is not None:
+    if await _find_uploaded(context, model, voice) is not None:
         return find_copying_model(context, model)
     return next((one for one in context.service.models.values() if has_voice(one, voice)), model)
 
@@ -89,10 +131,10 @@ async def choose_voice(
         if ref_audio is not None or ref_text is not None:
             param = "ref_text" if ref_audio is None else "ref_audio"
             raise InvalidRequest("send a list of uploaded voices or ref_audio, not both", param)
-        return await _uploaded_speakers(context, model, [voice_id(each) for each in voice])
+        return await _find_uploaded_speakers(context, model, [voice_id(each) for each in voice])
     name = voice_id(voice)
-    recordings = _with_transcripts(ref_audio, ref_text)
-    uploaded = await _uploaded(context, model, name)
+    recordings = _pair_with_transcripts(ref_audio, ref_text)
+    uploaded = await _find_uploaded(context, model, name)
     if uploaded is None:
         own = model.voice(name).id
         if ref_audio is None:
@@ -104,10 +146,10 @@ async def choose_voice(
         return ChosenVoice(own, own, first, tuple(others))
     if ref_audio is not None:
         raise InvalidRequest("send an uploaded voice or ref_audio, not both", "ref_audio")
-    return await _spoken_by(context, model, [uploaded])
+    return await _choose_uploaded(context, model, [uploaded])
 
 
-def _with_transcripts(
+def _pair_with_transcripts(
     ref_audio: str | Sequence[str] | None, ref_text: str | Sequence[str] | None
 ) -> list[tuple[str, str | None]]:
     """The recordings of a request, each with its transcript."""
@@ -131,7 +173,7 @@ def _with_transcripts(
     return list(zip(ref_audio, ref_text, strict=True))
 
 
-async def _uploaded_speakers(
+async def _find_uploaded_speakers(
     context: ApiContext, model: SpeechModel, names: Sequence[str | None]
 ) -> ChosenVoice:
     """The uploaded voices of a text's speakers.
@@ -142,7 +184,7 @@ async def _uploaded_speakers(
     _check_capable(model, "voice", len(names))
     found = []
     for name in names:
-        uploaded = await _uploaded(context, model, name)
+        uploaded = await _find_uploaded(context, model, name)
         if uploaded is None:
             own = model.voice(name).id
             raise InvalidRequest(
@@ -150,10 +192,10 @@ async def _uploaded_speakers(
                 "voice",
             )
         found.append(uploaded)
-    return await _spoken_by(context, model, found)
+    return await _choose_uploaded(context, model, found)
 
 
-async def _spoken_by(
+async def _choose_uploaded(
     context: ApiContext, model: SpeechModel, uploaded: Sequence[StoredVoice]
 ) -> ChosenVoice:
     _check_capable(model, "voice", len(uploaded))
@@ -162,7 +204,7 @@ async def _spoken_by(
     return ChosenVoice(uploaded[0].id, model.voice(None).id, first, tuple(others))
 
 
-async def _uploaded(
+async def _find_uploaded(
     context: ApiContext, model: SpeechModel, name: str | None
 ) -> StoredVoice | None:
     """The uploaded voice of this name, unless the model has one of its own."""

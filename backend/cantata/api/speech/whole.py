@@ -1,37 +1,30 @@
-"""Utterances that are sent when all of their sound is there: each of a batch, and those that are
-verified or signed before they are sent."""
+"""Utterances that are sent when all of their sound is there: each of a batch, those that are
+verified or signed before they are sent, and those that are wrapped into one object."""
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from cantata.api.context import ApiContext
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.measured_run import open_utterance
 from cantata.api.schemas import SpeechVerification
-from cantata.api.speech.encoder import encoding
-from cantata.api.speech.response import PROVENANCE_HEADER, describe_output
+from cantata.api.speech.framing import Framing
+from cantata.api.speech.response import PROVENANCE_HEADER, describe_output, encoding
 from cantata.api.speech.validated_request import ValidatedRequest
-from cantata.api.speech.verification import (
-    MAX_ATTEMPTS,
-    choose_verifier,
-    count_faults,
-    count_words,
-    verify_speech,
-)
+from cantata.api.speech.verification import Verify, speak_verified
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.service import Samples
+from cantata.contract.data.request import SpeechRequest
+from cantata.contract.service import Samples, SpokenWord
 
 logger = logging.getLogger(__name__)
 
 MAX_FILE_BYTES = 32 << 20
 """Largest file of one utterance; it is kept in memory until it is complete."""
 VERIFICATION_HEADER = "x-verification"
-
-Verify = bool | Literal["retry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,38 +34,27 @@ class SpokenFile:
     order: ValidatedRequest
     data: bytearray
     duration_s: float
-    verification: SpeechVerification | None
+    words: tuple[SpokenWord, ...] = ()
+    """With their times; none if the model does not tell them."""
+    verification: SpeechVerification | None = None
 
 
 async def speak_file(
     context: ApiContext, order: ValidatedRequest, verify: Verify, *, batch: bool
 ) -> SpokenFile:
-    """Speak a text into a file, and hear it if that is asked for. With `retry`, a model that
-    samples speaks it again, with other seeds, until it is heard as written; the best counts.
+    """Speak a text into a file, and hear it if that is asked for (`speak_verified`).
 
     Raises:
         InvalidRequest: the file would be too large, or nothing here can verify it.
         CantataError: it cannot be spoken or heard.
     """
-    if verify:
-        choose_verifier(context)  # before any work
+
+    async def speak(request: SpeechRequest) -> tuple[SpokenFile, Sequence[Samples]]:
+        return await _speak(context, replace(order, request=request), keep=bool(verify))
+
     request = replace(order.request, batch=batch)
-    samples_differ = order.model.sampled or bool(request.temperature)
-    attempts = MAX_ATTEMPTS if verify == "retry" and samples_differ else 1
-    best: SpokenFile | None = None
-    for attempt in range(attempts):
-        seeded = request if attempt == 0 else replace(request, seed=(request.seed or 0) + attempt)
-        spoken = await _speak(context, replace(order, request=seeded), verify)
-        if spoken.verification is None:
-            return spoken
-        count_words(context, order.model.name, spoken.verification)
-        best = spoken if best is None or _faults(spoken) < _faults(best) else best
-        if not _faults(best):
-            break
-    assert best is not None
-    assert best.verification is not None
-    told = best.verification.model_copy(update={"attempts": attempt + 1})
-    return replace(best, verification=told)
+    spoken, found = await speak_verified(context, order.model, request, verify, speak)
+    return replace(spoken, verification=found)
 
 
 class WholeSpeech(StreamedResponse):
@@ -80,11 +62,8 @@ class WholeSpeech(StreamedResponse):
     client that leaves ends the work."""
 
     def __init__(self, context: ApiContext, order: ValidatedRequest, verify: Verify) -> None:
-        headers = describe_output(order)
         media_type = order.output.audio_format.media_type
-        if context.signer is not None and context.signer.takes(media_type):
-            signed = "self-signed" if context.signer.is_self_signed else "signed"
-            headers[PROVENANCE_HEADER] = signed
+        headers = _describe_whole(context, order)
         super().__init__(media_type, headers, context.settings.stall_timeout_s)
         self._context, self._order, self._verify = context, order, verify
 
@@ -94,7 +73,8 @@ class WholeSpeech(StreamedResponse):
         Raises:
             CantataError: it cannot be spoken or heard.
         """
-        spoken = await speak_file(self._context, self._order, self._verify, batch=False)
+        order = self._order
+        spoken = await speak_file(self._context, order, self._verify, batch=order.request.batch)
         if spoken.verification is not None:
             # Headers are ASCII.
             body.add_header(VERIFICATION_HEADER, json.dumps(spoken.verification.model_dump()))
@@ -105,25 +85,53 @@ class WholeSpeech(StreamedResponse):
             logger.info("the client stopped reading a whole file")
 
 
-async def _speak(context: ApiContext, order: ValidatedRequest, verify: Verify) -> SpokenFile:
-    data, kept = bytearray(), list[Samples]()
+class WrappedSpeech(StreamedResponse):
+    """A whole file, signed if the server signs, and the times of its words, in one object."""
+
+    def __init__(self, context: ApiContext, order: ValidatedRequest, framing: Framing) -> None:
+        headers = _describe_whole(context, order)
+        super().__init__(framing.media_type, headers, context.settings.stall_timeout_s)
+        self._context, self._order, self._framing = context, order, framing
+
+    async def stream(self, request_id: str, body: Body) -> None:
+        """Speak; then write all of it.
+
+        Raises:
+            CantataError: it cannot be spoken.
+        """
+        order, framing = self._order, self._framing
+        spoken = await speak_file(self._context, order, False, batch=order.request.batch)
+        wrapped = framing.words(spoken.words) + framing.audio(bytes(spoken.data))
+        try:
+            await body.write_in_parts(wrapped + framing.end(spoken.duration_s))
+            await body.end()
+        except ClientStalled:
+            logger.info("the client stopped reading a whole file")
+
+
+def _describe_whole(context: ApiContext, order: ValidatedRequest) -> dict[str, str]:
+    headers = describe_output(order)
+    signer = context.signer
+    if signer is not None and signer.takes(order.output.audio_format.media_type):
+        headers[PROVENANCE_HEADER] = "self-signed" if signer.is_self_signed else "signed"
+    return headers
+
+
+async def _speak(
+    context: ApiContext, order: ValidatedRequest, *, keep: bool
+) -> tuple[SpokenFile, Sequence[Samples]]:
+    """A file; `keep`: and its samples."""
+    data, kept, words = bytearray(), list[Samples](), list[SpokenWord]()
     async with encoding(order.output) as encoder:
         async with open_utterance(order.model, order.request, context.metrics) as spoken:
             async for chunk in spoken.run:
                 data += await encoder.feed(chunk.samples)
-                if verify:
+                words += chunk.words
+                if keep:
                     kept.append(chunk.samples)
                 _check_size(data)
         await encoder.finish_whole(data, context.signer)
-    verification = None
-    if verify:
-        text, rate = order.request.text, order.model.sample_rate
-        verification = await verify_speech(context, text, kept, rate)
-    return SpokenFile(order, data, spoken.duration_s, verification)
-
-
-def _faults(spoken: SpokenFile) -> int:
-    return 0 if spoken.verification is None else count_faults(spoken.verification)
+    return SpokenFile(order, data, spoken.duration_s, tuple(words)), kept
 
 
 def _check_size(data: bytearray) -> None:

@@ -31,7 +31,7 @@ from cantata.contract.data.errors import CantataError
 from cantata.contract.data.transcripts import Transcript
 from cantata.speech_input.sound import HEARD_RATE, Heard
 from cantata.speech_input.transcription import HeardPiece, Transcriber, UtteranceOptions
-from cantata.speech_input.turns import HYSTERESIS, SpeechStarted, TurnDetector
+from cantata.speech_input.turns import HYSTERESIS, SpeechOnset, TurnDetector
 from cantata.speech_input.vad import WINDOW, SpeechJudge
 
 MAX_AHEAD_S = 60.0
@@ -125,7 +125,7 @@ class LiveTranscription:
             self._end_part(answers_flush=True)
             self._before.clear()
         else:
-            self._add(self._empty(answers_flush=True))
+            self._add(self._build_empty(answers_flush=True))
 
     def end(self) -> None:
         """No sound follows: `run` ends once all has been reported."""
@@ -169,15 +169,15 @@ class LiveTranscription:
         if self._part is not None:
             self._part.feed(piece)
         for turn in turns:
-            if isinstance(turn, SpeechStarted):
+            if isinstance(turn, SpeechOnset):
                 self._begin_part(turn)
             else:
-                self._end_part(ends_utterance=self._reaches(self._options.endpointing_s))
+                self._end_part(ends_utterance=self._has_reached(self._options.endpointing_s))
                 for _ in range(len(self._before) - _KEPT_OF_PAUSE):
                     self._before.popleft()
         self._note_silence()
 
-    def _begin_part(self, turn: SpeechStarted) -> None:
+    def _begin_part(self, turn: SpeechOnset) -> None:
         self._add(SpeechHeard(turn.at / HEARD_RATE))
         self._is_open = self._is_fresh = True
         self._quiet = 0
@@ -198,14 +198,14 @@ class LiveTranscription:
         """Report what silence means that goes on after a part."""
         if self._part is not None:
             return
-        if self._is_open and self._reaches(self._options.endpointing_s):
+        if self._is_open and self._has_reached(self._options.endpointing_s):
             self._is_open = False
-            self._add(self._empty(ends_utterance=True))
-        if self._is_fresh and self._reaches(self._options.utterance_end_s):
+            self._add(self._build_empty(ends_utterance=True))
+        if self._is_fresh and self._has_reached(self._options.utterance_end_s):
             self._is_fresh = False
             self._add(_SilenceNoted())
 
-    def _reaches(self, limit_s: float | None) -> bool:
+    def _has_reached(self, limit_s: float | None) -> bool:
         return limit_s is not None and self._quiet >= limit_s * HEARD_RATE
 
     def _give_up_waiting(self) -> None:
@@ -216,7 +216,7 @@ class LiveTranscription:
             self._before.clear()
             self._note_silence()
 
-    def _empty(
+    def _build_empty(
         self, *, ends_utterance: bool = False, answers_flush: bool = False
     ) -> LiveTranscript:
         start_s = self._heard / HEARD_RATE

@@ -32,11 +32,18 @@ class TranscribedPart:
     transcript: Transcript
     is_translated: bool = False
     """Its text is English."""
+    lead_s: float = 0.0
+    """Seconds of the segment before anybody speaks."""
 
     @property
     def written_in(self) -> str:
         """BCP 47 tag of the text; empty: unknown."""
         return "en" if self.is_translated else self.transcript.language
+
+    @property
+    def speech_s(self) -> tuple[float, float]:
+        """Where its text begins and ends in the recording, if its words have no times."""
+        return self.start_s + self.lead_s, self.start_s + self.transcript.seconds
 
 
 def build_request(body: TranscriptionBody, *, translate: bool) -> TranscriptionRequest:
@@ -74,7 +81,7 @@ async def transcribe_file(
         InvalidAudio: the file cannot be read, or has no sound.
         CantataError: a segment cannot be recognised.
     """
-    options = _segmenter_options(model, body.chunking_strategy)
+    options = _choose_segmenter_options(model, body.chunking_strategy)
     pending = _Pending(model, request)
     segments = reader.read(sent.file, options, progress, sent.param)
     reading = asyncio.create_task(pending.read(segments), name="transcription:read")
@@ -130,10 +137,10 @@ async def _recognize(
     async with model.run(request) as recognition:
         await recognition.feed(segment.samples)
         transcript = await recognition.finish()
-    return TranscribedPart(segment.start_s, transcript, request.translate)
+    return TranscribedPart(segment.start_s, transcript, request.translate, segment.lead_s)
 
 
-def _segmenter_options(
+def _choose_segmenter_options(
     model: TranscriptionModel, strategy: str | ServerVadOptions
 ) -> SegmenterOptions:
     options = SegmenterOptions(model.max_window_s - _MARGIN_S)
@@ -143,6 +150,6 @@ def _segmenter_options(
     return replace(
         options,
         threshold=strategy.threshold,
-        padding_s=strategy.prefix_padding_ms / 1000,
+        lead_s=strategy.prefix_padding_ms / 1000,
         pauses=options.pauses if pause_ms is None else ((0.0, pause_ms / 1000),),
     )

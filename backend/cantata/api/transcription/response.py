@@ -80,26 +80,28 @@ class TranscriptionResponse(StreamedResponse):
         """Recognise the recording, and write what the client asked for."""
         order = self._order
         try:
-            with self._metrics.track(order.model.name, self._progress_seconds):
+            with self._metrics.track(order.model.name, self._count_progress_seconds):
                 if order.body.stream:
-                    await self._stream_events(body)
+                    await self._send_events(body)
                 else:
                     await self._recognize(body)
-                    await body.write_in_parts(await asyncio.to_thread(self._write, self._result()))
+                    await body.write_in_parts(
+                        await asyncio.to_thread(self._write, self._build_result())
+                    )
                     await body.end()
         except ClientStalled:
             logger.info("the client stopped reading; its transcription is aborted")
         finally:
             close_files(order.form)
 
-    def _progress_seconds(self) -> float:
+    def _count_progress_seconds(self) -> float:
         return self._progress.seconds
 
-    async def _stream_events(self, body: Body) -> None:
+    async def _send_events(self, body: Body) -> None:
         try:
             await self._recognize(body)
             await body.write_in_parts(
-                sse_event(await asyncio.to_thread(self._finish, self._result()))
+                sse_event(await asyncio.to_thread(self._finish, self._build_result()))
             )
             await body.end(b"data: [DONE]\n\n")
         except CantataError as error:
@@ -131,7 +133,7 @@ class TranscriptionResponse(StreamedResponse):
             delta=choose_separator(before, transcript.text, part.written_in) + transcript.text,
             start=round(part.start_s, 3),
             end=round(part.start_s + transcript.seconds, 3),
-            logprobs=self._logprobs([part]),
+            logprobs=self._list_logprobs([part]),
         )
         async with self._writing:
             await body.write_in_parts(sse_event(delta))
@@ -141,36 +143,36 @@ class TranscriptionResponse(StreamedResponse):
         form = self._order.body.response_format
         if form == "json":
             answer = TranscriptionAnswer(
-                text=result.text, logprobs=self._logprobs(result.parts), usage=result.usage
+                text=result.text, logprobs=self._list_logprobs(result.parts), usage=result.usage
             )
             return answer.model_dump_json(exclude_none=True).encode()
         if form == "verbose_json":
-            return self._verbose(result).model_dump_json(exclude_none=True).encode()
+            return self._build_verbose(result).model_dump_json(exclude_none=True).encode()
         return result.write(form).encode()
 
     def _finish(self, result: FinishedTranscription) -> TranscriptTextDone:
-        verbose = self._verbose(result)
+        verbose = self._build_verbose(result)
         is_verbose = self._order.body.response_format == "verbose_json"
         return TranscriptTextDone(
             text=verbose.text,
-            logprobs=self._logprobs(result.parts),
+            logprobs=self._list_logprobs(result.parts),
             language=verbose.language,
             words=verbose.words if is_verbose else None,
             segments=verbose.segments if is_verbose else None,
             usage=verbose.usage,
         )
 
-    def _verbose(self, result: FinishedTranscription) -> VerboseTranscription:
+    def _build_verbose(self, result: FinishedTranscription) -> VerboseTranscription:
         """Segments are the default; words are there if the client asked for them."""
         asked = self._order.body.timestamp_granularities or ["segment"]
         return result.verbose(words="word" in asked, segments="segment" in asked)
 
-    def _logprobs(self, parts: Sequence[TranscribedPart]) -> list[LogprobObject] | None:
+    def _list_logprobs(self, parts: Sequence[TranscribedPart]) -> list[LogprobObject] | None:
         if "logprobs" not in self._order.body.include:
             return None
         return [LogprobObject.of(token) for part in parts for token in part.transcript.logprobs]
 
-    def _result(self) -> FinishedTranscription:
+    def _build_result(self) -> FinishedTranscription:
         order = self._order
         return FinishedTranscription(
             tuple(self._parts),

@@ -60,8 +60,8 @@ class FinishedTranscription:
             language=self.language,
             duration=round(self.seconds, 3),
             text=self.text,
-            words=self._words() if words else None,
-            segments=self._segments() if segments else None,
+            words=self._list_words() if words else None,
+            segments=self._list_segments() if segments else None,
             usage=self.usage,
         )
 
@@ -69,7 +69,7 @@ class FinishedTranscription:
         """Write plain text, or subtitles."""
         return write_transcript(self.verbose(words=False, segments=True), form)
 
-    def _words(self) -> list[WordObject]:
+    def _list_words(self) -> list[WordObject]:
         return [
             WordObject(
                 word=word.text,
@@ -81,7 +81,7 @@ class FinishedTranscription:
             for word in shift_words(part)
         ]
 
-    def _segments(self) -> list[SegmentObject]:
+    def _list_segments(self) -> list[SegmentObject]:
         pairs = [(part, one) for part in self.parts for one in split_segments(part)]
         return [_to_object(n, part, one) for n, (part, one) in enumerate(pairs)]
 
@@ -97,7 +97,8 @@ def write_transcript(transcript: VerboseTranscription, form: TextForm) -> str:
 def _write_srt(segments: Iterable[SegmentObject]) -> str:
     """SubRip."""
     cues = (
-        f"{one.id + 1}\n{_clock(one.start, ',')} --> {_clock(one.end, ',')}\n{one.text}\n"
+        f"{one.id + 1}\n{_format_clock(one.start, ',')} --> {_format_clock(one.end, ',')}\n"
+        f"{one.text}\n"
         for one in segments
     )
     return "\n".join(cues)
@@ -106,12 +107,13 @@ def _write_srt(segments: Iterable[SegmentObject]) -> str:
 def _write_vtt(segments: Iterable[SegmentObject]) -> str:
     """WebVTT."""
     cues = (
-        f"{_clock(one.start, '.')} --> {_clock(one.end, '.')}\n{one.text}\n" for one in segments
+        f"{_format_clock(one.start, '.')} --> {_format_clock(one.end, '.')}\n{one.text}\n"
+        for one in segments
     )
     return "\n".join(["WEBVTT\n", *cues])
 
 
-def _clock(seconds: float, mark: str) -> str:
+def _format_clock(seconds: float, mark: str) -> str:
     milliseconds = round(seconds * 1000)
     hours, rest = divmod(milliseconds, 3_600_000)
     minutes, rest = divmod(rest, 60_000)

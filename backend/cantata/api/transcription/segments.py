@@ -53,7 +53,7 @@ def split_segments(part: TranscribedPart) -> Iterator[TranscriptSegment]:
     if not transcript.text:
         return
     if not transcript.words:
-        yield _make_segment(part, (), transcript.text, (0.0, transcript.seconds))
+        yield _make_segment(part, (), transcript.text, part.speech_s)
         return
     group: list[TranscribedWord] = []
     for number, word in enumerate(transcript.words):
@@ -61,7 +61,8 @@ def split_segments(part: TranscribedPart) -> Iterator[TranscriptSegment]:
         following = transcript.words[number + 1] if number + 1 < len(transcript.words) else None
         if following is None or _ends_segment(group, following):
             text = join_words(group, part.written_in)
-            yield _make_segment(part, tuple(group), text, (group[0].start_s, word.end_s))
+            words = tuple(_shift(one, part.start_s) for one in group)
+            yield _make_segment(part, words, text, (words[0].start_s, words[-1].end_s))
             group = []
 
 
@@ -97,9 +98,8 @@ def _make_segment(
     return TranscriptSegment(
         text,
         part.written_in,
-        part.start_s + times[0],
-        part.start_s + times[1],
-        tuple(_shift(word, part.start_s) for word in words),
+        *times,
+        words,
         transcript.temperature,
         logprob,
         transcript.no_speech_prob or 0.0,

@@ -222,3 +222,5 @@ class ChatRequest:
     """With `logprobs`: how many of the likeliest tokens come with theirs."""
     logit_bias: tuple[tuple[int, float], ...] = ()
     """Tokens, and what is added to the score of each."""
+    batch: bool = False
+    """Nobody waits for it: it yields to live requests."""

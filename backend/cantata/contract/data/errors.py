@@ -15,10 +15,16 @@
     │   │   └── InvalidVideo
     │   ├── ResponseNotFound
     │   ├── CallNotFound
+    │   ├── SessionNotFound     no session waits for the client that comes back
+    │   ├── EventsLost          a session cannot go on where its client is
     │   ├── InvalidDocument     a book that cannot be read
     │   ├── JobNotFound
+    │   │   ├── FileNotKept
+    │   │   └── BatchNotFound
     │   ├── JobEnded            a job that can no longer be cancelled
-    │   ├── JobsFull            no more jobs can be kept
+    │   │   └── BatchEnded
+    │   ├── JobsFull            no more jobs or files can be kept
+    │   ├── FileInUse           a batch still reads the file
     │   ├── LexiconNotFound
     │   ├── LexiconExists
     │   ├── LexiconsFull        no more lexicons can be kept
@@ -126,6 +132,18 @@ class CallNotFound(InvalidRequest):
     code = "call_not_found"
 
 
+class SessionNotFound(InvalidRequest):
+    """No open session can be resumed with that token."""
+
+    code = "session_not_found"
+
+
+class EventsLost(InvalidRequest):
+    """A session cannot be resumed where its client is: the events since are not all kept."""
+
+    code = "events_lost"
+
+
 class InvalidDocument(InvalidRequest):
     """A book or another document cannot be read; the message says why."""
 
@@ -141,16 +159,40 @@ class JobNotFound(InvalidRequest):
     code = "job_not_found"
 
 
+class FileNotKept(JobNotFound):
+    """No kept file of this client has that id."""
+
+    code = "file_not_found"
+
+
+class BatchNotFound(JobNotFound):
+    """No kept batch of this client has that id."""
+
+    code = "batch_not_found"
+
+
 class JobEnded(InvalidRequest):
     """The job has ended."""
 
     code = "job_ended"
 
 
+class BatchEnded(JobEnded):
+    """The batch has ended."""
+
+    code = "batch_ended"
+
+
 class JobsFull(InvalidRequest):
-    """The limit of kept jobs is reached."""
+    """The limit of kept jobs, batches or files is reached."""
 
     code = "jobs_full"
+
+
+class FileInUse(InvalidRequest):
+    """A batch still reads the file."""
+
+    code = "file_in_use"
 
 
 class LexiconNotFound(InvalidRequest):

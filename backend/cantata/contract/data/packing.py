@@ -48,7 +48,7 @@ Packed = tuple[ChunkGroup, ...]
 
 def pack(chunks: Sequence[Chunk[Payload]]) -> Packed:
     """Pack any chunks, as one group for each run of equal ports and shapes."""
-    return tuple(_pack_alike(list(alike)) for _, alike in groupby(chunks, _alikeness))
+    return tuple(_pack_alike(list(alike)) for _, alike in groupby(chunks, _describe_shape))
 
 
 def unpack(packed: Packed) -> list[Chunk[Payload]]:
@@ -73,7 +73,7 @@ def _get_metadata(payload: Payload) -> tuple[Any, ...]:
             return (transcript,)
 
 
-def _alikeness(chunk: Chunk[Payload]) -> tuple[Any, ...]:
+def _describe_shape(chunk: Chunk[Payload]) -> tuple[Any, ...]:
     array = to_array(chunk.payload)
     return chunk.port, type(chunk.payload), array.dtype, array.shape[1:]
 

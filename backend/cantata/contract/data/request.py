@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload
+from cantata.contract.data.errors import InvalidRequest
 
 
 class StageInput(Protocol):
@@ -158,6 +159,25 @@ class SpeechRequest:
         return () if self.reference is None else (self.reference, *self.more_references)
 
 
+def check_text_length(characters: int, most: int, *, may_be_empty: bool = False) -> None:
+    """Check the length of a text that is to be spoken.
+
+    Args:
+        characters: in the text.
+        most: that the model speaks at a time.
+        may_be_empty: of a text whose rest still arrives.
+
+    Raises:
+        InvalidRequest: it is empty or too long.
+    """
+    if not characters and not may_be_empty:
+        raise InvalidRequest("input is empty; send at least one character to speak", "input")
+    if characters > most:
+        raise InvalidRequest(
+            f"input has {characters} characters; at most {most} are spoken at a time", "input"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Continuation:
     """How a piece of a text continues what earlier pieces have said. It stays in the api's process;
@@ -213,3 +233,5 @@ class Voice:
     """Other ids that clients may use for it, such as OpenAI's thirteen names."""
     gender: str | None = None
     """The gender that listeners hear, such as "female". None: unspecified."""
+    language: str = ""
+    """BCP 47 tag of what it reads, such as `en-GB`. Empty: the model's."""

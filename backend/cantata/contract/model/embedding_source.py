@@ -1,6 +1,6 @@
 """Sources of a request's conditioning rows: its own input, text that arrives later, or an edge.
 
-Letters: L rows, D hidden size, C frames, Q codebooks, E columns, A axes.
+Letters: L rows, D hidden size, C frames, Q codebooks, E columns, A axes, V codes.
 """
 
 from __future__ import annotations
@@ -10,12 +10,26 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload, WordTiming
 from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import SamplingOptions, StageInput
-from cantata.contract.model.code_guide import CodeGuide
+
+
+class CodeGuide(Protocol):
+    """Limits which code 0 may follow a request's earlier ones, as a grammar does. Its methods are
+    called by one thread, inside steps, so they take microseconds."""
+
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """[V]: which codes may be next, at least one. None: any."""
+        ...
+
+    def accept(self, code: int) -> None:
+        """Take the code that was drawn: one that was allowed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

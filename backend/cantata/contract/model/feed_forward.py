@@ -3,9 +3,13 @@ by part."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload, Pcm
 from cantata.contract.data.errors import CantataError
@@ -81,3 +85,24 @@ class Synthesizer(Protocol):
                 request alone, too.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """When and how pictures are cut into tiles, in pixels."""
+
+    above: int
+    """Pictures with more pixels than this (height times width) are tiled."""
+    size: int = 256
+    """Side of a tile."""
+    stride: int = 192
+    """Distance from one tile to the next."""
+
+
+def picture_key(pictures: Iterable[NDArray[np.uint8]], beside: str = "") -> bytes:
+    """Hash of the pixels, [H, W, 3] each, and of what else a result depends on."""
+    output = hashlib.sha256(beside.encode())
+    for pixels in pictures:
+        output.update(f"{pixels.shape}".encode())
+        output.update(np.ascontiguousarray(pixels).tobytes())
+    return output.digest()

@@ -37,23 +37,23 @@ def log_mel(samples: NDArray[np.floating[Any]], mel_bins: int) -> NDArray[np.flo
     """
     padded = np.pad(samples.astype(np.float64), _FFT // 2, mode="reflect")
     frames = sliding_window_view(padded, _FFT)[::HOP][: len(samples) // HOP]
-    power = np.abs(np.fft.rfft(frames * _hann())) ** 2
-    mels = np.log10(np.maximum(power @ _filters(mel_bins), _MIN_POWER))
+    power = np.abs(np.fft.rfft(frames * _build_hann_window())) ** 2
+    mels = np.log10(np.maximum(power @ _build_mel_filters(mel_bins), _MIN_POWER))
     mels = np.maximum(mels, mels.max() - _RANGE)
     scaled: NDArray[np.float32] = ((mels.T + 4) / 4).astype(np.float32)
     return scaled
 
 
 @cache
-def _hann() -> NDArray[np.float64]:
+def _build_hann_window() -> NDArray[np.float64]:
     """[`_FFT`]: a periodic Hann window."""
     return np.hanning(_FFT + 1)[:-1].astype(np.float64)
 
 
 @cache
-def _filters(mel_bins: int) -> NDArray[np.float64]:
+def _build_mel_filters(mel_bins: int) -> NDArray[np.float64]:
     """[B, M]: triangles of equal area on Slaney's mel scale."""
-    edges = _hertz(np.linspace(0, _mels(SPEECH_RATE / 2), mel_bins + 2))
+    edges = _mels_to_hertz(np.linspace(0, _hertz_to_mels(SPEECH_RATE / 2), mel_bins + 2))
     low, middle, high = edges[:-2], edges[1:-1], edges[2:]
     frequencies = np.linspace(0, SPEECH_RATE / 2, _FFT // 2 + 1)[:, None]
     rise, fall = (frequencies - low) / (middle - low), (high - frequencies) / (high - middle)
@@ -65,12 +65,12 @@ def _filters(mel_bins: int) -> NDArray[np.float64]:
 _KNEE_HZ, _KNEE_MELS, _LOG_STEP = 1000.0, 15.0, np.log(6.4) / 27
 
 
-def _mels(hertz: float) -> float:
+def _hertz_to_mels(hertz: float) -> float:
     """The mel value of a frequency above the knee."""
     return float(_KNEE_MELS + np.log(hertz / _KNEE_HZ) / _LOG_STEP)
 
 
-def _hertz(mels: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mels_to_hertz(mels: NDArray[np.float64]) -> NDArray[np.float64]:
     """Convert mel values to Hz: [n] -> [n]."""
     above = _KNEE_HZ * np.exp(_LOG_STEP * (mels - _KNEE_MELS))
     return np.where(mels < _KNEE_MELS, mels * _KNEE_HZ / _KNEE_MELS, above)

@@ -53,8 +53,8 @@ class RequestBuilder(Protocol):
             request: its `voice` is one of `voices`' own ids.
 
         Returns:
-            The pieces in the order of speaking. None if what the text has is without a sound: it is
-            a short silence then.
+            The pieces in the order of speaking; empty if nothing in the text has a sound, which is
+            then a short silence.
 
         Raises:
             InvalidRequest: nothing in the text can be read, or an option cannot be served.
@@ -100,7 +100,7 @@ class TextFeed(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing follows."""
+        """End the text: nothing follows."""
         ...
 
     def start(self) -> PipelineRequest | None:
@@ -154,34 +154,34 @@ class ModelPlugin:
     """Keys of config.json that together tell this model's checkpoints from others', if they are
     published without a type; empty: they have one."""
     is_checkpoint: Callable[[Path], bool] | None = None
-    """Whether a folder that has no config.json is a checkpoint of this model's, which is published
-    without one. None: its checkpoints have one."""
+    """Whether a folder without a config.json is a checkpoint of this model. None: its checkpoints
+    have one."""
     takes_unclaimed: Callable[[Path], bool] | None = None
-    """Whether a folder that no other plug-in knows is a checkpoint of this model's. None: never."""
+    """Whether this model takes a folder that no other plug-in knows. None: never."""
     configure: Callable[[Mapping[str, Any]], ModelPlugin] | None = None
     """The plug-in with the options of a deployment; raises ConfigError for wrong ones. None: it has
     none."""
     unused_stages: Callable[[Path], Collection[str]] | None = None
-    """Checkpoint folder -> stages of the pipeline that it does without. None: it uses all."""
+    """Checkpoint folder -> stages of the pipeline that it does not use. None: it uses all."""
     embedded_checkpoint: Path | None = None
     """Weights that ship with the plug-in, used when no checkpoint is named."""
     find_checkpoint: Callable[[], Path | None] | None = None
-    """Finds weights that a package of others has installed: a folder, or a file that `open_file`
-    takes. The model is served where it is named, and only there. None: no package has them."""
+    """Finds weights that a third-party package installed: a folder, or a file for `open_file`. The
+    model is served only if it is named. None: no package has them."""
     install: str | None = None
     """The command that installs these weights; None: the extra of the plug-in's name does, if there
     is one."""
     file_suffix: str | None = None
-    """How the names of files end that each are a whole checkpoint; None: only folders are."""
+    """Suffix of files that hold a whole checkpoint each; None: only folders do."""
     open_file: Callable[[Path], Path] | None = None
-    """Such a file -> the folder that is served in its place; raises ConfigError. It takes long at
-    most once. None: there are no such files."""
+    """Converts such a file to the folder that is served in its place, which takes long only the
+    first time; raises ConfigError. None: there are no such files."""
     check_numerics: Callable[[], NumericsReport] | None = None
     """Measures, within seconds, whether the model's products give a request the same samples alone
     and in a batch on this machine's CPU, for `cantata doctor`. Imports what they need."""
     is_default: bool = False
-    """Whether it speaks where no model is named. One installed plug-in says so: weights that ship
-    with another one change nothing."""
+    """Whether it is the default where no model is named. Exactly one installed plug-in is, whatever
+    weights ship with others."""
     write_random_checkpoint: Callable[[Path], None] | None = None
     """Writes a small checkpoint of random weights into a folder, so that the conformance tests can
     run for a model without its weights."""
@@ -199,7 +199,7 @@ class ModelPlugin:
             )
 
     def speech_builder(self, checkpoint: Path) -> RequestBuilder:
-        """Of a checkpoint.
+        """The request builder of a checkpoint.
 
         Raises:
             ConfigError: the model does not speak given texts.

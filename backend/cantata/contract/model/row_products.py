@@ -11,12 +11,15 @@ weights anew in every call, which costs as much as the product of a few rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+Product = Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
+"""[R, in] and a bias -> [R, out]."""
 TYPICAL_ROWS = 16
 """Number of rows that oneDNN lays out the weights for; any number may be multiplied."""
 
@@ -31,13 +34,13 @@ class RowProduct:
     """
 
     def __init__(self, weight: torch.Tensor, typical_rows: int = TYPICAL_ROWS) -> None:
-        self._made_of = _identity(weight)
+        self._made_of = _identify(weight)
         weight = weight.detach().contiguous()
         self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, typical_rows)
 
     def is_for(self, weight: torch.Tensor) -> bool:
         """Whether it was made from this tensor in its present state."""
-        return self._made_of == _identity(weight)
+        return self._made_of == _identify(weight)
 
     def __call__(self, rows: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         # Always two rows at least: see the kernel for a single one above.
@@ -79,9 +82,18 @@ class RowLinear(nn.Linear):
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias)
         self._products = RowProducts()
+        self._other: Product | None = None
+
+    def multiply_by(self, product: Product) -> None:
+        """Multiply by this from now on, and give the weight up."""
+        self._other = product
+        self.weight = nn.Parameter(self.weight.new_empty(0), requires_grad=False)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return self._products(input, self.weight, self.bias)
+        if self._other is None:
+            return self._products(input, self.weight, self.bias)
+        rows = self._other(input.reshape(-1, self.in_features), self.bias)
+        return rows.view(*input.shape[:-1], self.out_features)
 
 
 def is_packed(weight: torch.Tensor) -> bool:
@@ -96,5 +108,5 @@ def _has_bfloat16() -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def _identity(tensor: torch.Tensor) -> tuple[int, int]:
+def _identify(tensor: torch.Tensor) -> tuple[int, int]:
     return tensor.data_ptr(), tensor._version

@@ -11,8 +11,7 @@ from typing import Protocol
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import StageInput
-from cantata.contract.process.messages import StageCapacity
-from cantata.contract.process.steps import ForwardCost, ReuseReport
+from cantata.contract.process.messages import ForwardCost, ReuseReport, StageCapacity
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from cantata.contract.chat_service import Answer, AnswerEvent
 from cantata.contract.data.chat import AnswerOption, ChatRequest, Modality
 from cantata.distributed.chat_messages import EVENTS, Answering, AnswerOrder
-from cantata.distributed.edge.answer_replay import AnswerReplay
 from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
+from cantata.distributed.edge.replay import AnswerReplay
 from cantata.distributed.edge.served import RemoteVoiced
-from cantata.distributed.messages import FrameKind, Sound, to_milestones
+from cantata.distributed.messages import FrameKind, SoundMessage, to_milestones
 from cantata.distributed.model_advertisement import AnsweringModel
 from cantata.utils.logs import new_work_id
 
@@ -37,26 +38,31 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
         """What requests may ask of it besides."""
         return self.card.options
 
+    @property
+    def spoken_by(self) -> str | None:
+        """As the replica's deployment says."""
+        return self.card.spoken_by
+
     @asynccontextmanager
     async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
         """Continue a conversation on a replica."""
         order = AnswerOrder.of(new_work_id(), self.name, request)
-        work: RemoteWork[Answering, AnswerEvent] = self._remote(
+        work: RemoteWork[Answering, AnswerEvent] = self._build_work(
             RemoteCall(
                 FrameKind.ANSWER,
                 lambda: order,
                 self.name,
                 AnsweringModel,
-                queued=True,
-                live=True,
+                queued=not request.batch,
+                live=not request.batch,
                 opened=(FrameKind.ANSWERING, Answering),
                 events=EVENTS,
                 read=_to_event,
             ),
-            request,
+            replace(request, batch=False),
             AnswerReplay(self.sample_rate),
         )
-        async with self._doing(work) as (started, events):
+        async with self._run_work(work) as (started, events):
             milestones = (work.route, *to_milestones(started.milestones))
             yield Answer(
                 started.request_id, milestones, events, prompt_tokens=started.prompt_tokens
@@ -64,4 +70,4 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
 
 
 def _to_event(message: Any) -> AnswerEvent:
-    return message.chunk if isinstance(message, Sound) else message
+    return message.chunk if isinstance(message, SoundMessage) else message

@@ -8,7 +8,7 @@ why: a replica that somebody kills looks like one that crashed.
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,13 +17,15 @@ from functools import cached_property
 from cantata.contract.data.errors import Quarantined
 from cantata.distributed.edge.peer import Peer
 from cantata.distributed.link.errors import ConnectionClosed, LinkLost, PeerHung
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.scheduling.quarantine import Quarantine, SerialRetryQueue, hash_content
 
 logger = logging.getLogger(__name__)
 
 LEEWAY_BYTES = 64 << 10
 """How far apart two losses at the same place may be, in what had arrived: 0.7 s of sound."""
+MAX_KEPT = 1024
+"""Refusals that are remembered for a model."""
 
 
 class RequestFingerprint:
@@ -51,7 +53,7 @@ class InFlightRequest:
 
     fingerprint: RequestFingerprint
     peer: Peer
-    stream: Stream
+    stream: LinkStream
     blamed: bytes | None = None
     """Its replica was lost, and the request with this digest was the cause."""
 
@@ -88,7 +90,9 @@ class ReplicaCrashTracker:
         finally:
             self._serial_retries.give_back(fingerprint)
 
-    def hold(self, fingerprint: RequestFingerprint, peer: Peer, stream: Stream) -> InFlightRequest:
+    def hold(
+        self, fingerprint: RequestFingerprint, peer: Peer, stream: LinkStream
+    ) -> InFlightRequest:
         """A replica works on a request, from now on until `leave`."""
         in_flight = InFlightRequest(fingerprint, peer, stream)
         self._in_flight.add(in_flight)
@@ -149,3 +153,26 @@ class ReplicaCrashTracker:
         if fingerprint.digest is not None:
             self._quarantine.clear(fingerprint.digest)
         self._serial_retries.give_back(fingerprint)
+
+
+class Refusals:
+    """The latest requests for one model that a replica has in quarantine; no other gets them."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, Quarantined] = OrderedDict()
+
+    def check(self, asked: RequestFingerprint) -> None:
+        """Raises Quarantined if a replica has refused this request as quarantined."""
+        if not self._kept or asked.digest is None:
+            return
+        error = self._kept.get(asked.digest)
+        if error is not None:
+            raise Quarantined(error.message, error.param)
+
+    def add(self, asked: RequestFingerprint, error: Quarantined) -> None:
+        """A replica has refused it."""
+        if asked.digest is None:
+            return
+        self._kept[asked.digest] = error
+        while len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from cantata.contract.service import ReplicaReport, StageReport
 from cantata.distributed.address import Address
 from cantata.distributed.key import LinkKey
-from cantata.distributed.link.connecting import connect
+from cantata.distributed.link.connecting import connect, reconnect_forever
 from cantata.distributed.link.errors import LinkLost, ProtocolError
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.reconnecting import reconnect_forever
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.messages import FrameKind, ModelState, ReplicaState, Reports
 from cantata.distributed.model_advertisement import (
     Advertisement,
@@ -87,7 +86,7 @@ class Peer:
 
     @property
     def draining(self) -> bool:
-        """It has said that it finishes what it speaks and takes nothing new."""
+        """Whether the replica finishes its requests and takes no new ones."""
         return self._state.draining
 
     @property
@@ -126,7 +125,7 @@ class Peer:
         return state.free - (self._sent[model] - state.ordered)
 
     def refused(self, model: str) -> None:
-        """It had no place after all."""
+        """Note that the replica has no place for a model, whatever it last reported."""
         self._refused.add(model)
 
     def exclude(self, card: Card, is_excluded: bool) -> None:
@@ -151,7 +150,7 @@ class Peer:
             )
         (self._different.add if is_different else self._different.discard)(card.name)
 
-    def order(self, kind: FrameKind, message: object, model: str, *, live: bool) -> Stream:
+    def order(self, kind: FrameKind, message: object, model: str, *, live: bool) -> LinkStream:
         """Send an order on a new stream.
 
         Raises:
@@ -162,7 +161,7 @@ class Peer:
         self._routed[model] += 1
         return stream
 
-    def _open(self, kind: FrameKind, message: object) -> Stream:
+    def _open(self, kind: FrameKind, message: object) -> LinkStream:
         if self._link is None:
             raise LinkLost(f"{self.address} is not connected")
         stream = self._link.open()
@@ -170,7 +169,7 @@ class Peer:
         return stream
 
     async def reports(self, timeout_s: float) -> list[StageReport]:
-        """Of its stages; the last ones known if it does not answer in time."""
+        """Reports of the replica's stages: the last known ones if it does not answer in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 stream = self._open(FrameKind.ASK_REPORTS, None)
@@ -207,12 +206,12 @@ class Peer:
 
     @property
     def is_done(self) -> bool:
-        """It has left, and nothing of this edge is open there."""
+        """Whether the replica has left, and none of this edge's requests is open there."""
         return self.leaving and (self._link is None or not self._link.streams)
 
     async def keep(self) -> None:
         """Connect, and reconnect whenever the link is lost, until cancelled."""
-        await reconnect_forever(self._connected, self._on_loss)
+        await reconnect_forever(self._connect_once, self._on_loss)
 
     def _on_loss(self, error: LinkLost) -> None:
         if error.reason != self._trouble:
@@ -220,7 +219,7 @@ class Peer:
         self._trouble = error.reason
         self._on_change()
 
-    async def _connected(self) -> LinkLost:
+    async def _connect_once(self) -> LinkLost:
         """Connect once; return why the link was lost, once it is.
 
         Raises:
@@ -229,7 +228,7 @@ class Peer:
         sock = await connect(self.address, self._key)
         link = self._link = Link(
             sock,
-            Side.CONNECTED,
+            LinkSide.CONNECTED,
             self._heartbeat,
             f"replica {self.address}",
             on_message=self._hear,

@@ -11,12 +11,11 @@ from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Progress
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent
-from cantata.distributed.edge.answer_replay import ThoughtReplay
 from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
+from cantata.distributed.edge.replay import ThoughtReplay
 from cantata.distributed.edge.served import RemoteServed
-from cantata.distributed.messages import FrameKind
+from cantata.distributed.messages import DRAWING_EVENTS, DrawingBegun, DrawOrder, FrameKind
 from cantata.distributed.model_advertisement import DrawingModel
-from cantata.distributed.picture_messages import EVENTS, DrawingBegun, DrawOrder
 from cantata.utils.logs import new_work_id
 
 
@@ -38,7 +37,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
     async def run(self, request: ImageRequest) -> AsyncIterator[Drawing]:
         """Draw one picture on a replica."""
         work_id = new_work_id()
-        work: RemoteWork[DrawingBegun, DrawingEvent] = self._remote(
+        work: RemoteWork[DrawingBegun, DrawingEvent] = self._build_work(
             RemoteCall(
                 FrameKind.DRAW,
                 lambda: DrawOrder.of(work_id, self.name, request),
@@ -47,13 +46,13 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
                 queued=False,
                 live=True,
                 opened=(FrameKind.DRAWING, DrawingBegun),
-                events=EVENTS,
+                events=DRAWING_EVENTS,
                 read=lambda event: cast(DrawingEvent, event),
             ),
             replace(request, deadline_s=None),
             _DrawingReplay(),
         )
-        async with self._doing(work) as (started, events):
+        async with self._run_work(work) as (started, events):
             yield Drawing(
                 started.request_id,
                 (work.route,),
@@ -83,7 +82,7 @@ class _DrawingReplay:
         return self._step >= 0 or self._thought.is_begun
 
     def restart(self) -> None:
-        """From now on, `take` gets the repetition, from its beginning."""
+        """Expect the repetition from now on: `take` gets it from its beginning."""
         self._thought.restart()
 
     def take(self, event: DrawingEvent) -> DrawingEvent | None:

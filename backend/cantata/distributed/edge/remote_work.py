@@ -21,7 +21,7 @@ from cantata.distributed.edge.peer import Peer
 from cantata.distributed.edge.waiting import MAX_WAIT_S, Waiting
 from cantata.distributed.link.errors import HeartbeatTimeout, LinkLost, PeerHung, ProtocolError
 from cantata.distributed.link.frames import END
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.messages import FrameKind
 from cantata.distributed.model_advertisement import Card
 from cantata.distributed.serialization import decode
@@ -82,7 +82,7 @@ class Replay(Protocol[E]):
         ...
 
     def restart(self) -> None:
-        """From now on, `take` gets the repetition, from its beginning."""
+        """Expect the repetition from now on: `take` gets it from its beginning."""
         ...
 
     def take(self, event: E) -> E | None:
@@ -121,7 +121,7 @@ class RemoteWork(Generic[O, E]):
         crash_tracker: ReplicaCrashTracker,
         waiting: Waiting,
         replay: Replay[E],
-        on_stream: Callable[[Stream], None] = lambda stream: None,
+        on_stream: Callable[[LinkStream], None] = lambda stream: None,
     ) -> None:
         self._order, self._waiting, self._replay = order, waiting, replay
         self.asked, self._crash_tracker = asked, crash_tracker
@@ -130,7 +130,7 @@ class RemoteWork(Generic[O, E]):
         """What it counts as at the replica that does the work."""
         self._identity = ""
         """Of the model there."""
-        self._stream: Stream | None = None
+        self._stream: LinkStream | None = None
         self._routed_at = 0.0
         self._again = False
         """It was repeated after an unexplained loss."""
@@ -154,7 +154,7 @@ class RemoteWork(Generic[O, E]):
         again = False
         while True:
             try:
-                return await self._opened(again=again)
+                return await self._open_order(again=again)
             except LinkLost as error:
                 self._count(error)
                 again = True  # nothing of it was passed on, so it may wait for a place
@@ -170,14 +170,14 @@ class RemoteWork(Generic[O, E]):
         while True:
             try:
                 while (message := await self._receive(self._order.events)) is not None:
-                    self._progressed()
+                    self._on_progress()
                     if (new := self._replay.take(self._order.read(message))) is not None:
                         yield new
                 self._replay.check_end()
                 self._leave(complete=True)
                 return
             except LinkLost as error:
-                await self._opened_again(error)
+                await self._reopen_order(error)
 
     async def close(self) -> None:
         """Leave; returns when the replica has freed it, or is lost."""
@@ -191,7 +191,7 @@ class RemoteWork(Generic[O, E]):
         except TimeoutError:
             logger.error("a replica did not free an order within %g s", FREE_S)
 
-    async def _opened(self, *, again: bool = False) -> O:
+    async def _open_order(self, *, again: bool = False) -> O:
         """Order it, from the next replica if one has no place after all.
 
         Args:
@@ -214,7 +214,7 @@ class RemoteWork(Generic[O, E]):
                     raise min(refusals, key=lambda one: one.retry_after_s) from None
                 raise
             try:
-                return await self._order_from(peer)
+                return await self._place_order(peer)
             except Overloaded as refusal:
                 refusals.append(refusal)
                 peer.refused(self._order.model)
@@ -224,7 +224,7 @@ class RemoteWork(Generic[O, E]):
                 # Nothing of it has run: the replica is stopping, or starts a stage again.
                 self._failed.add(peer)
 
-    async def _opened_again(self, loss: LinkLost) -> O:
+    async def _reopen_order(self, loss: LinkLost) -> O:
         """Order it again.
 
         Raises:
@@ -232,7 +232,7 @@ class RemoteWork(Generic[O, E]):
             Quarantined: it has killed a second replica.
         """
         self._count(loss)
-        deadline_s = time.monotonic() + self._again_s(loss)
+        deadline_s = time.monotonic() + self._limit_retry_s(loss)
         while True:
             left_s = max(0.0, deadline_s - time.monotonic())
             queued = self._order.queued
@@ -243,7 +243,7 @@ class RemoteWork(Generic[O, E]):
                 raise ReplicaLost(f"{loss.reason}; no other replica could go on") from loss
             self._replay.restart()
             try:
-                return await self._order_from(peer)
+                return await self._place_order(peer)
             except Overloaded:
                 peer.refused(self._order.model)
                 if not queued:
@@ -252,9 +252,9 @@ class RemoteWork(Generic[O, E]):
                 self._failed.add(peer)
             except LinkLost as error:
                 self._count(error)
-                loss, deadline_s = error, time.monotonic() + self._again_s(error)
+                loss, deadline_s = error, time.monotonic() + self._limit_retry_s(error)
 
-    def _again_s(self, loss: LinkLost) -> float:
+    def _limit_retry_s(self, loss: LinkLost) -> float:
         """For how long a listener may wait for another replica: while there is sound to play, a
         wait is not heard."""
         is_late = isinstance(loss, HeartbeatTimeout | PeerHung)
@@ -280,7 +280,7 @@ class RemoteWork(Generic[O, E]):
             raise ReplicaLost(f"the second replica was lost, too: {loss.reason}") from loss
         self._again = True
 
-    def _progressed(self) -> None:
+    def _on_progress(self) -> None:
         if self._held is not None:
             self._crash_tracker.progressed(self._held)
 
@@ -299,7 +299,7 @@ class RemoteWork(Generic[O, E]):
     def _find_card(self, peer: Peer) -> Card | None:
         return peer.card(self._order.card, self._order.model)
 
-    async def _order_from(self, peer: Peer) -> O:
+    async def _place_order(self, peer: Peer) -> O:
         order, card = self._order, self._find_card(peer)
         assert card is not None, "it was chosen because it serves the model"
         self._routed_at = time.monotonic()

@@ -1,18 +1,71 @@
-"""All replicas of an edge, and which of them has a place."""
+"""All replicas of an edge, which of them has a place, and which gets a request."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TypeVar
 
-from cantata.distributed.address import Address
-from cantata.distributed.directory import ReplicaDirectory
+import numpy as np
+
+from cantata.contract.data.request import ReferenceAudio
+from cantata.distributed.address import Address, ReplicaDirectory
 from cantata.distributed.edge.crash_tracker import ReplicaCrashTracker
-from cantata.distributed.edge.load_balancer import affinity_match, least_loaded
 from cantata.distributed.edge.peer import Peer
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.heartbeat import Heartbeat
+
+R = TypeVar("R")
+
+_FRAMES = 4096
+"""At least so many frames of a recording are hashed, if it has them: enough to identify it."""
+
+
+def least_loaded(free: Mapping[R, int], turn: int) -> R | None:
+    """The one with the most free places; None: none has any.
+
+    Args:
+        free: places of each, less those that requests on their way will take.
+        turn: a count of choices: of several that have equally many, each is chosen in turn.
+    """
+    most = max(free.values(), default=0)
+    if most <= 0:
+        return None
+    equals = [replica for replica, places in free.items() if places == most]
+    return equals[turn % len(equals)]
+
+
+def affinity_match(free: Mapping[R, int], home: bytes) -> R | None:
+    """The one that has probably encoded a recording already; None: none has a free place.
+
+    All edges choose the same one without talking to each other, and when a replica comes or goes,
+    only the recordings that it gains or loses move (rendezvous hashing: Thaler and Ravishankar,
+    "Using Name-Based Mappings to Increase Hit Rates", 1998). One that has less than half as many
+    free places as another is passed over: a popular voice must not fill one replica
+    while others idle.
+
+    Args:
+        free: as `least_loaded`'s; their text distinguishes replicas.
+        home: of `affinity_target`.
+    """
+    most = max(free.values(), default=0)
+    able = [replica for replica, places in free.items() if 0 < places >= most / 2]
+    return max(able, key=lambda replica: _weigh_replica(str(replica), home), default=None)
+
+
+def affinity_target(recording: ReferenceAudio) -> bytes:
+    """What identifies a recording; takes tens of microseconds."""
+    samples = recording.samples
+    part = np.ascontiguousarray(samples[:: max(1, len(samples) // _FRAMES)])
+    shape = f"{samples.shape} {recording.sample_rate}"
+    return hashlib.blake2b(part.data, key=shape.encode(), digest_size=16).digest()
+
+
+def _weigh_replica(replica: str, home: bytes) -> bytes:
+    return hashlib.blake2b(replica.encode(), key=home, digest_size=16).digest()
+
 
 logger = logging.getLogger(__name__)
 
@@ -95,13 +148,13 @@ class Replicas:
         while True:
             try:
                 async for addresses in self._directory.watch():
-                    self._are(addresses)
+                    self._set_addresses(addresses)
                 return
             except Exception:
                 logger.exception("the directory of replicas failed; next query in %g s", _ASK_S)
                 await asyncio.sleep(_ASK_S)
 
-    def _are(self, addresses: frozenset[Address]) -> None:
+    def _set_addresses(self, addresses: frozenset[Address]) -> None:
         for address in addresses - self._peers.keys():
             peer = self._peers[address] = Peer(
                 address,

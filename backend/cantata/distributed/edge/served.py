@@ -1,23 +1,22 @@
-"""What every model on the replicas has in common."""
+"""What all models on replicas have in common: their voices, their queue and their admission."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Generic, TypeVar
 
+from cantata.contract.catalogue import find_voice
 from cantata.contract.data.errors import Quarantined
 from cantata.contract.data.request import Voice
 from cantata.contract.service import AdmissionReport
-from cantata.contract.voices import find_voice
-from cantata.distributed.edge.crash_tracker import RequestFingerprint
-from cantata.distributed.edge.refusals import Refusals
+from cantata.distributed.edge.crash_tracker import Refusals, RequestFingerprint
 from cantata.distributed.edge.remote_work import E, O, RemoteCall, RemoteWork, Replay
 from cantata.distributed.edge.replicas import Replicas
-from cantata.distributed.edge.totals import total_admission
 from cantata.distributed.edge.waiting import Waiting
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.model_advertisement import AnsweringModel, Card, SpeakingModel
 
 A = TypeVar("A", bound=Card)
@@ -59,7 +58,7 @@ class RemoteServed(Generic[A]):
         self._queue.check()
 
     @asynccontextmanager
-    async def _doing(
+    async def _run_work(
         self, work: RemoteWork[O, E]
     ) -> AsyncIterator[tuple[O, AsyncGenerator[E, None]]]:
         """Have some work done; its first answer, and its events. Leaving the block frees it at its
@@ -81,14 +80,14 @@ class RemoteServed(Generic[A]):
                 # A second cancellation must not leave the request behind at the replica.
                 await asyncio.shield(asyncio.create_task(work.close()))
 
-    def _remote(
+    def _build_work(
         self,
         order: RemoteCall[O, E],
         content: object | None,
         replay: Replay[E],
-        on_stream: Callable[[Stream], None] = lambda stream: None,
+        on_stream: Callable[[LinkStream], None] = lambda stream: None,
     ) -> RemoteWork[O, E]:
-        """Work for `_doing`; `content`: by which the request is known again."""
+        """Work for `_run_work`; `content`: by which the request is known again."""
         asked = RequestFingerprint(self.name, content)
         return RemoteWork(
             order, asked, self._replicas.crash_tracker, self._queue, replay, on_stream
@@ -120,3 +119,28 @@ class RemoteVoiced(RemoteServed[V]):
             VoiceNotFound: lists the valid ids.
         """
         return find_voice(self.voices, name, self.name)
+
+
+def total_admission(replicas: Replicas, model: str, waiting: Waiting) -> AdmissionReport:
+    """The admission of all replicas together, with this edge's own queue."""
+    reports = [
+        state.admission for peer in replicas.peers if (state := peer.state(model)) is not None
+    ]
+    admitted: Counter[str] = Counter()
+    refused = Counter(waiting.refused)
+    for report in reports:
+        admitted.update(report.admitted)
+        refused.update(report.refused)
+    return AdmissionReport(
+        places=sum(report.places for report in reports),
+        running=sum(report.running for report in reports),
+        waiting=len(waiting) + sum(report.waiting for report in reports),
+        waiting_batch=sum(report.waiting_batch for report in reports),
+        refused=refused,
+        admitted=admitted,
+        slots=sum(report.slots for report in reports),
+        slots_in_use=sum(report.slots_in_use for report in reports),
+        quarantined=replicas.crash_tracker.quarantined[model]
+        + sum(report.quarantined for report in reports),
+        retry_after_s=min((report.retry_after_s for report in reports), default=1.0),
+    )

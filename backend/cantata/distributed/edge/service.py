@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from cantata.contract.catalogue import Catalogue
 from cantata.contract.service import ReplicaReport, StageReport
-from cantata.distributed.directory import ReplicaDirectory
+from cantata.distributed.address import ReplicaDirectory
 from cantata.distributed.edge.chat import RemoteChatModel
 from cantata.distributed.edge.peer import Peer
 from cantata.distributed.edge.pictures import RemoteImageModel

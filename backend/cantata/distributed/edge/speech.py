@@ -7,20 +7,20 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
+from cantata.contract.catalogue import find_voice
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice
 from cantata.contract.service import SpeechChunk, Utterance
-from cantata.contract.voices import find_voice
-from cantata.distributed.edge.load_balancer import affinity_target
 from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
 from cantata.distributed.edge.replay import ReplayDeduplicator
-from cantata.distributed.edge.replayable_text import ReplayableText
+from cantata.distributed.edge.replayable_input import ReplayableText
+from cantata.distributed.edge.replicas import affinity_target
 from cantata.distributed.edge.served import RemoteVoiced
 from cantata.distributed.messages import (
     FrameKind,
     Opened,
-    Sound,
+    SoundMessage,
     SpeakOrder,
     to_milestones,
 )
@@ -77,7 +77,7 @@ class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
         try:
             if text is not None:
                 await text.wait_for_text(request.text)
-            async with self._doing(work) as (opened, chunks):
+            async with self._run_work(work) as (opened, chunks):
                 milestones = (work.route, *to_milestones(opened.milestones))
                 yield Utterance(opened.request_id, milestones, chunks)
         finally:
@@ -97,10 +97,10 @@ class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
             queued=not request.batch,
             live=not request.batch,
             opened=(FrameKind.OPENED, Opened),
-            events={FrameKind.SOUND: Sound},
-            read=lambda sound: cast(Sound, sound).chunk,
+            events={FrameKind.SOUND: SoundMessage},
+            read=lambda sound: cast(SoundMessage, sound).chunk,
             home=None if request.reference is None else affinity_target(request.reference),
         )
         if text is None:
-            return self._remote(ordered, replace(request, batch=False), replay)
-        return self._remote(ordered, None, replay, text.send_on)
+            return self._build_work(ordered, replace(request, batch=False), replay)
+        return self._build_work(ordered, None, replay, text.send_on)

@@ -12,16 +12,16 @@ from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
 from cantata.contract.model.recognizer import Sound
 from cantata.contract.transcription_service import Recognition
 from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
-from cantata.distributed.edge.replayable_sound import ReplayableSound
+from cantata.distributed.edge.replayable_input import ReplayableSound
 from cantata.distributed.edge.served import RemoteServed
-from cantata.distributed.messages import FrameKind
-from cantata.distributed.model_advertisement import TranscribingModel
-from cantata.distributed.transcription_messages import (
-    EVENTS,
+from cantata.distributed.messages import (
+    TRANSCRIPT_EVENTS,
+    FrameKind,
     TranscribeOrder,
     WindowOpened,
     WindowTranscript,
 )
+from cantata.distributed.model_advertisement import TranscribingModel
 from cantata.utils.logs import new_work_id
 
 
@@ -66,7 +66,7 @@ class RemoteTranscriptionModel(RemoteServed[TranscribingModel]):
         """Begin a window on a replica."""
         order = TranscribeOrder(new_work_id(), self.name, request)
         sound = ReplayableSound(self.max_window_s)
-        work: RemoteWork[WindowOpened, WindowTranscript] = self._remote(
+        work: RemoteWork[WindowOpened, WindowTranscript] = self._build_work(
             RemoteCall(
                 FrameKind.TRANSCRIBE,
                 lambda: order,
@@ -75,7 +75,7 @@ class RemoteTranscriptionModel(RemoteServed[TranscribingModel]):
                 queued=False,
                 live=not request.batch,
                 opened=(FrameKind.WINDOW, WindowOpened),
-                events=EVENTS,
+                events=TRANSCRIPT_EVENTS,
                 read=lambda event: cast(WindowTranscript, event),
             ),
             None,  # its sound is not known yet
@@ -83,7 +83,7 @@ class RemoteTranscriptionModel(RemoteServed[TranscribingModel]):
             sound.send_on,
         )
         try:
-            async with self._doing(work) as (opened, transcripts):
+            async with self._run_work(work) as (opened, transcripts):
                 window = _RemoteWindow(opened.request_id, sound, transcripts)
                 try:
                     yield window

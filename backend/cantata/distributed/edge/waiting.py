@@ -59,7 +59,7 @@ class Waiting:
         if states and full and self._replicas.best(self._model) is None:
             count = len(self._line)
             waiting = "1 request is" if count == 1 else f"{count} requests are"
-            raise self._refusal(QUEUE_FULL, f"{waiting} waiting for a place")
+            raise self._build_rejection(QUEUE_FULL, f"{waiting} waiting for a place")
 
     def check_place(self) -> None:
         """Reject a request that would not wait; takes microseconds.
@@ -68,7 +68,7 @@ class Waiting:
             Overloaded: no replica has a place for it.
         """
         if self.is_served(lambda peer: True) and self._replicas.best(self._model) is None:
-            raise self._refusal(QUEUE_FULL, "no replica has a free place")
+            raise self._build_rejection(QUEUE_FULL, "no replica has a free place")
 
     async def place(
         self, fits: Fits, home: bytes | None, wait_s: float, *, queued: bool, again: bool
@@ -89,7 +89,7 @@ class Waiting:
         if not self.is_served(fits):
             raise StageDied(f"no replica serves model {self._model!r} now")
         if not queued:
-            return self._least_busy(fits, home)
+            return self._find_least_busy(fits, home)
         turn = _Turn(fits)
         if again:
             self._line.appendleft(turn)
@@ -105,7 +105,7 @@ class Waiting:
                     await self._replicas.changed()
         except TimeoutError:
             state = f"no place became free within {MAX_WAIT_S:g} s"
-            raise self._refusal(WAITED_TOO_LONG, state) from None
+            raise self._build_rejection(WAITED_TOO_LONG, state) from None
         finally:
             self._line.remove(turn)
             if self._line:
@@ -120,7 +120,7 @@ class Waiting:
             async with asyncio.timeout(wait_s):
                 while True:
                     if not queued and self.is_served(fits):
-                        return self._least_busy(fits, home)
+                        return self._find_least_busy(fits, home)
                     if (free := self._replicas.best(self._model, fits, home)) is not None:
                         return free
                     await self._replicas.changed()
@@ -132,15 +132,15 @@ class Waiting:
         before = takewhile(lambda one: one is not turn, self._line)
         return turn.fits(peer) and not any(one.fits(peer) for one in before)
 
-    def _least_busy(self, fits: Fits, home: bytes | None) -> Peer:
-        """Those that may take it, whether they have a free place or not."""
+    def _find_least_busy(self, fits: Fits, home: bytes | None) -> Peer:
+        """The least busy replica that may take a request, whether it has a free place or not."""
         if (free := self._replicas.best(self._model, fits, home)) is not None:
             return free
         able = self._replicas.serving(self._model, fits)
         return max(able, key=lambda peer: peer.free(self._model))
 
-    def _refusal(self, reason: str, message: str) -> Overloaded:
-        """With the shortest time after which a replica expects to have a place."""
+    def _build_rejection(self, reason: str, message: str) -> Overloaded:
+        """A rejection with the shortest time after which a replica expects to have a place."""
         self.refused[reason] += 1
         delays_s = [
             state.admission.retry_after_s

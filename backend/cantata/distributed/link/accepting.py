@@ -13,7 +13,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata.distributed.address import Address
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.connecting import HELLO_S, shake_hands
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.tls import LinkSocket
 
 logger = logging.getLogger(__name__)
@@ -66,9 +66,9 @@ class LinkAcceptor:
                 name = f"{self._what}:{peer[0]}"
                 task = group.create_task(self._welcome(sock, str(Address(*peer[:2]))), name=name)
                 self._strangers[task] = None
-                task.add_done_callback(partial(self._ended, sock))
+                task.add_done_callback(partial(self._on_ended, sock))
 
-    def _ended(self, sock: socket.socket, task: asyncio.Task[None]) -> None:
+    def _on_ended(self, sock: socket.socket, task: asyncio.Task[None]) -> None:
         """Also of one that was cancelled before it began."""
         self._strangers.pop(task, None)
         sock.close()
@@ -90,7 +90,7 @@ class LinkAcceptor:
         """The connection; None: the other end does not have the key, or there is no room for it."""
         try:
             async with asyncio.timeout(HELLO_S):
-                carrier = await shake_hands(sock, Side.ACCEPTED, self._key)
+                carrier = await shake_hands(sock, LinkSide.ACCEPTED, self._key)
         except (OSError, TimeoutError, ConfigError) as error:
             why = error or "no hello in time"
             logger.warning("%s did not become %s: %s", peer, self._what, why)

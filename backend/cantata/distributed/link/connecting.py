@@ -1,22 +1,30 @@
-"""Sockets that become links: listening, connecting, and the hello."""
+"""Sockets that become links: listening, connecting, the hello, and reconnecting after a loss."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
+import time
+from collections.abc import Awaitable, Callable
 
 from cantata.contract.data.errors import ConfigError
 from cantata.distributed.address import Address
 from cantata.distributed.key import LinkKey
-from cantata.distributed.link.errors import LinkLost, Refused
+from cantata.distributed.link.errors import LinkLost, ProtocolError, Refused
 from cantata.distributed.link.frames import HEADER, HELLO, LINK, MAX_HELLO_BYTES, PROOF, pack_header
-from cantata.distributed.link.hello import Hello, Side
+from cantata.distributed.link.hello import Hello, LinkSide
 from cantata.distributed.link.tls import LinkSocket, start_tls, wait_until_ready
 
 HELLO_S = 2.0
 """Limit for connecting and for the hello."""
 _BACKLOG = 64
+_PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
+"""Before the next attempts to connect; the last one from then on."""
+_SETTLED_S = 3.0
+"""A link that is lost sooner counts as a failed attempt: its other end may be stopping."""
+_REFUSED_PAUSE_S = 10.0
+"""After a refusal or an unreadable message: an operator must change something first."""
 
 
 def listen(address: Address) -> socket.socket:
@@ -67,7 +75,7 @@ async def connect(address: Address, key: LinkKey) -> LinkSocket:
             except BaseException:
                 sock.close()
                 raise
-            return await shake_hands(sock, Side.CONNECTED, key)
+            return await shake_hands(sock, LinkSide.CONNECTED, key)
     except TimeoutError:
         raise LinkLost(f"{address} did not answer within {HELLO_S:g} s") from None
     except LinkLost as error:
@@ -80,7 +88,7 @@ async def connect(address: Address, key: LinkKey) -> LinkSocket:
         raise LinkLost(f"{address} cannot be reached: {error.strerror or error}") from error
 
 
-async def shake_hands(sock: socket.socket, side: Side, key: LinkKey) -> LinkSocket:
+async def shake_hands(sock: socket.socket, side: LinkSide, key: LinkKey) -> LinkSocket:
     """Exchange hellos, after TLS's if there is any; the caller limits the time. The end that
     accepted proves itself last: an end without the key learns nothing from it.
 
@@ -96,7 +104,7 @@ async def shake_hands(sock: socket.socket, side: Side, key: LinkKey) -> LinkSock
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if key.tls is not None:
-            carrier = await start_tls(sock, key.tls, accepts=side is Side.ACCEPTED)
+            carrier = await start_tls(sock, key.tls, accepts=side is LinkSide.ACCEPTED)
         await _exchange_hellos(carrier, side, key)
     except BaseException:
         carrier.close()
@@ -104,11 +112,11 @@ async def shake_hands(sock: socket.socket, side: Side, key: LinkKey) -> LinkSock
     return carrier
 
 
-async def _exchange_hellos(sock: LinkSocket, side: Side, key: LinkKey) -> None:
+async def _exchange_hellos(sock: LinkSocket, side: LinkSide, key: LinkKey) -> None:
     hello = Hello(side, key)
     await _send(sock, HELLO, hello.hello)
     proof = hello.prove(await _receive(sock, HELLO))
-    if side is Side.CONNECTED:
+    if side is LinkSide.CONNECTED:
         await _send(sock, PROOF, proof)
         hello.check(await _receive(sock, PROOF))
     else:
@@ -148,3 +156,32 @@ async def _read(sock: LinkSocket, size: int) -> bytes:
             raise Refused("the other end ended the hello; does it have the same key, and TLS?")
         view = view[count:]
     return bytes(data)
+
+
+async def reconnect_forever(
+    once: Callable[[], Awaitable[LinkLost]], on_loss: Callable[[LinkLost], None]
+) -> None:
+    """Until cancelled.
+
+    Args:
+        once: connects, and returns why the link was lost once it is; raises LinkLost if there is
+            none.
+        on_loss: called with that, before each new attempt.
+    """
+    failures = 0
+    while True:
+        began_s, settled = time.monotonic(), False
+        try:
+            error = await once()
+            settled = time.monotonic() - began_s >= _SETTLED_S
+        except LinkLost as refusal:
+            error = refusal
+        if settled:
+            failures, pause_s = 0, _PAUSES_S[0]
+        else:
+            pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
+            failures += 1
+        if isinstance(error, Refused | ProtocolError):
+            pause_s = _REFUSED_PAUSE_S
+        on_loss(error)
+        await asyncio.sleep(pause_s)

@@ -8,7 +8,7 @@ class LinkLost(ConnectionError):
 
     @property
     def reason(self) -> str:
-        """For people."""
+        """Why the link ended, in words."""
         return str(self.args[0]) if self.args else "the link is closed"
 
 

@@ -16,23 +16,23 @@ from enum import Enum
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.errors import Refused
 
-VERSION = 4
+VERSION = 5
 """Of frames, messages and their fields; ends of different versions do not connect."""
 _MAGIC = b"CnTaLink"
 _CHALLENGE_BYTES = 32
 _HELLO = struct.Struct(f"!8sI{_CHALLENGE_BYTES}s")
 
 
-class Side(bytes, Enum):
+class LinkSide(bytes, Enum):
     """One of the two ends of a link."""
 
     CONNECTED = b"connected"
     ACCEPTED = b"accepted"
 
     @property
-    def other(self) -> Side:
+    def other(self) -> LinkSide:
         """The one across."""
-        return Side.ACCEPTED if self is Side.CONNECTED else Side.CONNECTED
+        return LinkSide.ACCEPTED if self is LinkSide.CONNECTED else LinkSide.CONNECTED
 
 
 class Hello:
@@ -43,7 +43,7 @@ class Hello:
         key: that both have.
     """
 
-    def __init__(self, side: Side, key: LinkKey) -> None:
+    def __init__(self, side: LinkSide, key: LinkKey) -> None:
         self._side, self._key = side, key
         self._mine = secrets.token_bytes(_CHALLENGE_BYTES)
         self._theirs = b""
@@ -69,7 +69,7 @@ class Hello:
         if hmac.compare_digest(challenge, self._mine):
             raise Refused("the other end sent this end's challenge back")
         self._theirs = challenge
-        return self._proof(self._side)
+        return self._compute_proof(self._side)
 
     def check(self, proof: bytes) -> None:
         """Check the other end's second frame.
@@ -77,13 +77,13 @@ class Hello:
         Raises:
             Refused: it does not have the key.
         """
-        if not hmac.compare_digest(proof, self._proof(self._side.other)):
+        if not hmac.compare_digest(proof, self._compute_proof(self._side.other)):
             raise Refused("the other end has another key")
 
-    def _proof(self, side: Side) -> bytes:
+    def _compute_proof(self, side: LinkSide) -> bytes:
         ordered = (
             (self._mine, self._theirs)
-            if self._side is Side.CONNECTED
+            if self._side is LinkSide.CONNECTED
             else (self._theirs, self._mine)
         )
         text = b"|".join((_MAGIC, str(VERSION).encode(), side.value, *ordered))

@@ -18,11 +18,10 @@ from cantata.distributed.link.frames import (
     FrameParser,
     pack_header,
 )
-from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.heartbeat_monitor import TICK_S, HeartbeatMonitor, check_loop
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.heartbeat import TICK_S, Heartbeat, HeartbeatMonitor, check_loop
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.outbox import LinkOutbox
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.link.tls import LinkSocket
 from cantata.ipc.wire import Buffer
 
@@ -52,11 +51,11 @@ class Link:
     def __init__(
         self,
         sock: LinkSocket,
-        side: Side,
+        side: LinkSide,
         heartbeat: Heartbeat,
         peer: str,
         *,
-        on_stream: Callable[[Stream], None] | None = None,
+        on_stream: Callable[[LinkStream], None] | None = None,
         on_message: Callable[[int, bytearray], None] | None = None,
         on_state: Callable[[bytearray], None] | None = None,
         on_lost: Callable[[LinkLost], None] | None = None,
@@ -69,7 +68,7 @@ class Link:
         self._parser = FrameParser()
         self._outbox = LinkOutbox(sock)
         self._buffer = memoryview(bytearray(_READ_BYTES))
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, LinkStream] = {}
         self._latest = 0
         """Number of the last stream that was opened."""
         self._state = b""
@@ -88,8 +87,8 @@ class Link:
 
     def begin(self) -> None:
         """Read, send heartbeats and watch from now on."""
-        self._loop.add_reader(self._socket, self._readable)
-        self._ticking = self._loop.call_later(TICK_S, self._tick)
+        self._loop.add_reader(self._socket, self._wait_until_readable)
+        self._ticking = self._loop.call_later(TICK_S, self._check_heartbeat)
         self._heartbeat.add(self)
 
     @property
@@ -111,13 +110,13 @@ class Link:
         """Whether another frame may wait for the kernel."""
         return self._outbox.size < ROOM_BYTES
 
-    def open(self) -> Stream:
+    def open(self) -> LinkStream:
         """A new stream, whose first frame opens it at the other end.
 
         Raises:
             LinkLost: the link is over, or full of streams.
         """
-        assert self._side is Side.CONNECTED, "the end that connected opens streams"
+        assert self._side is LinkSide.CONNECTED, "the end that connected opens streams"
         if self._lost.done():
             raise self._lost.result()
         if len(self._streams) >= MAX_STREAMS or self._latest == MAX_STREAM:
@@ -133,7 +132,7 @@ class Link:
         """
         self._state = state
         if now and not self.is_lost:
-            self._put_parts(self._beat())
+            self._put_parts(self._build_heartbeat())
 
     def message(self, kind: int, *parts: Buffer) -> None:
         """Send what concerns no stream; without effect on a lost link."""
@@ -184,13 +183,13 @@ class Link:
     def beat(self) -> None:
         """Say that this end is there; by the heart's thread."""
         try:
-            self._outbox.put_if_empty(*self._beat())
+            self._outbox.put_if_empty(*self._build_heartbeat())
             if self._outbox.size:
                 self._loop.call_soon_threadsafe(self._flush_soon)
         except OSError as error:
-            self._loop.call_soon_threadsafe(self._broke, error)
+            self._loop.call_soon_threadsafe(self._on_broken, error)
 
-    def _beat(self) -> tuple[bytes, bytes, bytes]:
+    def _build_heartbeat(self) -> tuple[bytes, bytes, bytes]:
         state = self._state
         late_s = max(0.0, time.monotonic() - self._ran_at - TICK_S)
         return pack_header(BEAT, LINK, _LATE.size + len(state)), _LATE.pack(late_s), state
@@ -212,7 +211,7 @@ class Link:
         try:
             self._outbox.flush()
         except OSError as error:
-            self._broke(error)
+            self._on_broken(error)
             return
         if not self._outbox.size:
             self._emptied.set()
@@ -228,13 +227,13 @@ class Link:
             for stream in self._streams.values():
                 stream.look_again()
 
-    def _readable(self) -> None:
+    def _wait_until_readable(self) -> None:
         try:
             count = self._socket.recv_into(self._buffer)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._broke(error)
+            self._on_broken(error)
             return
         if not count:
             self._lose(ConnectionClosed(f"{self.peer} has closed the link"))
@@ -245,23 +244,23 @@ class Link:
         self._monitor.on_data()
         try:
             for frame in self._parser.feed(data):
-                self._arrived(frame)
+                self._on_frame(frame)
                 if self._lost.done():
                     return
         except LinkLost as error:
             self._lose(error)
 
-    def _arrived(self, frame: Frame) -> None:
+    def _on_frame(self, frame: Frame) -> None:
         if frame.stream == LINK:
-            self._concerns_link(frame)
+            self._on_link_frame(frame)
             return
         stream = self._streams.get(frame.stream)
         if stream is None and frame.stream > self._latest:
-            stream = self._opened(frame)
+            stream = self._on_opened(frame)
         if stream is not None:  # else its end and this frame have crossed
             stream.arrive(frame)
 
-    def _concerns_link(self, frame: Frame) -> None:
+    def _on_link_frame(self, frame: Frame) -> None:
         if frame.kind == BEAT and len(frame.body) >= _LATE.size:
             check_loop(_LATE.unpack_from(frame.body)[0])
             if self._on_state is not None and len(frame.body) > _LATE.size:
@@ -271,8 +270,12 @@ class Link:
         else:
             raise ProtocolError(f"a frame of unknown kind {frame.kind} arrived")
 
-    def _opened(self, frame: Frame) -> Stream:
-        if self._side is Side.CONNECTED or frame.kind < FIRST_OF_USER or self._on_stream is None:
+    def _on_opened(self, frame: Frame) -> LinkStream:
+        if (
+            self._side is LinkSide.CONNECTED
+            or frame.kind < FIRST_OF_USER
+            or self._on_stream is None
+        ):
             raise ProtocolError(
                 f"a frame of kind {frame.kind} arrived for a stream that is not open"
             )
@@ -283,20 +286,20 @@ class Link:
         self._on_stream(stream)
         return stream
 
-    def _add(self, number: int) -> Stream:
-        stream = self._streams[number] = Stream(self, number)
+    def _add(self, number: int) -> LinkStream:
+        stream = self._streams[number] = LinkStream(self, number)
         return stream
 
-    def _tick(self) -> None:
+    def _check_heartbeat(self) -> None:
         self._ran_at = time.monotonic()
         try:
             self._monitor.tick(self._ran_at)
         except LinkLost as error:
             self._lose(error)
         else:
-            self._ticking = self._loop.call_later(TICK_S, self._tick)
+            self._ticking = self._loop.call_later(TICK_S, self._check_heartbeat)
 
-    def _broke(self, error: OSError) -> None:
+    def _on_broken(self, error: OSError) -> None:
         # An ended process resets the connection; a network fails with other errors.
         kind = ConnectionClosed if isinstance(error, ConnectionError) else LinkLost
         self._lose(kind(f"the connection to {self.peer} broke: {error.strerror or error}"))

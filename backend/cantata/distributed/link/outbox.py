@@ -38,7 +38,8 @@ class LinkOutbox:
             self._append(parts)
 
     def put_if_empty(self, *parts: Buffer) -> None:
-        """The same, unless something waits already. In both cases, offer the kernel what waits.
+        """Queue one frame unless others wait already; in both cases, offer what waits to the
+        kernel.
 
         Raises:
             OSError: the connection is broken.

@@ -39,7 +39,7 @@ class Carrier(Protocol):
         ...
 
 
-class Stream:
+class LinkStream:
     """One end of it.
 
     Args:

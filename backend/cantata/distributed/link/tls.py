@@ -50,7 +50,7 @@ class LinkTls:
     folder: Path
 
     def make_context(self, *, accepts: bool) -> ssl.SSLContext:
-        """For one end of a connection.
+        """The TLS context for one end of a connection.
 
         Args:
             accepts: it is the end that accepts.

@@ -66,5 +66,5 @@ def read_arguments(kind: type[A], raw: Mapping[str, Any]) -> A:
 
 
 def as_plain(arguments: StrictModel) -> dict[str, Any]:
-    """For Serve's configuration; unset fields are left out."""
+    """Arguments in the form that Serve's configuration takes; unset fields are left out."""
     return arguments.model_dump(mode="json", exclude_none=True)

@@ -69,7 +69,7 @@ class _Supervisor(ABC):
             while not self._is_up(self._process.last_report):
                 last_report = await self._process.updates()
                 if self._process.ended is not None:
-                    raise ConfigError(str(last_report.get("error", self._ending())))
+                    raise ConfigError(str(last_report.get("error", self._describe_ending())))
         except BaseException:
             self._process.kill()
             await self._end_informing()
@@ -85,7 +85,7 @@ class _Supervisor(ABC):
             StageDied: the process has ended, or hangs.
         """
         if self._process.ended is not None:
-            raise StageDied(self._ending())
+            raise StageDied(self._describe_ending())
         if self._process.silence_s > _HANGS_AFTER_S:
             raise StageDied(f"process {self._process.pid} says nothing any more")
 
@@ -110,7 +110,7 @@ class _Supervisor(ABC):
                 logger.warning("the directory of replicas does not answer: %s", error)
             await asyncio.sleep(ANNOUNCE_EVERY_S)
 
-    def _ending(self) -> str:
+    def _describe_ending(self) -> str:
         return f"process {self._process.pid} ended with {self._process.ended}"
 
     @abstractmethod
@@ -141,7 +141,7 @@ class Replica(_Supervisor):
         self._demand: QueueDepth | None = None
         self._loaded = False
         await self._start({"host": node_address(), "arguments": dict(arguments)})
-        await self._met()
+        await self._wait_until_met()
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """Called by Serve; `PlacesPolicy` reads it."""
@@ -152,7 +152,7 @@ class Replica(_Supervisor):
             "waiting": 0.0 if self._demand is None else self._demand.waiting,
         }
 
-    async def _met(self) -> None:
+    async def _wait_until_met(self) -> None:
         """Return when the edges know this replica, or after a while. Serve stops an older one as
         soon as this one runs, and an edge must always know one of the two."""
         try:

@@ -33,9 +33,9 @@ Plain = dict[str, Any]
 def serve_config(edges: EdgeArguments, models: Iterable[ModelArguments]) -> Plain:
     """What `serve deploy` takes: the directory, the edges, and each model, as applications."""
     applications = [
-        _application(DIRECTORY, "directory", {}),
-        *(_application(one.application, "replicas", as_plain(one)) for one in models),
-        _application(EDGES, "edges", as_plain(edges)),
+        _build_application(DIRECTORY, "directory", {}),
+        *(_build_application(one.application, "replicas", as_plain(one)) for one in models),
+        _build_application(EDGES, "edges", as_plain(edges)),
     ]
     return {"proxy_location": "Disabled", "applications": applications}
 
@@ -56,14 +56,14 @@ def kubernetes(
     placed = edges.model_copy(
         update={"edges": edges.edges.model_copy(update={"node": _GROUP_LABEL})}
     )
-    groups = [_edge_group(edges, image), *(_model_group(one, image) for one in models)]
+    groups = [_build_edge_group(edges, image), *(_build_model_group(one, image) for one in models)]
     config = as_yaml([serve_config(placed, models)])
     cluster = {
         "authOptions": {"mode": "token"},
         "enableInTreeAutoscaling": any(m.replicas.most > m.replicas.min for m in models),
         "headGroupSpec": {
             "rayStartParams": {**_start_parameters(), "num-cpus": "0"},
-            "template": _pod(image, {"cpu": "2", "memory": "4Gi"}, _RAYLET_HEALTH),
+            "template": _build_pod(image, {"cpu": "2", "memory": "4Gi"}, _RAYLET_HEALTH),
         },
         "workerGroupSpecs": groups,
     }
@@ -73,7 +73,7 @@ def kubernetes(
         "metadata": {"name": "cantata"},
         "spec": {"serveConfigV2": config, "rayClusterConfig": cluster},
     }
-    return service, _front(edges.edges.port)
+    return service, _build_front(edges.edges.port)
 
 
 def as_yaml(documents: Sequence[Mapping[str, Any]]) -> str:
@@ -88,15 +88,15 @@ class _Readable(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Readable.add_representer(str, _text)
+_Readable.add_representer(str, _represent_text)
 
 
-def _application(name: str, builder: str, arguments: Plain) -> Plain:
+def _build_application(name: str, builder: str, arguments: Plain) -> Plain:
     return {
         "name": name,
         "import_path": f"{_BUILDERS}:{builder}",
@@ -105,10 +105,10 @@ def _application(name: str, builder: str, arguments: Plain) -> Plain:
     }
 
 
-def _edge_group(edges: EdgeArguments, image: str) -> Plain:
+def _build_edge_group(edges: EdgeArguments, image: str) -> Plain:
     port = edges.edges.port
     keys = {"secretKeyRef": {"name": _SECRET, "key": _SECRET_KEY}}
-    pod = _pod(
+    pod = _build_pod(
         image,
         {"cpu": "2", "memory": "4Gi"},
         {"path": "/ready", "port": port},
@@ -120,12 +120,12 @@ def _edge_group(edges: EdgeArguments, image: str) -> Plain:
     return _group(_EDGE_GROUP, count, count, pod, edges.edges.node)
 
 
-def _model_group(model: ModelArguments, image: str) -> Plain:
+def _build_model_group(model: ModelArguments, image: str) -> Plain:
     limits: Plain = {"cpu": str(math.ceil(model.replicas.cpus))}
     if model.gpus:
         limits["nvidia.com/gpu"] = str(math.ceil(model.gpus))
     name = model.name.replace("_", "-").lower()
-    pod = _pod(image, limits, _RAYLET_HEALTH)
+    pod = _build_pod(image, limits, _RAYLET_HEALTH)
     return _group(name, model.replicas.min, model.replicas.most, pod, model.node)
 
 
@@ -146,7 +146,7 @@ def _start_parameters() -> Plain:
     return {"object-store-memory": str(OBJECT_STORE_BYTES)}
 
 
-def _pod(
+def _build_pod(
     image: str,
     limits: Plain,
     ready: Plain,
@@ -165,7 +165,7 @@ def _pod(
     return {"spec": {"containers": [container]}}
 
 
-def _front(port: int) -> Plain:
+def _build_front(port: int) -> Plain:
     return {
         "apiVersion": "v1",
         "kind": "Service",

@@ -22,8 +22,13 @@ from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
 from cantata.config.cluster import NodeLabel, ReplicasOptions
 from cantata.contract.data.errors import ConfigError
 from cantata.distributed.ray.arguments import DIRECTORY
-from cantata.distributed.ray.membership import QueueDepth
-from cantata.distributed.ray.policy import DOWN_AFTER_S, UP_AFTER_S, ReplicaLoad, wanted
+from cantata.distributed.ray.membership import (
+    DOWN_AFTER_S,
+    UP_AFTER_S,
+    QueueDepth,
+    ReplicaLoad,
+    wanted,
+)
 
 _HEALTH_PERIOD_S = 1.0
 _HEALTH_TIMEOUT_S = 30.0
@@ -40,7 +45,7 @@ _CALLS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class RayPlacement:
     """What Ray reserves for one process, and how long it may take to end."""
 
     cpus: float
@@ -72,7 +77,7 @@ class PlacesPolicy:
 
 
 def application(
-    kind: type, arguments: Mapping[str, Any], placement: Placement, count: int | ReplicasOptions
+    kind: type, arguments: Mapping[str, Any], placement: RayPlacement, count: int | ReplicasOptions
 ) -> Application:
     """An application of one deployment.
 

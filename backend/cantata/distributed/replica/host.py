@@ -6,24 +6,50 @@ import asyncio
 import logging
 import socket
 from collections.abc import Collection, Coroutine, Mapping
+from dataclasses import dataclass
 
 from cantata.contract.transcription_service import TranscriptionService
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.accepting import LinkAcceptor
 from cantata.distributed.link.connecting import get_address
-from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.heartbeat_monitor import BEAT_S
+from cantata.distributed.link.heartbeat import BEAT_S, Heartbeat
 from cantata.distributed.link.tls import LinkSocket
 from cantata.distributed.model_advertisement import Advertisement, build_advertisement
 from cantata.distributed.replica.in_flight import InFlightLimiter
 from cantata.distributed.replica.session import EdgeSession
-from cantata.distributed.replica.status import ModelStatus, ReplicaStatus
 from cantata.utils.intervals import seconds_to_next_interval
 
 logger = logging.getLogger(__name__)
-
 MAX_EDGES = 256
 """Links at the same time, including those whose hello is not over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """One model's places."""
+
+    places: int
+    """Orders that may run."""
+    free: int
+    """Orders that would be admitted now."""
+    in_use: int
+    """Orders that are being served."""
+    waiting: int
+    """Those of them whose start the model's admission still delays."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """A replica now."""
+
+    ready: bool
+    """Every model accepts orders."""
+    draining: bool
+    """It finishes what it speaks and takes nothing new."""
+    edges: int
+    """Number of edges that have a link to it."""
+    models: Mapping[str, ModelStatus]
+    """By name."""
 
 
 class ReplicaHost:
@@ -74,10 +100,10 @@ class ReplicaHost:
             self._is_ready,
             self._limiter.draining,
             len(self._sessions),
-            {name: self._status(name) for name in names},
+            {name: self._build_status(name) for name in names},
         )
 
-    def _status(self, name: str) -> ModelStatus:
+    def _build_status(self, name: str) -> ModelStatus:
         report = self._limiter.admission(name)
         return ModelStatus(
             report.places,
@@ -152,7 +178,7 @@ class ReplicaHost:
 
     async def _serve(self, sock: LinkSocket, peer: str) -> None:
         session = EdgeSession(
-            sock, peer, self._heartbeat, self._service, self._limiter, self._changed
+            sock, peer, self._heartbeat, self._service, self._limiter, self._on_change
         )
         self._sessions.add(session)
         if self._is_started:
@@ -169,7 +195,7 @@ class ReplicaHost:
             await asyncio.sleep(seconds_to_next_interval(BEAT_S))
             self._report_state(now=False)
 
-    def _changed(self) -> None:
+    def _on_change(self) -> None:
         # Once for all orders of this turn of the loop, and not before the work on them.
         if not self._report_scheduled:
             self._report_scheduled = True

@@ -15,26 +15,23 @@ from cantata.distributed.chat_messages import AnswerOrder
 from cantata.distributed.link.errors import LinkLost, ProtocolError
 from cantata.distributed.link.frames import Frame
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.link.tls import LinkSocket
 from cantata.distributed.messages import (
+    DrawOrder,
     FrameKind,
     ModelState,
     ReplicaState,
     Reports,
     SpeakOrder,
+    TranscribeOrder,
 )
 from cantata.distributed.model_advertisement import Advertisement
-from cantata.distributed.picture_messages import DrawOrder
-from cantata.distributed.replica.answering import answer
-from cantata.distributed.replica.drawing import draw
 from cantata.distributed.replica.in_flight import InFlightLimiter
-from cantata.distributed.replica.speaking import speak
-from cantata.distributed.replica.transcribing import transcribe
+from cantata.distributed.replica.orders import answer, draw, speak, transcribe
 from cantata.distributed.serialization import decode, encode
-from cantata.distributed.transcription_messages import TranscribeOrder
 from cantata.utils.logs import of_request
 
 logger = logging.getLogger(__name__)
@@ -68,7 +65,7 @@ class EdgeSession:
         """One task for each order; it ends by itself, once its work does."""
         self._working: set[asyncio.Task[Fault | None]] = set()
         self._ordered: Counter[str] = Counter()
-        self.link = Link(sock, Side.ACCEPTED, heartbeat, peer, on_stream=self._opened)
+        self.link = Link(sock, LinkSide.ACCEPTED, heartbeat, peer, on_stream=self._on_opened)
 
     async def run(self) -> None:
         """Serve; returns once everything that came over the link is freed."""
@@ -95,19 +92,19 @@ class EdgeSession:
 
     def report_state(self, *, ready: bool, now: bool) -> None:
         """What the heartbeats carry from now on; `now`: send one at once."""
-        state = ReplicaState(ready, self._limiter.draining, self._states() if ready else {})
+        state = ReplicaState(ready, self._limiter.draining, self._list_states() if ready else {})
         self.link.set_state(b"".join(bytes(part) for part in encode(state)), now=now)
 
-    def _states(self) -> Mapping[str, ModelState]:
+    def _list_states(self) -> Mapping[str, ModelState]:
         names = self._limiter.names
         return {name: self._limiter.state(name, self._ordered[name]) for name in names}
 
-    def _opened(self, stream: Stream) -> None:
+    def _on_opened(self, stream: LinkStream) -> None:
         task = asyncio.create_task(self._serve(stream), name=f"order:{stream.number}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, stream: Stream) -> None:
+    async def _serve(self, stream: LinkStream) -> None:
         """Serve one stream until it is done, or until the edge ends it."""
         working = asyncio.create_task(self._work(stream), name=f"work:{stream.number}")
         leaving = asyncio.create_task(stream.ended(), name=f"leave:{stream.number}")
@@ -131,7 +128,7 @@ class EdgeSession:
             self._working.discard(work)
             work.cancel()
 
-    async def _work(self, stream: Stream) -> Fault | None:
+    async def _work(self, stream: LinkStream) -> Fault | None:
         try:
             frame = await stream.receive()
             if frame is not None:
@@ -148,7 +145,7 @@ class EdgeSession:
             return to_fault(RequestFailed("the replica failed in an unforeseen way; see its log"))
         return None
 
-    async def _do(self, stream: Stream, frame: Frame) -> None:
+    async def _do(self, stream: LinkStream, frame: Frame) -> None:
         match frame.kind:
             case FrameKind.SPEAK:
                 order = decode(frame.body, SpeakOrder)
@@ -157,7 +154,7 @@ class EdgeSession:
             case FrameKind.ANSWER:
                 wanted = decode(frame.body, AnswerOrder)
                 with of_request(wanted.work_id):
-                    await self._answer(stream, wanted)
+                    await self._answer_order(stream, wanted)
             case FrameKind.DRAW:
                 picture = decode(frame.body, DrawOrder)
                 with of_request(picture.work_id):
@@ -172,7 +169,7 @@ class EdgeSession:
             case kind:
                 raise ProtocolError(f"a stream began with a frame of kind {kind}")
 
-    async def _speak(self, stream: Stream, order: SpeakOrder) -> None:
+    async def _speak(self, stream: LinkStream, order: SpeakOrder) -> None:
         self._ordered[order.model] += not order.batch
         model = self._service.model(order.model)
         # A file render waits in the model's admission.
@@ -180,14 +177,16 @@ class EdgeSession:
             self._on_change()
             await speak(stream, order, model)
 
-    async def _answer(self, stream: Stream, order: AnswerOrder) -> None:
-        self._ordered[order.model] += 1
+    async def _answer_order(self, stream: LinkStream, order: AnswerOrder) -> None:
+        live = not order.options.batch
+        self._ordered[order.model] += live
         model = self._service.chat_model(order.model)
-        with self._limiter.order(model.name):
+        # One for which nobody waits does so in the model's admission.
+        with self._limiter.order(model.name, gated=live, live=live):
             self._on_change()
             await answer(stream, order, model)
 
-    async def _draw(self, stream: Stream, order: DrawOrder) -> None:
+    async def _draw(self, stream: LinkStream, order: DrawOrder) -> None:
         self._ordered[order.model] += 1
         model = self._service.image_model(order.model)
         # Its own admission forecasts when it would be done.
@@ -195,7 +194,7 @@ class EdgeSession:
             self._on_change()
             await draw(stream, order, model)
 
-    async def _transcribe(self, stream: Stream, order: TranscribeOrder) -> None:
+    async def _transcribe(self, stream: LinkStream, order: TranscribeOrder) -> None:
         live = not order.request.batch
         self._ordered[order.model] += live
         model = self._service.transcription_model(order.model)

@@ -12,17 +12,16 @@ from cantata.contract.data.errors import StageDied
 from cantata.contract.model.pipeline import EdgeSpec
 from cantata.distributed.address import Address
 from cantata.distributed.key import LinkKey
-from cantata.distributed.link.connecting import connect
+from cantata.distributed.link.connecting import connect, reconnect_forever
 from cantata.distributed.link.errors import LinkLost, ProtocolError, Refused
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.reconnecting import reconnect_forever
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.serialization import encode
-from cantata.distributed.stages.forwarding import forward_chunks, send_chunks
 from cantata.distributed.stages.local_ends import Take
 from cantata.distributed.stages.messages import EdgeName, PipelineOrder, StageFrameKind
+from cantata.distributed.stages.transfer import forward_chunks, send_chunks
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.wire import Buffer
 
@@ -59,7 +58,7 @@ class HostLink:
         self.is_leaving = False
         """The host has said that it is about to stop."""
         self._link: Link | None = None
-        self._there: dict[EdgeSpec, Stream] = {}
+        self._there: dict[EdgeSpec, LinkStream] = {}
         self._news = asyncio.Event()
         self._refused: Refused | None = None
         self.trouble = "not connected yet"
@@ -110,7 +109,7 @@ class HostLink:
         Args:
             order: names the pipeline.
         """
-        await reconnect_forever(partial(self._connected, encode(order)), self._on_loss)
+        await reconnect_forever(partial(self._connect_once, encode(order)), self._on_loss)
 
     def _on_loss(self, error: LinkLost) -> None:
         if error.reason != self.trouble:
@@ -119,7 +118,7 @@ class HostLink:
         self._refused = error if isinstance(error, Refused) else None
         self._news.set()
 
-    async def _connected(self, order: tuple[Buffer, ...]) -> LinkLost:
+    async def _connect_once(self, order: tuple[Buffer, ...]) -> LinkLost:
         """Connect once; return why the link was lost, once it is.
 
         Raises:
@@ -127,17 +126,17 @@ class HostLink:
         """
         sock = await connect(self.address, self._key)
         address = str(self.address)
-        link = Link(sock, Side.CONNECTED, self._heartbeat, address, on_message=self._hear)
+        link = Link(sock, LinkSide.CONNECTED, self._heartbeat, address, on_message=self._hear)
         self.is_leaving = False
         link.begin()
         pouring: list[asyncio.Task[None]] = []
         try:
             link.message(StageFrameKind.PIPELINE, *order)
             for edge in self._edges_there:
-                self._there[edge] = _opened(link, StageFrameKind.EDGE_THERE, edge)
+                self._there[edge] = _open_stream(link, StageFrameKind.EDGE_THERE, edge)
             for edge in self._edges_back:
-                stream = _opened(link, StageFrameKind.EDGE_BACK, edge)
-                pouring.append(asyncio.create_task(_poured(stream, self._take(edge))))
+                stream = _open_stream(link, StageFrameKind.EDGE_BACK, edge)
+                pouring.append(asyncio.create_task(_pour(stream, self._take(edge))))
             self._link, self._refused = link, None
             self._news.set()
             logger.info("stage host %s: connected", self.address)
@@ -151,12 +150,12 @@ class HostLink:
             await asyncio.gather(*pouring, return_exceptions=True)
 
 
-def _opened(link: Link, kind: StageFrameKind, edge: EdgeSpec) -> Stream:
+def _open_stream(link: Link, kind: StageFrameKind, edge: EdgeSpec) -> LinkStream:
     stream = link.open()
     stream.post(kind, *encode(EdgeName(edge.source, edge.target)))
     return stream
 
 
-async def _poured(stream: Stream, take: Take) -> None:
+async def _pour(stream: LinkStream, take: Take) -> None:
     with suppress(LinkLost):  # whoever has a stage there gets the error
         await forward_chunks(stream, take)

@@ -136,7 +136,7 @@ class StageDeath:
         return cls(why, death.exit_code, hang, death.at_work_on, death.alone, held)
 
     def death(self, host: str) -> Death:
-        """As it has arrived from a host."""
+        """The death that a host has reported."""
         error = StageDied(f"{self.why} (on {host})")
         held = frozenset(self.held)
         return Death(error, self.exit_code, self.hang, self.at_work_on, self.alone, held)

@@ -62,15 +62,15 @@ class StagesOnHosts:
                 self._heartbeat,
                 [one.edge for one in edges if self._hosts.get(one.edge.target) == address],
                 [one.edge for one in edges if self._hosts.get(one.edge.stage) == address],
-                self._carrying,
-                partial(self._leaves, address),
+                self._carry_from,
+                partial(self._on_host_leaving, address),
             )
-            self._run(link.keep(self._order(address)), f"cantata:stages-on:{address}")
+            self._run(link.keep(self._build_order(address)), f"cantata:stages-on:{address}")
         for one in edges:
             if one.address is not None:
                 self._outlets[one.edge] = UnixEdgeWriter(one.address)
             if one.listener is not None:
-                self._run(relay_from(one.listener, self._carrying(one.edge)), "cantata:edge")
+                self._run(relay_from(one.listener, self._carry_from(one.edge)), "cantata:edge")
 
     def stage(
         self,
@@ -99,13 +99,13 @@ class StagesOnHosts:
             await outlet.close()
         self._heartbeat.close()
 
-    def _leaves(self, address: Address) -> None:
+    def _on_host_leaving(self, address: Address) -> None:
         for name, stage in self._stages.items():
             if self._hosts[name] == address:
                 stage.leave()
         self._on_leaving()
 
-    def _carrying(self, edge: EdgeSpec) -> Take:
+    def _carry_from(self, edge: EdgeSpec) -> Take:
         return partial(self._carry, edge)
 
     async def _carry(self, edge: EdgeSpec, encoded: EncodedChunks) -> None:
@@ -121,7 +121,7 @@ class StagesOnHosts:
         else:
             await self._links[self._hosts[edge.target]].put(edge, encoded)
 
-    def _order(self, address: Address) -> PipelineOrder:
+    def _build_order(self, address: Address) -> PipelineOrder:
         located, deployment = self._plan.located, self._plan.deployment
         ships = located.checkpoint == located.plugin.embedded_checkpoint
         return PipelineOrder(

@@ -23,7 +23,7 @@ from cantata.contract.process.messages import (
 )
 from cantata.distributed.link.errors import LinkLost, ProtocolError
 from cantata.distributed.link.frames import END, Frame
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.host_link import HostLink
 from cantata.distributed.stages.messages import (
@@ -34,7 +34,7 @@ from cantata.distributed.stages.messages import (
     StageFrameKind,
     StageReady,
 )
-from cantata.distributed.stages.translation import decode_event, encode_for_link
+from cantata.distributed.stages.transfer import decode_event, encode_for_link
 from cantata.distributed.stages.unfinished import Unfinished
 from cantata.ipc.encoded import Heads
 from cantata.ipc.wire import Buffer
@@ -75,7 +75,7 @@ class RemoteStage:
         self._link = link
         self._unfinished = Unfinished(ports)
         self._on_message, self._on_death = on_message, on_death
-        self._stream: Stream | None = None
+        self._stream: LinkStream | None = None
         self._reading: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[StageCapacity] = asyncio.get_running_loop().create_future()
         self._ended_by: StageDied | None = None
@@ -99,7 +99,7 @@ class RemoteStage:
         began_s = loop.time()
         try:
             async with asyncio.timeout(deadline_s):
-                while (capacity := await self._launched(began_s + deadline_s)) is None:
+                while (capacity := await self._launch(began_s + deadline_s)) is None:
                     logger.debug("%s: its host was lost while it loaded", self._title)
         except TimeoutError:
             connected = self._stream is not None
@@ -155,11 +155,11 @@ class RemoteStage:
         if self.state.is_running and stream is not None:
             self.state = StageState.DRAINING
             drain = DrainOrder(deadline_s)
-            await self._until_ended(stream, deadline_s + ENDING_DEADLINE_S, drain)
+            await self._wait_until_ended(stream, deadline_s + ENDING_DEADLINE_S, drain)
         self.state = StageState.ENDED
         if stream is not None:
             stream.end()
-            await self._until_ended(stream, 2 * ENDING_DEADLINE_S)
+            await self._wait_until_ended(stream, 2 * ENDING_DEADLINE_S)
         if reading is not None and reading is not asyncio.current_task():
             reading.cancel()
             await asyncio.wait({reading})
@@ -181,7 +181,7 @@ class RemoteStage:
     def _is_over(self) -> bool:
         return self.state is StageState.ENDED
 
-    async def _launched(self, due_s: float) -> StageCapacity | None:
+    async def _launch(self, due_s: float) -> StageCapacity | None:
         """Launch it once there is a link; None: the link was lost before the stage was ready.
 
         Args:
@@ -205,8 +205,8 @@ class RemoteStage:
             raise self._ended_by
         return capacity
 
-    async def _until_ended(
-        self, stream: Stream, limit_s: float, drain: DrainOrder | None = None
+    async def _wait_until_ended(
+        self, stream: LinkStream, limit_s: float, drain: DrainOrder | None = None
     ) -> None:
         """Send the order, which may have to wait for credit, and wait for the end of the stream."""
         try:
@@ -228,11 +228,11 @@ class RemoteStage:
         if self._is_over:  # while the order waited for credit
             raise StageDied(f"{self._title} is not running")
 
-    async def _read(self, stream: Stream) -> None:
+    async def _read(self, stream: LinkStream) -> None:
         why = "its host has ended it"
         try:
             while (frame := await stream.receive()) is not None:
-                self._arrived(frame)
+                self._on_frame(frame)
         except ProtocolError as error:
             why = stream.reject(error).reason
         except LinkLost as error:
@@ -243,11 +243,11 @@ class RemoteStage:
         except Exception as error:  # a stage whose messages cannot be handled cannot be used
             logger.exception("%s: its message could not be handled", self._title)
             why = f"its supervision failed: {error!r}"
-        self._lose(self._death(why))
+        self._mark_lost(self._build_death(why))
 
-    def _arrived(self, frame: Frame) -> None:
+    def _on_frame(self, frame: Frame) -> None:
         if frame.kind != StageFrameKind.EVENT:
-            self._state_arrived(frame)
+            self._on_state(frame)
             return
         event = decode_event(frame.body)
         match event:
@@ -260,7 +260,7 @@ class RemoteStage:
                     self._unfinished.ended(request_id)
         self._on_message(self.name, event)
 
-    def _state_arrived(self, frame: Frame) -> None:
+    def _on_state(self, frame: Frame) -> None:
         body = frame.body
         match frame.kind:
             case StageFrameKind.PONG:
@@ -277,19 +277,19 @@ class RemoteStage:
                 if not self._ready.done():
                     self._ready.set_result(ready.capacity)
             case StageFrameKind.DIED:
-                self._lose(decode(body, StageDeath).death(self.host))
+                self._mark_lost(decode(body, StageDeath).death(self.host))
             case kind if kind == END:
                 error = to_error(decode(body, Fault))
-                self._lose(self._death(f"cannot start: {error.message}"))
+                self._mark_lost(self._build_death(f"cannot start: {error.message}"))
             case kind:
                 raise ProtocolError(f"a frame of kind {kind} arrived from a stage")
 
-    def _death(self, why: str) -> Death:
+    def _build_death(self, why: str) -> Death:
         """A death that the process itself cannot report. No request is to blame."""
         error = StageDied(f"{self._title}: {why}")
         return Death(error, None, None, {}, False, self._unfinished.requests)
 
-    def _lose(self, death: Death) -> None:
+    def _mark_lost(self, death: Death) -> None:
         """The process is gone: from here on it gets no requests."""
         if self.state in (StageState.ENDED, StageState.DRAINING):
             return

@@ -23,18 +23,18 @@ class Unfinished:
 
     @property
     def requests(self) -> frozenset[str]:
-        """Those that have a port without a last chunk."""
+        """Requests that have a port without a last chunk."""
         return frozenset(self._open)
 
     def began(self, request_id: str) -> None:
-        """It was registered."""
+        """Note that a request was registered."""
         if self._ports:
             self._open[request_id] = set(self._ports)
             if len(self._open) > MAX_OPEN:
                 del self._open[next(iter(self._open))]
 
     def ended(self, request_id: str) -> None:
-        """It failed, or was aborted; unknown ids are fine."""
+        """Note that a request failed or was aborted; unknown ids are fine."""
         self._open.pop(request_id, None)
 
     def passed(self, last: Iterable[tuple[str, str]]) -> None:

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows, WordTiming
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS
-from cantata.stages.ar.code_scores import CodeLogprobs
 from cantata.stages.ar.frames import NewFrame, StopReason
+from cantata.stages.ar.sampling import CodeLogprobs
 from cantata.stages.ar.talker_step import ServedTalker
 
 
 @dataclass(slots=True)
 class Sending:
-    """What of one request has left, and what leaves with its next chunk."""
+    """What has been sent of one request, and what leaves with its next chunk."""
 
     max_frames: int
     words: tuple[WordTiming, ...]
@@ -49,7 +49,7 @@ class Chunking:
         self._speaks_end = talker.speaks_end
         self._exports_rows = exports_rows
         frames = talker.talker_step.states.frames
-        self._no_frame = self._as_sent(frames[0, :0])
+        self._no_frame = self._convert_frames(frames[0, :0])
         self._no_row = np.zeros((0, talker.exported.shape[1]), np.float32) if exports_rows else None
 
     def begin(self, prompt: TalkerPrompt) -> Sending:
@@ -74,7 +74,7 @@ class Chunking:
             values = values[:0]
         final = stopped or sending.num_frames == sending.max_frames
         if sending.context is not None:
-            context = self._as_sent(sending.context)
+            context = self._convert_frames(sending.context)
             values, context_frames = np.concatenate([context, values]), len(context)
         words, sending.words, sending.context = sending.words, (), None
         if self._makes_latents:
@@ -110,7 +110,7 @@ class Chunking:
         index, sending.num_row_chunks = sending.num_row_chunks, sending.num_row_chunks + 1
         return (Chunk(request_id, ROWS, index, Rows(values), final),)
 
-    def _as_sent(self, frames: torch.Tensor) -> NDArray[Any]:
+    def _convert_frames(self, frames: torch.Tensor) -> NDArray[Any]:
         """int32 codes or float32 latents."""
         values: NDArray[Any] = frames.cpu().numpy()
         return values.astype(np.float32 if self._makes_latents else np.int32)

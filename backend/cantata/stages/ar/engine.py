@@ -31,12 +31,11 @@ from vllm.v1.executor import Executor
 
 from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
-from cantata.stages.ar.cpu_attention import check_head_size
-from cantata.stages.ar.cpu_norms import kernel_config
-from cantata.stages.ar.environment import let_threads_wake_in_time
+from cantata.stages.ar.cpu_kernels import check_head_size, kernel_config
+from cantata.stages.ar.environment import give_memory_back, let_threads_wake_in_time
 from cantata.stages.ar.frame_output import frame_of_logprobs
 from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
-from cantata.stages.ar.served_model import LOAD_FORMAT
+from cantata.stages.ar.served_model import LOAD_FORMAT, QUANTIZATION
 from cantata.stages.ar.talker_step import ServedTalker
 
 _BLOCK_SIZE = 32
@@ -66,6 +65,8 @@ class TalkerEngine:
         self._runner = runner
         self.talker: ServedTalker = runner.get_model()
         """The loaded model."""
+        if deployment.quantization is not None:
+            give_memory_back()
         if deployment.device == "cuda" and deployment.cuda_graphs:
             self.talker.talker_step.record()
 
@@ -109,7 +110,7 @@ class TalkerEngine:
         """Schedule, run, postprocess: at most one frame per request."""
         outputs: Sequence[EngineCoreOutput] = self._client.get_output().outputs
         self._settle()
-        return [_new_frame(output) for output in outputs]
+        return [_build_frame(output) for output in outputs]
 
     def _settle(self) -> None:
         """After the last request has ended, tell the runner at once.
@@ -140,7 +141,7 @@ class TalkerEngine:
         self._client.shutdown()
 
 
-def _new_frame(output: EngineCoreOutput) -> NewFrame:
+def _build_frame(output: EngineCoreOutput) -> NewFrame:
     reason = output.finish_reason
     ending = None if reason is None else _ENDINGS.get(reason, StopReason.FAULT)
     if ending is StopReason.FAULT:
@@ -181,7 +182,7 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
                 block_size=_BLOCK_SIZE,
                 enable_prefix_caching=deployment.prefix_caching,
                 # WHY: without a size the CPU engine claims 92% of the machine's memory.
-                kv_cache_memory_bytes=_kv_bytes(model_config, deployment),
+                kv_cache_memory_bytes=_compute_kv_bytes(model_config, deployment),
                 # WHY: with a size, this share only has to be free when vLLM starts. Another stage
                 # may have its own part of the card; `served_model` sums what this one needs.
                 gpu_memory_utilization=_LEAST_SHARE,
@@ -199,7 +200,10 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
                 worker_cls=_CPU_WORKER if deployment.device == "cpu" else "auto",
                 distributed_executor_backend="uni",
             ),
-            load_config=LoadConfig(load_format=LOAD_FORMAT),
+            load_config=LoadConfig(
+                load_format=LOAD_FORMAT,
+                model_loader_extra_config={QUANTIZATION: deployment.quantization},
+            ),
             device_config=DeviceConfig(device=deployment.device),
             compilation_config=CompilationConfig(mode=CompilationMode.NONE),
             kernel_config=kernel_config(deployment.device),
@@ -212,8 +216,9 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
     return config
 
 
-def _kv_bytes(model: ModelConfig, deployment: ArDeployment) -> int:
-    """For the deployment's positions, or every slot at its full length; and vLLM's own block."""
+def _compute_kv_bytes(model: ModelConfig, deployment: ArDeployment) -> int:
+    """Memory for the deployment's positions, or for every slot at its full length, and vLLM's own
+    block."""
     heads = model.get_total_num_hidden_layers() * model.get_total_num_kv_heads()
     dtype: torch.dtype = model.dtype
     per_position: int = 2 * heads * model.get_head_size() * dtype.itemsize

@@ -84,6 +84,16 @@ def let_threads_wake_in_time() -> None:
             Path(f"/proc/{thread}/timerslack_ns").write_text(str(_USUAL_SLACK_NS), "ascii")
 
 
+def give_memory_back() -> None:
+    """Return to the machine what this process has freed.
+
+    WHY: after a few large tensors glibc keeps the next ones in its heap, with holes where weights
+    were that others have replaced.
+    """
+    with suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 @contextmanager
 def as_if_not_installed(*modules: str) -> Iterator[None]:
     """Hide optional modules from what is imported inside, unless they have been imported before.

@@ -49,7 +49,7 @@ class PlainEngine:
         self.talker.talker_step = self._step
 
     def add(self, request: FrameRequest) -> None:
-        """As `FrameEngine.add`, without priorities."""
+        """Add a request, as `FrameEngine.add`, without priorities."""
         assert not request.resumable, "a text that is still arriving needs a server"
         memory = self._plain.attention(self._positions)
         run = _Running(memory, request.prompt_len, request.max_frames)

@@ -18,7 +18,7 @@ from torch.nn import functional
 from cantata.contract.model.sampling import CodeSampling
 from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, Talker
 from cantata.stages.ar.request_state import RequestStates
-from cantata.stages.common.row_graphs import RowGraphs
+from cantata.stages.common.graphs import RowGraphs
 
 logger = logging.getLogger(__name__)
 
@@ -57,9 +57,9 @@ class RecordedFrames:
         device = states.frames.device
         self._graphs: dict[KernelVariant, RowGraphs] = {}
         for kind in iterate_kinds(talker):
-            graphs = RowGraphs(partial(self._completed, kind), device, WHAT)
+            graphs = RowGraphs(partial(self._complete_step, kind), device, WHAT)
             self._graphs[kind] = graphs
-            spare = self._tensors(*_spare(talker, states, kind))
+            spare = self._collect_tensors(*_build_spare(talker, states, kind))
             if not graphs.capture(spare, max_requests):
                 break
 
@@ -70,7 +70,7 @@ class RecordedFrames:
         counts = set(draws.steps or ()) - {0}
         if len(counts) < 2:
             # Rows that pad take part as they are: they are nobody's.
-            return self._alike(hidden, code0, draws, *counts)
+            return self._run_alike(hidden, code0, draws, *counts)
         assert draws.steps is not None
         assert draws.previous is not None
         recorded = counts & {kind.steps for kind in self._graphs}
@@ -81,21 +81,25 @@ class RecordedFrames:
         output = torch.zeros_like(draws.previous)
         for steps, rows in groups.items():
             index = torch.tensor(rows).to(hidden.device, non_blocking=True)
-            part = (hidden[index], code0[index], _chosen(draws, index, rows))
-            output[index] = self._plain(*part) if steps is None else self._alike(*part, steps)
+            part = (hidden[index], code0[index], _select_draws(draws, index, rows))
+            output[index] = (
+                self._run_plain(*part) if steps is None else self._run_alike(*part, steps)
+            )
         return output
 
-    def _alike(
+    def _run_alike(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws, steps: int | None = None
     ) -> torch.Tensor:
         """Frames of one kind."""
         kind = KernelVariant(draws.is_sampled, draws.repetition is not None, steps)
-        graphs, inputs = self._graphs.get(kind), self._tensors(hidden, code0, draws)
+        graphs, inputs = self._graphs.get(kind), self._collect_tensors(hidden, code0, draws)
         if graphs is None or not graphs.holds(*inputs):
-            return self._plain(hidden, code0, draws)
+            return self._run_plain(hidden, code0, draws)
         return graphs(*inputs)
 
-    def _plain(self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws) -> torch.Tensor:
+    def _run_plain(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
         for count in sorted(set(draws.steps or ()) - {0} - self._known):
             self._known.add(count)
             recorded = ", ".join(str(kind.steps) for kind in self._graphs) or "none"
@@ -105,7 +109,7 @@ class RecordedFrames:
             )
         return self._talker.complete_frames(hidden, code0, draws)
 
-    def _tensors(
+    def _collect_tensors(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> tuple[torch.Tensor, ...]:
         """What a step depends on, [R, ...] each; the history in one shape for every length."""
@@ -120,8 +124,8 @@ class RecordedFrames:
         whole = functional.pad(spoken, (0, 0, 0, missing), value=-1)
         return *inputs, whole, draws.repetition.penalty
 
-    def _completed(self, kind: KernelVariant, *tensors: torch.Tensor) -> torch.Tensor:
-        """[R, Q] or [R, E]; the inverse of `_tensors`, then the talker."""
+    def _complete_step(self, kind: KernelVariant, *tensors: torch.Tensor) -> torch.Tensor:
+        """[R, Q] or [R, E]; the inverse of `_collect_tensors`, then the talker."""
         hidden, code0, uniforms, temperature, top_k, top_p, *others = tensors
         sampling = CodeSampling(temperature, top_k, top_p)
         draws = FrameDraws(uniforms, sampling, kind.is_sampled)
@@ -153,7 +157,7 @@ def iterate_kinds(talker: Talker) -> Iterator[KernelVariant]:
         yield from (KernelVariant(*flags) for flags in product((True, False), repeat=2))
 
 
-def _spare(
+def _build_spare(
     talker: Talker, states: RequestStates, kind: KernelVariant
 ) -> tuple[torch.Tensor, torch.Tensor, FrameDraws]:
     """A request that is nobody's: zeros, greedy, without history."""
@@ -175,7 +179,7 @@ def _spare(
     return hidden, code0, draws
 
 
-def _chosen(draws: FrameDraws, index: torch.Tensor, rows: Sequence[int]) -> FrameDraws:
+def _select_draws(draws: FrameDraws, index: torch.Tensor, rows: Sequence[int]) -> FrameDraws:
     """The steps of these rows alone."""
     assert draws.steps is not None
     how = draws.sampling

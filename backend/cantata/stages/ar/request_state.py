@@ -16,8 +16,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from cantata.contract.model.code_guide import CodeGuide
-from cantata.contract.model.embedding_source import TalkerPrompt
+from cantata.contract.model.embedding_source import CodeGuide, TalkerPrompt
 from cantata.stages.ar.sampling import counter_uniforms
 
 CODE_0, RESIDUAL, STOP = range(3)
@@ -184,7 +183,7 @@ class RequestStates:
         num_rows = min(prompt.rows.shape[0], self.rows.shape[1])
         self.rows[slot, :num_rows] = prompt.rows[:num_rows]
         if self._layout.rotary_axes:
-            self._place(slot, prompt)
+            self._fill_positions(slot, prompt)
         self.uniforms[slot, : prompt.max_frames] = counter_uniforms(
             sampling.seed, prompt.max_frames, self._layout.num_draws
         ).to(self.uniforms.device, non_blocking=True)
@@ -235,7 +234,7 @@ class RequestStates:
         self.last_row[slot] = start + len(rows) - 1
         return start + len(rows)
 
-    def _place(self, slot: int, prompt: TalkerPrompt) -> None:
+    def _fill_positions(self, slot: int, prompt: TalkerPrompt) -> None:
         """Fill in where the request's positions stand, those to come too."""
         length, given = prompt.prompt_len, prompt.positions
         next_one = length if given is None else float(given.max()) + 1

@@ -45,9 +45,9 @@ class RowSupply:
             The requests whose rows could not be made, and why.
         """
         failures: list[tuple[str, CantataError]] = []
-        by_need = sorted(self._sources, key=self._rows_ahead)
+        by_need = sorted(self._sources, key=self._count_rows_ahead)
         for place, request_id in enumerate(by_need):
-            if self._rows_ahead(request_id) > (0 if place else SOON):
+            if self._count_rows_ahead(request_id) > (0 if place else SOON):
                 break
             try:
                 with plugin_call("rows could not be made"):
@@ -56,7 +56,7 @@ class RowSupply:
                 failures.append((request_id, error))
         return failures
 
-    def _rows_ahead(self, request_id: str) -> int:
+    def _count_rows_ahead(self, request_id: str) -> int:
         """Rows after the one that the request's next position takes."""
         states = self._states
         slot = states.get_slot(request_id)

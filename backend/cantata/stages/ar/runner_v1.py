@@ -31,7 +31,7 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
             num_tokens, *args, **kwargs
         )
         # See `Talker.min_rows`; vLLM keeps such rows out of the KV cache, as for its graphs.
-        padded = max(descriptor.num_tokens, self._talker().min_rows)
+        padded = max(descriptor.num_tokens, self._find_talker().min_rows)
         return mode, replace(descriptor, num_tokens=padded), *rest
 
     def _preprocess(
@@ -43,7 +43,7 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
         _, _, positions, *rest = super()._preprocess(
             scheduler_output, num_input_tokens, intermediate_tensors
         )
-        batch, talker = self.input_batch, self._talker()
+        batch, talker = self.input_batch, self._find_talker()
         step = talker.talker_step
         request_ids = batch.req_ids
         step.schedule(
@@ -61,13 +61,13 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
     ) -> SamplerOutput:
         # WHY not vLLM's sampler: its seeds are generators, whose state neither chunked prefill
         # (a missing offset ends the engine) nor a change of runner survives.
-        tokens, frames = self._talker().talker_step.sample(logits)
+        tokens, frames = self._find_talker().talker_step.sample(logits)
         return SamplerOutput(
             sampled_token_ids=tokens[:, None].to(torch.int32),
             logprobs_tensors=frames_as_logprobs(frames),
         )
 
-    def _talker(self) -> ServedTalker:
+    def _find_talker(self) -> ServedTalker:
         talker: ServedTalker = self.model
         return talker
 
@@ -76,7 +76,7 @@ class TalkerCpuWorker(CPUWorker):  # type: ignore[misc]
     """vLLM's CPU worker with the talker's runner in place of the stock one."""
 
     def init_device(self) -> None:
-        """As the stock worker's; then put the talker's runner in place."""
+        """Do what the stock worker does, then put the talker's runner in place."""
         # WHY: AMX attention never asks the kernel for its tiles; a process whose first prompt
         # has four tokens or fewer dies by SIGILL without a traceback.
         if torch.cpu._is_amx_tile_supported():

@@ -45,18 +45,18 @@ class TalkerModelState(DefaultModelState):  # type: ignore[misc]
             self._positions[:, : rows.shape[0]] = positions
         return {
             **super().prepare_inputs(input_batch, req_states),
-            **self._static_inputs(input_batch.num_tokens_after_padding),
+            **self._list_static_inputs(input_batch.num_tokens_after_padding),
         }
 
     def prepare_dummy_inputs(self, num_reqs: int, num_tokens: int) -> dict[str, Any]:
         """Model inputs for profiling and capture."""
         return {
             **super().prepare_dummy_inputs(num_reqs, num_tokens),
-            **self._static_inputs(num_tokens),
+            **self._list_static_inputs(num_tokens),
         }
 
-    def _static_inputs(self, count: int) -> dict[str, Any]:
-        """Of the first `count` positions of the step."""
+    def _list_static_inputs(self, count: int) -> dict[str, Any]:
+        """The inputs of the first `count` positions of the step."""
         inputs: dict[str, Any] = {"input_ids": None, "inputs_embeds": self._input_rows[:count]}
         if len(self._positions):
             inputs["positions"] = self._positions[:, :count]

@@ -22,11 +22,14 @@ from vllm.transformers_utils.config import register_config_parser
 from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
 from cantata.contract.model.talker import Talker
+from cantata.stages.ar.int8_products import quantise_stacks
 from cantata.stages.ar.request_state import RequestStates
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
-from cantata.stages.common.memory import check_memory, free_bytes
+from cantata.stages.common.device import check_memory, free_bytes
 
 LOAD_FORMAT = "cantata"
+QUANTIZATION = "quantization"
+"""Key of the load format's own configuration."""
 META = torch.device("meta")
 
 
@@ -124,6 +127,8 @@ class CheckpointLoader(BaseModelLoader):  # type: ignore[misc]
     def load_weights(self, model: Talker, model_config: ModelConfig) -> None:
         """Fill `model` from the folder."""
         model.load_checkpoint(Path(model_config.model))
+        if self.load_config.model_loader_extra_config.get(QUANTIZATION) == "int8":
+            quantise_stacks(model)
 
 
 def register_talker(name: str, talker: type[Talker]) -> str:

@@ -162,7 +162,7 @@ class ArStage:
         return bool(self._failures or self._silent) or self._engine.has_work()
 
     def due_in_s(self) -> None:
-        """It waits for nothing but what arrives."""
+        """None: only what arrives can make work."""
 
     def step(self) -> StepResult:
         """One engine step: the new frame of each request that has one."""
@@ -187,7 +187,7 @@ class ArStage:
             if chunk.final:
                 ended.append(request_id)
         if self._exports_rows:
-            chunks += self._row_chunks(ended)
+            chunks += self._iterate_row_chunks(ended)
         for request_id in ended:
             self._end(request_id)
         return StepResult(chunks, failures)
@@ -197,13 +197,13 @@ class ArStage:
         return {"slots": len(self._states) + len(self._waiting), **self._engine.counts()}
 
     def start_thread(self, working: Working) -> None:
-        """It works inside its steps."""
+        """None: the work is done inside `step`."""
 
     def close(self) -> None:
         """End the engine."""
         self._engine.close()
 
-    def _row_chunks(self, ended: Sequence[str]) -> Iterator[Chunk[Payload]]:
+    def _iterate_row_chunks(self, ended: Sequence[str]) -> Iterator[Chunk[Payload]]:
         """The rows of the positions that this step has computed."""
         exported = self._talker.talker_step.take_exported()
         for request_id, held in self._held.items():
@@ -250,7 +250,7 @@ class ArStage:
                 max_frames=held.granted_frames,
                 priority=held.priority,
                 token_ids=None if prompt.token_ids is None else prompt.token_ids.tolist(),
-                cache_salt=self._salt(request_id, prompt),
+                cache_salt=self._build_cache_salt(request_id, prompt),
                 resumable=held.resumable,
                 computes_all=held.sending.exports_rows,
             )
@@ -280,11 +280,11 @@ class ArStage:
         """Take the rows that its source has now, and let vLLM make the frames that they allow."""
         with plugin_call("later input could not be encoded"):
             while (rows := held.source.more()) is not None:
-                needed = self._num_rows(request_id) + len(rows)
+                needed = self._count_rows(request_id) + len(rows)
                 check_positions(needed, self._deployment.max_model_len)
                 self._states.extend(request_id, rows)
         allowed = frames_allowed(
-            self._num_rows(request_id), held.prompt_len, held.max_frames, open=held.source.open
+            self._count_rows(request_id), held.prompt_len, held.max_frames, open=held.source.open
         )
         more, held.granted_frames = allowed - held.granted_frames, allowed
         if more:
@@ -292,10 +292,10 @@ class ArStage:
                 FrameRequest(request_id, 1, more, priority=held.priority, resumable=True)
             )
 
-    def _num_rows(self, request_id: str) -> int:
+    def _count_rows(self, request_id: str) -> int:
         return int(self._states.last_row[self._states.get_slot(request_id)]) + 1
 
-    def _salt(self, request_id: str, prompt: TalkerPrompt) -> str | None:
+    def _build_cache_salt(self, request_id: str, prompt: TalkerPrompt) -> str | None:
         if not self._deployment.prefix_caching or prompt.token_ids is not None:
             return None
         # WHY: block hashes include only code 0 of generated positions. With less memory than the

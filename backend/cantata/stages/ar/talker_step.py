@@ -23,16 +23,16 @@ from cantata.contract.model.sampling import (
     sample_codes,
 )
 from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, SamplerInputs, Talker
-from cantata.stages.ar.code_scores import (
+from cantata.stages.ar.recorded_frames import RecordedFrames, recorded_embedding
+from cantata.stages.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
+from cantata.stages.ar.sampling import (
     CodeLogprobs,
     add_bias,
     hold_to_guides,
     list_logprobs,
 )
-from cantata.stages.ar.recorded_frames import RecordedFrames, recorded_embedding
-from cantata.stages.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
-from cantata.stages.common.download import Download
-from cantata.stages.common.row_graphs import RowGraphs
+from cantata.stages.common.device import Download
+from cantata.stages.common.graphs import RowGraphs
 
 
 class ServedTalker(Talker):
@@ -112,7 +112,7 @@ class LeavingRows:
     """[sum of `counts`, E] float32."""
 
     def by_slot(self) -> dict[int, NDArray[np.float32]]:
-        """Of the requests that have any; waits until they are there."""
+        """Each request's rows, if it has any; waits until they are on the host."""
         parts = np.split(self.download.wait().numpy(), np.cumsum(self.counts)[:-1])
         named = zip(self.slots.tolist(), parts, strict=True)
         return {slot: part for slot, part in named if len(part)}
@@ -148,13 +148,12 @@ class TalkerStep:
         self._exports_rows = True
 
     def take_exported(self) -> dict[int, NDArray[np.float32]]:
-        """By slot, the [T, E] rows of the last step's new positions."""
+        """Take the [T, E] rows of the last step's new positions, by slot."""
         leaving, self._leaving = self._leaving, None
         return {} if leaving is None else leaving.by_slot()
 
     def take_logprobs(self) -> dict[int, CodeLogprobs]:
-        """By slot, how probable the last step's new code 0 was, of the requests that ask for
-        that."""
+        """Take how probable the last step's codes 0 were, by slot, for requests that ask for it."""
         logprobs, self._logprobs = self._logprobs, {}
         return logprobs
 
@@ -178,16 +177,16 @@ class TalkerStep:
             [N, D or W] in the model's dtype, requests one after the other.
         """
         states = self.states
-        slot, position = self._scheduled_positions()
+        slot, position = self._list_scheduled_positions()
         row = np.minimum(position, states.last_row[slot])
-        inputs = states.rows[self._uploaded(slot, row)]
+        inputs = states.rows[self._upload(slot, row)]
         frame = position - states.prompt_len[slot]
         fed_back = np.flatnonzero(frame >= 0)
         if fed_back.size:
-            *past, places = self._uploaded(slot[fed_back], frame[fed_back], fed_back)
+            *past, places = self._upload(slot[fed_back], frame[fed_back], fed_back)
             frames = states.frames[tuple(past)]
             embed = self._recorded_embedding or self._talker.embed_frames
-            embedded = embed(self._padded(frames))[: fed_back.size]
+            embedded = embed(self._pad_rows(frames))[: fed_back.size]
             consumed = inputs[:, : embedded.shape[1]]
             consumed.index_add_(0, places, embedded.to(inputs.dtype))
         return inputs
@@ -196,12 +195,12 @@ class TalkerStep:
         """[A, N] float32: where all scheduled positions stand; None: they are counted."""
         if not self.states.positions.shape[2]:
             return None
-        slot, position = self._scheduled_positions()
-        return self.states.positions[self._uploaded(slot, position)].T.contiguous()
+        slot, position = self._list_scheduled_positions()
+        return self.states.positions[self._upload(slot, position)].T.contiguous()
 
-    def _scheduled_positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _list_scheduled_positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """[N] slots and [N] positions, requests one after the other."""
-        rows = self._scheduled()
+        rows = self._get_scheduled_rows()
         slot = np.repeat(rows.slots, rows.num_positions)
         ends = np.cumsum(rows.num_positions)
         starts = np.repeat(rows.first_position - (ends - rows.num_positions), rows.num_positions)
@@ -220,7 +219,7 @@ class TalkerStep:
             [R] int64 tokens for vLLM, which are the frames' codes 0 or, of a talker of latents, the
             drawn ones, and [R, Q] int64 or [R, E] float32 frames.
         """
-        rows, states = self._scheduled(), self.states
+        rows, states = self._get_scheduled_rows(), self.states
         if self._exports_rows:
             self._leaving = self._export(rows)
         count = logits.shape[0]
@@ -233,20 +232,22 @@ class TalkerStep:
         frame = np.pad(np.maximum(frame, 0), padding)
         target = slots.copy()
         target[:count][~is_new] = states.scratch_slot
-        slot_index, frame_index, target_index = self._uploaded(slots, frame, target)
+        slot_index, frame_index, target_index = self._upload(slots, frame, target)
         step = SampledRows(slots, frame, slot_index, frame_index)
         draws = FrameDraws(
             uniforms=states.uniforms[slot_index, frame_index],
-            sampling=self._sampling(slot_index, RESIDUAL),
+            sampling=self._gather_sampling(slot_index, RESIDUAL),
             is_sampled=not self._makes_latents and bool(states.is_sampled[slots, RESIDUAL].any()),
-            repetition=self._repetition(step),
+            repetition=self._find_repetition_penalty(step),
             noise=states.noise[slot_index, frame_index] if self._makes_latents else None,
-            previous=self._previous(slot_index, frame_index) if self._makes_latents else None,
+            previous=self._gather_previous(slot_index, frame_index)
+            if self._makes_latents
+            else None,
             options=states.frame_options[slot_index] if self._talker.num_frame_options else None,
             steps=tuple(states.frame_steps[slots].tolist()) if self._talker.usual_steps else None,
         )
         # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
-        code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, step)
+        code0 = self._sample_code0(self._pad_rows(logits).float(), draws.uniforms, step)
         complete = self._recorded or self._talker.complete_frames
         frames = complete(self._talker.sampled_hidden, code0, draws)[:count]
         self._keep_logprobs(logits, code0[:count], rows.slots, is_new)
@@ -264,11 +265,12 @@ class TalkerStep:
         slots: NDArray[np.int64],
         is_new: NDArray[np.bool_],
     ) -> None:
-        """Of the drawn codes, by the scores as the talker made them: [R, V] and [R]."""
+        """Keep how probable the drawn codes are, by the scores as the talker made them: [R, V] and
+        [R]."""
         wanted = np.flatnonzero(self.states.has_logprobs[slots] & is_new)
         if not wanted.size:
             return
-        (index,) = self._uploaded(wanted)
+        (index,) = self._upload(wanted)
         num_top = self.states.num_top_logprobs[slots[wanted]].tolist()
         found = list_logprobs(logits[index], code0[index], num_top)
         self._logprobs.update(zip(slots[wanted].tolist(), found, strict=True))
@@ -276,7 +278,7 @@ class TalkerStep:
     def _tell_guides(
         self, frames: torch.Tensor, slots: NDArray[np.int64], is_new: NDArray[np.bool_]
     ) -> None:
-        """Of the new codes 0, those whose requests have a guide."""
+        """Pass the new codes 0 to the guides of their requests."""
         guides = self.states.guides
         told = [row for row, slot in enumerate(slots.tolist()) if is_new[row] and slot in guides]
         if told:
@@ -292,7 +294,7 @@ class TalkerStep:
         new[slots == states.scratch_slot] = 0
         last = np.cumsum(rows.num_positions)
         places = [np.arange(end - n, end) for end, n in zip(last, new, strict=True)]
-        (index,) = self._uploaded(np.concatenate(places))
+        (index,) = self._upload(np.concatenate(places))
         kept = self._talker.exported[index].float()
         states.num_exported[slots] = np.maximum(ends, states.num_exported[slots])
         return LeavingRows(slots, new, Download(kept))
@@ -307,25 +309,25 @@ class TalkerStep:
             slots = step.slots.tolist()
             logits = add_bias(logits, slots, states.code_bias)
             if penalized:
-                logits = self._penalized(logits, step)
+                logits = self._penalize(logits, step)
             logits = hold_to_guides(logits, slots, states.guides)
         too_early = step.frame < states.min_frames[step.slots]
         if not self._talker.decides_stop:
             if end_code is not None and too_early.any():
                 logits = logits.clone()
-                (early,) = self._uploaded(np.flatnonzero(too_early))
+                (early,) = self._upload(np.flatnonzero(too_early))
                 logits[early, end_code] = -torch.inf
             if self._talker.law_draws is not None:
-                return self._talker.draw_first(logits, self._first_draws(uniforms, step))
-            return self._drawn(logits, uniforms[:, 0], step, CODE_0)
-        code0 = self._drawn(logits, uniforms[:, 0], step, CODE_0)
+                return self._talker.draw_first(logits, self._build_sampler_inputs(uniforms, step))
+            return self._draw(logits, uniforms[:, 0], step, CODE_0)
+        code0 = self._draw(logits, uniforms[:, 0], step, CODE_0)
         scores = self._talker.stop_scores().float()
-        stops = self._drawn(scores, uniforms[:, -1], step, STOP).bool()
-        (may_stop,) = self._uploaded(~too_early)
+        stops = self._draw(scores, uniforms[:, -1], step, STOP).bool()
+        (may_stop,) = self._upload(~too_early)
         assert end_code is not None, "a talker that decides to stop has an end code"
         return code0.masked_fill(stops & may_stop, end_code)
 
-    def _first_draws(self, uniforms: torch.Tensor, step: SampledRows) -> SamplerInputs:
+    def _build_sampler_inputs(self, uniforms: torch.Tensor, step: SampledRows) -> SamplerInputs:
         """What the talker's own law draws codes 0 by."""
         assert self._talker.law_draws is not None
         states, index = self.states, step.slot_index
@@ -336,42 +338,42 @@ class TalkerStep:
         recent = states.frames[index[:, None], places.clamp(min=0)]
         return SamplerInputs(
             uniforms=torch.cat([uniforms[:, :1], own], dim=1),
-            sampling=self._sampling(index, CODE_0),
+            sampling=self._gather_sampling(index, CODE_0),
             is_sampled=bool(states.is_sampled[step.slots, CODE_0].any()),
             recent=torch.where(places[..., None] < 0, -1, recent),
             penalty=states.repetition_penalty[index, CODE_0],
         )
 
-    def _penalized(self, logits: torch.Tensor, step: SampledRows) -> torch.Tensor:
+    def _penalize(self, logits: torch.Tensor, step: SampledRows) -> torch.Tensor:
         """[R, V] scores of code 0, less for codes that were used."""
         states, index = self.states, step.slot_index
-        spoken = self._spoken(step, codebooks=1)[:, :, 0]
+        spoken = self._gather_history(step, codebooks=1)[:, :, 0]
         repeated = torch.cat([self._prompt_codes.expand(len(spoken), -1), spoken], dim=1)
         logits = penalize_repetition(logits, repeated, states.repetition_penalty[index, CODE_0])
         presence, frequency = states.use_penalty[index].unbind(1)
         return penalize_use(logits, spoken, presence, frequency)
 
-    def _drawn(
+    def _draw(
         self, scores: torch.Tensor, uniforms: torch.Tensor, step: SampledRows, level: int
     ) -> torch.Tensor:
         """[R, V] float32 scores and [R] random numbers -> [R] int64."""
         if not self.states.is_sampled[step.slots, level].any():
             return scores.argmax(dim=-1)
-        return sample_codes(scores, uniforms, self._sampling(step.slot_index, level))
+        return sample_codes(scores, uniforms, self._gather_sampling(step.slot_index, level))
 
-    def _repetition(self, step: SampledRows) -> RepetitionPenalty | None:
+    def _find_repetition_penalty(self, step: SampledRows) -> RepetitionPenalty | None:
         if self._makes_latents or not self.states.is_penalized[step.slots, RESIDUAL].any():
             return None
         penalty = self.states.repetition_penalty[step.slot_index, RESIDUAL]
-        return RepetitionPenalty(self._spoken(step), penalty)
+        return RepetitionPenalty(self._gather_history(step), penalty)
 
-    def _previous(self, slot_index: torch.Tensor, frame_index: torch.Tensor) -> torch.Tensor:
+    def _gather_previous(self, slot_index: torch.Tensor, frame_index: torch.Tensor) -> torch.Tensor:
         """[R, E] the frames before these."""
         states = self.states
         earlier = states.frames[slot_index, (frame_index - 1).clamp(min=0)]
         return torch.where(frame_index[:, None] > 0, earlier, states.before_first[slot_index])
 
-    def _sampling(self, slot_index: torch.Tensor, level: int) -> CodeSampling:
+    def _gather_sampling(self, slot_index: torch.Tensor, level: int) -> CodeSampling:
         states = self.states
         return CodeSampling(
             states.temperature[slot_index, level],
@@ -379,21 +381,21 @@ class TalkerStep:
             states.top_p[slot_index, level],
         )
 
-    def _spoken(self, step: SampledRows, codebooks: int | None = None) -> torch.Tensor:
+    def _gather_history(self, step: SampledRows, codebooks: int | None = None) -> torch.Tensor:
         """[R, F, Q] the frames before these, or their first codes; -1 where there are fewer."""
         longest = max(int(step.frame.max()), 1)
         spoken = self.states.frames[step.slot_index, :longest, :codebooks]
         is_old = torch.arange(longest, device=spoken.device) < step.frame_index[:, None]
         return torch.where(is_old[:, :, None], spoken, -1)
 
-    def _padded(self, rows: torch.Tensor) -> torch.Tensor:
+    def _pad_rows(self, rows: torch.Tensor) -> torch.Tensor:
         return pad_rows(rows, self._talker.min_rows)
 
-    def _scheduled(self) -> ScheduledRows:
+    def _get_scheduled_rows(self) -> ScheduledRows:
         assert self._rows is not None, "the runner samples before it has scheduled"
         return self._rows
 
-    def _uploaded(self, *values: NDArray[np.int64] | NDArray[np.bool_]) -> tuple[torch.Tensor, ...]:
+    def _upload(self, *values: NDArray[np.int64] | NDArray[np.bool_]) -> tuple[torch.Tensor, ...]:
         """On the device, in one copy; the values have one length and one dtype."""
         device = self.states.frames.device
         if device.type == "cpu":

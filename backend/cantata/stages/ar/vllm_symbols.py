@@ -48,6 +48,13 @@ OVERRIDDEN: Mapping[str, str] = {
 """What a subclass of ours replaces -> all of its parameters."""
 
 USED: Mapping[str, str] = {
+    "vllm._custom_ops:create_onednn_scaled_mm": (
+        "weight weight_scales output_type dynamic_quant use_azp"
+    ),
+    "vllm._custom_ops:onednn_scaled_int8_quant": "input",
+    "vllm._custom_ops:onednn_scaled_mm": (
+        "dnnl_handler x output input_scale input_zp input_zp_adj bias"
+    ),
     "vllm._custom_ops:cpu_attn_get_scheduler_metadata": (
         "num_reqs num_heads num_kv_heads head_dim seq_lens dtype query_start_loc causal "
         "sliding_window_size isa enable_kv_split"
@@ -56,7 +63,7 @@ USED: Mapping[str, str] = {
     "vllm.config:CompilationConfig": "mode",
     "vllm.config:CompilationMode.NONE": "",
     "vllm.config:DeviceConfig": "device",
-    "vllm.config:LoadConfig": "load_format",
+    "vllm.config:LoadConfig": "load_format model_loader_extra_config",
     "vllm.config:ModelConfig": (
         "model config_format skip_tokenizer_init dtype max_model_len enforce_eager max_logprobs"
     ),
@@ -122,7 +129,7 @@ def moved_symbols() -> list[str]:
     moved = []
     for symbol, expected in {**OVERRIDDEN, **USED}.items():
         try:
-            found = _parameters(_resolve(symbol))
+            found = _list_parameters(_resolve(symbol))
         except (ImportError, AttributeError) as error:
             moved.append(f"{symbol}: {error}")
             continue
@@ -142,7 +149,7 @@ def _resolve(symbol: str) -> Any:
     return found
 
 
-def _parameters(found: Any) -> list[str]:
+def _list_parameters(found: Any) -> list[str]:
     """Names of a function's parameters or of a class's constructor; none of a plain value."""
     if isinstance(found, property) or not callable(found):
         return []

@@ -1,5 +1,9 @@
 """How a codec stage feeds its decoder: frame by frame, or in blocks with frames ahead of them.
 
+On a GPU, a decoder's steps are CUDA graphs, recorded while the stage loads.
+Rows and frames of a batch decide which graph it takes. The plan makes chunks of a power of two of
+frames; rows are padded with a spare slot, which is no stream's.
+
 Letters: T frames, Q codebooks, E columns, N samples, C channels.
 """
 
@@ -7,17 +11,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cantata.config import CodecDeployment
+from cantata.contract.data.chunks import Codes, Payload, Rows
 from cantata.contract.model.codec import BlockDecoder, Decoder, StreamingDecoder
-from cantata.stages.codec.frames import to_tensor
+from cantata.stages.common.graphs import RowGraphs
 
+Frames = Codes | Rows
 DecodeCall = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
 """A call like `StreamingDecoder.decode`."""
+
+
+def problem_with(payload: Payload, decoder: Decoder) -> str | None:
+    """Why a decoder cannot take a payload; None: it can."""
+    if decoder.latent_size:
+        return _find_latent_problem(payload, decoder.latent_size)
+    return _find_code_problem(payload, decoder)
+
+
+def to_tensor(frames: Sequence[NDArray[Any]]) -> torch.Tensor:
+    """T frames -> [T, Q] int64 codes or [T, E] float32 latents; or B streams' -> [B, T, Q or E]."""
+    stacked = torch.from_numpy(np.stack(frames))
+    return stacked if stacked.is_floating_point() else stacked.long()
+
+
+def _find_code_problem(payload: Payload, decoder: Decoder) -> str | None:
+    if not isinstance(payload, Codes):
+        return f"expected Codes, got {type(payload).__name__}"
+    codebooks, size, values = decoder.num_codebooks, decoder.codebook_size, payload.values
+    if values.ndim != 2 or values.shape[1] != codebooks:
+        return f"expected [T, {codebooks}] codes, got {list(values.shape)}"
+    if values.size and not 0 <= values.min() <= values.max() < size:
+        return f"codes must be in 0..{size - 1}"
+    return None
+
+
+def _find_latent_problem(payload: Payload, latent_size: int) -> str | None:
+    if not isinstance(payload, Rows):
+        return f"expected Rows, got {type(payload).__name__}"
+    values = payload.values
+    if values.ndim != 2 or values.shape[1] != latent_size:
+        return f"expected [T, {latent_size}] latents, got {list(values.shape)}"
+    if not np.isfinite(values).all():
+        return "latents must be finite"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +150,11 @@ class BlockByBlock:
         slots = torch.tensor([row.slot for row in rows])
         samples = self.decoder.decode_blocks(state, slots, frames, last)
         return [
-            Decoded(min(self.unit_frames, len(row.frames)), self._checked(output))
+            Decoded(min(self.unit_frames, len(row.frames)), self._check_samples(output))
             for row, output in zip(rows, samples, strict=True)
         ]
 
-    def _checked(self, samples: torch.Tensor) -> NDArray[np.float32]:
+    def _check_samples(self, samples: torch.Tensor) -> NDArray[np.float32]:
         if samples.ndim != 2 or samples.shape[1] != self.decoder.channels:
             shape, channels = list(samples.shape), self.decoder.channels
             raise RuntimeError(f"the decoder made {shape} samples; it must be [N, {channels}]")
@@ -124,3 +167,52 @@ def choose_decoding(decoder: StreamingDecoder | BlockDecoder) -> Decoding:
     if isinstance(decoder, BlockDecoder):
         return BlockByBlock(decoder)
     return FrameByFrame(decoder, decoder.decode)
+
+
+SPARE_SLOTS = 1
+"""One is enough: it may be in several rows, and what it holds means nothing."""
+
+
+def can_record(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> bool:
+    """Whether a decoder's steps become CUDA graphs. In windows, positions are read on the host."""
+    wanted = deployment.on_gpu and deployment.cuda_graphs and deployment.window is None
+    return wanted and isinstance(decoder, StreamingDecoder) and decoder.recordable
+
+
+def spare_slots(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> int:
+    """How many slots of state there are beside the deployment's."""
+    return SPARE_SLOTS if can_record(decoder, deployment) else 0
+
+
+def recorded(
+    decoder: StreamingDecoder, state: Any, deployment: CodecDeployment, device: torch.device
+) -> FrameByFrame:
+    """Record the steps that the plan may ask for; nothing but the spare slot is decoded.
+
+    Args:
+        state: the decoder's, of `SPARE_SLOTS` more slots than the deployment has.
+        device: where the decoder runs.
+
+    Returns:
+        What decodes with this state alone.
+    """
+    graphs = RowGraphs(partial(decoder.decode, state), device, "the decoder's step")
+    frames = 1
+    while frames <= min(deployment.max_chunk_frames, deployment.max_batch_frames):
+        spare = torch.tensor([deployment.slots]), _make_frames(decoder, frames)
+        rows = min(deployment.slots, deployment.max_batch_frames // frames)
+        if not graphs.capture(spare, rows):
+            break
+        frames *= 2
+
+    def decode(_: Any, slots: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
+        return graphs(slots, frames)
+
+    return FrameByFrame(decoder, decode)
+
+
+def _make_frames(decoder: StreamingDecoder, frames: int) -> torch.Tensor:
+    """Frames that any decoder takes: [1, T, Q] int64 codes or [1, T, E] float32 latents."""
+    if decoder.latent_size:
+        return torch.zeros(1, frames, decoder.latent_size)
+    return torch.zeros(1, frames, decoder.num_codebooks, dtype=torch.int64)

@@ -26,14 +26,20 @@ from cantata.contract.model.pipeline import PCM, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
-from cantata.scheduling.jitter import JitterEstimator
-from cantata.stages.codec.decoding import Decoded, Queued, choose_decoding
-from cantata.stages.codec.frames import Frames, problem_with
-from cantata.stages.codec.recorded import SPARE_SLOTS, recorded, spare_slots
-from cantata.stages.codec.room import check_room
+from cantata.scheduling.playout_buffers import JitterEstimator
+from cantata.stages.codec.decoding import (
+    SPARE_SLOTS,
+    Decoded,
+    Frames,
+    Queued,
+    choose_decoding,
+    problem_with,
+    recorded,
+    spare_slots,
+)
 from cantata.stages.codec.windowed import WindowedDecoder
+from cantata.stages.common.device import allow_tf32, check_room
 from cantata.stages.common.plugin_call import plugin_call
-from cantata.stages.common.precision import allow_tf32
 
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
@@ -79,7 +85,7 @@ def load_decoder(
 
 
 @dataclass(slots=True)
-class _Stream:
+class _SlotStream:
     """One request's place in the stage."""
 
     slot: int
@@ -147,7 +153,7 @@ class CodecStage:
         self._credit_samples = int(deployment.credit_s * decoder.sample_rate)
         self._clock = clock
         self._free_slots = list(reversed(range(deployment.slots)))
-        self._streams: dict[str, _Stream] = {}
+        self._streams: dict[str, _SlotStream] = {}
         self._jitter = JitterEstimator(self._limits.frame_period_s)
         self._failures: list[tuple[str, CantataError]] = []
         self._capacity = StageCapacity(
@@ -187,7 +193,7 @@ class CodecStage:
         with plugin_call("the decoder could not be prepared"):
             self._decoder.condition(self._state, slot, payload)
         self._free_slots.pop()
-        self._streams[request_id] = _Stream(
+        self._streams[request_id] = _SlotStream(
             slot,
             self._credit_samples,
             batch,
@@ -208,7 +214,7 @@ class CodecStage:
             stream = self._streams.get(chunk.request_id)
             if stream is None:
                 continue  # aborted while the chunk was on its way
-            problem, frames = self._problem(chunk, stream), chunk.payload
+            problem, frames = self._find_problem(chunk, stream), chunk.payload
             if problem is not None or not isinstance(frames, Frames):
                 self._free(chunk.request_id)
                 self._failures.append((chunk.request_id, RequestFailed(f"codec: {problem}")))
@@ -233,7 +239,8 @@ class CodecStage:
     def has_work(self) -> bool:
         """Whether a frame can be decoded, or an end or a failure reported."""
         return bool(self._failures) or any(
-            self._ready_units(s) or (s.complete and not s.frames) for s in self._streams.values()
+            self._count_ready_units(s) or (s.complete and not s.frames)
+            for s in self._streams.values()
         )
 
     def due_in_s(self) -> float | None:
@@ -246,7 +253,7 @@ class CodecStage:
         """Decode one batch."""
         failures, self._failures = self._failures, []
         chunks = self._announce_ends()
-        views = [self._view(stream) for stream in self._streams.values()]
+        views = [self._build_view(stream) for stream in self._streams.values()]
         began_s = self._clock()
         batch = plan(views, self._limits, began_s)
         if batch is not None:
@@ -262,12 +269,12 @@ class CodecStage:
         }
 
     def start_thread(self, working: Working) -> None:
-        """It works inside its steps."""
+        """None: the work is done inside `step`."""
 
     def close(self) -> None:
         """Nothing outlives the process."""
 
-    def _problem(self, chunk: Chunk[Payload], stream: _Stream) -> str | None:
+    def _find_problem(self, chunk: Chunk[Payload], stream: _SlotStream) -> str | None:
         frames = chunk.payload
         problem = problem_with(frames, self._decoder)
         if problem is not None or not isinstance(frames, Frames):
@@ -282,7 +289,7 @@ class CodecStage:
             )
         return None
 
-    def _is_held(self, stream: _Stream) -> bool:
+    def _is_held(self, stream: _SlotStream) -> bool:
         """Whether its first frames are held for the next one, because later ones may come late.
 
         Not if it was passed over when others received frames: its text may be late, for an
@@ -304,16 +311,16 @@ class CodecStage:
             others_speak=any(not other.complete for other in others),
         )
 
-    def _ready_units(self, stream: _Stream) -> int:
+    def _count_ready_units(self, stream: _SlotStream) -> int:
         if self._is_held(stream):
             return 0
         affordable = stream.credit_samples // self._decoder.samples_per_frame
         # Rounded up: a unit may be more than the listener can ever have credit for.
         units = -(-affordable // self._decoding.unit_frames)
-        ready = self._decoding.ready_units(_queued(stream))
+        ready = self._decoding.ready_units(_get_queued(stream))
         return max(0, min(ready, stream.context_frames_left + units))
 
-    def _view(self, stream: _Stream) -> StreamView:
+    def _build_view(self, stream: _SlotStream) -> StreamView:
         deadline_s = math.inf
         if stream.started_s is not None and not stream.batch:
             heard_per_s = self._decoder.sample_rate * stream.stretch
@@ -321,7 +328,7 @@ class CodecStage:
         started = stream.batch or stream.started_s is not None
         return StreamView(
             stream.slot,
-            self._ready_units(stream),
+            self._count_ready_units(stream),
             started,
             deadline_s,
             stream.context_frames_left,
@@ -332,7 +339,7 @@ class CodecStage:
     def _decode(self, batch: DecodeBatch) -> list[Chunk[Pcm]]:
         by_slot = {s.slot: (request_id, s) for request_id, s in self._streams.items()}
         rows = [by_slot[slot] for slot in batch.slots]
-        queued = [_queued(stream) for _, stream in rows]
+        queued = [_get_queued(stream) for _, stream in rows]
         decoded = self._decoding.decode(self._state, queued, batch.frames)
         emitted = [
             self._emit(request_id, stream, output)
@@ -340,7 +347,7 @@ class CodecStage:
         ]
         return [chunk for chunk in emitted if chunk is not None]
 
-    def _emit(self, request_id: str, stream: _Stream, decoded: Decoded) -> Chunk[Pcm] | None:
+    def _emit(self, request_id: str, stream: _SlotStream, decoded: Decoded) -> Chunk[Pcm] | None:
         """The new sound of a stream; None while nothing of it is heard."""
         del stream.frames[: decoded.frames]
         context_frames = min(decoded.frames, stream.context_frames_left)
@@ -381,5 +388,5 @@ class CodecStage:
             self._free_slots.append(stream.slot)
 
 
-def _queued(stream: _Stream) -> Queued:
+def _get_queued(stream: _SlotStream) -> Queued:
     return Queued(stream.slot, stream.frames, stream.complete)

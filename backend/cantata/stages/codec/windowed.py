@@ -71,7 +71,7 @@ class WindowedDecoder(StreamingDecoder):
         by_position: defaultdict[int, list[int]] = defaultdict(list)
         for row, position in enumerate(state.positions[slots].tolist()):
             # Rows whose windows begin together, after equally many frames, go together.
-            by_position[self._phase(position)].append(row)
+            by_position[self._compute_phase(position)].append(row)
         parts: dict[int, torch.Tensor] = {}
         for rows in by_position.values():
             output = self._decode_together(state, slots[rows], codes[rows])
@@ -79,7 +79,7 @@ class WindowedDecoder(StreamingDecoder):
         state.positions[slots] += frames
         return torch.stack([parts[row] for row in range(len(slots))])
 
-    def _phase(self, position: int) -> int:
+    def _compute_phase(self, position: int) -> int:
         """Equal for streams that are alike in all that windows depend on."""
         settled = -(-self._context // self._chunk) * self._chunk
         return position if position < settled else settled + position % self._chunk

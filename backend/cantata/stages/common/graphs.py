@@ -1,13 +1,16 @@
-"""A function of tensors as CUDA graphs, one for each combination of input shapes.
+"""CUDA graphs of a function, one for each combination of input shapes, or for 1, 2, 4, ... rows.
 
 A step of many small kernels takes as long as Python needs to launch them; a graph launches all at
 once. For that the function has to launch the same kernels on the same memory whatever the values
 are: it reads nothing on the host, and what it keeps between calls it changes in place.
+
+Letters: R rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -51,16 +54,16 @@ class ShapeGraphs:
         Raises:
             RuntimeError: the function does what a graph cannot hold, such as reading a value.
         """
-        shapes = _shapes(example)
+        shapes = _list_shapes(example)
         if shapes in self._recorded:
             return
         inputs = tuple(tensor.to(self._device, copy=True) for tensor in example)
-        record = self._on_cuda if self._device.type == "cuda" else self._elsewhere
+        record = self._on_cuda if self._device.type == "cuda" else self._record_uncaptured
         self._recorded[shapes] = record(inputs)
 
     def holds(self, *inputs: torch.Tensor) -> bool:
         """Whether the shapes of these inputs were captured."""
-        return _shapes(inputs) in self._recorded
+        return _list_shapes(inputs) in self._recorded
 
     @torch.inference_mode()
     def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
@@ -75,10 +78,10 @@ class ShapeGraphs:
         Raises:
             ValueError: these shapes were not captured.
         """
-        recorded = self._recorded.get(_shapes(inputs))
+        recorded = self._recorded.get(_list_shapes(inputs))
         if recorded is None:
             known = ", ".join(map(str, self._recorded)) or "none"
-            raise ValueError(f"no graph of shapes {_shapes(inputs)}; captured: {known}")
+            raise ValueError(f"no graph of shapes {_list_shapes(inputs)}; captured: {known}")
         for static, given in zip(recorded.inputs, inputs, strict=True):
             static.copy_(given)
         recorded.replay()
@@ -98,7 +101,7 @@ class ShapeGraphs:
             output = self._function(*inputs)
         return _Recorded(inputs, output, graph.replay)
 
-    def _elsewhere(self, inputs: tuple[torch.Tensor, ...]) -> _Recorded:
+    def _record_uncaptured(self, inputs: tuple[torch.Tensor, ...]) -> _Recorded:
         output = self._function(*inputs).clone()
 
         def replay() -> None:
@@ -107,5 +110,86 @@ class ShapeGraphs:
         return _Recorded(inputs, output, replay)
 
 
-def _shapes(tensors: tuple[torch.Tensor, ...]) -> Shapes:
+def _list_shapes(tensors: tuple[torch.Tensor, ...]) -> Shapes:
     return tuple(tuple(tensor.shape) for tensor in tensors)
+
+
+logger = logging.getLogger(__name__)
+
+RowShapes = tuple[tuple[int, ...], ...]
+
+
+class RowGraphs:
+    """Calls a function through graphs of its shapes, and plainly where none was captured.
+
+    Args:
+        function: one or more tensors [R, ...] -> [R, ...]. A row's result depends on that row, and
+            whatever else it changes is that row's too.
+        device: where it runs; `ShapeGraphs` says what happens on another one than CUDA.
+        what: the function's name in the log.
+    """
+
+    def __init__(
+        self, function: Callable[..., torch.Tensor], device: torch.device, what: str
+    ) -> None:
+        self._function, self._what = function, what
+        self._graphs = ShapeGraphs(function, device)
+        self._spares: dict[RowShapes, tuple[torch.Tensor, ...]] = {}
+
+    def capture(self, spare: Sequence[torch.Tensor], max_rows: int) -> bool:
+        """Capture the function for up to `max_rows` rows of one form.
+
+        It is called with nothing but spare rows. What cannot be captured is logged and called
+        plainly later.
+
+        Args:
+            spare: [1, ...] each: a row that belongs to nobody, on the devices of later inputs.
+            max_rows: at least 1.
+
+        Returns:
+            Whether everything was captured.
+        """
+        self._spares[_list_row_shapes(spare)] = tuple(spare)
+        rows = 1
+        while rows < 2 * max_rows:
+            try:
+                self._graphs.capture(*(_repeat(one, rows) for one in spare))
+            except RuntimeError as error:  # torch's only one: no memory, a value is read, ...
+                reason = next(iter(str(error).splitlines()), type(error).__name__)
+                logger.warning(
+                    "%s: no CUDA graph of %d rows or more, so it runs without: %s",
+                    *(self._what, rows, reason),
+                )
+                return False
+            rows *= 2
+        return True
+
+    def holds(self, *inputs: torch.Tensor) -> bool:
+        """Whether a call with these inputs is a replay."""
+        return self._pad_inputs(inputs) is not None
+
+    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """[R, ...] each -> [R, ...], a tensor of its own."""
+        padded = self._pad_inputs(inputs)
+        if padded is None:
+            return self._function(*inputs)
+        return self._graphs(*padded)[: len(inputs[0])].clone()
+
+    def _pad_inputs(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor] | None:
+        """Fill up with spare rows to a captured shape; None: there is none."""
+        spare, count = self._spares.get(_list_row_shapes(inputs)), len(inputs[0])
+        if spare is None:
+            return None
+        missing = (1 << (count - 1).bit_length()) - count
+        if missing:
+            pairs = zip(inputs, spare, strict=True)
+            inputs = [torch.cat((given, _repeat(one, missing))) for given, one in pairs]
+        return inputs if self._graphs.holds(*inputs) else None
+
+
+def _list_row_shapes(tensors: Sequence[torch.Tensor]) -> RowShapes:
+    return tuple(tuple(tensor.shape[1:]) for tensor in tensors)
+
+
+def _repeat(row: torch.Tensor, count: int) -> torch.Tensor:
+    return row.expand(count, *row.shape[1:])

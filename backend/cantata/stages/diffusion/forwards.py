@@ -21,7 +21,7 @@ from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import Denoiser, Writer
 from cantata.stages.common.plugin_call import plugin_call
-from cantata.stages.diffusion.jobs import Job
+from cantata.stages.diffusion.jobs import DiffusionJob
 
 _FAILURE = {True: "the picture could not be drawn", False: "the text could not be written"}
 """Messages, by whether the job draws."""
@@ -31,7 +31,7 @@ _FAILURE = {True: "the picture could not be drawn", False: "the text could not b
 class Begun:
     """Jobs that have a state now, or an error."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[DiffusionJob]
     errors: dict[str, CantataError] = field(default_factory=dict)
     """Errors by request."""
 
@@ -52,7 +52,7 @@ LATENTS_ALONE = Leaves()
 class Advanced:
     """Jobs that are a step further, or have an error."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[DiffusionJob]
     size: ForwardSize
     leaves: Leaves
     seconds: float = 0.0
@@ -67,7 +67,7 @@ class Advanced:
     written: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """What jobs that write wrote in this step."""
 
-    def output(self, job: Job, now_s: float) -> list[Chunk[Payload]]:
+    def output(self, job: DiffusionJob, now_s: float) -> list[Chunk[Payload]]:
         """What a job leaves after its step: some text, or the end of it; its latents."""
         chunks: list[Chunk[Payload]] = []
         written = self.written.get(job.request_id)
@@ -80,16 +80,16 @@ class Advanced:
 
 
 @torch.inference_mode()
-def begin(model: Denoiser, jobs: Sequence[Job]) -> Begun:
+def begin(model: Denoiser, jobs: Sequence[DiffusionJob]) -> Begun:
     """Make the states of jobs whose inputs have all arrived."""
     outcome = Begun(jobs)
     for job in jobs:
-        _guarded(outcome.errors, job, partial(job.begin, model))
+        _run_guarded(outcome.errors, job, partial(job.begin, model))
     return outcome
 
 
 @torch.inference_mode()
-def advance(model: Denoiser, jobs: Sequence[Job], leaves: Leaves) -> Advanced:
+def advance(model: Denoiser, jobs: Sequence[DiffusionJob], leaves: Leaves) -> Advanced:
     """One step of each of these, and what is to be seen of it."""
     outcome = Advanced(jobs, reduce(add, (model.size(job.state) for job in jobs)), leaves)
     began_s = time.monotonic()
@@ -99,18 +99,18 @@ def advance(model: Denoiser, jobs: Sequence[Job], leaves: Leaves) -> Advanced:
             errors = model.advance([job.state for job in jobs])
     except CantataError as fault:
         outcome.alone = True
-        errors = [fault] if len(jobs) == 1 else [_alone(model, job) for job in jobs]
+        errors = [fault] if len(jobs) == 1 else [_run_alone(model, job) for job in jobs]
     outcome.seconds = time.monotonic() - began_s
     for job, error in zip(jobs, errors, strict=True):
         if error is not None:
             outcome.errors[job.request_id] = error
             continue
         job.done += 1
-        _guarded(outcome.errors, job, partial(_look, model, job, outcome))
+        _run_guarded(outcome.errors, job, partial(_look, model, job, outcome))
     return outcome
 
 
-def _alone(model: Denoiser, job: Job) -> CantataError | None:
+def _run_alone(model: Denoiser, job: DiffusionJob) -> CantataError | None:
     try:
         with plugin_call(_FAILURE[job.draws]):
             return model.advance([job.state])[0]
@@ -118,7 +118,7 @@ def _alone(model: Denoiser, job: Job) -> CantataError | None:
         return error
 
 
-def _look(model: Denoiser, job: Job, outcome: Advanced) -> None:
+def _look(model: Denoiser, job: DiffusionJob, outcome: Advanced) -> None:
     """Take what others are to see of a job after its step.
 
     Raises:
@@ -136,7 +136,9 @@ def _look(model: Denoiser, job: Job, outcome: Advanced) -> None:
         outcome.latents[job.request_id] = latents
 
 
-def _guarded(errors: dict[str, CantataError], job: Job, call: Callable[[], None]) -> None:
+def _run_guarded(
+    errors: dict[str, CantataError], job: DiffusionJob, call: Callable[[], None]
+) -> None:
     try:
         with plugin_call(_FAILURE[job.draws]):
             call()

@@ -14,16 +14,15 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.denoiser import Denoiser
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS
-from cantata.scheduling.output_length import OutputLengthEstimator
-from cantata.scheduling.step_plan import JobView
-from cantata.stages.common.arrivals import InputCollector
+from cantata.scheduling.step_plan import JobView, OutputLengthEstimator
+from cantata.stages.common.intake import InputCollector
 
 _NO_PIXELS = np.zeros((0, 0, 3), np.uint8)
 _NO_TOKENS = np.zeros(0, np.int32)
 
 
 @dataclass(slots=True)
-class Job:
+class DiffusionJob:
     """One request. It has begun once its model has made a state of its inputs."""
 
     request_id: str
@@ -61,7 +60,7 @@ class Job:
             self.shown = preview_steps(model.previews(self.state), steps)
 
     def view(self, model: Denoiser, usual: OutputLengthEstimator) -> JobView:
-        """For the plan.
+        """The job as the plan sees it.
 
         Args:
             model: its own.

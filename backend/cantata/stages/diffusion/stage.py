@@ -21,16 +21,12 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.denoiser import Denoiser, Writer
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS, StageSpec
-from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.messages import ForwardCost, StageCapacity
 from cantata.contract.process.stage import StepResult, Working
-from cantata.contract.process.steps import ForwardCost
 from cantata.scheduling.forward_time_model import ForwardTimeModel
-from cantata.scheduling.output_length import OutputLengthEstimator
-from cantata.scheduling.step_plan import plan
-from cantata.stages.common.arrivals import InputCollector
-from cantata.stages.common.plugin_call import plugin_call
-from cantata.stages.common.slots import check_slot
-from cantata.stages.common.worker import ThreadWorker, Worker
+from cantata.scheduling.step_plan import OutputLengthEstimator, plan
+from cantata.stages.common.intake import InputCollector, check_slot
+from cantata.stages.common.plugin_call import ThreadWorker, Worker, plugin_call
 from cantata.stages.diffusion.forwards import (
     LATENTS_ALONE,
     Advanced,
@@ -39,7 +35,7 @@ from cantata.stages.diffusion.forwards import (
     advance,
     begin,
 )
-from cantata.stages.diffusion.jobs import Job
+from cantata.stages.diffusion.jobs import DiffusionJob
 from cantata.stages.diffusion.loading import load_model
 
 NICENESS = 15
@@ -91,7 +87,7 @@ class DiffusionStage:
         self._clock = clock
         self._shows_progress = shows_progress
         self._leaves = leaves
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, DiffusionJob] = {}
         self._failures: list[tuple[str, CantataError]] = []
         self._pace = ForwardTimeModel()
         self._usual = OutputLengthEstimator()
@@ -123,7 +119,7 @@ class DiffusionStage:
         with plugin_call("the input could not be read"):
             ports, draws = self._model.awaits(payload), self._draws(payload)
         deadline_s = math.inf if playout_deadline_s is None else playout_deadline_s
-        self._jobs[request_id] = Job(
+        self._jobs[request_id] = DiffusionJob(
             request_id, payload, batch, deadline_s, self._clock(), InputCollector(ports), draws
         )
 
@@ -156,7 +152,7 @@ class DiffusionStage:
         return self._worker.idle and any(job.arrivals.complete for job in self._jobs.values())
 
     def due_in_s(self) -> None:
-        """It waits for nothing but what arrives."""
+        """None: only what arrives can make work."""
 
     def step(self) -> StepResult:
         """Begin what has arrived; otherwise have the next forward computed."""
@@ -166,7 +162,7 @@ class DiffusionStage:
         if self._worker.finished:
             chunks = self._report(self._worker.take())
         failures, self._failures = self._failures, []
-        return StepResult(chunks, failures, self._news())
+        return StepResult(chunks, failures, self._report_cost())
 
     def counts(self) -> Mapping[str, int]:
         """Pictures and texts that are being made, or wait for that."""
@@ -195,10 +191,10 @@ class DiffusionStage:
         if new:
             self._worker.start(partial(begin, self._model, new))
         elif ready:
-            jobs = self._next(ready)
+            jobs = self._choose_next(ready)
             self._worker.start(partial(advance, self._model, jobs, self._leaves))
 
-    def _next(self, jobs: Sequence[Job]) -> list[Job]:
+    def _choose_next(self, jobs: Sequence[DiffusionJob]) -> list[DiffusionJob]:
         views = [job.view(self._model, self._usual) for job in jobs]
         cost = self._pace.cost or UNKNOWN_COST
         chosen = plan(views, cost, self._deployment.max_tokens, self._clock())
@@ -213,54 +209,54 @@ class DiffusionStage:
         held = [job for job in outcome.jobs if self._holds(job)]
         now_s = self._clock()
         if isinstance(outcome, Begun):
-            chunks = self._started(held, now_s)
+            chunks = self._start_jobs(held, now_s)
         else:
-            chunks = self._advanced(outcome, held, now_s)
-        return chunks + self._signs_of_life(now_s)
+            chunks = self._advance_jobs(outcome, held, now_s)
+        return chunks + self._build_signs_of_life(now_s)
 
-    def _started(self, jobs: Sequence[Job], now_s: float) -> list[Chunk[Payload]]:
+    def _start_jobs(self, jobs: Sequence[DiffusionJob], now_s: float) -> list[Chunk[Payload]]:
         for job in jobs:
             job.reported_s = now_s
-        return self._progress(jobs, {}, now_s)
+        return self._build_progress(jobs, {}, now_s)
 
-    def _advanced(
-        self, outcome: Advanced, held: Sequence[Job], now_s: float
+    def _advance_jobs(
+        self, outcome: Advanced, held: Sequence[DiffusionJob], now_s: float
     ) -> list[Chunk[Payload]]:
         if not outcome.alone:
             self._pace.measure(outcome.size, outcome.seconds)
-        chunks = self._progress(held, outcome.previews, now_s)
+        chunks = self._build_progress(held, outcome.previews, now_s)
         for job in held:
             chunks += outcome.output(job, now_s)
             if job.done == job.steps:
                 self._end(job)
         return chunks
 
-    def _progress(
-        self, jobs: Sequence[Job], previews: Mapping[str, NDArray[np.uint8]], now_s: float
+    def _build_progress(
+        self, jobs: Sequence[DiffusionJob], previews: Mapping[str, NDArray[np.uint8]], now_s: float
     ) -> list[Chunk[Payload]]:
         """The progress of those jobs that draw."""
         if not self._shows_progress:
             return []
         return [job.report(previews.get(job.request_id), now_s) for job in jobs if job.draws]
 
-    def _signs_of_life(self, now_s: float) -> list[Chunk[Payload]]:
-        """Of jobs that nobody has heard of for long."""
+    def _build_signs_of_life(self, now_s: float) -> list[Chunk[Payload]]:
+        """Signs of life for jobs that have sent nothing for long."""
         reporting = (job for job in self._jobs.values() if self._shows_progress or not job.draws)
         return [job.sign_of_life(now_s) for job in reporting if _is_overdue(job, now_s)]
 
-    def _end(self, job: Job) -> None:
+    def _end(self, job: DiffusionJob) -> None:
         del self._jobs[job.request_id]
         if not job.draws:
             self._usual.ended(job.steps)
 
-    def _holds(self, job: Job) -> bool:
+    def _holds(self, job: DiffusionJob) -> bool:
         return self._jobs.get(job.request_id) is job
 
-    def _fail(self, job: Job, error: CantataError) -> None:
+    def _fail(self, job: DiffusionJob, error: CantataError) -> None:
         del self._jobs[job.request_id]
         self._failures.append((job.request_id, error))
 
-    def _news(self) -> ForwardCost | None:
+    def _report_cost(self) -> ForwardCost | None:
         """The forwards' cost, if it has changed."""
         cost = self._pace.cost
         if cost is None or not self._is_news(cost):
@@ -277,5 +273,5 @@ class DiffusionStage:
         return max(changes) > NEWS * before.seconds(typical)
 
 
-def _is_overdue(job: Job, now_s: float) -> bool:
+def _is_overdue(job: DiffusionJob, now_s: float) -> bool:
     return job.state is not None and now_s - job.reported_s > REPORT_S

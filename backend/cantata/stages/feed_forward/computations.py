@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from cantata.contract.data.chunks import to_array
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.feed_forward import FeedForwardOutput
-from cantata.contract.process.steps import ReuseReport
+from cantata.contract.process.messages import ReuseReport
 
 Outcome = FeedForwardOutput | CantataError
 

@@ -20,16 +20,18 @@ from cantata.contract.data.errors import (
 )
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.factory import resolve
-from cantata.contract.model.feed_forward import Fed, FedFeedForward, FeedForward, Synthesizer
+from cantata.contract.model.feed_forward import (
+    Fed,
+    FedFeedForward,
+    FeedForward,
+    Synthesizer,
+    Tiling,
+)
 from cantata.contract.model.pipeline import StageSpec
-from cantata.contract.model.tiling import Tiling
-from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.messages import ReuseReport, StageCapacity
 from cantata.contract.process.stage import StepResult, Working
-from cantata.contract.process.steps import ReuseReport
-from cantata.stages.common.arrivals import InputCollector
-from cantata.stages.common.plugin_call import plugin_call, run_batch
-from cantata.stages.common.slots import check_slot
-from cantata.stages.common.worker import ThreadWorker, Worker
+from cantata.stages.common.intake import InputCollector, check_slot
+from cantata.stages.common.plugin_call import ThreadWorker, Worker, plugin_call, run_batch
 from cantata.stages.feed_forward.computations import Computations, Outcome
 from cantata.stages.feed_forward.synthesis import SynthesisStage
 
@@ -133,7 +135,7 @@ class FeedForwardStage:
         held = self._held
         payload = check_slot(request_id, payload, held, self._deployment.slots)
         if not isinstance(self._model, FedFeedForward):
-            self._request(request_id, payload, batch=batch)
+            self._request_output(request_id, payload, batch=batch)
             return
         with plugin_call(_UNREADABLE):
             ports = self._model.awaits(payload)
@@ -172,7 +174,7 @@ class FeedForwardStage:
         return bool(self._done) or can_begin or self._worker.finished
 
     def due_in_s(self) -> None:
-        """It waits for nothing but what arrives."""
+        """None: only what arrives can make work."""
 
     def step(self) -> StepResult:
         """Send what is known. Begin the next batch, unless known outputs can be sent before."""
@@ -215,9 +217,9 @@ class FeedForwardStage:
         if awaiting.arrivals.complete:
             del self._awaiting[request_id]
             fed = Fed(awaiting.inputs, awaiting.arrivals.payloads)
-            self._request(request_id, fed, batch=awaiting.batch)
+            self._request_output(request_id, fed, batch=awaiting.batch)
 
-    def _request(self, request_id: str, inputs: Any, *, batch: bool) -> None:
+    def _request_output(self, request_id: str, inputs: Any, *, batch: bool) -> None:
         with plugin_call(_UNREADABLE):
             key = self._model.key(inputs)
         output = self._computations.request(request_id, inputs, key, batch=batch)
@@ -226,9 +228,9 @@ class FeedForwardStage:
 
     @torch.inference_mode()
     def _run(self, batch: Sequence[Any]) -> Sequence[Outcome]:
-        return [self._checked(one) for one in run_batch(self._model.run, batch, _FAILURE)]
+        return [self._check_outcome(one) for one in run_batch(self._model.run, batch, _FAILURE)]
 
-    def _checked(self, outcome: Outcome) -> Outcome:
+    def _check_outcome(self, outcome: Outcome) -> Outcome:
         """The outcome, or what is wrong with it."""
         if isinstance(outcome, CantataError):
             return outcome

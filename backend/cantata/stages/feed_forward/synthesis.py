@@ -20,8 +20,8 @@ from cantata.contract.model.feed_forward import Synthesizer
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.scheduling.part_plan import PartPlan, PendingPart
+from cantata.stages.common.intake import check_slot
 from cantata.stages.common.plugin_call import plugin_call
-from cantata.stages.common.slots import check_slot
 
 FRAME_S = 0.1
 """Seconds of sound by which such a stage's work is measured; its parts have any length."""
@@ -131,7 +131,7 @@ class SynthesisStage:
         return any(stream.credit_samples > 0 for stream in self._streams.values())
 
     def due_in_s(self) -> None:
-        """It waits for nothing but credit."""
+        """None: only credit can make work."""
 
     def step(self) -> StepResult:
         """Make the next part of one request."""
@@ -139,7 +139,7 @@ class SynthesisStage:
         request_id = self._plan.choose(self._list_pending(), begun_s).request_id
         stream = self._streams[request_id]
         try:
-            part = self._next_part(stream)
+            part = self._make_next_part(stream)
         except CantataError as error:
             self.abort(request_id)
             return StepResult(failures=[(request_id, error)])
@@ -150,7 +150,7 @@ class SynthesisStage:
             final = False
         done_s = self._clock()
         self._plan.record(
-            stream.sent_chunks, done_s - begun_s, part.units / self._played_per_s(stream)
+            stream.sent_chunks, done_s - begun_s, part.units / self._find_played_per_s(stream)
         )
         if stream.started_s is None:
             stream.started_s = done_s
@@ -165,7 +165,7 @@ class SynthesisStage:
         return {"requests": len(self._streams)}
 
     def start_thread(self, working: Working) -> None:
-        """It works inside its steps."""
+        """None: the work is done inside `step`."""
 
     def close(self) -> None:
         """End what is unfinished."""
@@ -175,18 +175,20 @@ class SynthesisStage:
     def _list_pending(self) -> list[PendingPart]:
         """The next parts of all requests whose listeners have credit."""
         return [
-            PendingPart(request_id, stream.sent_chunks, self._deadline(stream), stream.batch)
+            PendingPart(
+                request_id, stream.sent_chunks, self._compute_deadline(stream), stream.batch
+            )
             for request_id, stream in self._streams.items()
             if stream.credit_samples > 0
         ]
 
-    def _deadline(self, stream: _SynthesisStream) -> float | None:
+    def _compute_deadline(self, stream: _SynthesisStream) -> float | None:
         """When the listener has played everything; None: there was nothing yet."""
         if stream.started_s is None:
             return None
-        return stream.started_s + stream.sent_samples / self._played_per_s(stream)
+        return stream.started_s + stream.sent_samples / self._find_played_per_s(stream)
 
-    def _played_per_s(self, stream: _SynthesisStream) -> float:
+    def _find_played_per_s(self, stream: _SynthesisStream) -> float:
         """Samples that the listener plays in one second."""
         return self._model.sample_rate * stream.stretch
 
@@ -196,7 +198,7 @@ class SynthesisStage:
         yield from self._model.synthesize(payload)
 
     @torch.inference_mode()
-    def _next_part(self, stream: _SynthesisStream) -> Pcm | None:
+    def _make_next_part(self, stream: _SynthesisStream) -> Pcm | None:
         """The next part that has sound or words; None at the end."""
         with plugin_call(_FAILURE):
             for part in stream.parts:

@@ -1,4 +1,8 @@
-"""What a stage process receives and sends: the server's messages, and chunks on its edges."""
+"""What a stage process receives and sends: the server's messages, and chunks on its edges.
+
+A request's first chunk is stamped with the time. In batch mode all are held until the request's
+end, then passed on as one.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,90 @@ import selectors
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.chunks import Chunk, Milestone, Payload, concatenate
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import Failed, FromStage, Output, ToStage
-from cantata.ipc.base import ChunkSender
-from cantata.ipc.chunk_accumulator import ChunkAccumulator
 from cantata.ipc.chunk_message import find_problem as payload_problem
-from cantata.ipc.socket import SocketReceiver
+from cantata.ipc.connectors import ChunkSender, SocketReceiver
 from cantata.ipc.stage_messages import InvalidStageInput, decode_message, encode_message
 from cantata.ipc.wire import BlockingChannel, BrokenChannel
-from cantata.stages.process.first_chunks import FirstChunks
+
+
+class ChunkAccumulator:
+    """Keeps chunks by request and port until the last one, and joins them into one final chunk with
+    index 0."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, dict[str, list[Chunk[Payload]]]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(chunks) for ports in self._held.values() for chunks in ports.values())
+
+    def pass_on(self, chunks: Iterable[Chunk[Payload]]) -> list[Chunk[Payload]]:
+        """Take new chunks; returns those that are complete."""
+        complete = []
+        for chunk in chunks:
+            ports = self._held.setdefault(chunk.request_id, {})
+            ports.setdefault(chunk.port, []).append(chunk)
+            if chunk.final:
+                complete.append(concatenate(ports.pop(chunk.port)))
+                if not ports:
+                    del self._held[chunk.request_id]
+        return complete
+
+    def drop(self, request_id: str) -> None:
+        """Forget a request; unknown ids are fine."""
+        self._held.pop(request_id, None)
+
+
+class FirstChunks:
+    """Passes on the milestones of earlier stages and adds this stage's own.
+
+    Args:
+        stage: its name.
+        ports: its ports.
+    """
+
+    def __init__(self, stage: str, ports: Iterable[str]) -> None:
+        self._stage = stage
+        self._ports = tuple(ports)
+        self._before: dict[tuple[str, str], tuple[Milestone, ...]] = {}
+        """Of requests and ports whose first chunk has not left."""
+
+    def expect(self, request_id: str) -> None:
+        """The stage has accepted this request."""
+        for port in self._ports:
+            self._before[request_id, port] = ()
+
+    def take(self, chunks: Iterable[Chunk[Payload]]) -> None:
+        """Remember the milestones of chunks from upstream, one for each step: a stage with several
+        ports sends its own with each."""
+        for chunk in chunks:
+            for port in self._ports if chunk.milestones else ():
+                before = self._before.get((chunk.request_id, port))
+                if before is not None:
+                    known = {milestone.step for milestone in before}
+                    new = tuple(m for m in chunk.milestones if m.step not in known)
+                    self._before[chunk.request_id, port] = before + new
+
+    def sign(self, chunks: Iterable[Chunk[Payload]], now_s: float) -> list[Chunk[Payload]]:
+        """These chunks leave; a request's first one at each port takes its milestones along."""
+        return [self._sign(chunk, now_s) for chunk in chunks]
+
+    def forget(self, request_id: str) -> None:
+        """The request is over; unknown ids are fine."""
+        for port in self._ports:
+            self._before.pop((request_id, port), None)
+
+    def _sign(self, chunk: Chunk[Payload], now_s: float) -> Chunk[Payload]:
+        before = self._before.pop((chunk.request_id, chunk.port), None)
+        if before is None:
+            return chunk
+        return replace(chunk, milestones=(*before, Milestone(self._stage, now_s)))
+
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +166,7 @@ class Exchange:
         Raises:
             ConnectionError: the server has exited.
         """
-        while self._control in self._readable():
+        while self._control in self._list_readable():
             try:
                 message = decode_message(self._control.receive(), packages=None)
             except InvalidStageInput as error:
@@ -110,7 +186,7 @@ class Exchange:
 
     def edges(self) -> list[object]:
         """The ends of edges with messages, to be passed to `chunks`."""
-        return [end for end in self._readable() if end is not self._control]
+        return [end for end in self._list_readable() if end is not self._control]
 
     def chunks(self, ends: Iterable[object]) -> Iterator[list[Chunk[Payload]]]:
         """One message of each end; new connections are only accepted."""
@@ -175,7 +251,7 @@ class Exchange:
             for sender in senders:
                 sender.close()
 
-    def _readable(self) -> list[object]:
+    def _list_readable(self) -> list[object]:
         ready: list[object] = [key.fileobj for key, _ in self._selector.select(0)]
         if self._watched is not None and self._watched in ready:
             os.eventfd_read(self._watched)

@@ -19,8 +19,8 @@ from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import CannotStart, Ready
 from cantata.contract.process.stage import Stage
+from cantata.ipc.connectors import SocketSender
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, receive_memory
-from cantata.ipc.socket import SocketSender
 from cantata.ipc.stage_messages import encode_message
 from cantata.ipc.wire import BlockingChannel
 from cantata.stages.common.lifeline import exit_when_closed
@@ -67,7 +67,7 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
             port: [SocketSender(address) for address in addresses]
             for port, addresses in launch.outputs.items()
         }
-        stage = _built(launch, control)
+        stage = _build_stage(launch, control)
         control.send(*encode_message(Ready(stage.capacity)))
         # What is loaded stays until the end: garbage collections, even at exit, may skip it.
         gc.freeze()
@@ -93,7 +93,7 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: StageDeployment) 
     return build(spec, checkpoint, deployment)
 
 
-def _built(launch: StageLaunch, control: BlockingChannel) -> Stage:
+def _build_stage(launch: StageLaunch, control: BlockingChannel) -> Stage:
     """The stage. If it cannot be had as it is deployed, the server is told why and this process
     ends; other errors are faults of the stage, and leave a traceback."""
     try:

@@ -43,7 +43,7 @@ INTAKE_SHARE = 0.4
 
 
 @contextmanager
-def _unmarked(phase: HeartbeatPhase, request_id: str = "") -> Iterator[None]:
+def _skip_mark(phase: HeartbeatPhase, request_id: str = "") -> Iterator[None]:
     yield
 
 
@@ -51,7 +51,8 @@ class StageLoop:
     """Drives one stage until it is drained or its server has exited.
 
     Args:
-        pulse: shows the server what the loop is doing.
+        exchange: the process's sockets.
+        heartbeat: shows the server what the loop is doing.
         clock: monotonic seconds; measures steps.
     """
 
@@ -74,7 +75,7 @@ class StageLoop:
         watched = stage.start_thread(lambda: heartbeat.during(HeartbeatPhase.BEGINNING))
         if watched is not None:
             # The stage's thread marks its calls. Those of this one take no time.
-            self._working = _unmarked
+            self._working = _skip_mark
             exchange.watch(watched)
         self._intake_s = math.inf if period_s is None else INTAKE_SHARE * period_s
         """Time for taking in requests between two steps."""
@@ -108,7 +109,7 @@ class StageLoop:
             self._exchange.send(StepMeasured(cost))
         for request_id, error in result.failures:
             self._fail(request_id, error)
-        chunks = self._without_undeclared(result.chunks)
+        chunks = self._drop_undeclared(result.chunks)
         self._exchange.publish(chunks, ended_s)
         # WHY after that: what is not held here any more has reached the next process.
         for chunk in chunks:
@@ -119,9 +120,9 @@ class StageLoop:
                     chunk.request_id, frames_in([chunk], self._stage.capacity)
                 )
 
-    def _without_undeclared(self, chunks: Sequence[Chunk[Payload]]) -> Sequence[Chunk[Payload]]:
-        """These chunks, less those of requests with one that the stage's ports do not declare; such
-        requests fail."""
+    def _drop_undeclared(self, chunks: Sequence[Chunk[Payload]]) -> Sequence[Chunk[Payload]]:
+        """Fail each request that has a chunk which the stage's ports do not declare; returns the
+        chunks of the others."""
         problems = {c.request_id: p for c in chunks if (p := self._exchange.find_problem(c))}
         for request_id, problem in problems.items():
             self._stage.abort(request_id)
@@ -146,11 +147,11 @@ class StageLoop:
             ready = self._exchange.edges()
 
     def _take_in(self, due_s: float) -> bool:
-        """Handle the server's messages, and take in requests, at least one; False if a step is due
-        before all of it is done, or would be due after another request as costly as the last."""
+        """Handle the server's messages and take in at least one request. Returns False if some must
+        wait because a step is due, or would be after another request as costly as the last."""
         took_s = 0.0
         while True:
-            emptied = self._empty_control(due_s)
+            emptied = self._drain_control(due_s)
             if took_s and self._is_due(due_s - took_s):
                 return emptied and not self._edf_queue
             register = self._edf_queue.take()
@@ -160,7 +161,7 @@ class StageLoop:
             self._add(register)
             took_s = self._clock() - began_s
 
-    def _empty_control(self, due_s: float) -> bool:
+    def _drain_control(self, due_s: float) -> bool:
         for message in self._exchange.messages():
             self._handle(message)
             if self._is_due(due_s):

@@ -18,9 +18,8 @@ from cantata.contract.model.pipeline import TRANSCRIPT, StageSpec
 from cantata.contract.model.recognizer import SpeechRecognizer
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
-from cantata.stages.common.slots import check_slot
-from cantata.stages.recognition.lane import Lane
-from cantata.stages.recognition.windows import Window, choose_next
+from cantata.stages.common.intake import check_slot
+from cantata.stages.recognition.windows import Lane, Window, choose_next
 
 NICENESS_OF_FILES = 10
 """Of the thread that recognises files. With more, a file would wait very long on a machine that
@@ -141,21 +140,21 @@ class RecognitionStage:
             return True
         if any(not window.is_sent for window in self._windows.values()):
             return True
-        return self._next() is not None
+        return self._choose_next() is not None
 
     def due_in_s(self) -> None:
-        """It waits for nothing but what arrives."""
+        """None: only what arrives can make work."""
 
     def step(self) -> StepResult:
         """Send what is known, and begin the next recognition."""
         self._take_results()
-        if (chosen := self._next()) is not None:
+        if (chosen := self._choose_next()) is not None:
             lane, windows = chosen
             lane.begin(windows)
             for _, window in windows:
                 window.asked = None
             self._take_results()  # without a thread, it is done at once
-        chunks = list(self._new_chunks())
+        chunks = list(self._iterate_new_chunks())
         failed, self._failed = self._failed, []
         return StepResult(chunks, failed)
 
@@ -182,7 +181,7 @@ class RecognitionStage:
             return (self._speakers,)
         return self._speakers, self._files
 
-    def _next(self) -> tuple[Lane, Sequence[tuple[str, Window]]] | None:
+    def _choose_next(self) -> tuple[Lane, Sequence[tuple[str, Window]]] | None:
         """The windows to be recognised next, and where. Nothing of a file begins while speakers
         have their words found: that would only take longer."""
         windows = choose_next(self._windows, self._max_batch)
@@ -204,7 +203,7 @@ class RecognitionStage:
                 if length == window.length:  # whatever was asked meanwhile has its answer
                     window.asked = None
 
-    def _new_chunks(self) -> Iterator[Chunk[Payload]]:
+    def _iterate_new_chunks(self) -> Iterator[Chunk[Payload]]:
         for request_id, window in list(self._windows.items()):
             if window.is_sent or window.update is None:
                 continue

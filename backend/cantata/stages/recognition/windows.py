@@ -1,15 +1,20 @@
-"""The windows of sound that a recognition stage holds, and whose turn it is."""
+"""The windows of sound that a recognition stage holds, whose turn it is, and the thread in which a
+model recognises them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
+from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.data.request import StageInput
 from cantata.contract.data.transcripts import TranscriptUpdate
-from cantata.contract.model.recognizer import Sound
+from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWindow
+from cantata.contract.process.stage import Working
+from cantata.stages.common.plugin_call import ThreadWorker, Worker, run_batch
 
 
 @dataclass(slots=True)
@@ -62,3 +67,82 @@ def choose_next(windows: Mapping[str, Window], most: int) -> list[tuple[str, Win
     first = min((window.rank for _, window in due), default=None)
     chosen = [item for item in due if item[1].rank == first]
     return sorted(chosen, key=lambda item: item[1].asked or 0)[:most]
+
+
+_FAILURE = "the speech could not be recognised"
+
+Outcome = TranscriptUpdate | CantataError
+Running = tuple[str, Window, int]
+"""Id, window, samples that are being recognised."""
+
+
+class Lane:
+    """Recognises one batch at a time.
+
+    Args:
+        load: makes the model when the first window comes, in the thread: threads in which the model
+            computes have its niceness, too.
+        niceness: of the thread.
+    """
+
+    def __init__(self, load: Callable[[], SpeechRecognizer], niceness: int) -> None:
+        self._load = load
+        self._niceness = niceness
+        self._model: SpeechRecognizer | None = None
+        self._running: list[Running] = []
+        self._worker: Worker[Sequence[Outcome]] = Worker()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it can begin a batch."""
+        return self._worker.idle
+
+    @property
+    def finished(self) -> bool:
+        """Whether results can be taken."""
+        return self._worker.finished
+
+    def start_thread(self, working: Working, descriptor: int | None) -> int:
+        """Recognise in a thread.
+
+        Args:
+            working: marks its calls.
+            descriptor: another lane's, which then tells of both.
+
+        Returns:
+            The descriptor that is readable once results can be taken.
+        """
+        worker = ThreadWorker[Sequence[Outcome]](working, self._niceness, descriptor)
+        self._worker = worker
+        return worker.descriptor
+
+    def close(self) -> None:
+        """End the thread, if there is one."""
+        self._worker.close()
+
+    def begin(self, chosen: Sequence[tuple[str, Window]]) -> None:
+        """Recognise the sound that these windows have now."""
+        self._running = [(name, window, window.length) for name, window in chosen]
+        batch = [SpeechWindow(window.inputs, window.sound()) for _, window in chosen]
+        self._worker.start(partial(self._recognize, batch))
+
+    def take(self) -> list[tuple[Running, Outcome]]:
+        """What was recognised, and what came of it."""
+        running, self._running = self._running, []
+        return list(zip(running, self._worker.take(), strict=True))
+
+    def _recognize(self, batch: Sequence[SpeechWindow]) -> Sequence[Outcome]:
+        return [_check_outcome(one) for one in run_batch(self._call_model, batch, _FAILURE)]
+
+    def _call_model(self, batch: Sequence[SpeechWindow]) -> Sequence[Outcome]:
+        if self._model is None:
+            self._model = self._load()
+        return self._model.recognize(batch)
+
+
+def _check_outcome(outcome: object) -> Outcome:
+    """The outcome, or what is wrong with it."""
+    if isinstance(outcome, TranscriptUpdate | CantataError):
+        return outcome
+    made = type(outcome).__name__
+    return RequestFailed(f"the model made {made}; a recognizer makes TranscriptUpdate")

@@ -48,7 +48,8 @@ class ChatBehaviour:
     samples: int = 400
     """Of sound for every text delta of a spoken answer."""
     may_continue: asyncio.Event | None = None
-    """Awaited before the second event."""
+    """Awaited before the second event, or before that of the number `waits_at`."""
+    waits_at: int = 1
     fail_after: int | None = None
     """Events after which `error` is raised; 0 is before the first."""
     error: Exception | None = None
@@ -89,6 +90,7 @@ class FakeChatModel:
         self.voices = voices
         self.sample_rate = sample_rate
         self.channels = 1 if voices else 0
+        self.spoken_by: str | None = None
         self.calls_tools = bool(voices)
         self.thinks = not voices
         self.options = frozenset[AnswerOption]() if voices else frozenset(AnswerOption)
@@ -145,7 +147,7 @@ class FakeChatModel:
         for number, event in enumerate(self._plan(text, request)):
             if how.fail_after == number and how.error is not None:
                 raise how.error
-            if number == 1 and how.may_continue is not None:
+            if number == how.waits_at and how.may_continue is not None:
                 await how.may_continue.wait()
             await asyncio.sleep(0)
             self.counts.events += 1

@@ -16,7 +16,7 @@ from fake_chat import CHAT_VOICES, FakeChatModel
 from fake_picture import EDITING, FakeImageModel
 from fake_transcription import FakeTranscriptionModel
 
-from cantata.contract.catalogue import Catalogue
+from cantata.contract.catalogue import Catalogue, find_voice
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chat import Modality
@@ -28,7 +28,7 @@ from cantata.contract.data.errors import (
 )
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest, Voice
 from cantata.contract.image_service import ImageModel
-from cantata.contract.process.steps import ReuseReport
+from cantata.contract.process.messages import ReuseReport
 from cantata.contract.service import (
     ADMIT,
     TEXT,
@@ -42,8 +42,7 @@ from cantata.contract.service import (
     Utterance,
 )
 from cantata.contract.transcription_service import TranscriptionModel
-from cantata.contract.voices import find_voice
-from cantata.stages.process.step_meter import StepMeter
+from cantata.stages.process.measuring import StepMeter
 
 VOICES = (
     Voice("clara", "Clara", "the default", aliases=("alloy", "nova"), gender="female"),

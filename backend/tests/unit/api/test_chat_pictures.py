@@ -21,7 +21,7 @@ from test_images import decode_pixels
 from cantata.contract.data.chat import ImagePart, Modality, Role, TextPart
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.pictures import ImageRequest, Turn
-from cantata.media.picture_files import PictureOutput, write_picture
+from cantata.media.images import PictureOutput, write_picture
 
 Json = dict[str, Any]
 SHOWN = np.random.default_rng(3).integers(0, 256, (32, 48, 3), np.uint8)

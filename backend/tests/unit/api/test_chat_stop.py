@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cantata.api.chat.stop import StopFilter
+from cantata.api.chat.measured_answer import StopFilter
 
 LETTERS = st.text("abc", max_size=30)
 

@@ -195,8 +195,9 @@ located = SimpleNamespace(plugin=SimpleNamespace(name="fake"))
 plan = SimpleNamespace(located=located, deployment=deployment)
 sys.modules["cantata.pipeline.plan"] = SimpleNamespace(
     plan_services=lambda *given: [plan],
-    find_speech_models=lambda plans: {{}},
+    check_speech_models=lambda plans: None,
     preload_stages=lambda plans: None,
+    unload_when_idle=lambda plans, idle_s: list(plans),
 )
 service = SimpleNamespace(
     create_service=lambda *plans, later, log_format, remote_stages: FakeService(start_error=error)
@@ -283,6 +284,7 @@ def test_serve_speaks_wyoming_where_no_key_is_needed(tmp_path: Path, host: str, 
     [
         (["serve", "--replica", "nonsense"], "HOST:PORT"),
         (["serve", "--replica", "127.0.0.1:1", "--model", "solo"], "--replica excludes --model"),
+        (["serve", "--replica", "127.0.0.1:1", "--idle-unload", "60"], "excludes --model"),
         (["serve", "--replica", "10.0.0.7:8100"], "CANTATA_CLUSTER_KEY"),
         (["replica", "--listen", "nonsense"], "HOST:PORT"),
         (["replica", "--listen", "0.0.0.0:0"], "--cluster-key-file"),

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from fake_service import eventually
 
-from cantata.api.speech.encoder import ResponseEncoder, encoding
+from cantata.api.speech.response import ResponseEncoder, encoding
 from cantata.audio.encoding import Samples, open_encoder
 from cantata.audio.formats import output_format
 
@@ -71,6 +71,7 @@ async def test_a_cancelled_encoder_is_freed_once_its_thread_is_done() -> None:
     await eventually(lambda: held.calls == ["feed", "close"])
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize(
     ("name", "encoder_kib"), [("mp3", 700), ("opus", 70), ("aac", 350), ("flac", 7_000)]
 )

@@ -145,6 +145,7 @@ async def test_a_bad_job_is_refused(
     answer = await http.post(JOBS, json=body)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (status, code, param)
+    assert param != "response_format" or "'m4b' or 'epub'" in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -232,14 +233,16 @@ async def test_the_next_server_goes_on(settings: ServerSettings) -> None:
     service = FakeService()
     async with running(service, settings) as server:
         await eventually(lambda: service.ready)
-        async with httpx.AsyncClient(base_url=server.url) as http:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
             await http.post(JOBS, json={"input": "One here. Two here."})
             id = (await http.post(JOBS, json={"input": TEXT, "response_format": "pcm"})).json()[
                 "id"
             ]
             await eventually(lambda: service.solo.counts.finished > 2)
     later = FakeService()
-    async with running(later, settings) as server, httpx.AsyncClient(base_url=server.url) as http:
+    client = httpx.AsyncClient(timeout=60)
+    async with running(later, settings) as server, client as http:
+        http.base_url = httpx.URL(server.url)
         await until_done(http, id)
         sound = await http.get(f"{JOBS}/{id}/files/01-one.pcm")
         said = [to_s16(expected_pcm(one, later.solo.behaviour)) for one in ("# One", "First here.")]
@@ -263,6 +266,21 @@ async def test_each_key_has_its_own_jobs(settings: ServerSettings, tmp_path: Pat
             assert (await second.delete(f"{JOBS}/{id}")).status_code == 404
             assert (await second.get(JOBS)).json()["data"] == []
             assert len((await first.get(JOBS)).json()["data"]) == 1
+
+
+async def test_a_second_server_on_a_folder_says_so(
+    server: Server, http: httpx.AsyncClient, settings: ServerSettings
+) -> None:
+    first = await http.post(JOBS, json={"input": "Hi."})
+    async with running(FakeService(), settings) as other:
+        await eventually(lambda: other.service.ready)
+        async with httpx.AsyncClient(base_url=other.url) as there:
+            for answer in (await there.post(JOBS, json={"input": "Hi."}), await there.get(JOBS)):
+                assert answer.status_code == 503
+                assert answer.json()["error"]["code"] == "jobs_locked"
+            spoken = await there.post("/v1/audio/speech", json={"input": "Hi."})
+            assert spoken.status_code == 200, "speech needs no store"
+    assert (await until_done(http, first.json()["id"]))[-1]["type"] == "job.completed"
 
 
 async def test_a_server_without_a_folder_keeps_none() -> None:

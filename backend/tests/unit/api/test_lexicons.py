@@ -15,6 +15,7 @@ from cantata.api.app import create_app
 from cantata.api.settings import ReferenceSettings, ServerSettings
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import LexiconEntry
+from cantata.lexicons.pls import read_pls
 
 FILE = b"""<lexicon version="1.0" alphabet="ipa">
 <lexeme><grapheme>SQL</grapheme><alias>sequel</alias></lexeme>
@@ -125,8 +126,45 @@ async def test_elevenlabs_routes(server: Server, http: httpx.AsyncClient) -> Non
     listed = (await http.get(route)).json()
     assert listed["pronunciation_dictionaries"] == [made]
     assert (await http.get(f"{route}/{made['id']}")).json() == made
+    file = await http.get(f"{route}/{made['id']}/{made['version_id']}/download")
+    assert file.headers["content-type"] == "application/pls+xml"
+    assert read_pls(file.content) == read_pls(FILE)
+    for path in (f"{route}/{made['id']}/other/download", f"{route}/none/none/download"):
+        assert (await http.get(path)).status_code == 404
     missing = await http.get(f"{route}/none")
     assert missing.json()["detail"]["status"] == "lexicon_not_found"
+
+
+async def test_elevenlabs_rules_become_a_lexicon(server: Server, http: httpx.AsyncClient) -> None:
+    route = "/v1/pronunciation-dictionaries/add-from-rules"
+    alias = {"type": "alias", "string_to_replace": " A&W ", "alias": "ay and  double you"}
+    phones = {
+        "type": "phoneme",
+        "string_to_replace": "pecan",
+        "phoneme": "P AH0 K AA1 N",
+        "alphabet": "cmu-arpabet",
+    }
+    made = await http.post(route, json={"name": "rules", "rules": [alias, phones]})
+    assert made.json()["version_rules_num"] == 2
+    kept = (await http.get(f"{LEXICONS}/rules")).json()["entries"]
+    assert kept == [
+        {"grapheme": "A&W", "alias": "ay and double you", "phones": ""},
+        {"grapheme": "pecan", "alias": "", "phones": "p\u0259k\u02c8\u0251n"},
+    ]
+    version = made.json()["id"]
+    file = await http.get(f"/v1/pronunciation-dictionaries/rules/{version}/download")
+    assert [one.grapheme for one in read_pls(file.content)] == ["A&W", "pecan"]
+    bad: list[tuple[list[dict[str, str]], str]] = [
+        ([], "rules"),
+        ([{**alias, "alias": " "}], "alias"),
+        ([{**alias, "type": "other"}], "rules"),
+        ([{**phones, "phoneme": "QQ"}], "rule for 'pecan': 'QQ'"),
+        ([{**alias, "alias": "A&W"}], "lead to each other"),
+    ]
+    for rules, named in bad:
+        answer = await http.post(route, json={"name": "bad", "rules": rules})
+        assert answer.status_code == 400, rules
+        assert named in answer.json()["detail"]["message"]
 
 
 async def test_a_voice_has_a_lexicon(

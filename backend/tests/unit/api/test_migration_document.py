@@ -13,15 +13,23 @@ import numpy as np
 import pytest
 import soundfile
 
+from cantata_models.qwen3_tts.request_options import Qwen3TtsOptions
+
 DOCUMENT = (Path(__file__).parents[4] / "docs" / "migrate.md").read_text()
 ROW = re.compile(r"^\| `(.+?)` \| `(.+?)` \| (.+) \|$", re.MULTILINE)
+SECTION = re.MULTILINE | re.DOTALL
 REFUSED = "refused"
 """How a row begins whose example is an error."""
 
 
 def read_rows(route: str) -> list[tuple[str, Any, str]]:
-    """The field, its example and what the document says of it, by row."""
-    section = DOCUMENT.split(f"### Fields of POST {route}\n")[1].split("\n#")[0]
+    """The field, its example and what the document says of it, by row: of all tables of a route."""
+    sections = re.findall(rf"^### .*ields of POST {route}\n(.*?)(?=^#)", DOCUMENT, SECTION)
+    assert sections
+    return [row for section in sections for row in read_section(section)]
+
+
+def read_section(section: str) -> list[tuple[str, Any, str]]:
     rows = [(field, json.loads(value), here) for field, value, here in ROW.findall(section)]
     assert len(rows) == section.count("\n| `"), "a row is not read"
     return rows
@@ -49,6 +57,26 @@ async def test_fields_of_transcriptions(
     )
     assert response.is_error == here.startswith(REFUSED), response.text
     assert not response.is_error or response.json()["error"]["param"] == field
+
+
+MISSING = [
+    route
+    for line in re.findall(r"^Not served: (.*)\.$", DOCUMENT, re.MULTILINE)
+    for route in re.findall(r"`(\w+) (/[\w/{}-]+)`", line)
+]
+
+
+@pytest.mark.parametrize(("method", "path"), sorted(set(MISSING)))
+async def test_what_is_not_there(asgi: httpx.AsyncClient, method: str, path: str) -> None:
+    answer = await asgi.request(method, path)
+    assert answer.status_code in (404, 405), answer.text
+
+
+def test_options_of_qwen3_tts_have_vllm_omnis_names() -> None:
+    (line,) = re.findall(r"^- (.*) are options of \[Qwen3-TTS\]", DOCUMENT, re.MULTILINE)
+    names = re.findall(r"`(\w+)`", line)
+    assert len(names) == 5
+    assert set(names) <= Qwen3TtsOptions.model_fields.keys()
 
 
 NAMES = re.compile(r"`([a-z0-9][a-z0-9.-]+)`")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,15 +10,16 @@ import pytest
 import yaml
 
 from dashboard import exposed, labels
+from documented import HOWTOS, read_block
 
-DOCUMENT = (Path(__file__).parents[4] / "docs" / "howto" / "monitoring.md").read_text("utf-8")
+PAGE = HOWTOS / "monitoring.md"
+DOCUMENT = PAGE.read_text("utf-8")
 ROUTES = re.findall(r"^curl http://127\.0\.0\.1:8000(/\w+)", DOCUMENT, re.MULTILINE)
 
 
 def read(label: str) -> Any:
     """The YAML of this label."""
-    (block,) = re.findall(rf"^```yaml {label}\n(.*?)^```", DOCUMENT, re.DOTALL | re.MULTILINE)
-    return yaml.safe_load(block)
+    return yaml.safe_load(read_block(PAGE, label))
 
 
 RULES: list[dict[str, str]] = read("cantata-rules.yaml")["groups"][0]["rules"]

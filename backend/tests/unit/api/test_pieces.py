@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from cantata.api.speech.messages import AudioDone, AudioStart, AudioTimestamps, InputSpoken
 from cantata.api.speech.outbox import AudioFrame, Outbox, OutboxFull
-from cantata.audio.pcm import encode_s16le, to_s16
-from cantata.audio.wav import streaming_header
+from cantata.audio.pcm import encode_s16le, streaming_header, to_s16
 from cantata.text.sentences import line_starts, split_clauses, split_sentences
 
 

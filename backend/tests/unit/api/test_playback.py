@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cantata.api.playback import SimulatedPlayback
+from cantata.audio.playback import SimulatedPlayback
 
 
 def play(reserve_s: float, *arrivals_s: float, asked_s: float = 0.0) -> SimulatedPlayback:

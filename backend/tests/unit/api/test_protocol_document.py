@@ -26,15 +26,15 @@ from wyoming.tts import (
 
 from cantata.api import schemas, voice_schemas
 from cantata.api.adapters import (
-    captioned_speech,
     deepgram_listen_messages,
     deepgram_messages,
     elevenlabs_dictionaries,
     elevenlabs_messages,
-    phonemes,
+    kokoro_fastapi,
 )
 from cantata.api.app import create_app
-from cantata.api.chat import answers, body, conversation, whole
+from cantata.api.batches import objects as batch_objects
+from cantata.api.chat import answers, body, conversation, response
 from cantata.api.chat import messages as chat_messages
 from cantata.api.images import answers as image_answers
 from cantata.api.images import body as image_body
@@ -49,6 +49,7 @@ from cantata.api.transcription import answers as transcription_answers
 from cantata.api.transcription import body as transcription_body
 from cantata.audio.formats import FORMATS
 from cantata.documents.document import MAX_CHARACTERS
+from cantata.jobs.batch_input import MAX_CUSTOM_ID_CHARACTERS, MAX_LINES
 from cantata.media import images, video
 from cantata.speech_input.recordings import MAX_RECORDING_S
 
@@ -72,12 +73,12 @@ def types() -> dict[str, type[BaseModel]]:
             image_answers,
             job_body,
             job_objects,
+            batch_objects,
             deepgram_messages,
             deepgram_listen_messages,
             elevenlabs_dictionaries,
             elevenlabs_messages,
-            captioned_speech,
-            phonemes,
+            kokoro_fastapi,
             transcription_answers,
             transcription_body,
         )
@@ -119,7 +120,7 @@ def test_every_message_and_body_has_an_example() -> None:
     bodies |= {"SpeechAudioTimestamps", "SpeechAudioVerification"}
     bodies |= {"BatchBody", "BatchResult", "BatchFailure"}
     bodies |= {"ChatBody", "ChatCompletion", "ChatCompletionChunk"}
-    bodies |= {"JobBody", "JobObject"}
+    bodies |= {"JobBody", "JobObject", "FileObject", "CreateBatchBody", "BatchObject"}
     bodies |= {"GenerationBody", "EditBody", "ImagesAnswer"}
     bodies |= {"PartialImage", "CompletedImage", "DrawingProgress", "ThoughtDelta"}
     bodies |= {"TranscriptionAnswer", "VerboseTranscription"}
@@ -211,6 +212,11 @@ def test_every_route_and_setting_is_documented() -> None:
     assert f"at most {jobs.max_source_bytes >> 20} MiB and {MAX_CHARACTERS:,}" in DOCUMENT
     assert f"has its {jobs.per_owner} jobs" in DOCUMENT
     assert f"take more than {jobs.max_bytes >> 30} GiB" in DOCUMENT
+    assert f"a file of requests ({jobs.max_batch_bytes >> 20} MiB)" in DOCUMENT
+    assert f"what requests name ({jobs.max_file_bytes >> 20} MiB)" in DOCUMENT
+    assert f"may have {jobs.files_per_owner:,} files and {jobs.per_owner} batches" in DOCUMENT
+    assert f"at most {MAX_LINES:,} in all" in DOCUMENT
+    assert f"`custom_id` has 1 to {MAX_CUSTOM_ID_CHARACTERS} characters" in DOCUMENT
     media = defaults.media
     assert f"over white. {media.max_bytes >> 20} MiB in all |" in DOCUMENT
     assert f"may have {media.max_bytes >> 20} MiB" in DOCUMENT
@@ -221,7 +227,7 @@ def test_every_route_and_setting_is_documented() -> None:
     assert f"up to {images.MAX_DECODED_PIXELS // 1_000_000} million pixels" in DOCUMENT
     assert f"up to {video.MAX_S:g} s and 3840" in DOCUMENT
     assert f"at least {video.MIN_FRAMES} and at most {video.MAX_FRAMES}," in DOCUMENT
-    assert f"file of more than {whole.MAX_FILE_BYTES >> 20} MiB is an error" in DOCUMENT
+    assert f"file of more than {response.MAX_FILE_BYTES >> 20} MiB is an error" in DOCUMENT
     assert f"a file of more than {speech_whole.MAX_FILE_BYTES >> 20} MiB" in DOCUMENT
 
 

@@ -26,7 +26,7 @@ from typer.testing import CliRunner, Result
 from cantata.audio.pcm import to_s16
 from cantata.audio.sinks import StreamSink
 from cantata.cli.app import app
-from cantata.cli.say_progress import SpokenProgress
+from cantata.cli.progress import SpokenProgress
 from cantata.media.provenance import find_provenance
 
 COMMAND = (sys.executable, "-m", "cantata")

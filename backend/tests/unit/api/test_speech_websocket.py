@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from fake_service import FakeService, eventually, expected_pcm
 from live_server import Server, running, until_still
-from socket_client import client
+from socket_client import Client, Event, client
 
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
@@ -110,6 +111,58 @@ async def test_clauses_are_spoken_while_text_arrives(server: Server) -> None:
         await c.until("input.spoken")
     said = [request.text for request in server.solo.counts.requests]
     assert said == ["Well, when the kettle boils,", "we shall have tea.", "And"]
+
+
+async def words_of(c: Client, end: str) -> list[Event]:
+    """The times of words that come before an event of this type."""
+    words: list[Event] = []
+    while (event := await c.event())["type"] != end:
+        words += event.get("words", [])
+    return words
+
+
+async def test_an_opening_is_spoken_while_its_sentence_is_written(server: Server) -> None:
+    """The rest comes only after its sound; word times count in the whole text."""
+    async with client(server.socket_url) as c:
+        await c.configure(split_granularity="adaptive", timestamps=True)
+        for piece in ("Well, when the ", "kettle boils", ", we"):
+            await c.send("input.text", text=piece)
+        words = await words_of(c, "audio.done")
+        await c.send("input.text", text=" shall have some tea. And that is all")
+        await c.send("input.done")
+        words += await words_of(c, "input.spoken")
+    said = ["Well, when the kettle boils,", "we shall have some tea.", "And that is all"]
+    assert [request.text for request in server.solo.counts.requests] == said
+    assert [request.continued for request in server.solo.counts.requests] == [False, False, True]
+    whole = "Well, when the kettle boils, we shall have some tea. And that is all"
+    places = [(word["text_start"], word["text_end"]) for word in words]
+    assert [whole[start:end] for start, end in places] == re.findall(r"\w+", whole)
+
+
+async def test_sentences_that_come_at_once_are_spoken_whole(server: Server) -> None:
+    async with client(server.socket_url) as c:
+        await c.configure(split_granularity="adaptive")
+        await c.send("input.text", text="Well, when the kettle boils, we shall have some tea. And")
+        await c.send("input.done")
+        await c.until("input.spoken")
+    said = ["Well, when the kettle boils, we shall have some tea.", "And"]
+    assert [request.text for request in server.solo.counts.requests] == said
+
+
+async def test_a_cancel_forgets_an_opening(server: Server) -> None:
+    """Text that comes behind it is another one."""
+    async with client(server.socket_url) as c:
+        await c.configure(split_granularity="adaptive")
+        await c.send("input.text", text="Well, when the kettle boils, we")
+        await c.send("input.cancel")
+        await c.until("input.cancelled")
+        begun = len(server.solo.counts.requests)
+        await c.send("input.text", text="Something else that was said, and")
+        await c.until("audio.done")
+        await c.send("input.done")
+        await c.until("input.spoken")
+    said = [request.text for request in server.solo.counts.requests[begun:]]
+    assert said == ["Something else that was said,", "and"]
 
 
 async def test_done_after_complete_sentences_is_no_violation(server: Server) -> None:

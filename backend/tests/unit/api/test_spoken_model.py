@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,10 +17,11 @@ from fake_chat import FakeChatModel
 from fake_service import FakeService, eventually, expected_pcm
 from live_server import Server, running
 
-from cantata.api.settings import ServerSettings
+from cantata.api.settings import ReferenceSettings, ServerSettings
 from cantata.contract.data.chat import Modality
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.request import Voice
+from sounds import wav
 
 CHAT = "/v1/chat/completions"
 TEXT = "The sea is wide. It is deep, too! Who knows"
@@ -32,7 +34,7 @@ def service() -> FakeService:
     writer = FakeChatModel("writer", frozenset({Modality.TEXT}), (), 0)
     writer.behaviour.text = TEXT
     service.chat_models = {**service.chat_models, "writer": writer}
-    service.solo.capabilities = replace(service.solo.capabilities, open_text=False)
+    service.solo.capabilities = replace(service.solo.capabilities, open_text=False, references=True)
     return service
 
 
@@ -44,8 +46,8 @@ def writer(service: FakeService) -> FakeChatModel:
 
 
 @pytest.fixture
-def settings() -> ServerSettings:
-    return ServerSettings()
+def settings(tmp_path: Path) -> ServerSettings:
+    return ServerSettings(references=ReferenceSettings(voices_dir=tmp_path / "voices"))
 
 
 @pytest.fixture
@@ -81,6 +83,23 @@ def as_sent(samples: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     )
 
 
+async def test_an_uploaded_voice_speaks(http: httpx.AsyncClient, service: FakeService) -> None:
+    form = {"name": "Ada", "consent": "true", "ref_text": "Hello there."}
+    made = await http.post("/v1/audio/voices", data=form, files={"audio_sample": wav()})
+    assert made.status_code == 200, made.text
+    for stream in (False, True):
+        spoken = await http.post(
+            CHAT, json=body(stream=stream, audio={"format": "pcm16", "voice": "ada"})
+        )
+        assert spoken.status_code == 200, spoken.text
+        request = service.solo.counts.requests[-1]
+        assert request.voice == "clara"
+        assert request.reference is not None
+        assert request.reference.transcript == "Hello there."
+    error = (await http.post(CHAT, json=body(audio={"voice": "nobody"}))).json()["error"]
+    assert (error["code"], error["param"]) == ("voice_not_found", "audio.voice")
+
+
 async def test_its_sentences_are_spoken_one_by_one(
     http: httpx.AsyncClient, service: FakeService
 ) -> None:
@@ -113,6 +132,36 @@ async def test_sound_flows_before_the_text_has_ended(
     assert first_sound < last_text
 
 
+async def test_sound_flows_before_a_sentence_has_ended(
+    http: httpx.AsyncClient, service: FakeService, writer: FakeChatModel
+) -> None:
+    """The writer goes on only when the beginning of its sentence has sounded."""
+    how = writer.behaviour
+    how.text = "When the kettle boils, we shall have some tea. Who knows"
+    how.may_continue, how.waits_at = asyncio.Event(), 9
+    async with http.stream("POST", CHAT, json=body(stream=True)) as response:
+        async for line in response.aiter_lines():
+            if '"data":"' in line:
+                how.may_continue.set()
+    assert [request.text for request in service.solo.counts.requests] == [
+        "When the kettle boils,",
+        "we shall have some tea.",
+        "Who knows",
+    ]
+
+
+async def test_nobody_waits_for_a_whole_answer_s_beginning(
+    http: httpx.AsyncClient, service: FakeService, writer: FakeChatModel
+) -> None:
+    writer.behaviour.text = "When the kettle boils, we shall have some tea. Who knows"
+    writer.behaviour.waits_at, writer.behaviour.may_continue = 9, asyncio.Event()
+    asking = asyncio.create_task(http.post(CHAT, json=body()))
+    await eventually(lambda: writer.counts.events == 9)
+    writer.behaviour.may_continue.set()
+    assert (await asking).status_code == 200
+    assert service.solo.counts.requests[0].text == "When the kettle boils, we shall have some tea."
+
+
 async def test_a_voice_finds_its_model(http: httpx.AsyncClient, service: FakeService) -> None:
     voice = "nora"
     service.duo.voices = (Voice(voice, "Nora"),)
@@ -122,8 +171,10 @@ async def test_a_voice_finds_its_model(http: httpx.AsyncClient, service: FakeSer
     assert {request.voice for request in service.duo.counts.requests} == {voice}
 
 
-@pytest.mark.parametrize("settings", [ServerSettings(speaks={"writer": "duo"})])
-async def test_the_operator_says_who_speaks(http: httpx.AsyncClient, service: FakeService) -> None:
+async def test_the_operator_says_who_speaks(
+    http: httpx.AsyncClient, service: FakeService, writer: FakeChatModel
+) -> None:
+    writer.spoken_by = "duo"
     await http.post(CHAT, json=body())
     assert service.duo.counts.requests
     assert not service.solo.counts.requests

@@ -10,13 +10,14 @@ from typing import Any
 
 import httpx
 import pytest
-from fake_service import Behaviour, FakeService
+from batch_client import begin, line, read, until_ended
+from fake_service import Behaviour, FakeService, eventually
 from live_server import running
 from otlp_collector import collecting
 from socket_client import client
 
 from cantata.api.app import create_app
-from cantata.api.settings import ServerSettings
+from cantata.api.settings import JobSettings, ServerSettings
 from cantata.contract.data.errors import ConfigError, StageDied
 from cantata.telemetry.request_log import STANDARD_OUTPUT, RequestLog
 from cantata.telemetry.request_record import RequestRecord, note_error, recorded
@@ -53,6 +54,31 @@ async def test_a_request_is_one_line_without_its_text(tmp_path: Path) -> None:
     assert (refused["status"], refused["error"]) == (400, "voice_not_found")
     assert (refused["works"], refused["ttfp_s"], refused["sound_s"]) == (0, None, 0)
     assert (lost["route"], lost["error"]) == (None, "not_found")
+
+
+async def test_each_line_of_a_batch_is_a_line_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "requests.jsonl"
+    service = FakeService()
+    settings = ServerSettings(request_log=path, jobs=JobSettings(tmp_path / "jobs"))
+    async with running(service, settings) as server:
+        await eventually(lambda: service.ready)
+        async with httpx.AsyncClient(base_url=server.url) as http:
+            lines = line("good", input=SECRET), line("bad", input=SECRET, voice="nobody")
+            batch = await begin(http, *lines, line("stream", input=SECRET, stream_format="sse"))
+            done = await until_ended(server, http, batch["id"])
+            answers = await read(http, done["output_file_id"])
+            answers |= await read(http, done["error_file_id"])
+    assert SECRET not in path.read_text()
+    told = {one["request_id"]: one for one in read_lines(path) if one["method"] == "BATCH"}
+    good, bad, stream = (
+        told[answers[id]["response"]["request_id"]] for id in ("good", "bad", "stream")
+    )
+    assert {one["route"] for one in told.values()} == {"/v1/audio/speech"}
+    assert (good["status"], good["error"], good["models"]) == (200, None, ["solo"])
+    assert (good["works"], good["sound_s"] > 0) == (1, True)
+    assert (bad["status"], bad["error"], bad["works"]) == (400, "voice_not_found", 0)
+    assert (stream["status"], stream["error"]) == (400, "invalid_value")
+    assert len(told) == 3
 
 
 async def test_a_failure_and_a_connection_are_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,10 +12,17 @@ from fake_service import FakeService
 from fake_transcription import FakeTranscriptionModel
 from live_server import Server
 
+from cantata.api.settings import JobSettings, ServerSettings
 from cantata.api.speech.verification import compare_words, count_faults
 from cantata.contract.data.transcripts import TranscribedWord, Transcript, TranscriptionRequest
+from cantata.jobs.job import JobLimits
 
-SPEECH, BATCH = "/v1/audio/speech", "/v1/audio/speech/batch"
+SPEECH, BATCH, JOBS = "/v1/audio/speech", "/v1/audio/speech/batch", "/v1/jobs"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ServerSettings:
+    return ServerSettings(jobs=JobSettings(tmp_path / "jobs", JobLimits()))
 
 
 def heard(*words: str) -> tuple[TranscribedWord, ...]:
@@ -85,6 +93,11 @@ def give_ears(service: FakeService, *texts: str) -> None:
     service.ears = service.transcription_models["ears"]  # type: ignore[assignment]
 
 
+async def follow(http: httpx.AsyncClient, id: str) -> list[dict[str, Any]]:
+    """The events of a job to its end."""
+    return read_events((await http.get(f"{JOBS}/{id}/events")).text)
+
+
 def read_events(text: str) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for line in text.split("\n") if line.startswith("data: ")]
 
@@ -137,6 +150,36 @@ async def test_the_best_attempt_counts(server: Server, http: httpx.AsyncClient) 
     assert "verification" not in lines["b"]
 
 
+@pytest.mark.usefixtures("loud")
+async def test_a_job_tells_which_sentences_were_not_heard_as_written(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    give_ears(server.service, "good", "good good morning", "good morning", "good day")
+    body = {"input": "Good morning.", "verify": "retry", "temperature": 0.8, "seed": 7}
+    made = await http.post(JOBS, json=body)
+    assert made.status_code == 200, made.text
+    assert made.json()["verification"] == {"words": 0, "missing": 0, "extra": 0}
+    id = made.json()["id"]
+    (progress,) = [one for one in await follow(http, id) if one["type"] == "job.progress"]
+    assert "missing" not in progress
+    job = (await http.get(f"{JOBS}/{id}")).json()
+    assert (job["status"], job["verification"]) == (
+        "completed",
+        {"words": 2, "missing": 0, "extra": 0},
+    )
+    assert [one.seed for one in server.service.solo.counts.requests] == [7, 8, 9]
+    fields = {"input": "Good morning. Hello.", "verify": "true"}
+    answer = await http.post(JOBS, data=fields, files={"lexicons[]": (None, "")})
+    assert answer.status_code == 200, answer.text
+    events = [one for one in await follow(http, answer.json()["id"]) if "missing" in one]
+    told = [(one["text"], one["missing"], one["extra"]) for one in events]
+    assert told == [("Good morning.", ["morning"], []), ("Hello.", ["Hello"], [])]
+    job = (await http.get(f"{JOBS}/{answer.json()['id']}")).json()
+    assert job["verification"] == {"words": 3, "missing": 2, "extra": 0}
+    bad = await http.post(JOBS, json={"input": "Hi.", "verify": "maybe"})
+    assert bad.json()["error"]["param"] == "verify"
+
+
 async def test_what_cannot_be_verified(server: Server, http: httpx.AsyncClient) -> None:
     body: dict[str, Any] = {"input": "Good morning.", "verify": "retry", "stream_format": "sse"}
     error = (await http.post(SPEECH, json=body)).json()["error"]
@@ -148,4 +191,6 @@ async def test_what_cannot_be_verified(server: Server, http: httpx.AsyncClient) 
         error = (await http.post(SPEECH, json=body)).json()["error"]
         assert error["param"] == "verify"
         assert "this server has none" in error["message"]
+    error = (await http.post(JOBS, json={"input": "Hm.", "verify": True})).json()["error"]
+    assert error["param"] == "verify"
     assert not server.service.solo.counts.requests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import fields, replace
 
@@ -47,7 +48,8 @@ from cantata.contract.data.pictures import ImageRequest, Turn
 from cantata.contract.image_service import DrawingEvent, ImageModel
 from cantata.contract.service import SpeechChunk
 from cantata.distributed.chat_messages import AnswerOptions
-from cantata.distributed.edge.answer_replay import AnswerReplay
+from cantata.distributed.edge.replay import AnswerReplay
+from cantata.distributed.model_advertisement import build_advertisement
 
 ANSWER = "What was said, said again. " * 10
 PIXELS = np.random.default_rng(0).integers(0, 256, (32, 48, 3), np.uint8)
@@ -140,8 +142,24 @@ async def test_an_answer_and_what_was_asked_arrive_whole(cluster: FakeCluster) -
                 assert arrived.frames_per_s == 2.0
             case _:
                 assert sent == arrived
-    for name in ("name", "takes", "calls_tools", "thinks", "voices", "sample_rate", "channels"):
+    described = ("name", "takes", "calls_tools", "thinks", "voices", "sample_rate", "channels")
+    for name in (*described, "spoken_by"):
         assert getattr(model, name) == getattr(alone, name)
+
+
+async def test_a_replica_says_who_speaks_for_a_model() -> None:
+    service = FakeService()
+    service.reader.spoken_by = "duo"
+    cards = build_advertisement(service, defaultdict(str))
+    assert {one.name: one.spoken_by for one in cards.answering} == {"omni": None, "reader": "duo"}
+
+
+async def test_an_answer_that_nobody_waits_for_arrives_as_that(cluster: FakeCluster) -> None:
+    later = replace(ASKED, batch=True)
+    expected = iterate_parts(await collect_events(FakeService().omni))
+    assert iterate_parts(await collect_events(cluster.edge.chat_model("omni"), later)) == expected
+    requests = [one for replica in cluster.replicas for one in omni(replica).counts.requests]
+    assert [one.batch for one in requests] == [True]
 
 
 async def test_an_answer_survives_the_loss_of_its_replica(cluster: FakeCluster) -> None:

@@ -50,6 +50,7 @@ sys.modules["cantata.pipeline.plan"] = SimpleNamespace(
     plan_services=lambda *given: plans,
     plan_recognizer=lambda plans: [],
     preload_stages=lambda plans: None,
+    unload_when_idle=lambda plans, idle_s: list(plans),
 )
 sys.modules["cantata.pipeline.service"] = SimpleNamespace(
     create_service=lambda *plans, later, log_format, remote_stages: service

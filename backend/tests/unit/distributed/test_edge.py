@@ -217,7 +217,7 @@ async def test_text_that_is_still_arriving_is_passed_on() -> None:
 
 
 async def test_nothing_is_ordered_before_the_first_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cantata.distributed.edge.replayable_text.FIRST_TEXT_S", 0.05)
+    monkeypatch.setattr("cantata.distributed.edge.replayable_input.FIRST_TEXT_S", 0.05)
 
     async def silence() -> AsyncIterator[str]:
         await asyncio.Event().wait()

@@ -18,13 +18,13 @@ from cantata.contract.data import errors
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.faults import to_error, to_fault
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata.contract.process.steps import Histogram, ReuseReport, StepReport
+from cantata.contract.process.messages import Histogram, ReuseReport, StepReport
 from cantata.contract.service import SpokenWord, StageReport
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.errors import ProtocolError, Refused
 from cantata.distributed.link.frames import Frame, FrameParser, pack_header
-from cantata.distributed.link.hello import Hello, Side
-from cantata.distributed.messages import Opened, Reports, Sound, SpeakOrder
+from cantata.distributed.link.hello import Hello, LinkSide
+from cantata.distributed.messages import Opened, Reports, SoundMessage, SpeakOrder
 from cantata.distributed.model_advertisement import Advertisement, SpeakingModel
 from cantata.distributed.serialization import decode, encode
 
@@ -103,7 +103,7 @@ def test_every_part_of_a_report_survives() -> None:
 def test_sound_survives_bit_for_bit(samples: int) -> None:
     sound = np.random.default_rng(1).standard_normal((samples, 2)).astype(np.float32)
     words = (SpokenWord(0, 3, 0.1, 0.25),)
-    arrived = decode(build_body(Sound(sound, words)), Sound)
+    arrived = decode(build_body(SoundMessage(sound, words)), SoundMessage)
     assert arrived.samples.tobytes() == sound.tobytes()
     assert arrived.samples.shape == sound.shape
     assert arrived.words == words
@@ -163,7 +163,7 @@ def test_what_cannot_be_sent_is_an_error_here() -> None:
 
 
 def test_the_hello_proves_the_key_to_both() -> None:
-    near, far = Hello(Side.CONNECTED, KEY), Hello(Side.ACCEPTED, KEY)
+    near, far = Hello(LinkSide.CONNECTED, KEY), Hello(LinkSide.ACCEPTED, KEY)
     near_proof, far_proof = near.prove(far.hello), far.prove(near.hello)
     far.check(near_proof)
     near.check(far_proof)
@@ -175,13 +175,13 @@ def test_the_hello_proves_the_key_to_both() -> None:
 
 
 def test_another_key_an_echo_and_an_old_proof_are_refused() -> None:
-    near, far = Hello(Side.CONNECTED, KEY), Hello(Side.ACCEPTED, LinkKey(bytes(32)))
+    near, far = Hello(LinkSide.CONNECTED, KEY), Hello(LinkSide.ACCEPTED, LinkKey(bytes(32)))
     far.prove(near.hello)
     with pytest.raises(Refused, match="another key"):
         far.check(near.prove(far.hello))
     with pytest.raises(Refused, match="challenge back"):
         near.prove(near.hello)
-    once, again = Hello(Side.ACCEPTED, KEY), Hello(Side.ACCEPTED, KEY)
+    once, again = Hello(LinkSide.ACCEPTED, KEY), Hello(LinkSide.ACCEPTED, KEY)
     proof = near.prove(once.hello)
     once.prove(near.hello)
     once.check(proof)
@@ -193,14 +193,14 @@ def test_another_key_an_echo_and_an_old_proof_are_refused() -> None:
 @pytest.mark.parametrize("theirs", [b"", b"GET / HTTP/1.1\r\n", bytes(44), bytes(500)])
 def test_whoever_speaks_another_protocol_is_refused(theirs: bytes) -> None:
     with pytest.raises(Refused, match="protocol"):
-        Hello(Side.ACCEPTED, KEY).prove(theirs)
+        Hello(LinkSide.ACCEPTED, KEY).prove(theirs)
 
 
 def test_another_version_is_named() -> None:
-    hello = Hello(Side.CONNECTED, KEY).hello
+    hello = Hello(LinkSide.CONNECTED, KEY).hello
     newer = hello[:8] + struct.pack("!I", 999) + hello[12:]
     with pytest.raises(Refused, match="version 999"):
-        Hello(Side.ACCEPTED, KEY).prove(newer)
+        Hello(LinkSide.ACCEPTED, KEY).prove(newer)
 
 
 EVERY_ERROR = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cantata.distributed.link.errors import HeartbeatTimeout, PeerHung
-from cantata.distributed.link.heartbeat_monitor import (
+from cantata.distributed.link.heartbeat import (
     HUNG_S,
     LOST_S,
     TICK_S,

@@ -26,9 +26,9 @@ from cantata.distributed.link.errors import (
 )
 from cantata.distributed.link.frames import BEAT, CREDIT, END, FIRST_OF_USER, HEADER, pack_header
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.stream import WINDOW_BYTES, Stream
+from cantata.distributed.link.stream import WINDOW_BYTES, LinkStream
 
 DATA = FIRST_OF_USER
 KEY = LinkKey(b"a key of thirty-two bytes, about")
@@ -39,18 +39,18 @@ class End:
     """One end, and what arrived there."""
 
     sock: socket.socket
-    streams: list[Stream] = field(default_factory=list)
+    streams: list[LinkStream] = field(default_factory=list)
     messages: list[tuple[int, bytes]] = field(default_factory=list)
     states: list[bytes] = field(default_factory=list)
     link: Link = field(init=False)
 
-    def begin(self, side: Side, heartbeat: Heartbeat) -> None:
+    def begin(self, side: LinkSide, heartbeat: Heartbeat) -> None:
         self.link = Link(
             self.sock,
             side,
             heartbeat,
             side.name,
-            on_stream=self.streams.append if side is Side.ACCEPTED else None,
+            on_stream=self.streams.append if side is LinkSide.ACCEPTED else None,
             on_message=lambda kind, body: self.messages.append((kind, bytes(body))),
             on_state=lambda body: self.states.append(bytes(body)),
         )
@@ -67,7 +67,7 @@ def heartbeat() -> Iterator[Heartbeat]:
 @asynccontextmanager
 async def two_ends(heartbeat: Heartbeat) -> AsyncIterator[tuple[End, End]]:
     near, far = (End(sock) for sock in socket.socketpair())
-    for end, side in ((near, Side.CONNECTED), (far, Side.ACCEPTED)):
+    for end, side in ((near, LinkSide.CONNECTED), (far, LinkSide.ACCEPTED)):
         end.sock.setblocking(False)
         end.begin(side, heartbeat)
     yield near, far
@@ -77,7 +77,7 @@ async def two_ends(heartbeat: Heartbeat) -> AsyncIterator[tuple[End, End]]:
 
 @asynccontextmanager
 async def raw_end(
-    heartbeat: Heartbeat, side: Side = Side.ACCEPTED
+    heartbeat: Heartbeat, side: LinkSide = LinkSide.ACCEPTED
 ) -> AsyncIterator[tuple[End, socket.socket]]:
     """One end, and the plain socket at the other."""
     mine, theirs = socket.socketpair()
@@ -95,7 +95,7 @@ async def until(condition: object) -> None:
             await asyncio.sleep(0.005)
 
 
-async def opened(near: End, far: End, body: bytes = b"open") -> tuple[Stream, Stream]:
+async def opened(near: End, far: End, body: bytes = b"open") -> tuple[LinkStream, LinkStream]:
     stream, before = near.link.open(), len(far.streams)
     stream.post(DATA, body)
     await until(lambda: len(far.streams) > before)
@@ -142,7 +142,7 @@ async def test_what_many_streams_send_at_once_leaves_together() -> None:
     counting = Counting(near.family, near.type, near.proto, near.detach())
     silent = Heartbeat(3600)
     ends = End(counting), End(far)
-    for end, side in zip(ends, (Side.CONNECTED, Side.ACCEPTED), strict=True):
+    for end, side in zip(ends, (LinkSide.CONNECTED, LinkSide.ACCEPTED), strict=True):
         end.sock.setblocking(False)
         end.begin(side, silent)
     streams = [ends[0].link.open() for _ in range(16)]
@@ -360,7 +360,7 @@ async def test_an_end_that_reads_nothing_holds_up_no_loop(
     heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "ROOM_BYTES", 64 << 10)
-    async with raw_end(heartbeat, Side.CONNECTED) as (end, _):
+    async with raw_end(heartbeat, LinkSide.CONNECTED) as (end, _):
         streams = [end.link.open() for _ in range(20)]
         sending = [asyncio.create_task(stream.send(DATA, bytes(60_000))) for stream in streams]
         await asyncio.sleep(0.1)
@@ -400,7 +400,7 @@ async def test_ends_find_each_other_over_tcp(key: LinkKey) -> None:
         loop = asyncio.get_running_loop()
         connecting = asyncio.create_task(connect(get_address(listener), key))
         sock, _ = await loop.sock_accept(listener)
-        assert await shake_hands(sock, Side.ACCEPTED, key) is sock
+        assert await shake_hands(sock, LinkSide.ACCEPTED, key) is sock
         with sock, await connecting as near:  # type: ignore[attr-defined]
             assert near.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -412,7 +412,7 @@ async def test_another_key_is_refused_on_both_sides() -> None:
         connecting = asyncio.create_task(connect(get_address(listener), LinkKey(bytes(16))))
         sock, _ = await loop.sock_accept(listener)
         with sock, pytest.raises(Refused):
-            await shake_hands(sock, Side.ACCEPTED, KEY)
+            await shake_hands(sock, LinkSide.ACCEPTED, KEY)
         with pytest.raises(Refused, match="same key"):
             await connecting
 

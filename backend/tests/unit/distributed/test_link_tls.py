@@ -20,9 +20,9 @@ from cantata.distributed.link.connecting import connect, get_address, listen, sh
 from cantata.distributed.link.errors import LinkLost, Refused
 from cantata.distributed.link.frames import FIRST_OF_USER
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.link.tls import TLS_VARIABLE, LinkSocket, LinkTls, wait_until_ready
 
 SECRET = b"a key of thirty-two bytes, about"
@@ -64,7 +64,7 @@ async def meet(near: LinkKey, far: LinkKey) -> tuple[LinkSocket, LinkSocket]:
         connecting = asyncio.create_task(connect(get_address(listener), near))
         sock, _ = await asyncio.get_running_loop().sock_accept(listener)
         accepted, connected = await asyncio.gather(
-            shake_hands(sock, Side.ACCEPTED, far), connecting, return_exceptions=True
+            shake_hands(sock, LinkSide.ACCEPTED, far), connecting, return_exceptions=True
         )
     problems = [one for one in (connected, accepted) if isinstance(one, Exception)]
     for one in (connected, accepted):
@@ -76,12 +76,14 @@ async def meet(near: LinkKey, far: LinkKey) -> tuple[LinkSocket, LinkSocket]:
 
 
 @asynccontextmanager
-async def linked(key: LinkKey, heartbeat: Heartbeat) -> AsyncIterator[tuple[Link, list[Stream]]]:
+async def linked(
+    key: LinkKey, heartbeat: Heartbeat
+) -> AsyncIterator[tuple[Link, list[LinkStream]]]:
     near, far = await meet(key, key)
-    streams: list[Stream] = []
+    streams: list[LinkStream] = []
     ends = (
-        Link(near, Side.CONNECTED, heartbeat, "far"),
-        Link(far, Side.ACCEPTED, heartbeat, "near", on_stream=streams.append),
+        Link(near, LinkSide.CONNECTED, heartbeat, "far"),
+        Link(far, LinkSide.ACCEPTED, heartbeat, "near", on_stream=streams.append),
     )
     for end in ends:
         end.begin()
@@ -90,7 +92,7 @@ async def linked(key: LinkKey, heartbeat: Heartbeat) -> AsyncIterator[tuple[Link
         end.close()
 
 
-async def echo(stream: Stream) -> None:
+async def echo(stream: LinkStream) -> None:
     while (frame := await stream.receive()) is not None:
         await stream.send(DATA, bytes(frame.body))
     stream.end()
@@ -141,7 +143,7 @@ async def relay_one_message(key: LinkKey, message: bytes) -> bytes:
             asyncio.create_task(pump(*pair, crossed))
             for pair in ((client, server), (server, client))
         ]
-        far = await shake_hands(accepted, Side.ACCEPTED, key)
+        far = await shake_hands(accepted, LinkSide.ACCEPTED, key)
         near = await connecting
         near.sendmsg([message])
         assert await receive_some(far) == message

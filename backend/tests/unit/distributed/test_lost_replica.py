@@ -312,7 +312,7 @@ async def test_a_replica_that_cannot_be_understood_is_not_asked_again_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Such as one of another release: each attempt would be a line in both logs."""
-    monkeypatch.setattr("cantata.distributed.link.reconnecting._PAUSES_S", (0.0,))
+    monkeypatch.setattr("cantata.distributed.link.connecting._PAUSES_S", (0.0,))
     async with fake_cluster(1) as cluster:
         with monkeypatch.context() as patched:
             other = "cantata.distributed.replica.host.build_advertisement"

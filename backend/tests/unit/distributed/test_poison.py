@@ -20,8 +20,7 @@ from fragile_replica import CHUNK_SAMPLES, POISON
 from cantata.contract.data.errors import Quarantined, ReplicaLost
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk
-from cantata.distributed.address import Address
-from cantata.distributed.directory import StaticDirectory
+from cantata.distributed.address import Address, StaticDirectory
 from cantata.distributed.edge.service import RemoteService
 from cantata.distributed.key import KEY_VARIABLE
 

@@ -13,7 +13,7 @@ from cantata.distributed.ray.hosted import ActorProcess, start_process
 
 PROCESS = """
 import asyncio, json, signal, sys
-from cantata.distributed.ray.hosting import hosted, connect_actor
+from cantata.distributed.ray.hosted import hosted, connect_actor
 
 async def main():
     actor, arguments = await connect_actor()

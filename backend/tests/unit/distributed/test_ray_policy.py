@@ -9,10 +9,11 @@ from cantata.distributed.ray.membership import (
     Membership,
     MembershipTable,
     QueueDepth,
+    ReplicaLoad,
     as_plain,
     from_plain,
+    wanted,
 )
-from cantata.distributed.ray.policy import ReplicaLoad, wanted
 
 IDLE = ReplicaLoad(10, 0, 0)
 

@@ -28,7 +28,7 @@ from cantata.distributed.ray.membership import QueueDepth
 
 PROCESS = """
 import asyncio, signal, sys
-from cantata.distributed.ray.hosting import hosted, connect_actor
+from cantata.distributed.ray.hosted import hosted, connect_actor
 
 async def main():
     actor, told = await connect_actor()

@@ -16,29 +16,28 @@ from alike import same
 from cantata.contract.data.chunks import Chunk, Codes, Milestone, Payload, WordTiming
 from cantata.distributed.link.errors import ProtocolError
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.stream import Stream
-from cantata.distributed.stages.early_chunks import EarlyChunkBuffer
-from cantata.distributed.stages.forwarding import forward_chunks, send_chunks
-from cantata.distributed.stages.local_ends import UnixEdgeWriter, relay_from
+from cantata.distributed.link.stream import LinkStream
+from cantata.distributed.stages.local_ends import EarlyChunkBuffer, UnixEdgeWriter, relay_from
 from cantata.distributed.stages.messages import StageFrameKind
+from cantata.distributed.stages.transfer import forward_chunks, send_chunks
+from cantata.ipc.connectors import SocketReceiver, SocketSender, listen, new_address
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.serialization import encode
-from cantata.ipc.socket import SocketReceiver, SocketSender, listen, new_address
 
 LIMIT_S = 20.0
 
 
 @asynccontextmanager
-async def linked() -> AsyncIterator[tuple[Stream, Stream]]:
+async def linked() -> AsyncIterator[tuple[LinkStream, LinkStream]]:
     """Both ends of a stream over a link."""
     heartbeat, arrived = Heartbeat(0.02), asyncio.get_running_loop().create_future()
     ours, theirs = socket.socketpair()
     for sock in (ours, theirs):
         sock.setblocking(False)
-    near = Link(ours, Side.CONNECTED, heartbeat, "far")
-    far = Link(theirs, Side.ACCEPTED, heartbeat, "near", on_stream=arrived.set_result)
+    near = Link(ours, LinkSide.CONNECTED, heartbeat, "far")
+    far = Link(theirs, LinkSide.ACCEPTED, heartbeat, "near", on_stream=arrived.set_result)
     near.begin()
     far.begin()
     try:

@@ -17,14 +17,14 @@ from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import Abort, Output, Register, StageCapacity
 from cantata.distributed.address import Address
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.stream import WINDOW_BYTES, Stream
+from cantata.distributed.link.stream import WINDOW_BYTES, LinkStream
 from cantata.distributed.serialization import encode
 from cantata.distributed.stages.host_link import HostLink
 from cantata.distributed.stages.messages import StageDeath, StageFrameKind, StageReady
 from cantata.distributed.stages.remote_stage import RemoteStage
-from cantata.distributed.stages.translation import encode_for_link
+from cantata.distributed.stages.transfer import encode_for_link
 from cantata.pipeline.stage_process import Death, Report, StageState
 
 LIMIT_S = 20.0
@@ -50,15 +50,15 @@ class Host:
     """What the host's end got, and the stage at the other."""
 
     stage: RemoteStage
-    arrived: asyncio.Queue[Stream]
+    arrived: asyncio.Queue[LinkStream]
     deaths: list[Death]
 
-    async def launched(self) -> Stream:
+    async def launched(self) -> LinkStream:
         stream = await self.arrived.get()
         assert await stream.receive() is not None
         return stream
 
-    async def ready(self) -> Stream:
+    async def ready(self) -> LinkStream:
         starting = asyncio.create_task(self.stage.start(LIMIT_S))
         stream = await self.launched()
         await stream.send(StageFrameKind.READY, *encode(READY))
@@ -72,9 +72,9 @@ async def host() -> AsyncIterator[Host]:
     near, far = socket.socketpair()
     near.setblocking(False)
     far.setblocking(False)
-    arrived: asyncio.Queue[Stream] = asyncio.Queue()
-    server = Link(near, Side.CONNECTED, heartbeat, "host")
-    theirs = Link(far, Side.ACCEPTED, heartbeat, "server", on_stream=arrived.put_nowait)
+    arrived: asyncio.Queue[LinkStream] = asyncio.Queue()
+    server = Link(near, LinkSide.CONNECTED, heartbeat, "host")
+    theirs = Link(far, LinkSide.ACCEPTED, heartbeat, "server", on_stream=arrived.put_nowait)
     deaths: list[Death] = []
 
     def hear(_: str, report: Report) -> None:

@@ -32,8 +32,8 @@ from cantata.contract.data.transcripts import (
 )
 from cantata.contract.model.recognizer import Sound
 from cantata.contract.transcription_service import Recognition
+from cantata.distributed.messages import WindowTranscript
 from cantata.distributed.serialization import decode, encode
-from cantata.distributed.transcription_messages import WindowTranscript
 
 ASKED = TranscriptionRequest("de", "Cantata, Hibari", True, 0.5, timestamps=True)
 FILE = TranscriptionRequest(batch=True)

@@ -18,7 +18,7 @@ from cantata.distributed.link.connecting import connect
 from cantata.distributed.link.errors import LinkLost
 from cantata.distributed.link.frames import END
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
 from cantata.distributed.messages import FrameKind, MoreText, ReplicaState, SpeakOrder
 from cantata.distributed.serialization import decode, encode
@@ -32,7 +32,7 @@ async def linked(cluster: FakeCluster) -> AsyncIterator[tuple[Link, list[Replica
     heartbeat, states = Heartbeat(), list[ReplicaState]()
     link = Link(
         await connect(cluster.replicas[0].host.address, KEY),
-        Side.CONNECTED,
+        LinkSide.CONNECTED,
         heartbeat,
         "replica",
         on_message=lambda kind, body: None,

@@ -12,9 +12,9 @@ from fake_service import eventually
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk
-from cantata.distributed.link.stream import WINDOW_BYTES, Stream
-from cantata.distributed.messages import Sound
-from cantata.distributed.replica.sound_batcher import PIECE_BYTES, SoundBatcher
+from cantata.distributed.link.stream import WINDOW_BYTES, LinkStream
+from cantata.distributed.messages import SoundMessage
+from cantata.distributed.replica.messaging import PIECE_BYTES, SoundBatcher
 from cantata.distributed.serialization import decode
 from cantata.ipc.wire import Buffer
 
@@ -30,10 +30,10 @@ class Carrier:
     has_room = True
 
     def __init__(self) -> None:
-        self.pieces: list[Sound] = []
+        self.pieces: list[SoundMessage] = []
 
     def put(self, kind: int, stream: int, parts: tuple[Buffer, ...] = ()) -> None:
-        self.pieces.append(decode(bytearray().join(parts), Sound))
+        self.pieces.append(decode(bytearray().join(parts), SoundMessage))
 
     def forget(self, stream: int) -> None: ...
 
@@ -88,7 +88,7 @@ async def test_what_was_made_before_a_failure_is_heard() -> None:
 async def test_what_is_held_is_sent_before_it_is_needed() -> None:
     carrier, due = Carrier(), list[float]()
     loop = asyncio.get_running_loop()
-    batcher = SoundBatcher(Stream(carrier, 1), RATE, joins=True)
+    batcher = SoundBatcher(LinkStream(carrier, 1), RATE, joins=True)
     began_s, held = loop.time(), 0
     for made in range(1, 12):
         await batcher.send(chunk())
@@ -102,7 +102,7 @@ async def test_what_is_held_is_sent_before_it_is_needed() -> None:
 
 async def test_nothing_is_sent_beyond_the_credit() -> None:
     carrier = Carrier()
-    stream = Stream(carrier, 1)
+    stream = LinkStream(carrier, 1)
     batcher = SoundBatcher(stream, RATE, joins=True)
     await batcher.send(chunk(WINDOW_BYTES // 4))  # which takes all credit
     await batcher.send(chunk())
@@ -115,7 +115,7 @@ async def test_nothing_is_sent_beyond_the_credit() -> None:
 
 async def test_who_hears_a_repetition_waits_for_nothing() -> None:
     carrier = Carrier()
-    batcher = SoundBatcher(Stream(carrier, 1), RATE, joins=False)
+    batcher = SoundBatcher(LinkStream(carrier, 1), RATE, joins=False)
     for _ in range(20):
         await batcher.send(chunk())
     assert [len(piece.samples) for piece in carrier.pieces] == [CHUNK] * 20

@@ -15,8 +15,8 @@ from cantata.contract.data.chunks import Chunk, Payload, Rows
 from cantata.distributed.stages import unfinished as unfinished_module
 from cantata.distributed.stages.local_ends import UnixEdgeWriter, relay_from
 from cantata.distributed.stages.unfinished import Unfinished
+from cantata.ipc.connectors import SocketReceiver, SocketSender, listen, new_address
 from cantata.ipc.encoded import EncodedChunks
-from cantata.ipc.socket import SocketReceiver, SocketSender, listen, new_address
 
 LIMIT_S = 20.0
 

@@ -10,14 +10,14 @@ import pytest
 from cantata.contract.data.faults import Fault
 from cantata.distributed.link.frames import END
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
 from cantata.distributed.serialization import decode, encode
-from cantata.distributed.stages.forwarding import forward_chunks
 from cantata.distributed.stages.host import session as session_module
 from cantata.distributed.stages.host.pipeline import StageLogs
 from cantata.distributed.stages.host.session import HostSession
 from cantata.distributed.stages.messages import EdgeName, LaunchOrder, PipelineOrder, StageFrameKind
+from cantata.distributed.stages.transfer import forward_chunks
 from cantata.ipc.encoded import EncodedChunks
 
 LIMIT_S = 20.0
@@ -34,7 +34,7 @@ async def refusal() -> Fault:
     near, far = socket.socketpair()
     near.setblocking(False)
     far.setblocking(False)
-    link = Link(near, Side.CONNECTED, heartbeat, "host")
+    link = Link(near, LinkSide.CONNECTED, heartbeat, "host")
     serving = asyncio.create_task(HostSession(far, "server", heartbeat, {}, StageLogs()).run())
     link.begin()
     try:

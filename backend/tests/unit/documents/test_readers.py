@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from cantata.contract.data.errors import InvalidDocument
-from cantata.documents import archive
+from cantata.documents import epub
 from cantata.documents.document import Chapter, Document, check_document, find_kind
 from cantata.documents.epub import read_epub
 from cantata.documents.pdf import read_pdf, split_paragraphs
@@ -122,7 +122,7 @@ def test_hidden_fonts_do_not_matter(tmp_path: Path) -> None:
         ({"OEBPS/nav.xhtml": LAUGHS + NAV}, "entities"),
         ({"OEBPS/text/one.xhtml": None}, "no file"),
         ({"OEBPS/book.opf": PACKAGE.replace("itemref", "none")}, "no pages"),
-        ({"OEBPS/text/one.xhtml": b" " * (archive.MAX_ENTRY_BYTES + 1)}, "too large"),
+        ({"OEBPS/text/one.xhtml": b" " * (epub.MAX_ENTRY_BYTES + 1)}, "too large"),
     ],
 )
 def test_a_bad_book_is_refused(
@@ -155,7 +155,7 @@ def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
 def test_all_of_an_archive_together_has_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "MAX_TOTAL_BYTES", 1_000)
+    monkeypatch.setattr(epub, "MAX_TOTAL_BYTES", 1_000)
     file = io.BytesIO(make_epub())
     assert sum(one.file_size for one in zipfile.ZipFile(file).infolist()) > 1_000
     with pytest.raises(InvalidDocument, match="too large"):

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import os
+import shutil
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import av
+import msgspec
 import numpy as np
+import psutil
 import pytest
 from PIL import Image
 
-from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest, NotStored, RequestFailed
 from cantata.contract.service import SpokenWord
 from cantata.jobs.audiobook import CHAPTER_GAP_S
-from cantata.jobs.job import Job, JobLimits, NewJob, Sentence, SoundShape, SpokenSentence
-from cantata.jobs.results import ResultOptions, check_results, make_name, write_results
+from cantata.jobs.job import Job, JobLimits, JobSentence, NewJob, SoundShape, SpokenSentence
+from cantata.jobs.results import ResultOptions, check_results, write_results
 from cantata.jobs.store import JobStore
+from cantata.jobs.writing import make_name
+from cantata.media.certificates import write_trial_certificate
+from cantata.media.provenance import MADE_BY_A_MODEL, find_provenance, make_sound_tags
+from cantata.media.signing import FileSigner, SigningFiles
 
 RATE = 16_000
 SENTENCES = (
-    Sentence(0, 0, "The sea."),
-    Sentence(1, 0, "Far away.", pause_s=0.5),
-    Sentence(2, 1, "The sky."),
+    JobSentence(0, 0, "The sea."),
+    JobSentence(1, 0, "Far away.", pause_s=0.5),
+    JobSentence(2, 1, "The sky."),
 )
 
 
@@ -76,6 +87,16 @@ async def test_a_player_finds_chapters_and_cover(tmp_path: Path, channels: int) 
     await store.close()
 
 
+async def test_an_audiobook_says_what_made_it(tmp_path: Path) -> None:
+    store, job = await make_job(tmp_path)
+    (file,) = await write_results(store, job, ResultOptions("m4b", tags=make_sound_tags("solo")))
+    found = find_provenance((store.find_results(job.id) / file.name).read_bytes())
+    assert found.synthetic
+    assert found.digital_source_type == MADE_BY_A_MODEL
+    assert found.software == f"Cantata {version('cantata')}, solo"
+    await store.close()
+
+
 async def test_captions_are_in_the_time_of_their_file(tmp_path: Path) -> None:
     store, job = await make_job(tmp_path)
     files = await write_results(store, job, ResultOptions("wav", captions="srt"))
@@ -91,6 +112,94 @@ async def test_captions_are_in_the_time_of_their_file(tmp_path: Path) -> None:
     whole = (store.find_results(job.id) / "book.vtt").read_text("utf-8")
     assert "00:00:03.700 --> 00:00:04.700\nThe sky." in whole
     assert len(list(store.find_results(job.id).iterdir())) == 2
+    await store.close()
+
+
+async def test_files_are_signed_where_the_server_signs(tmp_path: Path) -> None:
+    pytest.importorskip("c2pa")
+    signer = FileSigner(SigningFiles(*write_trial_certificate(tmp_path)))
+    store, job = await make_job(tmp_path / "jobs")
+    for form, signed in (("m4b", True), ("mp3", True), ("flac", True), ("opus", False)):
+        files = await write_results(store, job, ResultOptions(form), signer)
+        for file in files:
+            path = store.find_results(job.id) / file.name
+            assert path.stat().st_size == file.size
+            manifest = find_provenance(path.read_bytes()).manifest
+            assert (manifest is not None) is signed, form
+            assert manifest is None or manifest.state == "valid"
+        assert len(list(store.find_results(job.id).iterdir())) == len(files)
+        with av.open(str(store.find_results(job.id) / files[0].name)) as sound:
+            assert sum(frame.samples for frame in sound.decode(audio=0)) > RATE
+    await store.close()
+
+
+async def test_what_cannot_be_signed_now_waits(tmp_path: Path) -> None:
+    """Hours of speech are not lost to a certificate that has expired."""
+    pytest.importorskip("c2pa")
+
+    class Expired(FileSigner):
+        def sign_file(self, path: Path, media_type: str) -> None:
+            raise RequestFailed("the file cannot be signed: expired")
+
+    signer = Expired(SigningFiles(*write_trial_certificate(tmp_path)))
+    store, job = await make_job(tmp_path / "jobs")
+    with pytest.raises(NotStored, match="cannot be signed"):
+        await write_results(store, job, ResultOptions("m4b"), signer)
+    assert len(await write_results(store, job, ResultOptions("m4b"))) == 1, "the sound is there"
+    await store.close()
+
+
+def find_writers(folder: Path) -> list[psutil.Process]:
+    """The processes that write files there."""
+    children = psutil.Process().children(recursive=True) if folder.exists() else []
+    return [one for one in children if "cantata.jobs.writing" in one.cmdline()]
+
+
+async def find_writer(folder: Path) -> psutil.Process:
+    """The process that writes files there, once it does."""
+    async with asyncio.timeout(60):
+        while not (found := await asyncio.to_thread(find_writers, folder)):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return found[0]
+
+
+async def test_a_writer_ends_with_the_job_and_with_the_server(tmp_path: Path) -> None:
+    """Two writers in one folder would mix their files."""
+    store, job = await make_job(tmp_path)
+    folder = store.find_results(job.id)
+    os.truncate(store.find_sound(job.id, 0), 2 << 30)  # hours of silence
+    writing = asyncio.create_task(write_results(store, job, ResultOptions("m4b")))
+    writer = await find_writer(folder)
+    writing.cancel()
+    await asyncio.wait([writing])
+    assert not writer.is_running()
+    assert writing.cancelled()
+
+    shutil.rmtree(folder)
+    writing = asyncio.create_task(write_results(store, job, ResultOptions("m4b")))
+    writer = await find_writer(folder)
+    assert writer.nice() > psutil.Process().nice()
+    writer.kill()
+    with pytest.raises(NotStored, match="signal 9"):
+        await writing
+
+    shutil.rmtree(folder)
+    command = (sys.executable, "-P", "-m", "cantata.jobs.writing", tmp_path, job.id)
+    orphan = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE)
+    assert orphan.stdin is not None
+    orphan.stdin.write(msgspec.json.encode(ResultOptions("m4b")) + b"\n")
+    await find_writer(folder)
+    orphan.stdin.close()
+    async with asyncio.timeout(60):
+        assert await orphan.wait() == 1
+    await store.close()
+
+
+async def test_what_the_disk_does_not_take_waits(tmp_path: Path) -> None:
+    store, job = await make_job(tmp_path)
+    store.find_results(job.id).write_bytes(b"")  # a file where the folder should be
+    with pytest.raises(NotStored, match="cannot be written: File exists"):
+        await write_results(store, job, ResultOptions("m4b"))
     await store.close()
 
 

@@ -23,19 +23,20 @@ from cantata.jobs.job import (
     Job,
     JobFile,
     JobLimits,
+    JobSentence,
     JobStatus,
     NewJob,
-    Sentence,
     SoundShape,
     SpokenSentence,
 )
+from cantata.jobs.rows import select_words
 from cantata.jobs.store import JobStopped, JobStore
 
 SHAPE = SoundShape(1_000, 2)
 SENTENCES = (
-    Sentence(0, 0, "One.", begins=True),
-    Sentence(1, 0, "Two.", pause_s=0.01),
-    Sentence(2, 1, "Three.", "ann", begins=True),
+    JobSentence(0, 0, "One.", begins=True),
+    JobSentence(1, 0, "Two.", pause_s=0.01),
+    JobSentence(2, 1, "Three.", "ann", begins=True),
 )
 NEW = NewJob("", {"model": "m"}, SHAPE, "Title", "", "en", ("A", "B"), SENTENCES, b"cover")
 
@@ -74,7 +75,7 @@ async def test_a_restart_goes_on_behind_the_last_sentence(tmp_path: Path) -> Non
         ("B", 1, 5),
     ]
     assert found.seconds == 0.025
-    words = await later.list_words(job.id, 0)
+    words = await later.database.run(lambda db: select_words(db, job.id, 0))
     assert words[1] == ("Two.", 15, (SpokenWord(0, 3, 0.01, 0.015),))
     assert (later.find_folder(job.id) / "cover").read_bytes() == b"cover"
     await later.close()

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from cantata.media.addresses import may_connect
+from cantata.media.fetching import may_connect
 
 REFUSED = [
     "0.0.0.0",

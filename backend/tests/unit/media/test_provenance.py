@@ -12,11 +12,11 @@ import soundfile
 from PIL import Image
 from typer.testing import CliRunner
 
-from cantata.audio.codecs import CODECS, CodecEncoder
+from cantata.audio.codecs import CODECS, CompressedEncoder
 from cantata.audio.sinks import FileSink
 from cantata.cli.app import app
 from cantata.contract.data.errors import InvalidMedia
-from cantata.media.picture_files import PictureFormat, PictureOutput, write_picture
+from cantata.media.images import PictureFormat, PictureOutput, write_picture
 from cantata.media.provenance import SOURCE_TYPES, find_provenance, make_sound_tags, write_xmp
 from cantata.media.sound import SoundLimits, read_sound, stream_mono
 
@@ -113,7 +113,7 @@ def test_files_of_the_command_line_have_tags_if_their_format_can(form: str, tmp_
 
 @pytest.mark.parametrize("name", ["mulaw_wav", "alaw_wav"])
 def test_telephone_sound_in_wav_has_tags(name: str) -> None:
-    encoder = CodecEncoder(CODECS[name], 8000, 1, None, make_sound_tags("solo"))
+    encoder = CompressedEncoder(CODECS[name], 8000, 1, None, make_sound_tags("solo"))
     file = encoder.feed(np.zeros((800, 1), np.float32)) + encoder.finish()
     found = find_provenance(file)
     assert (found.synthetic, found.digital_source_type) == (True, "trainedAlgorithmicMedia")
@@ -131,7 +131,7 @@ def test_the_command_says_what_it_finds(tmp_path: Path) -> None:
 
 def test_aac_with_a_tag_is_read_as_a_recording() -> None:
     for tags in ((), make_sound_tags("solo")):
-        encoder = CodecEncoder(CODECS["aac"], 24_000, 1, None, tags)
+        encoder = CompressedEncoder(CODECS["aac"], 24_000, 1, None, tags)
         file = encoder.feed(np.zeros((24_000, 1), np.float32)) + encoder.finish()
         assert file.startswith(b"ID3") == bool(tags)
         sound = read_sound(file, SoundLimits(60, 60, "", float("inf")), "file")

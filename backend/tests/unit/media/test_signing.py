@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import random
+import socket
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,11 +24,11 @@ from cantata.api.server.server_config import ServerOptions, build_settings
 from cantata.audio.encoding import open_encoder
 from cantata.audio.formats import FORMATS, output_format
 from cantata.cli.app import app
-from cantata.contract.data.errors import ConfigError
+from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata.media import certificates
 from cantata.media.certificates import write_trial_certificate
-from cantata.media.picture_files import PictureFormat, PictureOutput, write_picture
-from cantata.media.provenance import find_provenance
+from cantata.media.images import PictureFormat, PictureOutput, write_picture
+from cantata.media.provenance import SOURCE_TYPES, find_provenance
 from cantata.media.signing import FileSigner, SigningFiles
 
 pytest.importorskip("c2pa")
@@ -95,7 +98,51 @@ def test_damage_is_told_and_never_crashes(signer: FileSigner) -> None:
         assert found is None or found.state != "valid"
 
 
-def certify(folder: Path, begins: int = -2, days: int = 9, *, web: bool = False) -> SigningFiles:
+def test_a_file_on_the_disk_is_signed_in_its_place(signer: FileSigner, tmp_path: Path) -> None:
+    path = tmp_path / "speech.flac"
+    path.write_bytes(speech("flac"))
+    signer.sign_file(path, "audio/flac")
+    found = find_provenance(path.read_bytes()).manifest
+    assert found is not None
+    assert found.state == "valid"
+    path.write_bytes(b"no flac")
+    with pytest.raises(RequestFailed, match="cannot be signed"):
+        signer.sign_file(path, "audio/flac")
+    assert [one.name for one in tmp_path.iterdir()] == ["speech.flac"]
+
+
+def test_a_manifest_elsewhere_is_not_fetched(trial: SigningFiles) -> None:
+    """Whoever made a file would learn from it that somebody looks."""
+    c2pa = pytest.importorskip("c2pa")
+    info = c2pa.C2paSignerInfo(
+        c2pa.C2paSigningAlg.ES256, trial.certificate.read_bytes(), trial.key.read_bytes(), None
+    )
+    actions = [{"action": "c2pa.created", "digitalSourceType": f"{SOURCE_TYPES}digitalArt"}]
+    assertion = {"label": "c2pa.actions.v2", "data": {"actions": actions}}
+    other = [{"name": "other", "version": "1"}]
+    manifest = {"claim_generator_info": other, "assertions": [assertion]}
+    signed = io.BytesIO()
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        elsewhere.setblocking(False)
+        address = f"http://127.0.0.1:{elsewhere.getsockname()[1]}/a.c2pa"
+        with c2pa.Signer.from_info(info) as signer, c2pa.Builder(json.dumps(manifest)) as builder:
+            builder.set_no_embed()
+            builder.set_remote_url(address)
+            builder.sign(signer, "image/png", io.BytesIO(draw_picture()), signed)
+        assert address.encode() in signed.getvalue()
+        found = find_provenance(signed.getvalue())
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
+    assert found.manifest is None or found.manifest.state != "valid"
+
+
+def draw_picture() -> bytes:
+    return write_picture(np.zeros((8, 8, 3), np.uint8), PictureOutput("png", tagged=False))
+
+
+def certify(
+    folder: Path, begins: float = -2, days: float = 9, *, web: bool = False
+) -> SigningFiles:
     """A certificate that begins in so many days, of a named issuer, for e-mail or for the web."""
     key, root = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     name, issuer = (
@@ -139,6 +186,20 @@ def test_a_certificate_that_cannot_sign_is_refused_at_once(tmp_path: Path) -> No
         FileSigner(certify(tmp_path, begins=2))
     with pytest.raises(ConfigError, match="cannot sign files"):
         FileSigner(certify(tmp_path, web=True))
+
+
+def test_a_certificate_that_expires_meanwhile_signs_no_more(tmp_path: Path) -> None:
+    day_s, left_s = 86_400, 6
+    signer = FileSigner(certify(tmp_path, begins=-1, days=1 + left_s / day_s))
+
+    def sign_until_refused() -> None:
+        give_up = time.monotonic() + 60
+        while time.monotonic() < give_up:
+            signer.sign(speech("wav"), "audio/wav")
+            time.sleep(0.2)
+
+    with pytest.raises(RequestFailed, match="not valid at time of signing"):
+        sign_until_refused()
 
 
 def test_another_key_and_what_is_no_certificate(trial: SigningFiles, tmp_path: Path) -> None:

@@ -20,9 +20,8 @@ from cantata.contract.data.errors import (
     VoicesFull,
 )
 from cantata.contract.data.request import ReferenceAudio
-from cantata.references.deletion import digest
 from cantata.references.store import VoiceStore
-from cantata.references.stored import StoreLimits
+from cantata.references.stored import StoreLimits, digest
 from cantata.references.upload import VoiceUpload, check_upload
 from sounds import humming
 

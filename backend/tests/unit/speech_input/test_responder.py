@@ -6,8 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from cantata.speech_input.chat import SILENT, UNINTELLIGIBLE, ChatMessage
-from cantata.speech_input.responder import answer_to
+from cantata.speech_input.chat import SILENT, UNINTELLIGIBLE, ChatMessage, answer_to
 
 NOW = datetime(2024, 5, 17, 9, 5)
 

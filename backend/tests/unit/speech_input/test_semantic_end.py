@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cantata.speech_input.semantic_end import PATIENCE, Eagerness, Patience, SemanticEnd
-from cantata.speech_input.smart_turn import HEARD_S
+from cantata.speech_input.semantic_end import HEARD_S, PATIENCE, Eagerness, Patience, SemanticEnd
 from cantata.speech_input.sound import HEARD_RATE, Heard
 from cantata.speech_input.turns import SpeechStopped, TurnDetector
 from cantata.speech_input.vad import WINDOW

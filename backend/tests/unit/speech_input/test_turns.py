@@ -12,7 +12,7 @@ import soxr
 from cantata.speech_input.sound import HEARD_RATE, Heard
 from cantata.speech_input.turns import (
     FixedSilence,
-    SpeechStarted,
+    SpeechOnset,
     SpeechStopped,
     Turn,
     TurnDetector,
@@ -54,30 +54,30 @@ def silero() -> TurnDetector:
 @pytest.mark.parametrize("pieces", [WINDOW, 100, 5000])
 async def test_a_turn_begins_with_speech_and_ends_with_silence(pieces: int) -> None:
     found = await turns(detector(0, 0, 0.6, 0.9, 0.9, 0, 0, 0), 10, pieces)
-    assert found == [SpeechStarted(2 * WINDOW), SpeechStopped(8 * WINDOW)]
+    assert found == [SpeechOnset(2 * WINDOW), SpeechStopped(8 * WINDOW)]
 
 
 async def test_a_click_is_no_speech_and_a_short_pause_no_end() -> None:
     assert await turns(detector(0.9, 0, 0.9, 0), 10) == []
     found = await turns(detector(0.9, 0.9, 0, 0, 0.9, 0, 0, 0), 10)
-    assert found == [SpeechStarted(0), SpeechStopped(8 * WINDOW)]
+    assert found == [SpeechOnset(0), SpeechStopped(8 * WINDOW)]
 
 
 async def test_quiet_speech_continues_a_turn_but_does_not_begin_one() -> None:
     found = await turns(detector(0.4, 0.4, 0.6, 0.6, 0.4, 0.4, 0.4, 0.4, 0, 0, 0), 12)
-    assert found == [SpeechStarted(2 * WINDOW), SpeechStopped(11 * WINDOW)]
+    assert found == [SpeechOnset(2 * WINDOW), SpeechStopped(11 * WINDOW)]
 
 
 async def test_a_turn_without_end_is_ended() -> None:
     found = await turns(detector(*[0.9] * 100, longest_s=1.024), 40)
-    assert found[:2] == [SpeechStarted(0), SpeechStopped(32 * WINDOW)]
+    assert found[:2] == [SpeechOnset(0), SpeechStopped(32 * WINDOW)]
 
 
 async def test_after_a_reset_the_next_speech_is_a_new_turn() -> None:
     one = detector(*[0.9] * 6)
-    assert await turns(one, 3) == [SpeechStarted(0)]
+    assert await turns(one, 3) == [SpeechOnset(0)]
     one.reset()
-    assert await turns(one, 3) == [SpeechStarted(3 * WINDOW)]
+    assert await turns(one, 3) == [SpeechOnset(3 * WINDOW)]
 
 
 async def test_silero_finds_the_sentence_in_a_recording() -> None:
@@ -92,7 +92,7 @@ async def test_silero_finds_the_sentence_in_a_recording() -> None:
     )
     heard = (whole * 32767).astype(np.int16)
     started, stopped = await silero().feed(heard)
-    assert isinstance(started, SpeechStarted)
+    assert isinstance(started, SpeechOnset)
     assert abs(started.at / HEARD_RATE - first_s) < 0.15
     assert isinstance(stopped, SpeechStopped)
     assert abs(stopped.at / HEARD_RATE - 0.5 - last_s) < 0.25

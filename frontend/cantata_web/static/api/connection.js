@@ -1,6 +1,8 @@
 // Whether the server is there. It is asked once a second while the page is visible, and at once
 // when something suggests that the answer has changed.
 
+import { t } from "../texts.js";
+
 const INTERVAL_MS = 1_000;
 const LIMIT_MS = 1_500; // of one request; with the interval, a loss shows within 2.5 s
 const MAX_INTERVAL_MS = 4_000; // while it is gone: each attempt waits twice as long as the last
@@ -8,7 +10,7 @@ const MAX_INTERVAL_MS = 4_000; // while it is gone: each attempt waits twice as 
 /** Dispatches "change" when `ready` or `sentence` has changed. */
 export class Connection extends EventTarget {
   ready = false;
-  sentence = "Looking for the server";
+  sentence = t("Looking for the server");
   #server;
   #intervalMs = INTERVAL_MS;
   #hurried = false; // ask again without a pause

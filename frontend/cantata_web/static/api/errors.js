@@ -1,13 +1,14 @@
 // Errors as sentences that say what to do.
 
+import { t } from "../texts.js";
+
 const FIXED = {
-  rate_limit_exceeded: "The server is full at the moment.",
-  not_ready: "The server is still loading. Try again in a few seconds.",
-  stage_died: "A part of the server failed and is being started again. Try again in a few seconds.",
-  chunk_timeout: "The server fell silent in the middle of the speech. Try again.",
-  body_too_large: "The recording is too large: at most 10 MiB.",
-  voices_full: "The server has no room for more voices. Delete one first.",
-  voice_exists: "There is a voice of this name already. Choose another name.",
+  not_ready: t("The server is still loading. Try again in a few seconds."),
+  stage_died: t("A part of the server failed and is being started again. Try again in a few seconds."),
+  chunk_timeout: t("The server fell silent in the middle of the speech. Try again."),
+  body_too_large: t("The recording is too large: at most 10 MiB."),
+  voices_full: t("The server has no room for more voices. Delete one first."),
+  voice_exists: t("There is a voice of this name already. Choose another name."),
 };
 
 /** A fault worded as a sentence that can be shown to the listener. */
@@ -30,7 +31,9 @@ export function asSpeechError(error, { status = null, retryAfter = null } = {}) 
   const { code, message: detail, param = null } = error;
   let sentence = FIXED[code] ?? asSentence(detail);
   if (code === "rate_limit_exceeded") {
-    sentence += retryAfter === null ? " Try again soon." : ` Try again in ${retryAfter} s.`;
+    sentence = retryAfter === null
+      ? t("The server is full at the moment. Try again soon.")
+      : t("The server is full at the moment. Try again in {seconds} s.", { seconds: retryAfter });
   }
   return new SpeechError(sentence, { status, code, detail, param });
 }

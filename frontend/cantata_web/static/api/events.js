@@ -1,10 +1,11 @@
 // Server-sent events out of a response's body, which fetch can read and EventSource cannot POST for.
 
+import { t } from "../texts.js";
 import { SpeechError } from "./errors.js";
 
 const END = "[DONE]"; // OpenAI's streams end with it, and it is no JSON
 
-/** Yields each event's data, which is JSON, as `{name, data}`. Rejects with a SpeechError if the
+/** Yields each event's data, which is JSON, as `{name, id, data}`. Rejects with a SpeechError if the
  *  connection breaks, and with an AbortError if the request was aborted. */
 export async function* readEvents(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -35,17 +36,17 @@ async function read(reader) {
     return await reader.read();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new SpeechError("The connection broke.");
+    throw new SpeechError(t("The connection broke."));
   }
 }
 
 function parse(block) {
-  const fields = { event: [], data: [] };
+  const fields = { event: [], id: [], data: [] };
   for (const line of block.split(/\r?\n/)) {
     const colon = line.indexOf(":");
     fields[line.slice(0, colon)]?.push(line.slice(colon + 1).replace(/^ /, ""));
   }
   const data = fields.data.join("\n");
   if (data === "" || data === END) return null;
-  return { name: fields.event.at(-1) ?? "message", data: JSON.parse(data) };
+  return { name: fields.event.at(-1) ?? "message", id: fields.id.at(-1) ?? null, data: JSON.parse(data) };
 }

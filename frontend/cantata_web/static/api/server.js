@@ -1,8 +1,9 @@
 // The HTTP side of the server, and how its WebSocket is opened.
 
+import { t } from "../texts.js";
 import { asSentence, asSpeechError, SpeechError } from "./errors.js";
 
-const SILENT = "The server does not answer.";
+const SILENT = t("The server does not answer.");
 
 /** Dispatches "trouble" when it could not be reached, or a connection to it was lost. */
 export class Server extends EventTarget {
@@ -70,7 +71,7 @@ export class Server extends EventTarget {
     const before = this.#keys.key;
     await this.confirmAccess(path);
     if (this.#keys.key !== before) return;
-    throw new SpeechError("The server refused the connection. Reload the page and try again.");
+    throw new SpeechError(t("The server refused the connection. Reload the page and try again."));
   }
 
   /**
@@ -117,10 +118,11 @@ export class Server extends EventTarget {
 
   get #unreachable() {
     const here = document.location.origin;
-    if (this.base.origin === here) return "The server cannot be reached. Is it running?";
-    return (
-      `The server at ${this.base.origin} cannot be reached, or does not allow this page: ` +
-      `it must be started with --allow-origin ${here}.`
+    if (this.base.origin === here) return t("The server cannot be reached. Is it running?");
+    return t(
+      "The server at {server} cannot be reached, or does not allow this page: " +
+        "it must be started with --allow-origin {page}.",
+      { server: this.base.origin, page: here },
     );
   }
 
@@ -128,10 +130,10 @@ export class Server extends EventTarget {
     const wrong = this.#keys.key !== null;
     this.#keys.key = null;
     const key = await this.#askKey(
-      wrong ? "The server does not know this key." : "This server needs an API key.",
+      wrong ? t("The server does not know this key.") : t("This server needs an API key."),
     );
     if (key === null) {
-      error.message = "The server needs an API key. Reload the page to enter one.";
+      error.message = t("The server needs an API key. Reload the page to enter one.");
       return false;
     }
     this.#keys.key = key;
@@ -145,6 +147,7 @@ async function refusal(response) {
   try {
     return asSpeechError((await response.json()).error, { status, retryAfter });
   } catch {
-    return new SpeechError(`The server answered ${status} without a reason.`, { status });
+    const sentence = t("The server answered {status} without a reason.", { status: String(status) });
+    return new SpeechError(sentence, { status });
   }
 }

@@ -1,5 +1,6 @@
 // The WebSocket side: text goes out, PCM comes in. Knows the protocol and nothing about sound.
 
+import { t } from "../texts.js";
 import { asSpeechError, SpeechError } from "./errors.js";
 
 const SILENCE_MS = 4_000; // a server that owes speech is then asked whether it is there
@@ -99,7 +100,7 @@ export class SpeechSession {
       if (socket !== this.#socket) return;
       if (reached) {
         this.#drop();
-        this.#fail(new SpeechError("The connection closed before the speech was complete."));
+        this.#fail(new SpeechError(t("The connection closed before the speech was complete.")));
       } else {
         void this.#refused(socket);
       }
@@ -132,7 +133,7 @@ export class SpeechSession {
     try {
       this.#silences += 1;
       await this.#server.reach(ANSWER_MS);
-      if (this.#silences >= MAX_SILENCES) throw new SpeechError("The connection was lost.");
+      if (this.#silences >= MAX_SILENCES) throw new SpeechError(t("The connection was lost."));
       if (current()) this.#watch();
     } catch (error) {
       if (!current()) return;

@@ -3,6 +3,7 @@
 import { asSpeechError, SpeechError } from "../api/errors.js";
 import { readEvents } from "../api/events.js";
 import { decodePcm } from "../talk/base64.js";
+import { t } from "../texts.js";
 
 /** Dispatches "change" when more of the message is there, and "sound" (detail: an Int16Array). */
 export class Answer extends EventTarget {
@@ -38,7 +39,7 @@ export class Answer extends EventTarget {
         ended ||= choice.finish_reason !== null;
         this.cut ||= choice.finish_reason === "length";
       }
-      if (!ended) throw new SpeechError("The connection broke before the end of the answer.");
+      if (!ended) throw new SpeechError(t("The connection broke before the end of the answer."));
       return true;
     } catch (error) {
       if (error.name === "AbortError") return false;

@@ -1,5 +1,7 @@
 // What was said in one chat, and what of it goes into requests and files. No DOM here.
 
+import { t } from "../texts.js";
+
 /**
  * @typedef {{role: "user" | "assistant" | "tool", text: string, pictures: string[], sound?: string,
  *   thoughts?: string, calls?: {id, name, arguments}[], callId?: string}} Message `pictures` are
@@ -49,10 +51,10 @@ export class Conversation {
 
   toMarkdown() {
     const parts = this.messages.map(({ role, text, pictures, thoughts, calls = [] }) => {
-      const who = { user: "You", assistant: "Answer", tool: "Tool" }[role];
+      const who = { user: t("You"), assistant: t("Answer"), tool: t("Tool") }[role];
       const lines = [`## ${who}`];
       if (thoughts) lines.push(`> ${thoughts.trim().replaceAll("\n", "\n> ")}`);
-      lines.push(...pictures.map((url, i) => `![Picture ${i + 1}](${url})`));
+      lines.push(...pictures.map((url, i) => `![${t("Picture {number}", { number: i + 1 })}](${url})`));
       if (text !== "") lines.push(text);
       lines.push(...calls.map((call) => `\`${call.name}(${call.arguments})\``));
       return lines.join("\n\n");

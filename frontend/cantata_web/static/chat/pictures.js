@@ -1,6 +1,7 @@
 // Pictures for a request: as data URLs, no larger than models look at.
 
 import { SpeechError } from "../api/errors.js";
+import { t } from "../texts.js";
 
 const MAX_SIDE = 1_280; // pixels
 const QUALITY = 0.9;
@@ -11,7 +12,7 @@ export async function readPicture(file) {
   try {
     bitmap = await createImageBitmap(file);
   } catch {
-    throw new SpeechError(`“${file.name}” is not a picture that this browser can read.`);
+    throw new SpeechError(t("“{name}” is not a picture that this browser can read.", file));
   }
   const scale = Math.min(1, MAX_SIDE / Math.max(bitmap.width, bitmap.height));
   const canvas = document.createElement("canvas");

@@ -1,5 +1,6 @@
 // Whether a recording can become a voice, before it is uploaded.
 
+import { decimal, t } from "../texts.js";
 import { measure } from "./levels.js";
 
 const MIN_SECONDS = 3;
@@ -27,25 +28,27 @@ export async function problemOf(recording) {
 export function judged({ seconds, soundingSeconds, loudDb, quietDb, clipped, tonal, steady }) {
   const overNoiseDb = loudDb - quietDb;
   if (seconds < MIN_SECONDS) {
-    return `The recording lasts ${seconds.toFixed(1)} s. At least ${MIN_SECONDS} s are needed.`;
+    const lasts = decimal(seconds, 1);
+    return t("The recording lasts {lasts} s. At least {least} s are needed.", { lasts, least: MIN_SECONDS });
   }
   if (seconds > MAX_SECONDS) {
-    return `The recording lasts ${Math.round(seconds)} s. At most ${MAX_SECONDS} s are accepted.`;
+    const lasts = Math.round(seconds);
+    return t("The recording lasts {lasts} s. At most {most} s are accepted.", { lasts, most: MAX_SECONDS });
   }
-  if (loudDb < SILENT_DB) return "The recording is silent. Is the microphone muted?";
-  if (loudDb < QUIET_DB) return "The recording is too quiet. Speak up, or go closer.";
+  if (loudDb < SILENT_DB) return t("The recording is silent. Is the microphone muted?");
+  if (loudDb < QUIET_DB) return t("The recording is too quiet. Speak up, or go closer.");
   if (clipped > MAX_CLIPPED) {
-    return "The recording is distorted: it was too loud. Go further away, or turn the level down.";
+    return t("The recording is distorted: it was too loud. Go further away, or turn the level down.");
   }
   const standsOut = overNoiseDb >= PAUSELESS_DB;
   if (standsOut && overNoiseDb < MIN_OVER_NOISE_DB) {
-    return "The background is too loud. Record in a quieter place, or closer to the microphone.";
+    return t("The background is too loud. Record in a quieter place, or closer to the microphone.");
   }
   if (tonal > MAX_TONAL || steady > MAX_STEADY || !standsOut) {
-    return "There is no speech in it, only a tone or a steady noise.";
+    return t("There is no speech in it, only a tone or a steady noise.");
   }
   if (soundingSeconds < MIN_SPEECH_SECONDS) {
-    return "There is less than a second of speech in it. Read the whole sentence.";
+    return t("There is less than a second of speech in it. Read the whole sentence.");
   }
   return null;
 }

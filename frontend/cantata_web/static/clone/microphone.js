@@ -1,12 +1,13 @@
 // The browser's microphone, or a sentence that says why there is none.
 
 import { SpeechError } from "../api/errors.js";
+import { t } from "../texts.js";
 
 const REFUSED = {
-  NotAllowedError: "The browser was not allowed to use the microphone. Allow it and try again.",
-  NotFoundError: "There is no microphone. Connect one and try again.",
-  OverconstrainedError: "That microphone is not there any more. Choose another one.",
-  NotReadableError: "The microphone is in use by another program.",
+  NotAllowedError: t("The browser was not allowed to use the microphone. Allow it and try again."),
+  NotFoundError: t("There is no microphone. Connect one and try again."),
+  OverconstrainedError: t("That microphone is not there any more. Choose another one."),
+  NotReadableError: t("The microphone is in use by another program."),
 };
 
 /**
@@ -16,12 +17,12 @@ const REFUSED = {
 export async function openMicrophone(audio = true) {
   if (navigator.mediaDevices === undefined) {
     throw new SpeechError(
-      "Browsers lend the microphone only to pages that come over HTTPS or from this machine.",
+      t("Browsers lend the microphone only to pages that come over HTTPS or from this machine."),
     );
   }
   try {
     return await navigator.mediaDevices.getUserMedia({ audio });
   } catch (error) {
-    throw new SpeechError(REFUSED[error.name] ?? `The microphone cannot be used: ${error.name}.`);
+    throw new SpeechError(REFUSED[error.name] ?? t("The microphone cannot be used: {name}.", error));
   }
 }

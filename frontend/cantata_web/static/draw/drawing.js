@@ -2,6 +2,7 @@
 
 import { asSentence, asSpeechError, SpeechError } from "../api/errors.js";
 import { readEvents } from "../api/events.js";
+import { t } from "../texts.js";
 
 const PREVIEWS = 3; // the most that the server sends
 // Worded for speech elsewhere: of these the server's own words are shown.
@@ -54,7 +55,7 @@ export class Drawing extends EventTarget {
       this.#tell(); // once it is on its way: others begin after it
       const response = await answer;
       for await (const { name, data } of readEvents(response.body)) this.#take(name, data);
-      if (!this.over) throw new SpeechError("The connection broke before the picture was done.");
+      if (!this.over) throw new SpeechError(t("The connection broke before the picture was done."));
     } catch (error) {
       if (this.over) return; // cancelled
       if (!(error instanceof SpeechError)) throw error;

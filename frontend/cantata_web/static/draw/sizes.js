@@ -1,13 +1,15 @@
 // Which sizes a model draws, in pixels, from its limits in /v1/models. No DOM here.
 
+import { t } from "../texts.js";
+
 export const AUTO = "auto"; // the model's own choice, which may follow a picture that is edited
 
 const SHAPES = [
-  ["Square", 1, 1],
-  ["Landscape 4:3", 4, 3],
-  ["Landscape 16:9", 16, 9],
-  ["Portrait 3:4", 3, 4],
-  ["Portrait 9:16", 9, 16],
+  [t("Square"), 1, 1],
+  [t("Landscape 4:3"), 4, 3],
+  [t("Landscape 16:9"), 16, 9],
+  [t("Portrait 3:4"), 3, 4],
+  [t("Portrait 9:16"), 9, 16],
 ];
 const SMALLER = 1 / 2; // of the sides: drawn sooner
 
@@ -23,8 +25,8 @@ export function offeredSizes(limits) {
     const stretch = Math.sqrt(across / down);
     return [name, side * stretch, side / stretch];
   });
-  shapes.push(["Small square", side * SMALLER, side * SMALLER]);
-  const offered = [{ value: AUTO, label: "The model's choice" }];
+  shapes.push([t("Small square"), side * SMALLER, side * SMALLER]);
+  const offered = [{ value: AUTO, label: t("The model's choice") }];
   for (const [name, ...sides] of shapes) {
     const [w, h] = sides.map((length) => rounded(length, limits));
     const value = `${w}x${h}`;
@@ -39,9 +41,10 @@ export function whyNotSize(width, height, { multiple, min_side: least, max_pixel
   const whole = width % multiple === 0 && height % multiple === 0;
   if (whole && Math.min(width, height) >= least && width * height <= most) return null;
   const side = Math.floor(Math.sqrt(most));
-  return (
-    `Width and height must be multiples of ${multiple}, at least ${least}, and together at most ` +
-    `${most} pixels, as ${side} × ${side}.`
+  return t(
+    "Width and height must be multiples of {multiple}, at least {least}, and together at most " +
+      "{most} pixels, as {side} × {side}.",
+    { multiple, least: String(least), most: String(most), side: String(side) },
   );
 }
 

@@ -19,9 +19,9 @@ export function withoutAsked(url, names = NAMES) {
   return plain;
 }
 
-/** The page's address with these settings; unset ones are left out. */
+/** The page's address with these settings; unset ones are left out, and so is the language. */
 export function linkTo(url, settings) {
-  const link = withoutAsked(url);
+  const link = withoutAsked(url, [...NAMES, "lang"]);
   link.hash = "";
   for (const name of NAMES) {
     if (settings[name] !== undefined) link.searchParams.set(name, String(settings[name]));

@@ -2,6 +2,7 @@
 
 import { asSentence, asSpeechError, SpeechError } from "../api/errors.js";
 import { readEvents } from "../api/events.js";
+import { t } from "../texts.js";
 
 // Worded for speech elsewhere: of these the server's own words are shown.
 const OWN_WORDS = new Set(["body_too_large", "chunk_timeout", "stage_died"]);
@@ -66,7 +67,7 @@ export class Transcription extends EventTarget {
         signal: this.#abort.signal,
       });
       for await (const { name, data } of readEvents(response.body)) this.#take(name, data);
-      if (!this.over) throw new SpeechError("The connection broke before the end.");
+      if (!this.over) throw new SpeechError(t("The connection broke before the end."));
     } catch (error) {
       if (this.over) return; // cancelled
       if (!(error instanceof SpeechError)) throw error;

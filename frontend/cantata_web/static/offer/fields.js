@@ -1,7 +1,9 @@
 // A request's fields of a model's own, from their JSON Schemas: which control each needs, and what
 // its text means. No DOM here.
 
-const LEFT_OPEN = "The model's choice";
+import { listed, t } from "../texts.js";
+
+const LEFT_OPEN = t("The model's choice");
 
 /**
  * @typedef {{name, label, about, choices: {value, label}[] | null, number: object | null,
@@ -38,10 +40,14 @@ export function valueOf(name, schema, text) {
     value = JSON.parse(text);
   } catch {
     const example = exampleOf(schema);
-    return { problem: `${label} must be JSON${example === null ? "" : `, as ${example}`}.` };
+    const problem = example === null
+      ? t("{label} must be JSON.", { label })
+      : t("{label} must be JSON, as {example}.", { label, example });
+    return { problem };
   }
   const fits = choices !== null || !isNumber(schema) || isWithin(value, schema);
-  return fits ? { value } : { problem: `${label} must be ${rangeOf(schema)}.` };
+  if (fits) return { value };
+  return { problem: t("{label} must be {range}.", { label, range: rangeOf(schema) }) };
 }
 
 /** The text that stands for a value in its control. */
@@ -85,14 +91,15 @@ function isWithin(value, schema) {
 }
 
 function rangeOf(schema) {
+  const { minimum, exclusiveMinimum: above, maximum, exclusiveMaximum: below } = schema;
   const bounds = [
-    ["at least", schema.minimum],
-    ["above", schema.exclusiveMinimum],
-    ["at most", schema.maximum],
-    ["below", schema.exclusiveMaximum],
+    [minimum, t("at least {bound}", { bound: minimum })],
+    [above, t("above {bound}", { bound: above })],
+    [maximum, t("at most {bound}", { bound: maximum })],
+    [below, t("below {bound}", { bound: below })],
   ];
-  const known = bounds.filter(([, bound]) => bound !== undefined).map((bound) => bound.join(" "));
-  return [schema.type === "integer" ? "a whole number" : "a number", known.join(" and ")]
+  const known = bounds.filter(([bound]) => bound !== undefined).map(([, words]) => words);
+  return [schema.type === "integer" ? t("a whole number") : t("a number"), listed(known)]
     .filter((part) => part !== "")
     .join(", ");
 }
@@ -104,6 +111,6 @@ function exampleOf({ type, prefixItems: items }) {
 }
 
 function shown(value) {
-  if (typeof value === "boolean") return value ? "Yes" : "No";
+  if (typeof value === "boolean") return value ? t("Yes") : t("No");
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -19,6 +19,7 @@ export class Player {
   #stoppedAt = null; // on the context's clock
   #volume;
   #gain = null;
+  #rate = 1;
   #device = "";
 
   /** @param {number | null} volume 0 to 1; null: it is never changed */
@@ -29,6 +30,16 @@ export class Player {
   set volume(volume) {
     this.#volume = volume;
     if (this.#gain !== null) this.#gain.gain.value = volume;
+  }
+
+  /** Seconds of sound in a second: faster or slower at the same pitch. */
+  get rate() {
+    return this.#rate;
+  }
+
+  set rate(rate) {
+    this.#rate = rate;
+    if (this.#context !== null) this.#post({ type: "rate", rate });
   }
 
   /** The id of the device that plays, where the browser can choose; empty: the system's choice. */
@@ -67,7 +78,8 @@ export class Player {
     this.#listener = listener;
     this.#stoppedAt = null;
     const fadeSeconds = FADE_SECONDS;
-    this.#post({ type: "begin", sampleRate, channels, reserveSeconds, fadeSeconds });
+    const { rate } = this;
+    this.#post({ type: "begin", sampleRate, channels, reserveSeconds, fadeSeconds, rate });
   }
 
   /** Hands over `samples` (Int16Array), whose memory then belongs to the audio thread. */
@@ -143,15 +155,19 @@ export class Player {
       if (context === this.#context) throw error;
     };
     const receive = (message) => this.#receive(message);
-    void openOutlet(context, receive, this.#connectGain(context)).then(opened, failed);
+    void openOutlet(context, receive, (node) => this.#connect(node)).then(opened, failed);
   }
 
-  #connectGain(context) {
-    if (this.#volume === null) return context.destination;
+  // To the device, through the volume where there is one.
+  #connect(node) {
+    const { context } = node;
+    if (this.#volume === null) {
+      node.connect(context.destination);
+      return;
+    }
     this.#gain = context.createGain();
-    this.#gain.connect(context.destination);
     this.volume = this.#volume;
-    return this.#gain;
+    node.connect(this.#gain).connect(context.destination);
   }
 
   #keepAwake() {

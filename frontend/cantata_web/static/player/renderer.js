@@ -1,7 +1,7 @@
 // Renders one Playback after another, keeps an exact copy of what it played, and reports.
 //
-// In:  {type: "begin", turn, sampleRate, channels, reserveSeconds, fadeSeconds},
-//      {type: "pcm", turn, samples}, {type: "reserve", turn, seconds},
+// In:  {type: "begin", turn, sampleRate, channels, reserveSeconds, fadeSeconds, rate},
+//      {type: "pcm", turn, samples}, {type: "reserve", turn, seconds}, {type: "rate", turn, rate},
 //      {type: "rest" | "halt" | "wake" | "end" | "stop", turn}
 // Out: {type: "audible", turn, contextTime},
 //      {type: "report", turn, played, ended, phase, contextTime, ...counters}
@@ -9,6 +9,7 @@
 
 import { AUDIBLE_LEVEL, Phase, Playback } from "./playback.js";
 import { Resampler } from "./resampler.js";
+import { Stretch } from "./stretch.js";
 
 const REPORT_FRAMES = 2048; // 85 ms at 24 kHz: often enough for meters, rare enough to be free
 
@@ -17,6 +18,7 @@ export class Renderer {
   #contextRate;
   #playback = null;
   #resampler = null; // only where the device does not run at the sound's own rate
+  #stretch = null; // from when the turn is first heard at another speed
   #turn = 0;
   #captured = new Int16Array(0);
   #capturedLength = 0;
@@ -40,6 +42,7 @@ export class Renderer {
     }
     if (this.#playback === null || message.turn !== this.#turn) return;
     if (message.type === "pcm") this.#playback.write(message.samples);
+    else if (message.type === "rate") this.#setRate(message.rate);
     else this.#playback[message.type](message.seconds);
   }
 
@@ -51,8 +54,8 @@ export class Renderer {
     }
     const { channels } = this.#playback;
     const own = block.slice(0, channels);
-    if (this.#resampler === null) this.#play(own);
-    else this.#resampler.render(own, (source) => this.#play(source));
+    if (this.#resampler === null) this.#fill(own);
+    else this.#resampler.render(own, (source) => this.#fill(source));
     for (const out of block.slice(channels)) out.set(own[0]);
 
     if (this.#playback.audible && !this.#heard) this.#reportAudible(own, contextTime);
@@ -68,6 +71,8 @@ export class Renderer {
     // Interrupted sound fades to silence.
     playback.levels = playback.levels.map((_, channel) => levels[channel] ?? 0);
     this.#playback = playback;
+    this.#stretch = null;
+    this.#setRate(message.rate);
     const same = playback.sampleRate === this.#contextRate;
     this.#resampler = same
       ? null
@@ -87,6 +92,18 @@ export class Renderer {
     this.#heard = true;
     const at = contextTime + first / this.#contextRate;
     this.#post({ type: "audible", turn: this.#turn, contextTime: at }, []);
+  }
+
+  // Once it stretches it does so to the turn's end, even at the usual rate: it holds a little sound.
+  #setRate(rate = 1) {
+    const { sampleRate, channels } = this.#playback;
+    if (rate !== 1) this.#stretch ??= new Stretch(sampleRate, channels);
+    if (this.#stretch !== null) this.#stretch.rate = rate;
+  }
+
+  #fill(block) {
+    if (this.#stretch === null) this.#play(block);
+    else this.#stretch.render(block, (source) => this.#play(source));
   }
 
   #play(block) {

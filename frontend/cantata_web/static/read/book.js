@@ -32,6 +32,14 @@ export class Book {
     return this.text.length;
   }
 
+  /** The text with marks at its headings, by which chapters are known. */
+  get markdown() {
+    const marks = { heading: "# ", text: "" };
+    return this.blocks
+      .map(({ kind, from, to }) => marks[kind] + this.text.slice(from, to))
+      .join(BETWEEN);
+  }
+
   /** The index of the block that holds a place, or that comes next. */
   indexAt(at) {
     let [low, high] = [0, this.blocks.length - 1];

@@ -6,6 +6,7 @@ import { writeSrt } from "../listen/subtitles.js";
 import { encodeWav } from "../player/wav.js";
 import { passagesOf } from "../speech/captions.js";
 import { WordTrack } from "../speech/words.js";
+import { t } from "../texts.js";
 
 const MAX_PART = 50_000; // characters of one request for an MP3 file
 const HEADER_BYTES = 44;
@@ -57,7 +58,7 @@ export async function makeWav(order) {
 export async function makeSrt(order) {
   const { words } = await record(order, false);
   if (words.all.length === 0) {
-    throw new SpeechError("When the words are said is not known with this model: save it as MP3.");
+    throw new SpeechError(t("When the words are said is not known with this model: save it as MP3."));
   }
   return [writeSrt(passagesOf(order.book.text, words.all))];
 }

@@ -1,6 +1,7 @@
 // The words of an EPUB, in the order in which they are read.
 
 import { SpeechError } from "../api/errors.js";
+import { t } from "../texts.js";
 import { htmlBlocks } from "./formats.js";
 import { Zip } from "./zip.js";
 
@@ -16,7 +17,7 @@ export async function readEpub(file, check) {
   const zip = await Zip.open(file);
   if (zip.encrypted || (await isLocked(zip))) {
     throw new SpeechError(
-      "This book is encrypted, so that only its seller's app opens it. Choose one without DRM.",
+      t("This book is encrypted, so that only its seller's app opens it. Choose one without DRM."),
     );
   }
   const parse = async (name, type) =>

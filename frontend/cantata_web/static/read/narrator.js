@@ -7,6 +7,7 @@ import { Phase } from "../player/playback.js";
 import { Player } from "../player/player.js";
 import { Position } from "../speech/position.js";
 import { WordTrack } from "../speech/words.js";
+import { t } from "../texts.js";
 import { Pace } from "./pace.js";
 
 const AHEAD_SECONDS = 20;
@@ -201,7 +202,7 @@ export class Narrator extends EventTarget {
 
   #checkDevice() {
     if (this.state === Reading.PAUSED || !this.#player.stalled) return;
-    this.#fail(new SpeechError("The browser has not opened a sound device."));
+    this.#fail(new SpeechError(t("The browser has not opened a sound device.")));
   }
 
   #push(samples) {

@@ -1,13 +1,14 @@
 // Texts and files as books. What cannot be read is refused with a sentence that says what to do.
 
 import { SpeechError } from "../api/errors.js";
+import { t } from "../texts.js";
 import { Book } from "./book.js";
 import { readEpub } from "./epub.js";
 import { htmlBlocks, markdownBlocks, plainBlocks } from "./formats.js";
 
 export const MAX_CHARACTERS = 600_000; // a hundred thousand words
 const MAX_TEXT_BYTES = 16 * MAX_CHARACTERS; // of a file of text, with its marks
-const TAKEN = ".txt, .md, .html or .epub";
+const TAKEN = ".txt, .md, .html, .epub";
 const READERS = {
   txt: plainBlocks,
   text: plainBlocks,
@@ -33,19 +34,32 @@ export async function openFile(file) {
   }
   const read = READERS[extension];
   if (read === undefined) {
-    throw new SpeechError(`“${file.name}” cannot be read here. Choose a file of ${TAKEN}.`);
+    throw new SpeechError(
+      t("“{name}” cannot be read here. Choose a file of these kinds: {taken}.", {
+        name: file.name,
+        taken: TAKEN,
+      }),
+    );
   }
   if (file.size > MAX_TEXT_BYTES) {
     const most = Math.floor(MAX_TEXT_BYTES / 1e6);
-    throw new SpeechError(`“${file.name}” is too large: at most ${most} MB. Open a part of it.`);
+    throw new SpeechError(
+      t("“{name}” is too large: at most {most} MB. Open a part of it.", { name: file.name, most }),
+    );
   }
-  return made(name, read(decode(await bytesOf(file))));
+  const text = decode(await bytesOf(file));
+  if (text.includes("\0")) {
+    throw new SpeechError(
+      t("“{name}” is no text, whatever its name says. Choose another file.", { name: file.name }),
+    );
+  }
+  return made(name, read(text));
 }
 
 /** Why something that was dropped is not opened; null if it is. */
 export function whyNot({ file, isFolder }) {
-  if (isFolder) return `This is a folder. Drop one file of it: ${TAKEN}.`;
-  if (!file) return `There is no file in it. Drop a file of ${TAKEN}.`;
+  if (isFolder) return t("This is a folder. Drop one file of it: {taken}.", { taken: TAKEN });
+  if (!file) return t("There is no file in it. Drop a file of these kinds: {taken}.", { taken: TAKEN });
   return null;
 }
 
@@ -53,7 +67,7 @@ async function bytesOf(file) {
   try {
     return await file.arrayBuffer();
   } catch {
-    throw new SpeechError(`“${file.name}” cannot be read any more. Choose it again.`);
+    throw new SpeechError(t("“{name}” cannot be read any more. Choose it again.", file));
   }
 }
 
@@ -70,16 +84,18 @@ function decode(bytes) {
 
 function checkLength(characters) {
   if (characters <= MAX_CHARACTERS) return;
-  const shown = (number) => number.toLocaleString("en");
   throw new SpeechError(
-    `The text has ${shown(characters)} characters or more; the reader takes ` +
-      `${shown(MAX_CHARACTERS)} at a time. Open a part of it.`,
+    t(
+      "The text has {characters} characters or more; the reader takes {most} at a time. " +
+        "Open a part of it.",
+      { characters, most: MAX_CHARACTERS },
+    ),
   );
 }
 
 function made(name, blocks) {
   const book = new Book(name, blocks);
   checkLength(book.length);
-  if (!/[\p{L}\p{N}]/u.test(book.text)) throw new SpeechError("There are no words in it.");
+  if (!/[\p{L}\p{N}]/u.test(book.text)) throw new SpeechError(t("There are no words in it."));
   return book;
 }

@@ -1,6 +1,7 @@
 // A zip archive's files, each read and inflated when it is asked for: nothing else is loaded.
 
 import { SpeechError } from "../api/errors.js";
+import { t } from "../texts.js";
 
 const END = 0x06054b50;
 const ENTRY = 0x02014b50;
@@ -11,7 +12,7 @@ const LOCAL_BYTES = 30;
 const STORED = 0;
 const DEFLATED = 8;
 const ENCRYPTED = 1;
-const BROKEN = "The file is damaged or is no EPUB. Download it again.";
+const BROKEN = t("The file is damaged or is no EPUB. Download it again.");
 
 export class Zip {
   #file;
@@ -98,5 +99,5 @@ async function collect(stream, most) {
   } catch {
     throw new SpeechError(BROKEN);
   }
-  throw new SpeechError("A chapter of this book is too long to be opened here.");
+  throw new SpeechError(t("A chapter of this book is too long to be opened here."));
 }

@@ -4,7 +4,8 @@
 import { SpeechError } from "../api/errors.js";
 import { SpeechSession } from "../api/session.js";
 import { nextReserveSeconds, Phase } from "../player/playback.js";
-import { Player } from "../player/player.js";
+import { SeekablePlayer } from "../player/seekable.js";
+import { t } from "../texts.js";
 import { freshMetrics } from "./figures.js";
 import { planReserve, restOf, slowRate } from "./pace.js";
 import { Position } from "./position.js";
@@ -25,12 +26,14 @@ export class Speaker extends EventTarget {
   error = null; // a sentence, in state ERROR, and before it while the sound that came is played
   metrics = freshMetrics(START_RESERVE_SECONDS);
   words = new WordTrack();
-  #player = new Player();
+  #player = new SeekablePlayer(1);
   #session;
   #turn = null; // the current one: late callbacks of an older one are ignored
   #played = new Recording();
   #replayed = null; // the samples that a replay plays
-  #replayedWords = [];
+  #soughtFrame = null; // where it goes on after a pause, if the listener moved
+  #furthestFrame = null; // that was heard, once the listener has moved
+  #earlierGaps = []; // before that
   #reserveSeconds = START_RESERVE_SECONDS;
   #askedAt = 0;
   #position = new Position();
@@ -103,9 +106,46 @@ export class Speaker extends EventTarget {
   }
 
   /** Plays the last turn again, as it was heard. Call it from the click. */
-  replay() {
-    const words = this.replaying ? this.#replayedWords : this.words.all;
-    this.#playAgain(this.recording(), 0, { metrics: this.metrics, words });
+  replay(fromSeconds = 0) {
+    const words = this.words.all;
+    this.#playAgain(this.recording(), fromSeconds, { metrics: this.metrics, words });
+  }
+
+  /** Goes to a place of what has come, or of what was heard last. Call it from the click. */
+  seek(seconds) {
+    const { metrics } = this;
+    if (!this.busy) {
+      if (metrics.playedFrames > 0) this.replay(seconds);
+      return;
+    }
+    if (metrics.receivedFrames === 0) return;
+    const frame = Math.min(Math.round(seconds * metrics.sampleRate), metrics.receivedFrames);
+    this.#furthestFrame = Math.max(this.#furthestFrame ?? 0, metrics.playedFrames);
+    this.#earlierGaps = metrics.gaps;
+    this.#position = new Position(frame / metrics.sampleRate);
+    metrics.playedFrames = frame;
+    if (this.state === State.PAUSED) this.#soughtFrame = frame;
+    else this.#goTo(frame);
+    this.#measured();
+  }
+
+  #goTo(frame) {
+    this.#soughtFrame = null;
+    this.#player.seek(frame);
+    this.#enter(State.PLAYING);
+  }
+
+  set volume(volume) {
+    this.#player.volume = volume;
+  }
+
+  /** How fast it is heard, at the same pitch: 1 as it was spoken. */
+  get rate() {
+    return this.#player.rate;
+  }
+
+  set rate(rate) {
+    this.#player.rate = rate;
   }
 
   /** Plays an earlier turn from `fromSeconds` on. Call it from the click. */
@@ -116,23 +156,16 @@ export class Speaker extends EventTarget {
 
   #playAgain(recording, fromSeconds, { metrics, words }) {
     const { sampleRate, channels } = metrics;
-    const part = recording.slice(Math.round(fromSeconds * sampleRate) * channels);
     this.#start(new Turn(), State.BUFFERING);
     this.#replayed = recording;
-    this.#replayedWords = words;
-    this.words = new WordTrack(
-      words.map((word) => ({
-        ...word,
-        start: word.start - fromSeconds,
-        end: word.end - fromSeconds,
-      })),
-    );
+    this.words = new WordTrack(words);
     const kept = { ...metrics, playedFrames: 0, bufferedSeconds: 0, stopped: false, gaps: [] };
-    this.metrics = { ...kept, silenceSeconds: null, receivedFrames: part.length / channels };
+    this.metrics = { ...kept, silenceSeconds: null, receivedFrames: recording.length / channels };
     this.#openPlayer({ sample_rate: sampleRate, channels });
-    this.dispatchEvent(new CustomEvent("samples", { detail: part.slice() }));
-    this.#player.push(part);
+    this.dispatchEvent(new CustomEvent("samples", { detail: recording.slice() }));
+    this.#player.push(recording.slice());
     this.#player.end();
+    if (fromSeconds > 0) this.seek(fromSeconds);
     this.#watchDevice();
   }
 
@@ -160,6 +193,10 @@ export class Speaker extends EventTarget {
   unpause() {
     if (this.state !== State.PAUSED) return;
     this.#player.unlock(this.metrics.sampleRate);
+    if (this.#soughtFrame !== null) {
+      this.#goTo(this.#soughtFrame);
+      return;
+    }
     this.#enter(this.metrics.playedFrames > this.#heardFrames ? State.PLAYING : State.BUFFERING);
   }
 
@@ -168,9 +205,12 @@ export class Speaker extends EventTarget {
     return this.#played.samples;
   }
 
-  /** What the last turn that was spoken played. */
+  /** What the last turn that was spoken played, up to where it was heard at most. */
   recording() {
-    return this.#replayed ?? this.capturedPcm();
+    if (this.#replayed !== null) return this.#replayed;
+    if (this.#furthestFrame === null) return this.capturedPcm();
+    const heard = Math.max(this.#furthestFrame, this.metrics.playedFrames);
+    return this.#player.kept.slice(0, heard * this.metrics.channels);
   }
 
   /** How much of the turn has been played. */
@@ -189,6 +229,9 @@ export class Speaker extends EventTarget {
     this.#player.stop();
     this.#played = new Recording();
     this.#replayed = null;
+    this.#soughtFrame = null;
+    this.#furthestFrame = null;
+    this.#earlierGaps = [];
     this.#heardFrames = 0;
     this.#position = new Position();
     this.error = null;
@@ -278,7 +321,7 @@ export class Speaker extends EventTarget {
       const paused = this.state === State.PAUSED;
       if (turn !== this.#turn || paused || !this.#player.stalled) return;
       this.#session.cancel();
-      this.#fail(new SpeechError("The browser has not opened a sound device."));
+      this.#fail(new SpeechError(t("The browser has not opened a sound device.")));
     }, DEVICE_PATIENCE_MS);
   }
 
@@ -296,7 +339,7 @@ export class Speaker extends EventTarget {
     this.#turn.spoken();
     if (!this.#turn.complete) return;
     if (this.metrics.receivedFrames === 0) {
-      this.#fail(new SpeechError("The server sent no sound for this text."));
+      this.#fail(new SpeechError(t("The server sent no sound for this text.")));
       return;
     }
     this.#leave();
@@ -321,13 +364,21 @@ export class Speaker extends EventTarget {
 
   #note(report) {
     const { metrics } = this;
-    const { playedFrames, starvedFrames, underruns, gaps, phase } = report;
+    const { phase } = report;
     this.#played.add(report.played);
+    if (this.#soughtFrame !== null) return; // of before the listener moved
+    const base = this.#player.baseFrame;
+    const playedFrames = base + report.playedFrames;
+    const gaps = [...this.#earlierGaps, ...report.gaps.map((gap) => ({ ...gap, atFrame: base + gap.atFrame }))];
+    gaps.sort((one, other) => one.atFrame - other.atFrame);
+    const starvedFrames = gaps.reduce((sum, { frames }) => sum + frames, 0);
+    const underruns = gaps.length;
     const bufferedSeconds = report.bufferedFrames / metrics.sampleRate;
     Object.assign(metrics, { playedFrames, starvedFrames, underruns, gaps, bufferedSeconds });
     if (this.state !== State.PAUSED) {
       const seconds = playedFrames / metrics.sampleRate;
-      this.#position.report({ seconds, bufferedSeconds, moving: phase === Phase.PLAYING });
+      const moving = phase === Phase.PLAYING;
+      this.#position.report({ seconds, bufferedSeconds, moving, rate: this.rate });
       this.#follow(phase, playedFrames > this.#heardFrames);
     }
     this.#measured();

@@ -1,15 +1,18 @@
 // The microphone as packets of 16-bit PCM.
 
 import { openMicrophone } from "../clone/microphone.js";
+import { Packets } from "./packets.js";
 
 // An open loudspeaker beside the microphone must not interrupt the answer.
 const ASKED = { channelCount: 1, echoCancellation: true, noiseSuppression: true };
 
-export class Microphone {
+/** Dispatches "open" when it has opened its device, or another one. */
+export class Microphone extends EventTarget {
   /** The id of the device to open; empty: the system's choice. */
   device = "";
-  #stream = null;
-  #context = null;
+  /** What it hears; null while it is closed. */
+  stream = null;
+  #packets = null;
   #starts = 0;
 
   /**
@@ -26,25 +29,12 @@ export class Microphone {
       release(stream);
       return false;
     }
-    this.#stream = stream;
+    this.stream = stream;
     for (const track of stream.getTracks()) track.addEventListener("ended", ended);
-    const context = new AudioContext({ latencyHint: "interactive" });
-    this.#context = context;
-    try {
-      await context.audioWorklet.addModule(new URL("worklet.js", import.meta.url));
-    } catch (error) {
-      // A context that was closed meanwhile never loads it.
-      if (start === this.#starts) throw error;
-    }
-    if (start !== this.#starts) return false;
-    const node = new AudioWorkletNode(context, "cantata-microphone", { channelCount: 1 });
-    node.port.onmessage = ({ data }) => {
-      if (start === this.#starts) heard(data);
-    };
-    // It puts out silence; only what leads to the loudspeaker is run.
-    context.createMediaStreamSource(stream).connect(node).connect(context.destination);
-    void context.resume();
-    return true;
+    this.#packets = new Packets();
+    const opened = await this.#packets.open(stream, heard);
+    if (opened) this.dispatchEvent(new Event("open"));
+    return opened;
   }
 
   get #asked() {
@@ -53,9 +43,9 @@ export class Microphone {
 
   close() {
     this.#starts += 1;
-    if (this.#stream !== null) release(this.#stream);
-    void this.#context?.close();
-    this.#stream = this.#context = null;
+    if (this.stream !== null) release(this.stream);
+    this.#packets?.close();
+    this.stream = this.#packets = null;
   }
 }
 

@@ -11,7 +11,7 @@ export function openTalk(server, choice) {
   const line = new Line(server);
   const microphone = new Microphone();
   const talk = new Talk({ line, microphone, voice, choice });
-  return { talk, voice, microphone };
+  return { talk, line, voice, microphone };
 }
 
 /** For tests and the browser's console. */

@@ -2,6 +2,7 @@
 // here.
 
 import { asSpeechError } from "../api/errors.js";
+import { t } from "../texts.js";
 import { decodePcm, encodePcm } from "./base64.js";
 import { TALK_RATE } from "./capture.js";
 import { HeardClock, Latencies } from "./latencies.js";
@@ -97,7 +98,7 @@ export class Talk extends EventTarget {
         heard: (samples) => this.#send(samples),
         ended: () =>
           this.#fail(
-            "The microphone is gone. Connect it again or choose another one, and start again.",
+            t("The microphone is gone. Connect it again or choose another one, and start again."),
           ),
       });
     } catch (error) {
@@ -189,6 +190,11 @@ export class Talk extends EventTarget {
     this.#line.open(model, {
       opened: () => this.#configure(),
       received: (event) => this.#handlers[event.type]?.(event),
+      sound: (samples) => {
+        if (this.answering) this.#speak(samples);
+      },
+      interrupted: (sentence) => this.#wait(sentence),
+      resumed: () => this.#goOn(),
       broken: (sentence) => this.#lose(sentence),
       failed: (error) => this.#fail(error.message),
     });
@@ -222,9 +228,12 @@ export class Talk extends EventTarget {
     this.dispatchEvent(new CustomEvent("packet", { detail: samples }));
     const peak = samples.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0) / 32768;
     this.dispatchEvent(new CustomEvent("level", { detail: peak }));
-    if (!this.#ready || (this.options.turns === Turns.KEY && this.#heldSince === null)) return;
+    const meant = this.#ready && (this.options.turns !== Turns.KEY || this.#heldSince !== null);
+    const { carriesSound } = this.#line;
+    if (carriesSound) this.#line.gate(meant && !this.muted);
+    if (!meant && !carriesSound) return;
     this.#clock.advance(samples.length / TALK_RATE, now());
-    this.#line.send("input_audio_buffer.append", { audio: encodePcm(samples) });
+    if (!carriesSound) this.#line.send("input_audio_buffer.append", { audio: encodePcm(samples) });
   }
 
   // Of the session and of the user's side.
@@ -352,6 +361,20 @@ export class Talk extends EventTarget {
     }
     this.error = asSpeechError(error).message;
     this.#enter(this.state);
+  }
+
+  // The session may go on: what was received is played, and what is said is kept.
+  #wait(sentence) {
+    this.error = sentence;
+    this.#enter(TalkState.LOST);
+  }
+
+  #goOn() {
+    this.error = null;
+    if (this.state !== TalkState.LOST) this.#enter(this.state);
+    else if (!this.#ready) this.#enter(TalkState.CONNECTING);
+    else if (!this.answering) this.#enter(TalkState.LISTENING);
+    else this.#enter(this.#response.sounding ? TalkState.SPEAKING : TalkState.THINKING);
   }
 
   #lose(sentence) {

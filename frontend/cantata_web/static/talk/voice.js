@@ -17,7 +17,9 @@ export class AnswerVoice extends EventTarget {
   active = false; // an answer is played, or will be as soon as there is enough of it
   sampleRate = TALK_RATE;
   gaps = [];
-  #player = new Player();
+  #own = new Player();
+  #player = this.#own;
+  #device = "";
   #reserveSeconds = START_RESERVE_SECONDS;
   #position = new Position();
   #played = new Recording();
@@ -25,7 +27,14 @@ export class AnswerVoice extends EventTarget {
 
   /** The id of the loudspeaker; empty: the system's choice. */
   set device(id) {
+    this.#device = id;
     this.#player.device = id;
+  }
+
+  /** Another player plays from now on; null: its own. */
+  use(player) {
+    this.#player = player ?? this.#own;
+    this.#player.device = this.#device;
   }
 
   /** Prepares the sound device. Call it from the click. */

@@ -1,6 +1,7 @@
 // What the server asks for beside the tick: who answers for a voice, and the speaker's own word.
 
 import { SpeechError } from "../api/errors.js";
+import { t } from "../texts.js";
 import { SoundField } from "./soundfield.js";
 
 const MAX_SECONDS = 30;
@@ -38,11 +39,14 @@ export class Agreement {
     this.#expires = seconds === null ? Infinity : performance.now() + seconds * 1000 - MARGIN_MS;
     this.#panel.hidden = false;
     this.#find("spoken").hidden = mode !== "spoken";
-    this.#find("by-label").textContent = mode === "spoken" ? "The speaker's name" : "Your name";
+    this.#find("by-label").textContent = mode === "spoken" ? t("The speaker's name") : t("Your name");
     if (mode === "attest") this.#tick.textContent = statement;
     if (mode !== "spoken") return;
     this.#find("statement").textContent = statement;
-    this.#find("valid").textContent = `for ${Math.round(seconds / 60)} minutes, once`;
+    this.#find("valid").textContent = t({
+      one: "(good for {count} minute, once):",
+      other: "(good for {count} minutes, once):",
+    }, { count: Math.round(seconds / 60) });
     this.#sound.clear();
   }
 
@@ -52,20 +56,23 @@ export class Agreement {
     const by = this.#by.value.trim();
     if (by === "") {
       this.#by.focus();
-      const who = mode === "spoken" ? "the speaker" : "the person who answers for the consent";
-      throw new SpeechError(`Name ${who}.`);
+      throw new SpeechError(
+        mode === "spoken"
+          ? t("Name the speaker.")
+          : t("Name the person who answers for the consent."),
+      );
     }
     if (mode === "attest") return { attested_by: by };
     if (performance.now() > this.#expires) {
       await this.renew();
       this.#sound.focus();
-      throw new SpeechError("The sentence of consent was too old. Read the new one.");
+      throw new SpeechError(t("The sentence of consent was too old. Read the new one."));
     }
     try {
       return { attested_by: by, consent_id: id, consent_audio: await this.#sound.checked() };
     } catch (error) {
       this.#sound.focus();
-      throw new SpeechError(`The sentence of consent: ${error.message}`);
+      throw new SpeechError(t("The sentence of consent: {message}", error));
     }
   }
 

@@ -1,5 +1,6 @@
 // Who answers in a talk: the voice that is chosen on the page, or a model that hears for itself.
 
+import { t } from "../texts.js";
 import { fillMenu, fillVoices } from "./choices.js";
 
 const CHOSEN_VOICE = "voice";
@@ -42,7 +43,7 @@ export class Answerer extends EventTarget {
 
   #offer(catalogue) {
     const { voices, voice } = this.#settings;
-    const spoken = voices.length > 0 ? [{ value: CHOSEN_VOICE, label: "The chosen voice" }] : [];
+    const spoken = voices.length > 0 ? [{ value: CHOSEN_VOICE, label: t("The chosen voice") }] : [];
     this.#hearing = catalogue.hearing.map(({ id }) => id);
     // A model that only reads answers in the chosen voice.
     const minds = catalogue.answering.filter(({ id, output_modalities: makes }) =>

@@ -4,6 +4,7 @@ import { SpeechError } from "../api/errors.js";
 import { Answer } from "../chat/answer.js";
 import { Conversation } from "../chat/conversation.js";
 import { Loud } from "../chat/loud.js";
+import { t } from "../texts.js";
 import { ShownMessage } from "./chatmessage.js";
 import { ChatSettings } from "./chatsettings.js";
 import { ChatSources } from "./chatsources.js";
@@ -90,7 +91,7 @@ export class ChatView extends EventTarget {
     const text = (spoken.text ?? this.#field.value).trim();
     const pictures = this.#sources.pictures;
     if (text === "" && spoken.sound === undefined && pictures.length === 0) {
-      this.#show("Write something first.", true);
+      this.#show(t("Write something first."), true);
       this.#field.focus();
       return;
     }
@@ -133,7 +134,7 @@ export class ChatView extends EventTarget {
       this.loud.prepare();
     }
     this.#refresh();
-    this.#show("Waiting for the answer…");
+    this.#show(t("Waiting for the answer…"));
     await this.#finish(answer, message);
   }
 
@@ -142,13 +143,13 @@ export class ChatView extends EventTarget {
     let isError = false;
     try {
       const whole = await answer.start();
-      if (!whole) sentence = "Stopped.";
-      else if (answer.cut) sentence = "The answer was cut: it was longer than the model may write.";
-      else if (message.calls) sentence = "It waits for a result: write it, and send.";
+      if (!whole) sentence = t("Stopped.");
+      else if (answer.cut) sentence = t("The answer was cut: it was longer than the model may write.");
+      else if (message.calls) sentence = t("It waits for a result: write it, and send.");
     } catch (error) {
       if (!(error instanceof SpeechError)) throw error;
       sentence = error.code === "context_length_exceeded"
-        ? "The conversation is too long for this model. Save it, and start a new one."
+        ? t("The conversation is too long for this model. Save it, and start a new one.")
         : error.message;
       isError = true;
     }
@@ -160,7 +161,7 @@ export class ChatView extends EventTarget {
       this.#render();
     }
     if (!this.#keep() && !isError) {
-      sentence = "This browser's storage is full or off: save the chat, or it is lost with the page.";
+      sentence = t("This browser's storage is full or off: save the chat, or it is lost with the page.");
       isError = true;
     }
     this.#refresh();
@@ -192,7 +193,7 @@ export class ChatView extends EventTarget {
     const { empty, openCalls } = this.conversation;
     this.#find("chat-empty").hidden = !empty;
     this.#find("chat-send").disabled = busy;
-    this.#find("chat-send").textContent = openCalls.length > 0 ? "Send the result" : "Send";
+    this.#find("chat-send").textContent = openCalls.length > 0 ? t("Send the result") : t("Send");
     this.#find("chat-stop").disabled = !busy && !this.loud.sounding;
     for (const role of ["chat-again", "chat-save", "chat-clear"]) {
       this.#find(role).disabled = busy || empty;
@@ -208,12 +209,12 @@ export class ChatView extends EventTarget {
     const said = this.conversation.messages.find(({ text }) => text !== "")?.text ?? "";
     const name = nameFile(said);
     save(this.conversation.toMarkdown(), "md", "text/markdown", name);
-    this.#show(`${name}.md is in your downloads.`);
+    this.#show(t("{file} is in your downloads.", { file: `${name}.md` }));
   }
 
   async #clear() {
-    const text = "This chat is deleted from this browser. Save it first, if you need it.";
-    if (!(await this.#confirm({ title: "Delete this chat?", text, act: "Delete" }))) return;
+    const text = t("This chat is deleted from this browser. Save it first, if you need it.");
+    if (!(await this.#confirm({ title: t("Delete this chat?"), text, act: t("Delete") }))) return;
     this.stop();
     this.conversation = new Conversation();
     this.#keep();

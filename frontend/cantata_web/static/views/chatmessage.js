@@ -1,8 +1,9 @@
 // One message of the chat, as it is shown.
 
+import { t } from "../texts.js";
 import { element } from "./elements.js";
 
-const WHO = { user: "You", assistant: "Answer", tool: "Result" };
+const WHO = { user: t("You"), assistant: t("Answer"), tool: t("Result") };
 
 export class ShownMessage {
   entry = element("li");
@@ -22,7 +23,7 @@ export class ShownMessage {
 
   refresh() {
     const { text, thoughts, pictures, calls = [], sound } = this.#message;
-    this.#text.textContent = text === "" && sound ? "(spoken)" : text;
+    this.#text.textContent = text === "" && sound ? t("(spoken)") : text;
     this.#text.hidden = this.#text.textContent === "";
     if (thoughts) this.#think(thoughts);
     for (const url of pictures.slice(this.#pictures.children.length)) {
@@ -30,7 +31,7 @@ export class ShownMessage {
     }
     this.#calls.replaceChildren(
       ...calls.filter(Boolean).map(({ name, arguments: given }) => {
-        const line = element("p", "Calls ");
+        const line = element("p", `${t("Calls")} `);
         line.append(element("code", `${name}(${given})`));
         return line;
       }),
@@ -41,7 +42,7 @@ export class ShownMessage {
     if (this.#thoughts === null) {
       const folded = element("details");
       this.#thoughts = element("p");
-      folded.append(element("summary", "Thoughts"), this.#thoughts);
+      folded.append(element("summary", t("Thoughts")), this.#thoughts);
       this.entry.firstChild.after(folded);
     }
     this.#thoughts.textContent = thoughts;
@@ -51,6 +52,6 @@ export class ShownMessage {
 function picture(url, role) {
   const made = element("img");
   made.src = url;
-  made.alt = role === "user" ? "Your picture" : "The picture that was drawn";
+  made.alt = role === "user" ? t("Your picture") : t("The picture that was drawn");
   return made;
 }

@@ -1,5 +1,6 @@
 // Who answers in the chat, and how.
 
+import { t } from "../texts.js";
 import { fillMenu } from "./choices.js";
 
 const KEPT = "chatting";
@@ -51,12 +52,12 @@ export class ChatSettings extends EventTarget {
 
   /** Why no request can be sent; null if it can. */
   get problem() {
-    if (this.model === undefined) return "No model of this server answers.";
+    if (this.model === undefined) return t("No model of this server answers.");
     try {
       if (this.#tools !== "" && !Array.isArray(JSON.parse(this.#tools))) throw new SyntaxError();
       return null;
     } catch {
-      return "The tools are not a JSON list of functions. Mend or empty that field.";
+      return t("The tools are not a JSON list of functions. Mend or empty that field.");
     }
   }
 

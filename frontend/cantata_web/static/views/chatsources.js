@@ -4,8 +4,8 @@ import { SpeechError } from "../api/errors.js";
 import { readBase64, readPicture } from "../chat/pictures.js";
 import { Recorder } from "../clone/recorder.js";
 import { Transcription } from "../listen/transcription.js";
+import { t } from "../texts.js";
 import { button, element } from "./elements.js";
-import { counted } from "./plural.js";
 
 const MAX_SECONDS = 120;
 const MAX_PICTURES = 8;
@@ -61,12 +61,12 @@ export class ChatSources extends EventTarget {
 
   async #addAll(files) {
     if (!this.#settings.takes("image")) {
-      this.#refuse("This model takes no pictures. Choose one that does, or describe it in words.");
+      this.#refuse(t("This model takes no pictures. Choose one that does, or describe it in words."));
       return;
     }
     for (const file of files) {
       if (this.pictures.length >= MAX_PICTURES) {
-        this.#refuse(`A message takes up to ${counted(MAX_PICTURES, "picture")}.`);
+        this.#refuse(t("A message takes up to {most} pictures.", { most: MAX_PICTURES }));
         return;
       }
       try {
@@ -84,8 +84,8 @@ export class ChatSources extends EventTarget {
       ...this.pictures.map((url, i) => {
         const entry = element("li");
         const picture = element("img");
-        Object.assign(picture, { src: url, alt: `Picture ${i + 1}` });
-        const remove = button("Remove", `Do not send picture ${i + 1}`, () => {
+        Object.assign(picture, { src: url, alt: t("Picture {number}", { number: i + 1 }) });
+        const remove = button(t("Remove"), t("Do not send picture {number}", { number: i + 1 }), () => {
           this.pictures = this.pictures.filter((other) => other !== url);
           this.#show();
         });
@@ -105,15 +105,15 @@ export class ChatSources extends EventTarget {
       await this.#recorder.start();
       this.dispatchEvent(new Event("record"));
       record.setAttribute("aria-pressed", "true");
-      record.querySelector("span").textContent = "Send what I said";
-      this.#tell("Recording. Press again when you have said it.");
+      record.querySelector("span").textContent = t("Send what I said");
+      this.#tell(t("Recording. Press again when you have said it."));
       await this.#take(await this.#recorder.untilStopped());
     } catch (error) {
       if (!(error instanceof SpeechError)) throw error;
       this.#refuse(error.message);
     } finally {
       record.setAttribute("aria-pressed", "false");
-      record.querySelector("span").textContent = "Speak";
+      record.querySelector("span").textContent = t("Speak");
     }
   }
 
@@ -122,13 +122,13 @@ export class ChatSources extends EventTarget {
       this.#dispatch("spoken", { sound: await readBase64(sound), text: "" });
       return;
     }
-    this.#tell("Listening to what you said…");
+    this.#tell(t("Listening to what you said…"));
     const [{ id: model }] = this.#catalogue.listening;
-    const about = { sound, name: "what you said", model, language: "" };
+    const about = { sound, name: t("what you said"), model, language: "" };
     const heard = new Transcription(this.#server, about);
     await heard.start();
     if (heard.error !== null) throw heard.error;
-    if (heard.text.trim() === "") throw new SpeechError("Nothing was heard. Speak closer, or type.");
+    if (heard.text.trim() === "") throw new SpeechError(t("Nothing was heard. Speak closer, or type."));
     this.#dispatch("spoken", { text: heard.text });
   }
 

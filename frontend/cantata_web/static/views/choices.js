@@ -1,5 +1,7 @@
 // What the server offers, in menus: models, their voices and formats.
 
+import { t } from "../texts.js";
+
 /** Loads and holds the lists; dispatches "change" when they have been read again. */
 export class Choices extends EventTarget {
   models = [];
@@ -52,7 +54,7 @@ export function fillMenu(menu, entries, preferred) {
 
 /** What menus call a voice. */
 export function labelVoice({ name, kind }) {
-  return kind === "uploaded" ? `${name} (yours)` : name;
+  return kind === "uploaded" ? t("{name} (yours)", { name }) : name;
 }
 
 /** As `fillMenu`, with voices. */

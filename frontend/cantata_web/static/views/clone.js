@@ -1,6 +1,7 @@
 // The tab that makes a voice from a recording, and deletes it.
 
 import { SpeechError } from "../api/errors.js";
+import { t } from "../texts.js";
 import { Recording } from "./recording.js";
 import { SavedVoices } from "./savedvoices.js";
 import { statusLine } from "./status.js";
@@ -73,14 +74,14 @@ export class CloneView {
   async #save() {
     const sample = await this.#checkedRecording();
     const name = this.#field("voice-name").value.trim();
-    if (name === "") this.#refuse("voice-name", "Name the voice.");
+    if (name === "") this.#refuse("voice-name", t("Name the voice."));
     if (!this.#field("consent").checked) {
-      this.#refuse("consent", "Without the speaker's consent the voice cannot be saved.");
+      this.#refuse("consent", t("Without the speaker's consent the voice cannot be saved."));
     }
     const agreement = await this.#openAgreement();
     const voice = { name, sample, said: this.#recording.said };
     voice.agreement = (await agreement?.fields()) ?? {};
-    this.#show("Saving…");
+    this.#show(t("Saving…"));
     let kept;
     try {
       kept = await this.#uploads.save(voice);
@@ -92,15 +93,21 @@ export class CloneView {
     this.#recording.clear();
     await agreement?.finish();
     await this.#choices.load();
-    const unkept = " This browser keeps no data: delete the voice before you close the page.";
-    this.#show(`${name} is saved.${kept ? "" : unkept}`);
+    this.#show(
+      kept
+        ? t("{name} is saved.", { name })
+        : t(
+            "{name} is saved. This browser keeps no data: delete the voice before you close the page.",
+            { name },
+          ),
+    );
   }
 
   async #checkedRecording() {
     try {
       const sample = await this.#recording.checked();
       if (sample.size <= MAX_BYTES) return sample;
-      throw new SpeechError("The file is too large: at most 10 MiB.");
+      throw new SpeechError(t("The file is too large: at most 10 MiB."));
     } catch (error) {
       this.#recording.focus();
       throw error;
@@ -114,14 +121,14 @@ export class CloneView {
 
   async #delete(voice) {
     const agreed = await this.#confirm({
-      title: `Delete ${voice.name}?`,
-      text: "The recording is deleted from the server. This cannot be undone.",
-      act: "Delete",
+      title: t("Delete {name}?", voice),
+      text: t("The recording is deleted from the server. This cannot be undone."),
+      act: t("Delete"),
     });
     if (!agreed) return;
     await this.#uploads.delete(voice.id);
     await this.#choices.load();
-    this.#show(`${voice.name} is deleted.`);
+    this.#show(t("{name} is deleted.", voice));
     this.#saved.focus();
   }
 
@@ -138,9 +145,11 @@ export class CloneView {
     const notice = this.#find("no-references");
     const names = this.#choices.models.map(({ name }) => name).join(", ");
     notice.hidden = this.#choices.followsReferences;
-    notice.textContent =
-      `This server's model (${names}) speaks with its own voices only: it cannot follow a ` +
-      "recording. A voice that you save here is kept, and can be spoken with once the server " +
-      "runs a model that can.";
+    notice.textContent = t(
+      "This server's model ({names}) speaks with its own voices only: it cannot follow a " +
+        "recording. A voice that you save here is kept, and can be spoken with once the server " +
+        "runs a model that can.",
+      { names },
+    );
   }
 }

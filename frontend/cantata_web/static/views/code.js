@@ -1,6 +1,7 @@
 // "This request as code": what the page would send now, to be copied.
 
 import { LANGUAGES } from "../speech/code.js";
+import { t } from "../texts.js";
 import { copyText } from "./clipboard.js";
 import { statusLine } from "./status.js";
 
@@ -11,26 +12,28 @@ export class CodeView {
   #server;
   #request;
 
-  /** @param {() => object} request the body of POST /v1/audio/speech as it would be sent now */
-  constructor(root, { server, request }) {
-    const find = (role) => root.querySelector(`[data-role="${role}"]`);
-    this.#details = find("code");
+  /** @param {() => object} body of POST /v1/audio/speech as it would be sent now */
+  constructor(panel, { server, choices, body }) {
+    const find = (role) => panel.querySelector(`[data-role="${role}"]`);
+    const root = panel.closest("[role='tabpanel']");
+    this.#details = panel.closest("details");
     this.#code = find("code-text");
-    this.#menu = root.querySelector("#cantata-language");
+    this.#menu = panel.querySelector("#cantata-language");
     this.#server = server;
-    this.#request = request;
+    this.#request = body;
     this.#menu.append(...LANGUAGES.map(({ id, name }) => new Option(name, id)));
     for (const type of ["input", "change"]) root.addEventListener(type, () => this.refresh());
     this.#details.addEventListener("toggle", () => this.refresh());
+    choices.addEventListener("change", () => this.refresh());
     const show = statusLine(find("code-status"));
     find("copy-code").addEventListener("click", async () => {
       this.refresh();
       const copied = await copyText(this.#code.textContent);
-      show(copied ? "The code is copied." : "The browser did not allow copying.", !copied);
+      show(copied ? t("The code is copied.") : t("The browser did not allow copying."), !copied);
     });
+    this.refresh();
   }
 
-  /** Call it after the text or a setting was changed by anything but its control. */
   refresh() {
     if (!this.#details.open) return;
     const { write } = LANGUAGES.find(({ id }) => id === this.#menu.value);

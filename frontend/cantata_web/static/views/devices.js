@@ -1,8 +1,9 @@
 // Menus of microphones and loudspeakers, which follow what is connected.
 
+import { t } from "../texts.js";
 import { fillMenu } from "./choices.js";
 
-const SYSTEM = { value: "", label: "the system's" };
+const SYSTEM = { value: "", label: t("the system's") };
 
 /** Dispatches "microphone" and "loudspeaker" (detail: a device's id) when another one is chosen. */
 export class Devices extends EventTarget {

@@ -2,9 +2,9 @@
 
 import { SpeechError } from "../api/errors.js";
 import { DrawingState } from "../draw/drawing.js";
+import { t } from "../texts.js";
 import { DrawForm } from "./drawform.js";
 import { PictureCard } from "./picturecard.js";
-import { counted } from "./plural.js";
 import { statusLine } from "./status.js";
 
 const UNAVAILABLE = 503;
@@ -90,16 +90,23 @@ export class DrawView {
   }
 
   #sentence(waiting, drawing) {
-    if (this.#loading) return [`${this.#form.model.id} is being loaded. It can draw in a moment.`];
+    if (this.#loading) return [t("{id} is being loaded. It can draw in a moment.", this.#form.model)];
     if (this.#problem !== null) return [this.#problem, true];
     if (drawing > 0) {
-      const rest = waiting > 0 ? `, ${waiting} wait` : "";
-      return [`Drawing ${counted(drawing, "picture")}${rest}.`];
+      const numbers = { count: drawing, waiting };
+      return [
+        waiting > 0
+          ? t({
+              one: "Drawing {count} picture, {waiting} wait.",
+              other: "Drawing {count} pictures, {waiting} wait.",
+            }, numbers)
+          : t({ one: "Drawing {count} picture.", other: "Drawing {count} pictures." }, numbers),
+      ];
     }
     const [last] = this.#studio.drawings;
-    if (last === undefined) return ["Ready to draw."];
+    if (last === undefined) return [t("Ready to draw.")];
     if (last.state === DrawingState.FAILED) return [last.error.message, true];
-    return [last.state === DrawingState.DONE ? "Done." : "Cancelled."];
+    return [last.state === DrawingState.DONE ? t("Done.") : t("Cancelled.")];
   }
 
   // Cards stay the elements that they are, so that the focus stays where it is.
@@ -153,9 +160,9 @@ export class DrawView {
 
   async #clear() {
     const agreed = await this.#confirm({
-      title: "Clear the pictures?",
-      text: "They are in this page only. This cannot be undone.",
-      act: "Clear",
+      title: t("Clear the pictures?"),
+      text: t("They are in this page only. This cannot be undone."),
+      act: t("Clear"),
     });
     if (!agreed) return;
     this.#studio.clear();

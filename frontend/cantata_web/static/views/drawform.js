@@ -2,6 +2,7 @@
 
 import { SpeechError } from "../api/errors.js";
 import { pictureFacts } from "../offer/words.js";
+import { t } from "../texts.js";
 import { fillMenu } from "./choices.js";
 import { unfold } from "./elements.js";
 import { showFacts } from "./facts.js";
@@ -11,9 +12,9 @@ import { References } from "./references.js";
 import { drawnSeed } from "./seed.js";
 
 const NUMBERS = {
-  seed: ["First seed", "picture-seed"],
-  num_inference_steps: ["Steps", "steps"],
-  true_cfg_scale: ["Guidance", "guidance"],
+  seed: [t("First seed"), "picture-seed"],
+  num_inference_steps: [t("Steps"), "steps"],
+  true_cfg_scale: [t("Guidance"), "guidance"],
 };
 
 /** Dispatches "model" when another one is chosen. */
@@ -47,18 +48,18 @@ export class DrawForm extends EventTarget {
 
   /** How many pictures to draw; throws as `request` does. */
   get count() {
-    return this.#number("Pictures", "copies") ?? 1;
+    return this.#number(t("Pictures"), "copies") ?? 1;
   }
 
   /** As `Studio.draw` takes it. Throws a SpeechError, with the control focused, if it is not valid. */
   get request() {
     const prompt = this.#control("prompt").value.trim();
-    if (prompt === "") this.#refuse("prompt", "Write what to draw.");
+    if (prompt === "") this.#refuse("prompt", t("Write what to draw."));
     const { images: limits, id: model } = this.model;
     const references = this.references.files;
     if (references.length < limits.min_references) {
       this.references.focus();
-      throw new SpeechError("Choose a picture to edit.");
+      throw new SpeechError(t("Choose a picture to edit."));
     }
     const request = { model, prompt, references, size: this.#size.value };
     for (const [field, [label, id]] of Object.entries(NUMBERS)) {
@@ -130,7 +131,11 @@ export class DrawForm extends EventTarget {
   #number(label, id) {
     const control = this.#control(id);
     if (!control.checkValidity()) {
-      this.#refuse(id, `${label} must be a number from ${control.min} to ${control.max}.`);
+      this.#refuse(id, t("{label} must be a number from {min} to {max}.", {
+        label,
+        min: control.min,
+        max: control.max,
+      }));
     }
     return control.value === "" ? undefined : Number(control.value);
   }

@@ -1,29 +1,30 @@
 // Example texts.
 
 import { speakerTag } from "../offer/words.js";
+import { t } from "../texts.js";
 import { element } from "./elements.js";
 
 export const EXAMPLES = [
-  { name: "A fox", text: "The quick brown fox jumps over the lazy dog." },
+  { name: t("A fox"), text: "The quick brown fox jumps over the lazy dog." },
   {
-    name: "A harbour",
+    name: t("A harbour"),
     text:
       "It rained all night, but by the time we reached the harbour the sky had cleared, " +
       "and the boats were going out.",
   },
   {
-    name: "Numbers",
+    name: t("Numbers"),
     text:
       "On 3 May 2024 the 9:45 train took 3,497 passengers to St. Ives for $12.50 each, " +
       "and Dr. Reed says that 2/3 of them came back.",
   },
-  { name: "A pause", text: "And the winner of this year's prize is [pause 1.5s] the whole choir." },
+  { name: t("A pause"), text: "And the winner of this year's prize is [pause 1.5s] the whole choir." },
   {
-    name: "A question",
+    name: t("A question"),
     text: "Could you tell me where the music comes from? I never said she stole it.",
   },
   {
-    name: "A long read",
+    name: t("A long read"),
     text: [
       "The old lighthouse stood at the end of the bay, where the road gave up and the gulls " +
         "took over.",
@@ -50,7 +51,7 @@ export function exampleButtons(choose) {
 
 /** One for a text of two speakers, in the tags that `pattern()` has at that time. */
 export function dialogueButton(pattern, choose) {
-  return exampleButton("Two speakers", () => {
+  return exampleButton(t("Two speakers"), () => {
     const turns = DIALOGUE.map((line, turn) => speakerTag(pattern(), turn % 2) + line);
     choose(turns.join("\n"));
   });

@@ -1,8 +1,8 @@
 // One stream's lane: waiting, first packet, chunks as they came, and what a listener heard.
 
 import { Outcome } from "../parallel/stream.js";
-import { milliseconds } from "./meters.js";
-import { counted } from "./plural.js";
+import { decimal, t } from "../texts.js";
+import { milliseconds } from "./units.js";
 
 const ARRIVALS = 0.55; // of the lane's height; the rest shows the listener
 
@@ -57,13 +57,15 @@ function drawLane({ listener, endedAt, elapsed, outcome }, bar) {
 }
 
 function resultOf({ outcome, error, listener, rtf }) {
-  if (outcome === Outcome.CONNECTING) return "connects";
-  if (outcome === Outcome.WAITING) return "waits";
+  if (outcome === Outcome.CONNECTING) return t("connects");
+  if (outcome === Outcome.WAITING) return t("waits");
   if (outcome === Outcome.REFUSED) return `429: ${error.detail}`;
   if (outcome === Outcome.FAILED) return error.message;
-  const parts = [milliseconds(listener.firstAt), `${listener.receivedSeconds.toFixed(1)} s`];
-  if (rtf !== null) parts.push(`RTF ${rtf.toFixed(2)}`);
-  if (listener.underruns > 0) parts.push(counted(listener.underruns, "gap"));
-  if (outcome === Outcome.STOPPED) parts.push("stopped");
+  const parts = [milliseconds(listener.firstAt), `${decimal(listener.receivedSeconds, 1)} s`];
+  if (rtf !== null) parts.push(`RTF ${decimal(rtf, 2)}`);
+  if (listener.underruns > 0) {
+    parts.push(t({ one: "{count} gap", other: "{count} gaps" }, { count: listener.underruns }));
+  }
+  if (outcome === Outcome.STOPPED) parts.push(t("stopped"));
   return parts.join(" · ");
 }

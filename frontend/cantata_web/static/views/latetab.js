@@ -1,5 +1,7 @@
 // A tab that the browser fetches when it is first opened: its script, markup and styles.
 
+import { t } from "../texts.js";
+
 /** Dispatches "open" (detail: its view) when that is there. */
 export class LateTab extends EventTarget {
   /** Its view, once it is there; null before. */
@@ -8,7 +10,7 @@ export class LateTab extends EventTarget {
   #load;
   #opening = null;
 
-  /** @param {(panel) => Promise<object>} load makes its view, when the markup is in its place */
+  /** @param {() => Promise<(panel) => object>} load fetches what makes its view of the markup */
   constructor(panel, load) {
     super();
     this.#panel = panel;
@@ -25,15 +27,15 @@ export class LateTab extends EventTarget {
     const panel = this.#panel;
     try {
       const { markup, style } = panel.dataset;
-      const [text] = await Promise.all([fetchText(markup), addStyle(style)]);
+      const [text, make] = await Promise.all([fetchText(markup), this.#load(), addStyle(style)]);
       panel.classList.remove("desk");
-      panel.inert = true; // its controls do nothing before the view is there
+      // In one task: a control that is there before its view would lose what is done with it.
       panel.innerHTML = text;
-      this.view = await this.#load(panel).finally(() => (panel.inert = false));
+      this.view = make(panel);
       this.dispatchEvent(new CustomEvent("open", { detail: this.view }));
     } catch (error) {
       if (!(error instanceof TypeError)) throw error; // what browsers raise for what they cannot get
-      panel.textContent = "This tab could not be fetched. Choose it again once the server is back.";
+      panel.textContent = t("This tab could not be fetched. Choose it again once the server is back.");
       panel.classList.add("desk");
       this.#opening = null;
     }

@@ -1,5 +1,6 @@
 // A book as pages: the word and the sentence that are heard are marked, and a word can be chosen.
 
+import { t } from "../texts.js";
 import { element } from "./elements.js";
 
 const LEAF = 2_400; // characters, a page of print
@@ -57,7 +58,7 @@ export class Leaves extends EventTarget {
       leaves.at(-1).append(made);
       room -= to - from;
     }
-    leaves.forEach((leaf, i) => leaf.append(element("small", `${i + 1} of ${leaves.length}`)));
+    leaves.forEach((leaf, i) => leaf.append(element("small", t("{part} of {whole}", { part: i + 1, whole: leaves.length }))));
     this.#box.replaceChildren(...leaves);
     this.#box.scrollTop = 0;
     this.mark(null, null);

@@ -3,10 +3,10 @@
 import { shortClock } from "../listen/clock.js";
 import { writeSrt, writeVtt } from "../listen/subtitles.js";
 import { Transcription, TranscriptionState as State } from "../listen/transcription.js";
+import { language, t } from "../texts.js";
 import { fillMenu } from "./choices.js";
 import { copyText } from "./clipboard.js";
 import { PlayedRecording } from "./playedrecording.js";
-import { counted } from "./plural.js";
 import { save } from "./save.js";
 import { SoundSource } from "./soundsource.js";
 import { statusLine } from "./status.js";
@@ -75,7 +75,7 @@ export class ListenView extends EventTarget {
     source.addEventListener("record", () => {
       this.stop();
       this.#begin();
-      this.#show("Recording. Its words appear once you stop.");
+      this.#show(t("Recording. Its words appear once you stop."));
     });
     this.#words.addEventListener("choose", ({ detail }) => this.#played.playFrom(detail.start));
     const played = this.#played;
@@ -107,17 +107,18 @@ export class ListenView extends EventTarget {
 
   #offerLanguages() {
     const { languages } = this.#listener.transcription;
-    const names = new Intl.DisplayNames("en", { type: "language" });
+    const names = new Intl.DisplayNames(language, { type: "language" });
     const entries = languages.map((value) => ({ value, label: names.of(value) }));
     entries.sort((one, other) => one.label.localeCompare(other.label));
-    fillMenu(this.#languages, [{ value: "", label: "any language" }, ...entries], [""]);
+    fillMenu(this.#languages, [{ value: "", label: t("any language") }, ...entries], [""]);
     this.#find("language-control").hidden = languages.length < 2;
   }
 
   #take({ sound, name, seconds }) {
     const { max_bytes: most } = this.#listener.transcription;
     if (sound.size > most) {
-      this.#show(`“${name}” is too large: at most ${Math.floor(most / 2 ** 20)} MiB.`, true);
+      const limit = Math.floor(most / 2 ** 20);
+      this.#show(t("“{name}” is too large: at most {limit} MiB.", { name, limit }), true);
       return;
     }
     this.#recording = { sound, name };
@@ -161,21 +162,25 @@ export class ListenView extends EventTarget {
     this.#find("no-words").hidden = text !== "";
     const unreadable = this.#played.broken && state !== State.FAILED;
     this.#find("listen-hint").textContent = unreadable
-      ? "This browser cannot play the file."
-      : "Choose a word to play from it.";
+      ? t("This browser cannot play the file.")
+      : t("Choose a word to play from it.");
     this.#showProgress();
   }
 
   #sentence() {
     const { state, error, text, words, seconds } = this.transcription;
-    if (state === State.LISTENING) return "The server is listening…";
+    if (state === State.LISTENING) return t("The server is listening…");
     if (state === State.FAILED) return error.message;
     if (state === State.CANCELLED) {
-      return text === "" ? "Cancelled." : "Cancelled. What was heard by then is below.";
+      return text === "" ? t("Cancelled.") : t("Cancelled. What was heard by then is below.");
     }
-    if (text === "") return "Nobody can be heard speaking in it.";
-    const many = words.length > 0 ? `${counted(words.length, "word")} in ` : "";
-    return `Done: ${many}${shortClock(seconds)} of sound.`;
+    if (text === "") return t("Nobody can be heard speaking in it.");
+    const values = { count: words.length, time: shortClock(seconds) };
+    if (words.length === 0) return t("Done: {time} of sound.", values);
+    return t({
+      one: "Done: {count} word in {time} of sound.",
+      other: "Done: {count} words in {time} of sound.",
+    }, values);
   }
 
   #showProgress() {
@@ -185,19 +190,21 @@ export class ListenView extends EventTarget {
     if (over) Object.assign(progress, { max: 1, value: state === State.DONE ? 1 : 0 });
     else if (duration === null || heardSeconds === 0) progress.removeAttribute("value");
     else Object.assign(progress, { max: duration, value: Math.min(heardSeconds, duration) });
-    const all = duration === null ? "" : ` of ${shortClock(duration)}`;
-    this.#find("listen-position").textContent = `${shortClock(heardSeconds)}${all}`;
+    const heard = shortClock(heardSeconds);
+    this.#find("listen-position").textContent = duration === null
+      ? heard
+      : t("{part} of {whole}", { part: heard, whole: shortClock(duration) });
   }
 
   async #copy() {
     const copied = await copyText(this.transcription.text);
-    this.#show(copied ? "Copied." : "The browser did not allow copying.", !copied);
+    this.#show(copied ? t("Copied.") : t("The browser did not allow copying."), !copied);
   }
 
   #save(extension) {
     const { type, write } = FILES[extension];
     const name = this.#recording.name.replace(/\.[^.]*$/, "");
     save(write(this.transcription), extension, type, name);
-    this.#show(`${name}.${extension} is in your downloads.`);
+    this.#show(t("{file} is in your downloads.", { file: `${name}.${extension}` }));
   }
 }

@@ -1,5 +1,6 @@
 // The reader at the system's media controls: a headset's buttons, a keyboard's, a lock screen.
 
+import { t } from "../texts.js";
 import { holdControls } from "./nowplaying.js";
 
 const ACTIONS = ["play", "pause", "stop", "previoustrack", "nexttrack", "seekbackward", "seekforward"];
@@ -25,7 +26,7 @@ export class MediaKeys {
   #follow() {
     const { going, state } = this.#narrator;
     if (going && !this.#held) this.#take();
-    if (going) document.title = `Reading · ${this.#title}`;
+    if (going) document.title = t("Reading · {title}", { title: this.#title });
     else if (this.#held) document.title = this.#title;
     const session = navigator.mediaSession;
     if (session !== undefined && this.#held) {

@@ -1,9 +1,10 @@
-// The tab that draws the server's /metrics while it is visible.
+// Draws the server's /metrics while it is watched.
 
 import { SpeechError } from "../api/errors.js";
 import { histogram, lineChart } from "../metrics/charts.js";
 import { buckets, parseMetrics, total } from "../metrics/parse.js";
-import { milliseconds } from "./meters.js";
+import { decimal, t } from "../texts.js";
+import { milliseconds } from "./units.js";
 import { statusLine } from "./status.js";
 import { untilVisible } from "./visible.js";
 
@@ -12,7 +13,11 @@ const LIMIT_MS = 1_500; // of one request
 const PLACES = 120; // two minutes
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
-const ENDS = ["completed", "aborted", "failed"];
+const ENDS = [
+  ["completed", t("completed")],
+  ["aborted", t("aborted")],
+  ["failed", t("failed")],
+];
 
 export class MetricsView {
   #server;
@@ -43,7 +48,7 @@ export class MetricsView {
     await untilVisible();
     try {
       this.#draw(parseMetrics(await this.#server.text("metrics", LIMIT_MS)));
-      this.#show("Live, once a second.");
+      this.#show(t("Live, once a second."));
     } catch (error) {
       if (!(error instanceof SpeechError)) throw error;
       this.#show(error.message, true);
@@ -77,16 +82,16 @@ export class MetricsView {
     const samples = this.#samples;
     const width = this.#width;
     const whole = { width, places: PLACES, least: 4, format: String };
-    const gib = { width, places: PLACES, least: 1, format: (value) => `${value.toFixed(1)} G` };
+    const gib = { width, places: PLACES, least: 1, format: (value) => `${decimal(value, 1)} G` };
     this.#find("charts").replaceChildren(
       lineChart(
-        "Requests",
-        [{ label: "running", values: running }, { label: "waiting", values: waiting }],
+        t("Requests"),
+        [{ label: t("running"), values: running }, { label: t("waiting"), values: waiting }],
         whole,
       ),
       timesChart(samples, width),
       rtfChart(samples, width),
-      lineChart("Memory of the stages", [{ label: "resident", values: memory }], gib),
+      lineChart(t("Memory of the stages"), [{ label: t("resident"), values: memory }], gib),
       outcomes(samples),
     );
   }
@@ -101,28 +106,29 @@ function timesChart(samples, width) {
   const bars = buckets(samples, "cantata_audio_ttfp_seconds");
   const format = (seconds) => (seconds < 1 ? String(Math.round(seconds * 1000)) : `${seconds}s`);
   const summary = average(samples, "cantata_audio_ttfp_seconds", milliseconds);
-  return histogram("First packet after, ms", bars, { width, format, summary });
+  return histogram(t("First packet after, ms"), bars, { width, format, summary });
 }
 
 function rtfChart(samples, width) {
   const bars = buckets(samples, "cantata_audio_rtf");
-  const summary = average(samples, "cantata_audio_rtf", (mean) => mean.toFixed(2));
+  const summary = average(samples, "cantata_audio_rtf", (mean) => decimal(mean, 2));
   const format = (rtf) => String(rtf).replace(/^0/, "");
-  return histogram("Real-time factor", bars, { width, format, summary });
+  return histogram(t("Real-time factor"), bars, { width, format, summary });
 }
 
 function average(samples, name, format) {
   const count = total(samples, `${name}_count`);
-  if (count === 0) return "none yet";
-  return `mean ${format(total(samples, `${name}_sum`) / count)} of ${count}`;
+  if (count === 0) return t("none yet");
+  const mean = format(total(samples, `${name}_sum`) / count);
+  return t("mean {mean} of {number}", { mean, number: count });
 }
 
 function outcomes(samples) {
-  const ends = ENDS.map((end) => [end, total(samples, `cantata_speech_stream_${end}_total`)]);
-  const counts = [...ends, ["rejected", total(samples, "cantata_requests_rejected_total")]];
+  const ends = ENDS.map(([end, name]) => [name, total(samples, `cantata_speech_stream_${end}_total`)]);
+  const counts = [...ends, [t("rejected"), total(samples, "cantata_requests_rejected_total")]];
   const element = document.createElement("figure");
   const caption = document.createElement("figcaption");
-  caption.innerHTML = "<strong>Utterances so far</strong>";
+  caption.append(textElement("strong", t("Utterances so far")));
   const list = document.createElement("dl");
   list.className = "outcomes";
   for (const [name, count] of counts) {
@@ -148,14 +154,14 @@ function stageRows(samples) {
     const row = document.createElement("tr");
     const head = textElement("th", `${labels.model} ${labels.stage}`);
     head.scope = "row";
-    const state = textElement("td", alive === 1 ? "alive" : "down");
+    const state = textElement("td", alive === 1 ? t("alive") : t("down"));
     state.className = alive === 1 ? "alive" : "down";
     row.append(
       head,
       state,
-      textElement("td", held || "nothing"),
+      textElement("td", held || t("nothing")),
       textElement("td", `${Math.round((memory?.value ?? 0) / MIB)} MiB`),
-      textElement("td", `${(startup?.value ?? 0).toFixed(1)} s`),
+      textElement("td", `${decimal(startup?.value ?? 0, 1)} s`),
     );
     return row;
   });

@@ -3,9 +3,10 @@
 
 import { encodeWav } from "../player/wav.js";
 import { State } from "../speech/states.js";
+import { t } from "../texts.js";
 
-const SPEAKING = "Speaking · ";
 const TITLE_CHARACTERS = 60;
+const SKIP_SECONDS = 10;
 const SILENCE_RATE = 8_000;
 const SILENCE_SECONDS = 10; // media of less than five get no controls
 const SPEAKING_ICON =
@@ -37,6 +38,10 @@ export class NowPlaying {
     session.setActionHandler("play", () => this.#play());
     session.setActionHandler("pause", () => this.#speaker.pause());
     session.setActionHandler("stop", () => this.#speaker.stop());
+    const seek = (by) => this.#speaker.seek(Math.max(0, this.#speaker.playedSeconds + by));
+    session.setActionHandler("seekbackward", () => seek(-SKIP_SECONDS));
+    session.setActionHandler("seekforward", () => seek(SKIP_SECONDS));
+    session.setActionHandler("seekto", ({ seekTime }) => this.#speaker.seek(seekTime));
     const { text, voice } = this.#describe();
     const short = text.length > TITLE_CHARACTERS ? `${text.slice(0, TITLE_CHARACTERS)}…` : text;
     session.metadata = new MediaMetadata({
@@ -55,7 +60,9 @@ export class NowPlaying {
 
   #follow() {
     const { sounding, state } = this.#speaker;
-    document.title = sounding ? SPEAKING + this.#title : this.#title;
+    document.title = sounding
+      ? t("Speaking · {title}", { title: this.#title })
+      : this.#title;
     if (this.#icon) {
       this.#icon.type = sounding ? "image/svg+xml" : "image/png";
       this.#icon.href = sounding ? SPEAKING_ICON : this.#iconHref;

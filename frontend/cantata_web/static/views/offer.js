@@ -1,9 +1,8 @@
-// What the server offers, on the whole page: the line under its name, the tabs, the list of models.
+// What the server offers, on the whole page: the line under its name, the tabs.
 
-import { modalityWords, tagline } from "../offer/words.js";
-import { element } from "./elements.js";
+import { tagline } from "../offer/words.js";
 
-const SPEECH_TABS = ["speak", "read", "voices", "clone", "parallel"];
+const SPEECH_TABS = ["speak", "read", "voices", "clone"];
 
 /** Follows the lists once both have come. Tabs of what no served model does are not there, but for
  *  the one that listens: it says how to get such a model. */
@@ -21,7 +20,7 @@ export class OfferView {
   }
 
   show() {
-    const { models, drawing, answering, hearing, listening } = this.#catalogue;
+    const { drawing, answering, hearing, listening } = this.#catalogue;
     const served = {
       speech: this.#choices.models.length > 0,
       answers: answering.length > 0,
@@ -33,14 +32,5 @@ export class OfferView {
     this.#tabs.offer("chat", served.answers);
     this.#tabs.offer("talk", served.speech || hearing.length > 0);
     for (const name of SPEECH_TABS) this.#tabs.offer(name, served.speech);
-    this.#root.querySelector("[data-role='models']").replaceChildren(...models.map(row));
   }
-}
-
-function row({ id, input_modalities: takes, output_modalities: makes }) {
-  const made = element("tr");
-  const name = element("th", id);
-  name.scope = "row";
-  made.append(name, element("td", modalityWords(takes)), element("td", modalityWords(makes)));
-  return made;
 }

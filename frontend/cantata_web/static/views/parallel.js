@@ -1,11 +1,11 @@
-// The tab that runs many streams at a time.
+// Runs many streams at a time.
 
 import { quantile } from "../parallel/listener.js";
 import { connectAll, Outcome, Stream } from "../parallel/stream.js";
+import { decimal, t } from "../texts.js";
 import { Animation } from "./animation.js";
 import { Lane } from "./lane.js";
-import { milliseconds } from "./meters.js";
-import { counted } from "./plural.js";
+import { milliseconds } from "./units.js";
 import { statusLine } from "./status.js";
 
 const MIN_SPAN_SECONDS = 4;
@@ -51,7 +51,7 @@ export class ParallelView {
   async #run() {
     const { min, max } = this.#count;
     if (!this.#count.checkValidity() || this.#count.value === "") {
-      this.#show(`Choose between ${min} and ${max} streams.`, true);
+      this.#show(t("Choose between {min} and {max} streams.", { min, max }), true);
       this.#count.focus();
       return;
     }
@@ -61,7 +61,7 @@ export class ParallelView {
     this.#find("lanes").replaceChildren(...this.#lanes.map(({ element }) => element));
     this.#find("run").disabled = true;
     this.#find("halt").disabled = false;
-    this.#show("Connecting.");
+    this.#show(t("Connecting."));
     this.#animation.start();
     await connectAll(this.streams, this.#settings.request);
     const over = Promise.all(
@@ -96,7 +96,7 @@ export class ParallelView {
     const values = {
       ttfp50: milliseconds(quantile(firsts, 0.5)),
       ttfp95: milliseconds(quantile(firsts, 0.95)),
-      rate: took > 0 && sound > 0 ? `${(sound / took).toFixed(1)} s` : "–",
+      rate: took > 0 && sound > 0 ? `${decimal(sound / took, 1)} s` : "–",
       underruns: heard.length === 0 ? "–" : String(underruns),
       refused: this.streams.length === 0 ? "–" : String(this.#having(Outcome.REFUSED)),
     };
@@ -108,24 +108,32 @@ export class ParallelView {
   }
 
   #tellProgress() {
+    const number = (outcome) => ({ number: this.#having(outcome) });
     const shares = [
-      [Outcome.SPEAKING, "speaking"],
-      [Outcome.WAITING, "waiting"],
-      [Outcome.DONE, "done"],
-      [Outcome.REFUSED, "rejected"],
-    ].map(([outcome, word]) => [this.#having(outcome), word]);
-    const said = shares.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
-    this.#show(`Of ${counted(this.streams.length, "stream")}: ${said.join(", ")}.`);
+      [Outcome.SPEAKING, t("{number} speaking", number(Outcome.SPEAKING))],
+      [Outcome.WAITING, t("{number} waiting", number(Outcome.WAITING))],
+      [Outcome.DONE, t("{number} done", number(Outcome.DONE))],
+      [Outcome.REFUSED, t("{number} rejected", number(Outcome.REFUSED))],
+    ].filter(([outcome]) => this.#having(outcome) > 0);
+    const said = shares.map(([, words]) => words).join(", ");
+    const count = this.streams.length;
+    this.#show(t({ one: "Of {count} stream: {said}.", other: "Of {count} streams: {said}." }, { count, said }));
   }
 
   #verdict() {
     const refused = this.#having(Outcome.REFUSED);
     const failed = this.streams.find(({ outcome }) => outcome === Outcome.FAILED);
-    const all = counted(this.streams.length, "stream");
-    const done = `${this.#having(Outcome.DONE)} of ${all} completed`;
-    if (failed !== undefined) return `${done}. ${failed.error.message}`;
-    if (this.#having(Outcome.STOPPED) > 0) return "Stopped.";
-    if (refused === 0) return `${done}.`;
-    return `${done}; the server rejected ${refused} with 429. Run fewer at a time.`;
+    const values = { done: this.#having(Outcome.DONE), count: this.streams.length, refused };
+    const done = t({
+      one: "{done} of {count} stream completed.",
+      other: "{done} of {count} streams completed.",
+    }, values);
+    if (failed !== undefined) return `${done} ${failed.error.message}`;
+    if (this.#having(Outcome.STOPPED) > 0) return t("Stopped.");
+    if (refused === 0) return done;
+    return t({
+      one: "{done} of {count} stream completed; the server rejected {refused} with 429. Run fewer at a time.",
+      other: "{done} of {count} streams completed; the server rejected {refused} with 429. Run fewer at a time.",
+    }, values);
   }
 }

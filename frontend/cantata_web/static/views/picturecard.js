@@ -2,6 +2,7 @@
 
 import { DrawingState } from "../draw/drawing.js";
 import { AUTO, sidesOf } from "../draw/sizes.js";
+import { decimal, t } from "../texts.js";
 import { button, element } from "./elements.js";
 import { nameFile, save } from "./save.js";
 
@@ -23,20 +24,20 @@ export class PictureCard {
   constructor(drawing, act) {
     this.#drawing = drawing;
     const { prompt, seed } = drawing.request;
-    const name = `${prompt}, seed ${seed}`;
+    const name = t("{prompt}, seed {seed}", { prompt, seed: String(seed) });
     const does = (text, what) => button(text, `${text}: ${name}`, what);
     this.#buttons = {
-      cancel: does("Cancel", () => drawing.cancel()),
-      download: does("Download", () => void this.#download()),
-      again: does("Use again", () => act.again(drawing)),
-      edit: does("Edit this", () => act.edit(drawing)),
-      retry: does("Try again", () => act.retry(drawing)),
-      remove: does("Remove", () => act.remove(drawing)),
+      cancel: does(t("Cancel"), () => drawing.cancel()),
+      download: does(t("Download"), () => void this.#download()),
+      again: does(t("Use again"), () => act.again(drawing)),
+      edit: does(t("Edit this"), () => act.edit(drawing)),
+      retry: does(t("Try again"), () => act.retry(drawing)),
+      remove: does(t("Remove"), () => act.remove(drawing)),
     };
     this.#frame.className = "frame";
     this.#picture.hidden = true;
     this.#frame.append(this.#picture);
-    this.#progress.setAttribute("aria-label", `Progress: ${name}`);
+    this.#progress.setAttribute("aria-label", t("Progress: {name}", { name }));
     this.#state.className = "state";
     this.#made.className = "hint";
     const actions = element("div");
@@ -79,7 +80,9 @@ export class PictureCard {
   #showPicture(done) {
     const { file, size, request, previews } = this.#drawing;
     if (size !== AUTO) this.#frame.style.aspectRatio = sidesOf(size).join(" / ");
-    this.#picture.alt = done ? request.prompt : `Preview ${previews}: ${request.prompt}`;
+    this.#picture.alt = done
+      ? request.prompt
+      : t("Preview {number}: {prompt}", { number: previews, prompt: request.prompt });
     if (file === null || file === this.#shown) return;
     this.close();
     this.#shown = file;
@@ -95,18 +98,18 @@ export class PictureCard {
 }
 
 function stepOf(state, step, steps) {
-  if (state === DrawingState.WAITING) return "Waits for the others.";
-  return steps === null ? "Begins…" : `Step ${step} of ${steps}`;
+  if (state === DrawingState.WAITING) return t("Waits for the others.");
+  return steps === null ? t("Begins…") : t("Step {step} of {steps}", { step, steps });
 }
 
 function sentenceOf(state, error) {
-  return state === DrawingState.FAILED ? error.message : "Cancelled.";
+  return state === DrawingState.FAILED ? error.message : t("Cancelled.");
 }
 
 function madeOf({ request, size, steps, seconds }) {
-  const parts = [`Seed ${request.seed}`];
+  const parts = [t("Seed {seed}", { seed: String(request.seed) })];
   if (size !== AUTO) parts.push(sidesOf(size).join(" × "));
-  if (steps !== null) parts.push(`${steps} steps`);
-  if (seconds !== null) parts.push(`${seconds.toFixed(1)} s`);
+  if (steps !== null) parts.push(t({ one: "{count} step", other: "{count} steps" }, { count: steps }));
+  if (seconds !== null) parts.push(`${decimal(seconds, 1)} s`);
   return parts.join(" · ");
 }

@@ -2,6 +2,7 @@
 
 import { SpeechError } from "../api/errors.js";
 import { AUTO, offeredSizes, sidesOf, whyNotSize } from "../draw/sizes.js";
+import { t } from "../texts.js";
 import { fillMenu } from "./choices.js";
 
 const OWN = "own";
@@ -25,7 +26,7 @@ export class PictureSize {
   /** Offers what a model of these limits draws. */
   offer(limits) {
     this.#limits = limits;
-    fillMenu(this.#menu, [...offeredSizes(limits), { value: OWN, label: "Other…" }], []);
+    fillMenu(this.#menu, [...offeredSizes(limits), { value: OWN, label: t("Other…") }], []);
     const [width, height] = sidesOf(limits.default_size);
     for (const [field, side] of [[this.#width, width], [this.#height, height]]) {
       field.min = String(limits.min_side);

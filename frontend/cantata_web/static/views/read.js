@@ -5,6 +5,8 @@ import { Bookmarks } from "../read/bookmarks.js";
 import { makeMp3, makeSrt, makeWav } from "../read/download.js";
 import { Narrator, Reading } from "../read/narrator.js";
 import { bookOf, openFile, whyNot } from "../read/open.js";
+import { t } from "../texts.js";
+import { BooksView } from "./books.js";
 import { Leaves } from "./leaves.js";
 import { MediaKeys } from "./mediakeys.js";
 import { ReadBar } from "./readbar.js";
@@ -14,10 +16,10 @@ import { statusLine } from "./status.js";
 const MARK_EVERY_MS = 2_000;
 const SENTENCES = {
   [Reading.IDLE]: "",
-  [Reading.WAITING]: "Waiting for the server…",
-  [Reading.PLAYING]: "Reading.",
-  [Reading.PAUSED]: "Paused. Your place is kept.",
-  [Reading.DONE]: "This is the end.",
+  [Reading.WAITING]: t("Waiting for the server…"),
+  [Reading.PLAYING]: t("Reading."),
+  [Reading.PAUSED]: t("Paused. Your place is kept."),
+  [Reading.DONE]: t("This is the end."),
 };
 const FILES = {
   mp3: { type: "audio/mpeg", make: makeMp3 },
@@ -29,6 +31,7 @@ const CONTROLS = "button, input, select, textarea, summary, a";
 /** Dispatches "begin" when it starts to read, and "sound" when that may have changed. */
 export class ReadView extends EventTarget {
   narrator;
+  #books;
   #panel;
   #server;
   #settings;
@@ -41,7 +44,7 @@ export class ReadView extends EventTarget {
   #unkept = false;
   #saving = null; // AbortController of the download under way
 
-  constructor(panel, { server, settings, store, choices }) {
+  constructor(panel, { server, settings, store, choices, confirm }) {
     super();
     this.#panel = panel;
     this.#server = server;
@@ -60,6 +63,19 @@ export class ReadView extends EventTarget {
     });
     this.#listen();
     this.#offerLast();
+    const openText = () => this.#openText;
+    this.#books = new BooksView(panel, { server, settings, choices, confirm, openText });
+  }
+
+  /** Whether the tab is open. */
+  watch(watched) {
+    this.#books.watch(watched);
+  }
+
+  get #openText() {
+    const { book } = this.narrator;
+    if (book === null || this.#find("book").hidden) return null;
+    return { name: this.#title, text: book.markdown };
   }
 
   get reading() {
@@ -138,7 +154,7 @@ export class ReadView extends EventTarget {
   }
 
   async #openFile(file) {
-    this.#show(`Opening “${file.name}”…`);
+    this.#show(t("Opening “{name}”…", file));
     try {
       this.#open(await openFile(file), false);
     } catch (error) {
@@ -180,7 +196,7 @@ export class ReadView extends EventTarget {
     if (book === null) return;
     const share = Math.round((100 * this.#bookmarks.placeIn(book)) / Math.max(1, book.length));
     const name = book.name || nameFile(book.text);
-    this.#find("read-on").textContent = `Go on with “${name}”, at ${share}%`;
+    this.#find("read-on").textContent = t("Go on with “{name}”, at {share}%", { name, share });
   }
 
   #toggle() {
@@ -227,9 +243,9 @@ export class ReadView extends EventTarget {
 
   #sentence(state) {
     if (!this.#unkept || state === Reading.PLAYING) return SENTENCES[state];
-    return (
+    return t(
       "This browser's storage is full or off: your place is lost when you close the page. " +
-      "Clear the takes under Speak to make room, and open the text again."
+        "Clear the takes under Speak to make room, and open the text again.",
     );
   }
 
@@ -259,22 +275,22 @@ export class ReadView extends EventTarget {
     const name = nameFile(book.text);
     const saving = new AbortController();
     this.#saving = saving;
-    this.#find("read-save").textContent = "Cancel";
+    this.#find("read-save").textContent = t("Cancel");
     const progress = (share) =>
-      this.#show(`Making ${name}.${format}: ${Math.round(100 * share)}%…`);
+      this.#show(t("Making {file}: {share}%…", { file: `${name}.${format}`, share: Math.round(100 * share) }));
     progress(0);
     try {
       const { signal } = saving;
       const order = { server: this.#server, book, request: this.#request, signal, progress };
       save(new Blob(await make(order)), format, type, name);
-      this.#show(`${name}.${format} is in your downloads.`);
+      this.#show(t("{file} is in your downloads.", { file: `${name}.${format}` }));
     } catch (error) {
-      if (error.name === "AbortError") this.#show("The download was cancelled.");
+      if (error.name === "AbortError") this.#show(t("The download was cancelled."));
       else if (error instanceof SpeechError) this.#show(error.message, true);
       else throw error;
     } finally {
       this.#saving = null;
-      this.#find("read-save").textContent = "Download";
+      this.#find("read-save").textContent = t("Download");
     }
   }
 }

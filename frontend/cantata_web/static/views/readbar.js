@@ -1,10 +1,10 @@
 // The reader's player bar: time, place, speed, volume and voice.
 
-import { shortClock } from "../listen/clock.js";
 import { Reading } from "../read/narrator.js";
+import { t } from "../texts.js";
 import { fillVoices } from "./choices.js";
+import { SeekBar } from "./seekbar.js";
 
-const STEPS = 1_000; // of the slider
 const KEPT = "reading";
 
 export class ReadBar {
@@ -12,7 +12,7 @@ export class ReadBar {
   #narrator;
   #find;
   #store;
-  #seeking = false;
+  #seek;
 
   /** @param {(place) => void} seek the reader wants to go there */
   constructor(find, { narrator, settings, choices, store, seek }) {
@@ -20,16 +20,10 @@ export class ReadBar {
     this.#find = find;
     this.#store = store;
     this.#restore();
-    const slider = find("read-seek");
-    const placeOf = () => Math.floor((Number(slider.value) / STEPS) * (narrator.book.length - 1));
-    slider.addEventListener("input", () => {
-      this.#seeking = true;
-      this.#showTime(Number(slider.value) / STEPS);
-    });
-    slider.addEventListener("change", () => {
-      this.#seeking = false;
-      seek(narrator.book.wordAt(placeOf()));
-    });
+    this.#seek = new SeekBar(
+      { slider: find("read-seek"), at: find("read-time"), total: find("read-total") },
+      (share) => seek(narrator.book.wordAt(Math.floor(share * (narrator.book.length - 1)))),
+    );
     find("read-speed").addEventListener("change", () => {
       this.speed = Number(find("read-speed").value);
       this.#keep();
@@ -46,19 +40,10 @@ export class ReadBar {
 
   refresh() {
     const { state, going, book, place } = this.#narrator;
-    this.#find("read-play").textContent = going ? "Pause" : "Play";
-    if (book === null || this.#seeking) return;
+    this.#find("read-play").textContent = going ? t("Pause") : t("Play");
+    if (book === null) return;
     const share = state === Reading.DONE ? 1 : place / Math.max(1, book.length);
-    this.#find("read-seek").value = String(Math.round(share * STEPS));
-    this.#showTime(share);
-  }
-
-  #showTime(share) {
-    const { total } = this.#narrator.time;
-    const [at, all] = [shortClock(share * total), shortClock(total)];
-    this.#find("read-time").textContent = at;
-    this.#find("read-total").textContent = all;
-    this.#find("read-seek").setAttribute("aria-valuetext", `${at} of ${all}`);
+    this.#seek.show(share, this.#narrator.time.total);
   }
 
   #offerVoices(settings, choices) {

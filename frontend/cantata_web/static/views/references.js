@@ -1,7 +1,7 @@
 // The pictures that are to be edited: chosen, dropped, or drawn before.
 
+import { t } from "../texts.js";
 import { button, element } from "./elements.js";
-import { counted } from "./plural.js";
 
 /** Dispatches "refused" (detail: a sentence) for what cannot be taken. */
 export class References extends EventTarget {
@@ -40,9 +40,15 @@ export class References extends EventTarget {
     const { min_references: least, max_references: most } = limits;
     this.#box.hidden = most === 0;
     this.#field.multiple = most > 1;
-    const optional = least === 0 ? ", if you like" : "";
-    const what = most === 1 ? "A picture" : `Up to ${counted(most, "picture")}`;
-    this.#label.textContent = `${what} to edit${optional}: drop here, or choose`;
+    this.#label.textContent = least === 0
+      ? t({
+          one: "A picture to edit, if you like: drop here, or choose",
+          other: "Up to {count} pictures to edit, if you like: drop here, or choose",
+        }, { count: most })
+      : t({
+          one: "A picture to edit: drop here, or choose",
+          other: "Up to {count} pictures to edit: drop here, or choose",
+        }, { count: most });
     for (const { entry } of this.#chosen.slice(Math.max(most, 1))) this.#remove(entry);
   }
 
@@ -62,9 +68,9 @@ export class References extends EventTarget {
     picture.alt = name;
     picture.addEventListener("error", () => {
       this.#remove(entry);
-      this.#refuse(`${name} is not a picture that this browser can read.`);
+      this.#refuse(t("“{name}” is not a picture that this browser can read.", { name }));
     });
-    const remove = button("Remove", `Do not edit ${name}`, () => {
+    const remove = button(t("Remove"), t("Do not edit {name}", { name }), () => {
       this.#remove(entry);
       this.#field.focus();
     });
@@ -80,7 +86,13 @@ export class References extends EventTarget {
   #addAll(files) {
     const most = this.#limits.max_references;
     for (const file of [...files].slice(0, most)) this.add(file, file.name);
-    if (files.length > most) this.#refuse(`This model edits up to ${counted(most, "picture")}.`);
+    if (files.length <= most) return;
+    this.#refuse(
+      t({
+        one: "This model edits up to {count} picture.",
+        other: "This model edits up to {count} pictures.",
+      }, { count: most }),
+    );
   }
 
   #remove(entry) {

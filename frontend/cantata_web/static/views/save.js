@@ -14,9 +14,14 @@ export function nameFile(text) {
 
 /** Hands a file to the browser's downloads. */
 export function save(bytes, extension, type, name = "cantata") {
+  saveFile(new Blob([bytes], { type }), `${name}.${extension}`);
+}
+
+/** @param {string} name with its extension */
+export function saveFile(blob, name) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([bytes], { type }));
-  link.download = `${name}.${extension}`;
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
   link.click();
   // Not at once: Firefox and Safari begin to read it after the click has been handled.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);

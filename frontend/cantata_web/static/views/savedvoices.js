@@ -1,5 +1,6 @@
 // The list of uploaded voices.
 
+import { t } from "../texts.js";
 import { button, element } from "./elements.js";
 
 export class SavedVoices {
@@ -28,7 +29,7 @@ export class SavedVoices {
 
   #refresh() {
     const { uploaded } = this.#choices;
-    const none = element("li", "None yet.");
+    const none = element("li", t("None yet."));
     this.#list.replaceChildren(
       ...(uploaded.length === 0 ? [none] : uploaded.map((voice) => this.#entry(voice))),
     );
@@ -37,14 +38,14 @@ export class SavedVoices {
   #entry(voice) {
     const entry = element("li");
     const made = new Date(voice.created_at * 1000).toLocaleString();
-    const speak = button("Speak with it", `Speak with ${voice.name}`, () =>
+    const speak = button(t("Speak with it"), t("Speak with it: {name}", voice), () =>
       this.#act.speakWith(voice),
     );
-    const hear = button("Hear it", `Hear ${voice.name}`, () => this.#act.hear(voice));
+    const hear = button(t("Hear it"), t("Hear it: {name}", voice), () => this.#act.hear(voice));
     for (const one of [speak, hear]) one.disabled = voice.model === null;
     const last = this.#uploads.mayDelete(voice.id)
-      ? button("Delete", `Delete ${voice.name}`, () => this.#act.remove(voice))
-      : element("small", "saved in another browser");
+      ? button(t("Delete"), t("Delete {name}", voice), () => this.#act.remove(voice))
+      : element("small", t("saved in another browser"));
     entry.append(element("strong", voice.name), element("span", made), hear, speak, last);
     if (voice.consent) entry.append(element("small", describeConsent(voice.consent)));
     return entry;
@@ -52,6 +53,8 @@ export class SavedVoices {
 }
 
 function describeConsent({ kind, by, statement, given_at: at }) {
-  const verb = kind === "spoken" ? "spoken" : "attested";
-  return `Consent ${verb} by ${by}, ${new Date(at * 1000).toLocaleDateString()}: “${statement}”`;
+  const values = { by, statement, date: new Date(at * 1000).toLocaleDateString() };
+  return kind === "spoken"
+    ? t("Consent spoken by {by}, {date}: “{statement}”", values)
+    : t("Consent attested by {by}, {date}: “{statement}”", values);
 }

@@ -1,5 +1,6 @@
 // The controls of how to speak, and their values under the API's names. The browser keeps them.
 
+import { decimal, t } from "../texts.js";
 import { fillMenu, fillVoices, labelVoice } from "./choices.js";
 import { Directions } from "./directions.js";
 import { drawnSeed } from "./seed.js";
@@ -7,9 +8,16 @@ import { drawnSeed } from "./seed.js";
 const KEPT = "settings";
 const PLAYED = "wav"; // made from the played samples; other formats are requested from the server
 const SUBTITLES = [
-  { id: "srt", media_type: "application/x-subrip", label: "Subtitles (SRT)" },
-  { id: "vtt", media_type: "text/vtt", label: "Subtitles (VTT)" },
+  { id: "srt", media_type: "application/x-subrip", label: t("Subtitles (SRT)") },
+  { id: "vtt", media_type: "text/vtt", label: t("Subtitles (VTT)") },
 ];
+const NAMES = {
+  model: t("model"),
+  voice: t("voice"),
+  speed: t("speed"),
+  seed: t("seed"),
+  instructions: t("instructions"),
+};
 
 /** Dispatches "voice" when another one is chosen. */
 export class Settings extends EventTarget {
@@ -83,7 +91,7 @@ export class Settings extends EventTarget {
   }
 
   get voiceName() {
-    return this.voice?.name ?? "The default voice";
+    return this.voice?.name ?? t("The default voice");
   }
 
   /** Those of the chosen model. */
@@ -122,7 +130,7 @@ export class Settings extends EventTarget {
       const value = String(asked[name]);
       const found = entries.find((entry) => namesOf(entry).includes(value.toLowerCase()));
       if (found) apply(found.id);
-      else problems.push({ name, value, valid: names(entries) });
+      else problems.push({ name: NAMES[name], value, valid: names(entries) });
     };
     choose("model", this.#choices.models, (id) => {
       this.#controls.model.value = id;
@@ -135,11 +143,12 @@ export class Settings extends EventTarget {
       const { [name]: control } = this.#controls;
       const value = String(asked[name]);
       if (fits(value, control)) control.value = value;
-      else problems.push({ name, value, valid: rangeOf(control) });
+      else problems.push({ name: NAMES[name], value, valid: rangeOf(control) });
     }
     const { instructions: words } = asked;
     if (words !== undefined && !this.directions.followWords(words)) {
-      problems.push({ name: "instructions", value: words, valid: "none with this model" });
+      const valid = t("none with this model");
+      problems.push({ name: NAMES.instructions, value: words, valid });
     }
     this.#describe();
     this.#showSpeed();
@@ -198,7 +207,7 @@ export class Settings extends EventTarget {
 
   #showSpeed() {
     const { speed, shownSpeed } = this.#controls;
-    shownSpeed.textContent = `${Number(speed.value).toFixed(2)}×`;
+    shownSpeed.textContent = `${decimal(Number(speed.value), 2)}×`;
   }
 }
 
@@ -207,7 +216,8 @@ function namesOf({ id, name, aliases = [] }) {
 }
 
 function rangeOf({ min, max, step }) {
-  return `${min} to ${max} in steps of ${step}`;
+  const [least, most, by] = [min, max, step].map(Number);
+  return t("{least} to {most} in steps of {by}", { least, most, by });
 }
 
 function fits(value, { min, max, step }) {

@@ -1,6 +1,7 @@
 // Links to a text with its settings: made by a button, and followed when the page opens.
 
 import { askedBy, linkTo, withoutAsked } from "../kept/link.js";
+import { t } from "../texts.js";
 import { copyText } from "./clipboard.js";
 import { statusLine } from "./status.js";
 
@@ -16,9 +17,9 @@ export function offerLink(root, request) {
     const short = whole.length <= MAX_LINK_CHARACTERS;
     const link = short ? whole : linkTo(location, settings).href;
     const copied = await copyText(link);
-    if (!copied) show("The browser did not allow copying.", true);
-    else if (short) show("The link is copied.");
-    else show("The text is too long for a link: the link has the settings only.", true);
+    if (!copied) show(t("The browser did not allow copying."), true);
+    else if (short) show(t("The link is copied."));
+    else show(t("The text is too long for a link: the link has the settings only."), true);
   });
 }
 
@@ -58,11 +59,17 @@ class LinkNotice {
   /** @param {{name, value, valid}} problem */
   add({ name, value, valid }) {
     const shown = value.length > SHOWN_CHARACTERS ? `${value.slice(0, SHOWN_CHARACTERS)}…` : value;
-    this.#say(`The link asks for the ${name} “${shown}”, which is not offered. Valid: ${valid}.`);
+    this.#say(
+      t("The link asks for the {name} “{shown}”, which is not offered. Valid: {valid}.", {
+        name,
+        shown,
+        valid,
+      }),
+    );
   }
 
   offerBack(bringBack) {
-    this.#say("The link has replaced your text.");
+    this.#say(t("The link has replaced your text."));
     const button = this.#button("bring-back");
     button.hidden = false;
     button.addEventListener("click", () => {

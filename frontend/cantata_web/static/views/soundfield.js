@@ -3,6 +3,7 @@
 import { SpeechError } from "../api/errors.js";
 import { problemOf } from "../clone/check.js";
 import { Recorder } from "../clone/recorder.js";
+import { decimal, t } from "../texts.js";
 import { LevelLine } from "./levelline.js";
 import { statusLine } from "./status.js";
 
@@ -37,8 +38,8 @@ export class SoundField extends EventTarget {
 
   /** Resolves with the recording; rejects with a SpeechError that says why there is none. */
   async checked() {
-    if (this.#recorder.recording) throw new SpeechError("Stop the recording first.");
-    if (this.#sample === null) throw new SpeechError("Record something, or choose a file.");
+    if (this.#recorder.recording) throw new SpeechError(t("Stop the recording first."));
+    if (this.#sample === null) throw new SpeechError(t("Record something, or choose a file."));
     const problem = await this.#problem;
     if (problem !== null) throw new SpeechError(problem);
     return this.#sample;
@@ -52,7 +53,7 @@ export class SoundField extends EventTarget {
   clear() {
     this.#file.value = "";
     this.#line.clear();
-    this.#find("record-clock").textContent = "0.0 s";
+    this.#find("record-clock").textContent = `${decimal(0, 1)} s`;
     void this.#take(null);
   }
 
@@ -78,8 +79,8 @@ export class SoundField extends EventTarget {
       return;
     }
     this.#tooLoud = false;
-    this.#showRecording(true, "Stop recording");
-    this.#say("Recording. Read the sentence, then stop.");
+    this.#showRecording(true, t("Stop recording"));
+    this.#say(t("Recording. Read the sentence, then stop."));
     const sample = await this.#recorder.untilStopped();
     this.#showRecording(false, starts);
     await this.#take(sample);
@@ -94,10 +95,10 @@ export class SoundField extends EventTarget {
 
   #showLevel({ seconds, peak }) {
     this.#line.append(peak, seconds / this.#maxSeconds);
-    this.#find("record-clock").textContent = `${seconds.toFixed(1)} s`;
+    this.#find("record-clock").textContent = `${decimal(seconds, 1)} s`;
     if (peak < TOO_LOUD || this.#tooLoud) return;
     this.#tooLoud = true;
-    this.#say("Too loud. Go further away from the microphone.", true);
+    this.#say(t("Too loud. Go further away from the microphone."), true);
   }
 
   async #take(sample) {
@@ -111,9 +112,9 @@ export class SoundField extends EventTarget {
       return;
     }
     player.src = URL.createObjectURL(sample);
-    this.#say("Checking the recording…");
+    this.#say(t("Checking the recording…"));
     this.#problem = problemOf(sample);
     const problem = await this.#problem;
-    if (sample === this.#sample) this.#say(problem ?? "The recording is good.", problem !== null);
+    if (sample === this.#sample) this.#say(problem ?? t("The recording is good."), problem !== null);
   }
 }

@@ -3,8 +3,11 @@
 import { SpeechError } from "../api/errors.js";
 import { Recorder } from "../clone/recorder.js";
 import { shortClock } from "../listen/clock.js";
+import { t } from "../texts.js";
 import { LevelLine } from "./levelline.js";
+import { firstOf } from "./strays.js";
 
+const TAKEN = "WAV, FLAC, Ogg, MP3, AAC, M4A, WebM";
 const MAX_SECONDS = 30 * 60;
 const LINE_SECONDS = 15; // that the loudness line is long; then it begins anew
 
@@ -50,7 +53,12 @@ export class SoundSource extends EventTarget {
       if (!this.#takesFiles) return;
       event.preventDefault();
       this.#field.value = "";
-      this.#takeFile(event.dataTransfer.files[0]);
+      const { file, isFolder } = firstOf(event.dataTransfer);
+      if (isFolder) {
+        this.#refuse(t("This is a folder. Drop one file of it: {taken}.", { taken: TAKEN }));
+      } else {
+        this.#takeFile(file);
+      }
     });
   }
 
@@ -61,6 +69,10 @@ export class SoundSource extends EventTarget {
   #takeFile(file) {
     if (file === undefined) return;
     this.#take({ sound: file, name: file.name, seconds: null });
+  }
+
+  #refuse(detail) {
+    this.dispatchEvent(new CustomEvent("refused", { detail }));
   }
 
   #take(detail) {
@@ -78,7 +90,7 @@ export class SoundSource extends EventTarget {
       await this.#recorder.start();
     } catch (error) {
       if (!(error instanceof SpeechError)) throw error;
-      this.dispatchEvent(new CustomEvent("refused", { detail: error.message }));
+      this.#refuse(error.message);
       return;
     } finally {
       this.#opening = false;
@@ -88,13 +100,13 @@ export class SoundSource extends EventTarget {
     this.#show(true);
     const sound = await this.#recorder.untilStopped();
     this.#show(false);
-    this.#take({ sound, name: "recording", seconds: this.#seconds });
+    this.#take({ sound, name: t("recording"), seconds: this.#seconds });
   }
 
   #show(recording) {
     const button = this.#find("listen-record");
     button.setAttribute("aria-pressed", String(recording));
-    button.querySelector("span").textContent = recording ? "Stop recording" : "Record";
+    button.querySelector("span").textContent = recording ? t("Stop recording") : t("Record");
     this.#field.disabled = recording;
   }
 

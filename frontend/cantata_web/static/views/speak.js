@@ -5,9 +5,11 @@ import { writeSrt, writeVtt } from "../listen/subtitles.js";
 import { encodeWav } from "../player/wav.js";
 import { passagesOf } from "../speech/captions.js";
 import { State } from "../speech/states.js";
+import { t } from "../texts.js";
 import { dialogueButton, exampleButtons, EXAMPLES } from "./examples.js";
 import { Highlight } from "./highlight.js";
 import { Meters } from "./meters.js";
+import { PlayBar } from "./playbar.js";
 import { nameFile, save } from "./save.js";
 import { doneSentence, waitingSentence } from "./sentences.js";
 import { statusLine } from "./status.js";
@@ -15,13 +17,13 @@ import { TypeAlong } from "./typealong.js";
 import { Waveform } from "./waveform.js";
 
 const STATUS = {
-  [State.IDLE]: "Ready when you are.",
-  [State.WAITING]: "Asking for the first sound…",
-  [State.BUFFERING]: "The first sound is here.",
-  [State.PLAYING]: "Speaking.",
-  [State.PAUSED]: "Paused.",
-  [State.LISTENING]: "Go on typing. Each clause is spoken as you end it.",
-  [State.STOPPED]: "Stopped.",
+  [State.IDLE]: t("Ready when you are."),
+  [State.WAITING]: t("Asking for the first sound…"),
+  [State.BUFFERING]: t("The first sound is here."),
+  [State.PLAYING]: t("Speaking."),
+  [State.PAUSED]: t("Paused."),
+  [State.LISTENING]: t("Go on typing. Each clause is spoken as you end it."),
+  [State.STOPPED]: t("Stopped."),
 };
 const KEPT = "text";
 const SHOW_COUNT_FROM = 200; // characters
@@ -53,7 +55,9 @@ export class SpeakView extends EventTarget {
     this.#show = statusLine(this.#find("status"));
     this.#along = new TypeAlong(this.#text, speaker, this.#show);
     const highlight = new Highlight(this.#text, this.#find("shadow"));
-    this.meters = new Meters(root, speaker, new Waveform(root.querySelector("canvas")), highlight);
+    const bar = new PlayBar(this.#find, { speaker, store, heardText: () => this.#heardText });
+    const waveform = new Waveform(root.querySelector("canvas"), (seconds) => bar.seek(seconds));
+    this.meters = new Meters(this.#find, speaker, waveform, highlight);
     this.#listen();
     this.#text.value = this.own ?? EXAMPLES[1].text;
     this.#count();
@@ -99,7 +103,7 @@ export class SpeakView extends EventTarget {
     this.value = text;
     const [problem] = this.#settings.follow(request);
     this.#settings.directions.request = request;
-    if (problem) this.#show(`The ${problem.name} “${problem.value}” is no longer offered.`, true);
+    if (problem) this.#show(t("The {name} “{value}” is no longer offered.", problem), true);
     this.#text.focus();
   }
 
@@ -128,7 +132,7 @@ export class SpeakView extends EventTarget {
   }
 
   get #heardText() {
-    return this.#playedText ?? this.spoken.text;
+    return this.#playedText ?? this.#turn?.text ?? this.#text.value;
   }
 
   /** Shows a sentence in the tab's status line. */
@@ -141,8 +145,6 @@ export class SpeakView extends EventTarget {
     on("speak", "click", () => this.speak());
     on("stop", "click", () => this.stop());
     on("again", "click", () => this.#speaker.resume());
-    on("pause", "click", () => this.#pause());
-    on("replay", "click", () => this.#speaker.replay());
     on("download", "click", () => void this.#download());
     on("read-along", "click", () => this.dispatchEvent(new Event("read")));
     on("along", "change", () => this.#typeAlong());
@@ -168,9 +170,12 @@ export class SpeakView extends EventTarget {
   #problem() {
     const { length } = Array.from(this.#text.value);
     const most = this.#settings.maxCharacters;
-    if (this.#text.value.trim() === "") return "Write something first.";
+    if (this.#text.value.trim() === "") return t("Write something first.");
     if (length <= most) return null;
-    return `The text has ${length} characters; this model speaks at most ${most} at a time.`;
+    return t(
+      "The text has {length} characters; this model speaks at most {most} at a time. “Read along” reads longer ones.",
+      { length, most },
+    );
   }
 
   // Whether the options of the model's own are valid; else it goes there.
@@ -200,40 +205,30 @@ export class SpeakView extends EventTarget {
   }
 
   #refresh() {
-    const { state, busy, error, metrics, resumable } = this.#speaker;
+    const { busy, error, metrics, resumable } = this.#speaker;
     if (!busy || error !== null) this.#along.forget();
     this.#find("along").checked = this.#along.active;
     this.#find("along-about").hidden = !this.#along.active;
-    this.#find("speak").textContent = this.#along.active ? "Finish" : "Speak";
+    this.#find("speak").textContent = this.#along.active ? t("Finish") : t("Speak");
     this.#show(error ?? this.#sentence(), error !== null);
     this.#find("again").hidden = !resumable;
-    const paused = state === State.PAUSED;
-    this.#find("pause").textContent = paused ? "Continue" : "Pause";
-    this.#find("pause").disabled = !paused && !this.#speaker.sounding;
     this.#find("stop").disabled = !busy;
-    const heard = !busy && metrics.playedFrames > 0;
-    this.#find("replay").disabled = !heard;
-    this.#find("download").disabled = !heard;
+    this.#find("download").disabled = busy || metrics.playedFrames === 0;
   }
 
   #sentence() {
     const { state, metrics, replaying } = this.#speaker;
-    if (state === State.PLAYING && replaying) return "Playing it again.";
+    if (state === State.PLAYING && replaying) return t("Playing it again.");
     if (state === State.STARVED) return waitingSentence(metrics);
     if (state === State.DONE) return doneSentence(metrics);
     return STATUS[state];
-  }
-
-  #pause() {
-    if (this.#speaker.state === State.PAUSED) this.#speaker.unpause();
-    else this.#speaker.pause();
   }
 
   #count() {
     const { length } = this.#text.value;
     const long = length >= SHOW_COUNT_FROM;
     this.#find("read-along").hidden = length <= LONG_FROM;
-    this.#find("count").textContent = long ? `${length.toLocaleString("en")} characters` : "";
+    this.#find("count").textContent = long ? t("{number} characters", { number: length }) : "";
   }
 
   async #download() {
@@ -250,9 +245,9 @@ export class SpeakView extends EventTarget {
         save(encodeWav(this.#speaker.recording(), sampleRate, channels), "wav", "audio/wav", name);
         return;
       }
-      this.#show(`Asking the server for the ${id.toUpperCase()} file…`);
+      this.#show(t("Asking the server for the {format} file…", { format: id.toUpperCase() }));
       save(await this.#fetchFile(id), id, type, name);
-      this.#show("The file is in your downloads.");
+      this.#show(t("The file is in your downloads."));
     } catch (error) {
       if (!(error instanceof SpeechError)) throw error;
       this.#show(error.message, true);
@@ -262,11 +257,11 @@ export class SpeakView extends EventTarget {
   #saveSubtitles(id, type, name) {
     const passages = passagesOf(this.#heardText, this.#speaker.words.all);
     if (passages.length === 0) {
-      this.#show("When the words of this sound are said is not known: it has no subtitles.", true);
+      this.#show(t("When the words of this sound are said is not known: it has no subtitles."), true);
       return;
     }
     save(id === "srt" ? writeSrt(passages) : writeVtt(passages), id, type, name);
-    this.#show("The subtitles are in your downloads.");
+    this.#show(t("The subtitles are in your downloads."));
   }
 
   async #fetchFile(format) {
@@ -278,7 +273,7 @@ export class SpeakView extends EventTarget {
     try {
       return await response.arrayBuffer();
     } catch {
-      throw asSpeechError({ message: "the file broke off; try again", code: null });
+      throw asSpeechError({ message: t("the file broke off; try again"), code: null });
     }
   }
 }

@@ -21,10 +21,14 @@ export function takeDrops(element, take) {
       if (!dataTransfer?.types.includes("Files")) return;
       if (kind === "dragover" && target.type === "file") return;
       event.preventDefault();
+      event.stopPropagation(); // a box inside of another takes its own
       if (kind === "dragover") return;
-      // Only now: the browser forgets the items when the event is over.
-      const isFolder = Boolean(dataTransfer.items[0]?.webkitGetAsEntry?.()?.isDirectory);
-      take({ file: dataTransfer.files[0], isFolder });
+      take(firstOf(dataTransfer));
     });
   }
+}
+
+/** The first thing of a drop, while its event lasts: the browser forgets the items afterwards. */
+export function firstOf({ items, files }) {
+  return { file: files[0], isFolder: Boolean(items[0]?.webkitGetAsEntry?.()?.isDirectory) };
 }

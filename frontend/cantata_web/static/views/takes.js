@@ -4,6 +4,7 @@ import { canKeep } from "../kept/takes.js";
 import { encodeWav } from "../player/wav.js";
 import { samePlace } from "../speech/compare.js";
 import { State } from "../speech/states.js";
+import { decimal, t } from "../texts.js";
 import { button, element } from "./elements.js";
 import { nameFile, save } from "./save.js";
 import { statusLine } from "./status.js";
@@ -20,7 +21,7 @@ export class TakesView {
   #takes; // promise of the store
   #listed = [];
   #compared = { A: null, B: null }; // ids
-  #playing = null; // {take, fromSeconds} of the one that is playing
+  #playing = null; // the one that is playing
   #next = []; // takes to play after it
 
   /**
@@ -43,7 +44,7 @@ export class TakesView {
 
   async #open() {
     const { kept } = await this.#takes;
-    if (!kept) this.#show("This browser keeps no takes: they last until you close the page.");
+    if (!kept) this.#show(t("This browser keeps no takes: they last until you close the page."));
     await this.#refresh();
   }
 
@@ -69,7 +70,7 @@ export class TakesView {
     const samples = this.#speaker.recording().slice();
     if (samples.length === 0) return;
     if (!canKeep(samples)) {
-      this.#show("The last take is too long to be kept here. Download it.", true);
+      this.#show(t("The last take is too long to be kept here. Download it."), true);
       return;
     }
     const { sampleRate, channels, stopped } = metrics;
@@ -85,7 +86,7 @@ export class TakesView {
     try {
       await (await this.#takes).add(take, samples);
     } catch {
-      this.#show("The browser has no room for this take. Download it, or clear the others.", true);
+      this.#show(t("The browser has no room for this take. Download it, or clear the others."), true);
       return;
     }
     await this.#refresh();
@@ -101,7 +102,7 @@ export class TakesView {
     if (!known(compared.B) || compared.B === compared.A) {
       compared.B = [newest, before].find((take) => take && take.id !== compared.A)?.id ?? null;
     }
-    const none = element("li", "None yet. What you have heard appears here.");
+    const none = element("li", t("None yet. What you have heard appears here."));
     const entries = this.#listed.map((take) => this.#entry(take));
     this.#find("take-list").replaceChildren(...(entries.length > 0 ? entries : [none]));
     this.#find("clear-takes").disabled = entries.length === 0;
@@ -113,7 +114,7 @@ export class TakesView {
     const name = nameOf(take);
     const text = element("q", shortened(take.text));
     const choose = (letter) => {
-      const made = button(letter, `Compare as ${letter}: ${name}`, () => {
+      const made = button(letter, t("Compare as {letter}: {name}", { letter, name }), () => {
         this.#compared[letter] = take.id;
         this.#showCompared();
       });
@@ -124,9 +125,11 @@ export class TakesView {
     entry.append(
       element("strong", name),
       text,
-      button("Play", `Play ${name}`, () => void this.#playAlone(take)),
-      button("Download", `Download ${name}`, () => void this.#download(take)),
-      button("Use again", `Use the text and settings of ${name}`, () => this.#speak.bringBack(take)),
+      button(t("Play"), t("Play {name}", { name }), () => void this.#playAlone(take)),
+      button(t("Download"), t("Download {name}", { name }), () => void this.#download(take)),
+      button(t("Use again"), t("Use again: text and settings of {name}", { name }), () =>
+        this.#speak.bringBack(take),
+      ),
       choose("A"),
       choose("B"),
     );
@@ -142,8 +145,8 @@ export class TakesView {
     const comparable = A !== null && B !== null && A !== B;
     this.#find("play-both").disabled = !comparable;
     this.#find("switch").disabled = !comparable;
-    const other = { [A]: "B", [B]: "A" }[this.#playing?.take.id];
-    this.#find("switch").textContent = other ? `Switch to ${other}` : "Play A, to switch";
+    const other = { [A]: "B", [B]: "A" }[this.#playing?.id];
+    this.#find("switch").textContent = other ? t("Switch to {other}", { other }) : t("Play A, to switch");
   }
 
   #take(letter) {
@@ -167,9 +170,8 @@ export class TakesView {
       await this.#play(this.#take("A"));
       return;
     }
-    const to = this.#take(playing.take.id === this.#compared.A ? "B" : "A");
-    const at = playing.fromSeconds + this.#speaker.playedSeconds;
-    await this.#play(to, samePlace(playing.take, to, at));
+    const to = this.#take(playing.id === this.#compared.A ? "B" : "A");
+    await this.#play(to, samePlace(playing, to, this.#speaker.playedSeconds));
   }
 
   async #play(take, fromSeconds = 0) {
@@ -179,7 +181,7 @@ export class TakesView {
       return;
     }
     this.#speak.play({ ...take, samples }, fromSeconds);
-    this.#playing = { take, fromSeconds };
+    this.#playing = take;
     this.#showCompared();
   }
 
@@ -193,21 +195,21 @@ export class TakesView {
 
   async #clear() {
     const agreed = await this.#confirm({
-      title: "Clear the takes?",
-      text: "They are deleted from this browser. This cannot be undone.",
-      act: "Clear",
+      title: t("Clear the takes?"),
+      text: t("They are deleted from this browser. This cannot be undone."),
+      act: t("Clear"),
     });
     if (!agreed) return;
     await (await this.#takes).clear();
-    this.#show("The takes are cleared.");
+    this.#show(t("The takes are cleared."));
     await this.#refresh();
   }
 }
 
 function nameOf({ voiceName, request, seconds, at, stopped }) {
   const time = new Date(at).toLocaleTimeString();
-  const speed = request.speed === undefined || request.speed === 1 ? "" : `, ${request.speed}×`;
-  return `${voiceName}${speed}, ${seconds.toFixed(1)} s, ${time}${stopped ? ", stopped" : ""}`;
+  const speed = request.speed === undefined || request.speed === 1 ? "" : `, ${decimal(request.speed)}×`;
+  return `${voiceName}${speed}, ${decimal(seconds, 1)} s, ${time}${stopped ? `, ${t("stopped")}` : ""}`;
 }
 
 function shortened(text) {

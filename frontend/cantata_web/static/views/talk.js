@@ -1,21 +1,22 @@
 // The tab for a spoken conversation.
 
 import { TalkState } from "../talk/states.js";
+import { t } from "../texts.js";
 import { Animation } from "./animation.js";
 import { LevelLine } from "./levelline.js";
-import { milliseconds } from "./meters.js";
+import { milliseconds } from "./units.js";
 import { statusLine } from "./status.js";
 import { TurnList } from "./turnlist.js";
 import { Waveform } from "./waveform.js";
 
 const STATUS = {
-  [TalkState.OFF]: "Not connected.",
-  [TalkState.CONNECTING]: "Connecting…",
-  [TalkState.LISTENING]: "Listening.",
-  [TalkState.HEARING]: "I hear you…",
-  [TalkState.THINKING]: "Thinking…",
-  [TalkState.SPEAKING]: "Speaking.",
-  [TalkState.LOST]: "Trying again…",
+  [TalkState.OFF]: t("Not connected."),
+  [TalkState.CONNECTING]: t("Connecting…"),
+  [TalkState.LISTENING]: t("Listening."),
+  [TalkState.HEARING]: t("I hear you…"),
+  [TalkState.THINKING]: t("Thinking…"),
+  [TalkState.SPEAKING]: t("Speaking."),
+  [TalkState.LOST]: t("Trying again…"),
 };
 const LEVEL_PACKETS = 100; // on the microphone's line: four seconds
 
@@ -57,7 +58,7 @@ export class TalkView {
     const waits = state === TalkState.LOST ? ` ${sentence}` : "";
     this.#show(error === null ? sentence : error + waits, error !== null);
     this.#find("talk-status").dataset.state = state;
-    this.#find("talk").textContent = on ? "Stop talking" : "Start talking";
+    this.#find("talk").textContent = on ? t("Stop talking") : t("Start talking");
     this.#find("interrupt").disabled = !answering;
     if (state === TalkState.CONNECTING) this.#levels = 0;
   }

@@ -49,6 +49,11 @@ export function withGaps(peaks, gaps, cellSeconds) {
   return [...parts, peaks.slice(from)].flat();
 }
 
+/** @returns {number} how many of the cells before `place` have sound */
+export function soundBefore(cells, place) {
+  return cells.slice(0, place).filter((cell) => cell !== null).length;
+}
+
 /**
  * @param {number} group cells that share a column
  * @returns {{peaks: [number, number], waited: boolean, played: boolean}[]} `waited` where any of its

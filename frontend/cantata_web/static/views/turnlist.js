@@ -1,8 +1,9 @@
 // What both sides have said, as a list that follows its end.
 
+import { t } from "../texts.js";
 import { element } from "./elements.js";
 
-const NAMES = { user: "You", assistant: "Server", tool: "Server calls" };
+const NAMES = { user: t("You"), assistant: t("Server"), tool: t("Server calls") };
 const NEAR_END_PX = 40; // a reader who has scrolled further up is not moved
 
 export class TurnList {
@@ -47,7 +48,7 @@ function line({ role }) {
 }
 
 function wording({ text, partial, cut }) {
-  if (cut) return `${text.trimEnd()} … (interrupted)`;
+  if (cut) return t("{text} … (interrupted)", { text: text.trimEnd() });
   if (partial) return `${text} …`;
-  return text.trim() === "" ? "(no words)" : text;
+  return text.trim() === "" ? t("(no words)") : text;
 }

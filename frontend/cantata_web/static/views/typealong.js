@@ -1,6 +1,7 @@
 // Speaking while the listener types.
 
 import { TypedText } from "../speech/typing.js";
+import { t } from "../texts.js";
 
 const PAUSE_MS = 2_500; // without a keystroke: speak the text so far
 
@@ -32,7 +33,7 @@ export class TypeAlong {
     this.#typed = new TypedText({
       write: (text) => this.#speaker.write(text, this.#typed.base),
       commit: () => this.#speaker.commit(),
-      changed: () => this.#tell("What was sent has been spoken; continue typing at the end.", false),
+      changed: () => this.#tell(t("What was sent has been spoken; continue typing at the end."), false),
     });
     this.#speaker.listen(config);
   }

@@ -1,19 +1,20 @@
 // The tab with a card for each voice.
 
+import { t } from "../texts.js";
 import { fillMenu, labelVoice } from "./choices.js";
 import { button, element } from "./elements.js";
 import { statusLine } from "./status.js";
 
 const MAX_CHARACTERS = 300; // of the text on Speak that is offered
 const MOODS = {
-  "as it is": "",
-  calm: "Speak calmly and slowly, with a low, even voice.",
-  cheerful: "Speak cheerfully, with a bright and smiling voice.",
-  news: "Speak like a newsreader: clear, brisk and neutral.",
-  story: "Read like a storyteller, with feeling and long pauses.",
-  whisper: "Whisper, close to the microphone.",
-  sad: "Speak sadly, with a soft and falling voice.",
-  angry: "Speak angrily, loud and clipped.",
+  "as it is": { label: t("as it is"), words: "" },
+  calm: { label: t("calm"), words: "Speak calmly and slowly, with a low, even voice." },
+  cheerful: { label: t("cheerful"), words: "Speak cheerfully, with a bright and smiling voice." },
+  news: { label: t("news"), words: "Speak like a newsreader: clear, brisk and neutral." },
+  story: { label: t("story"), words: "Read like a storyteller, with feeling and long pauses." },
+  whisper: { label: t("whisper"), words: "Whisper, close to the microphone." },
+  sad: { label: t("sad"), words: "Speak sadly, with a soft and falling voice." },
+  angry: { label: t("angry"), words: "Speak angrily, loud and clipped." },
 };
 
 export class VoicesView {
@@ -38,7 +39,7 @@ export class VoicesView {
     this.#speakWith = speakWith;
     this.#show = statusLine(this.#find("voices-status"));
     this.#text.value = firstWords(speak.value);
-    fillMenu(this.#mood, Object.keys(MOODS).map((value) => ({ value, label: value })), []);
+    fillMenu(this.#mood, Object.entries(MOODS).map(([value, { label }]) => ({ value, label })), []);
     this.#find("hear-all").addEventListener("click", () => this.#hearAll());
     this.#find("hear-none").addEventListener("click", () => this.#stop());
     choices.addEventListener("change", () => this.#fill());
@@ -64,9 +65,9 @@ export class VoicesView {
     const entry = element("li");
     const name = labelVoice(voice);
     const several = this.#choices.models.length > 1;
-    const about = voice.description || "No description.";
-    const hear = button("Hear", `Hear ${name}`, () => this.#toggle(voice));
-    const use = button("Use", `Speak with ${name}`, () => this.#use(voice));
+    const about = voice.description || t("No description.");
+    const hear = button(t("Hear"), t("Hear {name}", { name }), () => this.#toggle(voice));
+    const use = button(t("Use"), t("Use {name}", { name }), () => this.#use(voice));
     const actions = element("div");
     actions.className = "actions";
     actions.append(hear, use);
@@ -83,7 +84,7 @@ export class VoicesView {
   #directionsOf(voice) {
     const chosen = voice.model === this.#settings.voice?.model;
     const directions = chosen ? this.#settings.directions.request : {};
-    const words = this.#takesWords(voice) ? MOODS[this.#mood.value] : "";
+    const words = this.#takesWords(voice) ? MOODS[this.#mood.value].words : "";
     return words === "" ? directions : { ...directions, instructions: words };
   }
 
@@ -98,7 +99,7 @@ export class VoicesView {
     const input = this.#text.value.trim();
     if (input === "") {
       this.#queue = [];
-      this.#show("Write a text to hear first.", true);
+      this.#show(t("Write a text to hear first."), true);
       this.#text.focus();
       return;
     }
@@ -126,7 +127,7 @@ export class VoicesView {
   #use(voice) {
     this.#stop();
     const asked = { model: voice.model, voice: voice.id };
-    const words = this.#takesWords(voice) ? MOODS[this.#mood.value] : "";
+    const words = this.#takesWords(voice) ? MOODS[this.#mood.value].words : "";
     this.#speakWith(words === "" ? asked : { ...asked, instructions: words });
   }
 
@@ -135,8 +136,9 @@ export class VoicesView {
     this.#find("hear-none").disabled = playing === null;
     for (const { voice, entry, hear } of this.#cards) {
       const plays = voice === playing;
-      hear.textContent = plays ? "Stop" : "Hear";
-      hear.setAttribute("aria-label", `${plays ? "Stop" : "Hear"} ${labelVoice(voice)}`);
+      const name = { name: labelVoice(voice) };
+      hear.textContent = plays ? t("Stop") : t("Hear");
+      hear.setAttribute("aria-label", plays ? t("Stop {name}", name) : t("Hear {name}", name));
       if (plays) entry.setAttribute("aria-current", "true");
       else entry.removeAttribute("aria-current");
     }

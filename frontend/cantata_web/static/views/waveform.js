@@ -3,7 +3,7 @@
 // from the middle, the right one down. The whole turn always fits: when the bars run out,
 // neighbours merge.
 
-import { columns, Peaks, withGaps } from "./timeline.js";
+import { columns, Peaks, soundBefore, withGaps } from "./timeline.js";
 
 const BAR_SECONDS = 0.02;
 const BAR_PIXELS = 3;
@@ -17,11 +17,18 @@ export class Waveform {
   #peaks = null; // known with the first samples
   #playedSeconds = 0;
   #gaps = [];
+  #cells = []; // as drawn
+  #pixelsPerCell = 1; // of the screen
 
-  constructor(canvas) {
+  /** @param {(seconds: number) => void} seek somebody clicked on the sound at that place */
+  constructor(canvas, seek = () => {}) {
     this.#canvas = canvas;
     this.#context = canvas.getContext("2d");
     new ResizeObserver(() => this.#resize()).observe(canvas);
+    canvas.addEventListener("click", ({ offsetX }) => {
+      const place = Math.floor(offsetX / this.#pixelsPerCell);
+      if (place < this.#cells.length) seek(soundBefore(this.#cells, place) * BAR_SECONDS);
+    });
   }
 
   clear() {
@@ -50,6 +57,8 @@ export class Waveform {
     const cells = withGaps(this.#peaks?.cells ?? [], gaps, BAR_SECONDS);
     let group = 1;
     while (cells.length > places * group) group *= 2;
+    this.#cells = cells;
+    this.#pixelsPerCell = (BAR_PIXELS + GAP_PIXELS) / group;
 
     this.#context.clearRect(0, 0, width, height);
     this.#drawStaff(width, height, scale, colour("--wave-empty"));

@@ -7,23 +7,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from cantata_layers.omni.messages import Message, Picture, Sound, Video
+from cantata_layers.omni.messages import PromptMessage, PromptPicture, PromptSound, Video
 
 RATE = 16_000
 
 
-def sound(seconds: float, seed: int) -> Sound:
+def sound(seconds: float, seed: int) -> PromptSound:
     """A sweep with noise."""
     count = int(seconds * RATE)
     time = np.arange(count) / RATE
     noise = np.random.RandomState(seed).random_sample(count) - 0.5
     sweep = np.sin(2 * np.pi * (150 + 90 * seed + 400 * time) * time)
-    return Sound((0.4 * sweep + 0.1 * noise).astype(np.float32))
+    return PromptSound((0.4 * sweep + 0.1 * noise).astype(np.float32))
 
 
-def picture(height: int, width: int, seed: int) -> Picture:
+def picture(height: int, width: int, seed: int) -> PromptPicture:
     """Noise."""
-    return Picture(_bytes((height, width, 3), seed))
+    return PromptPicture(_bytes((height, width, 3), seed))
 
 
 def video(frames: int, height: int, width: int, fps: float, seed: int) -> Video:
@@ -41,14 +41,14 @@ def film(count: int, height: int, width: int, fps: float, seconds: float, seed: 
     return replace(video(count, height, width, fps, seed), sound=sound(seconds, seed))
 
 
-def collect_sounds(messages: Sequence[Message]) -> list[Sound]:
+def collect_sounds(messages: Sequence[PromptMessage]) -> list[PromptSound]:
     """All of a dialogue, those of its videos too, in order."""
     parts = [part for message in messages for part in message.parts]
     heard = [part.sound if isinstance(part, Video) else part for part in parts]
-    return [one for one in heard if isinstance(one, Sound)]
+    return [one for one in heard if isinstance(one, PromptSound)]
 
 
-def has_films(messages: Sequence[Message]) -> bool:
+def has_films(messages: Sequence[PromptMessage]) -> bool:
     """Whether its videos have sound."""
     parts = [part for message in messages for part in message.parts]
     return any(isinstance(part, Video) and part.sound is not None for part in parts)

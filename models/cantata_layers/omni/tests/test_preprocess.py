@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import InvalidAudio, InvalidRequest
-from cantata_layers.omni.features import (
-    Grid,
-    Modality,
+from cantata_layers.omni.inputs import (
+    MediaModality,
+    PatchGrid,
     SoundFeatures,
     VisionFeatures,
 )
-from cantata_layers.omni.messages import Picture, Sound, Video
+from cantata_layers.omni.messages import PromptPicture, PromptSound, Video
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import PixelLimits, PreprocessorConfig
 from cantata_layers.omni.tests.media import RATE, picture, sound, video
@@ -35,13 +35,13 @@ def preprocessor() -> Preprocessor:
     return Preprocessor(CONFIG, GRID, RULES)
 
 
-def heard(preprocessor: Preprocessor, given: Sound) -> SoundFeatures:
+def heard(preprocessor: Preprocessor, given: PromptSound) -> SoundFeatures:
     [made] = preprocessor.features([given])
     assert isinstance(made, SoundFeatures)
     return made
 
 
-def seen(preprocessor: Preprocessor, given: Picture | Video) -> VisionFeatures:
+def seen(preprocessor: Preprocessor, given: PromptPicture | Video) -> VisionFeatures:
     [made] = preprocessor.features([given])
     assert isinstance(made, VisionFeatures)
     return made
@@ -58,7 +58,7 @@ def test_a_recording_is_padded_to_whole_mel_frames(
     preprocessor: Preprocessor, samples: int, frames: int
 ) -> None:
     tone = np.sin(np.arange(samples, dtype=np.float32))
-    made = heard(preprocessor, Sound(tone))
+    made = heard(preprocessor, PromptSound(tone))
     assert made.mels.shape == (128, frames)
     assert made.mels.dtype == np.float32
 
@@ -67,11 +67,11 @@ def test_a_recording_is_padded_to_whole_mel_frames(
 def test_filled_up_in_front_a_recording_ends_with_a_mel_frame(samples: int, frames: int) -> None:
     left = Preprocessor(replace(CONFIG, pads_left=True), GRID, SoundRules(RULES.rows, silence=2))
     tone = np.sin(np.arange(samples, dtype=np.float32))
-    mels = heard(left, Sound(tone)).mels
+    mels = heard(left, PromptSound(tone)).mels
     assert mels.shape == (128, frames)
-    longer = heard(left, Sound(np.concatenate([np.zeros(3200, np.float32), tone]))).mels
+    longer = heard(left, PromptSound(np.concatenate([np.zeros(3200, np.float32), tone]))).mels
     np.testing.assert_allclose(mels, longer[:, -frames:], rtol=0, atol=1e-6)
-    [together, _] = left.features([Sound(tone), sound(2.0, 1)])
+    [together, _] = left.features([PromptSound(tone), sound(2.0, 1)])
     assert isinstance(together, SoundFeatures)
     np.testing.assert_array_equal(together.mels, mels)
 
@@ -86,7 +86,7 @@ def test_a_tone_is_in_its_mel_bin(preprocessor: Preprocessor, hertz: int) -> Non
         return 15 + 27 * math.log(frequency / 1000) / math.log(6.4)
 
     tone = np.sin(2 * np.pi * hertz * np.arange(RATE) / RATE).astype(np.float32)
-    mels = heard(preprocessor, Sound(tone)).mels
+    mels = heard(preprocessor, PromptSound(tone)).mels
     expected = mel(hertz) / mel(8000) * 129 - 1
     assert abs(int(mels[:, 50].argmax()) - expected) <= 1.5
     assert mels.max() - mels.min() == pytest.approx(2.0, abs=1e-5)  # 80 dB, as Whisper clips
@@ -95,7 +95,7 @@ def test_a_tone_is_in_its_mel_bin(preprocessor: Preprocessor, hertz: int) -> Non
 def test_a_picture_s_patches_are_in_blocks_of_rows(preprocessor: Preprocessor) -> None:
     given = picture(64, 96, 1)
     made = seen(preprocessor, given)
-    assert (made.modality, made.grid, made.rows) == (Modality.IMAGE, Grid(1, 4, 6), 6)
+    assert (made.modality, made.grid, made.rows) == (MediaModality.IMAGE, PatchGrid(1, 4, 6), 6)
     twice = np.stack([given.pixels, given.pixels])
     for patch, (top, left) in {0: (0, 0), 1: (0, 16), 2: (16, 0), 4: (0, 32), 13: (32, 16)}.items():
         np.testing.assert_allclose(made.patches[patch], cube(twice, top, left), atol=1e-6)
@@ -104,7 +104,7 @@ def test_a_picture_s_patches_are_in_blocks_of_rows(preprocessor: Preprocessor) -
 def test_a_video_s_patches_are_of_two_frames(preprocessor: Preprocessor) -> None:
     given = video(3, 352, 384, 4.0, 2)
     made = seen(preprocessor, given)
-    assert (made.modality, made.grid, made.rows) == (Modality.VIDEO, Grid(2, 22, 24), 264)
+    assert (made.modality, made.grid, made.rows) == (MediaModality.VIDEO, PatchGrid(2, 22, 24), 264)
     assert made.seconds_per_step == 0.5
     frames = np.concatenate([given.frames, given.frames[-1:]])
     per_step = 22 * 24
@@ -121,14 +121,14 @@ def test_a_video_s_patches_are_of_two_frames(preprocessor: Preprocessor) -> None
 @pytest.mark.parametrize(
     ("height", "width", "grid"),
     [
-        (3, 3, Grid(1, 4, 4)),  # 3,136 pixels at least
-        (64, 65, Grid(1, 4, 4)),
-        (50, 101, Grid(1, 4, 6)),
-        (20, 3200, Grid(1, 2, 200)),
+        (3, 3, PatchGrid(1, 4, 4)),  # 3,136 pixels at least
+        (64, 65, PatchGrid(1, 4, 4)),
+        (50, 101, PatchGrid(1, 4, 6)),
+        (20, 3200, PatchGrid(1, 2, 200)),
     ],
 )
 def test_a_picture_is_resized_to_whole_rows(
-    preprocessor: Preprocessor, height: int, width: int, grid: Grid
+    preprocessor: Preprocessor, height: int, width: int, grid: PatchGrid
 ) -> None:
     assert seen(preprocessor, picture(height, width, 3)).grid == grid
 
@@ -147,20 +147,20 @@ def test_a_large_picture_and_a_small_video_are_resized_to_their_limits() -> None
     ("given", "error", "message"),
     [
         (sound(0.05, 1), InvalidAudio, "0.05 s of sound .* valid: one dimension, 0.1 to 300 s"),
-        (Sound(np.zeros(RATE * 301, np.float32)), InvalidAudio, "301.00 s of sound"),
-        (Sound(np.zeros((2, RATE), np.float32)), InvalidAudio, "2 dimensions"),
-        (Sound(np.full(RATE, np.nan, np.float32)), InvalidAudio, "no numbers"),
-        (Picture(np.zeros((0, 8, 3), np.uint8)), InvalidRequest, r"not uint8 \[0, 8, 3\]"),
-        (Picture(np.zeros((8, 8, 4), np.uint8)), InvalidRequest, r"not uint8 \[8, 8, 4\]"),
-        (Picture(np.zeros((8, 8, 3), np.float32)), InvalidRequest, "not float32"),
-        (Picture(np.zeros((1, 201, 3), np.uint8)), InvalidRequest, "201 x 1 is too narrow"),
+        (PromptSound(np.zeros(RATE * 301, np.float32)), InvalidAudio, "301.00 s of sound"),
+        (PromptSound(np.zeros((2, RATE), np.float32)), InvalidAudio, "2 dimensions"),
+        (PromptSound(np.full(RATE, np.nan, np.float32)), InvalidAudio, "no numbers"),
+        (PromptPicture(np.zeros((0, 8, 3), np.uint8)), InvalidRequest, r"not uint8 \[0, 8, 3\]"),
+        (PromptPicture(np.zeros((8, 8, 4), np.uint8)), InvalidRequest, r"not uint8 \[8, 8, 4\]"),
+        (PromptPicture(np.zeros((8, 8, 3), np.float32)), InvalidRequest, "not float32"),
+        (PromptPicture(np.zeros((1, 201, 3), np.uint8)), InvalidRequest, "201 x 1 is too narrow"),
         (Video(np.zeros((2, 64, 64, 3), np.uint8), 0.0), InvalidRequest, "fps must be positive"),
         (Video(np.zeros((0, 64, 64, 3), np.uint8), 2.0), InvalidRequest, "pixels must be"),
     ],
 )
 def test_what_has_no_features_is_refused(
     preprocessor: Preprocessor,
-    given: Sound | Picture | Video,
+    given: PromptSound | PromptPicture | Video,
     error: type[InvalidRequest],
     message: str,
 ) -> None:

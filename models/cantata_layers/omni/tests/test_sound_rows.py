@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cantata_layers.omni.sound_rows import sound_rows
+from cantata_layers.omni.inputs import sound_rows
 
 
 @pytest.mark.parametrize(

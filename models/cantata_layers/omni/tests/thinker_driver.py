@@ -15,7 +15,7 @@ from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.feed_forward import FeedForward
 from cantata.contract.process.stage import Stage
-from cantata_layers.omni.messages import Message, Part, Picture, Sound, Text
+from cantata_layers.omni.messages import Part, PromptMessage, PromptPicture, PromptSound, Text
 
 ENCODER, THINKER = "encoder", "thinker"
 """The stages' names in every omni model's pipeline."""
@@ -107,7 +107,7 @@ class ThinkerDriver:
             thought.stopped = chunk.final and not len(chunk.payload.values)
 
 
-def asked(message: Message) -> chat.Message:
+def asked(message: PromptMessage) -> chat.Message:
     """A message as the api has it."""
     return chat.Message(chat.Role(message.role.value), tuple(_part(part) for part in message.parts))
 
@@ -116,9 +116,9 @@ def _part(part: Part) -> chat.Part:
     match part:
         case Text(text):
             return chat.TextPart(text)
-        case Sound(samples):
+        case PromptSound(samples):
             return chat.AudioPart(samples[:, None], 16_000)
-        case Picture(pixels):
+        case PromptPicture(pixels):
             return chat.ImagePart(pixels)
         case _:
             sound = None if part.sound is None else _part(part.sound)

@@ -17,11 +17,11 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata.contract.model.skipping import Skipping, SkipTest
+from cantata.contract.model.denoiser import Skipping, SkipTest
 from cantata_layers.qwen_image.config import TIMESTEPS
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.stages.branches import BranchStep, Made
-from cantata_layers.qwen_image.transformer.network import Reference
+from cantata_layers.qwen_image.transformer.network import ReferenceTokens
 
 
 def enable_cache(transformer: Any, skipping: Skipping) -> None:
@@ -72,7 +72,7 @@ def state_caches(transformer: Any) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class HookedCondition:
-    """What of a branch does not change from step to step."""
+    """Inputs of a branch that are the same in every step."""
 
     text: torch.Tensor
     """[T, E]"""
@@ -109,7 +109,7 @@ class HookedNetwork:
         self._alone, self._remembers = alone, remembers
 
     def prepare(
-        self, text: torch.Tensor, grid: Grid, references: Sequence[Reference] = ()
+        self, text: torch.Tensor, grid: Grid, references: Sequence[ReferenceTokens] = ()
     ) -> HookedCondition:
         """What all steps of a branch share.
 
@@ -143,11 +143,11 @@ class HookedNetwork:
     def __call__(self, steps: Sequence[BranchStep]) -> list[Made]:
         """Compute steps of branches of one group."""
         batches = [[step] for step in steps] if self._alone else [steps]
-        output = [velocity for batch in batches for velocity in self._velocities(batch)]
+        output = [velocity for batch in batches for velocity in self._compute_velocities(batch)]
         return [(velocity, step.memory) for velocity, step in zip(output, steps, strict=True)]
 
     @torch.inference_mode()
-    def _velocities(self, steps: Sequence[BranchStep]) -> list[torch.Tensor]:
+    def _compute_velocities(self, steps: Sequence[BranchStep]) -> list[torch.Tensor]:
         """[N, P] float32 of each."""
         rows = [step.row for step in steps]
         conditions: list[Any] = [row.condition for row in rows]

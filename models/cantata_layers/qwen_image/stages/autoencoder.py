@@ -12,10 +12,8 @@ import torch
 
 from cantata.contract.data.chunks import Image, Payload, Rows
 from cantata.contract.data.errors import CantataError, RequestFailed
-from cantata.contract.model.feed_forward import Fed
+from cantata.contract.model.feed_forward import Fed, Tiling, picture_key
 from cantata.contract.model.pipeline import LATENTS
-from cantata.contract.model.tiling import Tiling
-from cantata_layers.picture_key import picture_key
 from cantata_layers.qwen_image.config import load_config
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.sampling import to_latents, to_tokens

@@ -12,9 +12,8 @@ import torch
 from torch import distributed
 
 from cantata.contract.data.errors import RequestFailed
-from cantata.contract.model.denoiser import Ranks
-from cantata.contract.model.skipping import Skipping
-from cantata_layers.qwen_image.transformer.network import Denoiser, Row
+from cantata.contract.model.denoiser import Ranks, Skipping
+from cantata_layers.qwen_image.transformer.network import Row, VelocityPredictor
 from cantata_layers.qwen_image.transformer.skipping import Memory, SkippingPass
 
 
@@ -117,7 +116,7 @@ class PackedSteps:
         skipping: None: every step is full.
     """
 
-    def __init__(self, network: Denoiser, skipping: Skipping | None) -> None:
+    def __init__(self, network: VelocityPredictor, skipping: Skipping | None) -> None:
         self._network, self._skipping = network, skipping
 
     def __call__(self, steps: Sequence[BranchStep]) -> list[Made]:

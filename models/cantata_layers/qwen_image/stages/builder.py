@@ -42,7 +42,7 @@ from cantata_layers.qwen_image.text.pictures import (
     near_area,
     resized,
 )
-from cantata_layers.qwen_image.text.prompts import Prompts
+from cantata_layers.qwen_image.text.prompts import PicturePrompts
 
 if TYPE_CHECKING:
     from cantata_layers.qwen_image.text.pictures import PatchMaker
@@ -59,7 +59,7 @@ DEFAULT_SIZE = Size(1328, 1328)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PictureOffer:
     """What a plug-in offers with its checkpoints; the values are those of the published ones."""
 
     size: Size = DEFAULT_SIZE
@@ -74,7 +74,7 @@ class Offer:
     """For users."""
 
 
-PUBLISHED = Offer()
+PUBLISHED = PictureOffer()
 
 
 class PictureBuilder:
@@ -95,7 +95,7 @@ class PictureBuilder:
     def __init__(
         self,
         checkpoint: Path,
-        offer: Offer = PUBLISHED,
+        offer: PictureOffer = PUBLISHED,
         areas: Mapping[Family, EditAreas] = EDIT_AREAS,
     ) -> None:
         self._config = load_config(checkpoint)
@@ -104,13 +104,13 @@ class PictureBuilder:
         self._schedule = trained.schedule
         self._steps = offer.steps or trained.steps
         self._default_guidance = trained.guidance if offer.guidance is None else offer.guidance
-        self._prompts = Prompts(checkpoint, self._family)
-        self._pictures = _patch_maker(checkpoint) if self._family.takes_pictures else None
+        self._prompts = PicturePrompts(checkpoint, self._family)
+        self._pictures = _build_patch_maker(checkpoint) if self._family.takes_pictures else None
         self._offer, self.note = offer, offer.note
 
     @property
     def limits(self) -> ImageLimits:
-        """Of the checkpoint."""
+        """The limits of the checkpoint."""
         edits, several = self._family.takes_pictures, self._family is Family.EDIT_PLUS
         offer = self._offer
         return ImageLimits(
@@ -150,7 +150,7 @@ class PictureBuilder:
         """
         self._check(request)
         kept = [self._kept(pixels) for pixels in request.references]
-        size = self._size(request, kept)
+        size = self._choose_size(request, kept)
         unit = self._config.pixels_per_token
         grid = Grid(size.height // unit, size.width // unit)
         encode = self._encode_input(request)
@@ -194,7 +194,7 @@ class PictureBuilder:
         """A reference as the text encoder sees it."""
         return resized(pixels, near_area(self._areas[self._family].seen, get_size(pixels)))
 
-    def _size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
+    def _choose_size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
         """What was asked for, or the last reference's, or the default."""
         given = get_size(kept[-1]) if kept else self._offer.size
         width, height = request.width or given.width, request.height or given.height
@@ -216,7 +216,7 @@ class PictureBuilder:
         negative = NOTHING if request.negative_prompt is None else request.negative_prompt
         return EncodeInput(
             self._prompts.tokens(request.prompt, sizes),
-            self._prompts.tokens(negative, sizes) if self._guidance(request) > 1 else None,
+            self._prompts.tokens(negative, sizes) if self._choose_guidance(request) > 1 else None,
             pictures,
         )
 
@@ -229,13 +229,13 @@ class PictureBuilder:
             seed=request.seed,
             grid=(grid.height, grid.width),
             shares=noise_shares(self._schedule, steps, grid.tokens),
-            guidance=self._guidance(request),
+            guidance=self._choose_guidance(request),
             references=tuple((p.shape[0] // unit, p.shape[1] // unit) for p in kept),
             previews=request.previews,
         )
 
-    def _guidance(self, request: ImageRequest) -> float:
-        """As the reference, no guidance up to 1."""
+    def _choose_guidance(self, request: ImageRequest) -> float:
+        """The scale of guidance. As in the reference, values up to 1 mean none."""
         asked = self._default_guidance if request.guidance is None else request.guidance
         return max(asked, NO_GUIDANCE)
 
@@ -247,7 +247,7 @@ def _check_positions(text: int, grids: Sequence[Grid]) -> None:
         )
 
 
-def _patch_maker(checkpoint: Path) -> PatchMaker:
+def _build_patch_maker(checkpoint: Path) -> PatchMaker:
     # WHY here: transformers is slow to import, and a model that only draws needs none of it.
     from cantata_layers.qwen_image.text.pictures import PatchMaker
 

@@ -52,7 +52,7 @@ from cantata_layers.qwen_image.stages.pipeline import (
     forward_size,
 )
 from cantata_layers.qwen_image.transformer.load import load_denoiser, place
-from cantata_layers.qwen_image.transformer.network import Reference, Row
+from cantata_layers.qwen_image.transformer.network import ReferenceTokens, Row
 from cantata_layers.qwen_image.transformer.packing import by_row
 from cantata_layers.qwen_image.transformer.skipping import Memory, check_skipping
 from cantata_layers.qwen_image.vae.coder import PictureEncoder
@@ -62,7 +62,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @dataclass(slots=True, weakref_slot=True)
-class Job:
+class PictureInProgress:
     """One picture that is being drawn."""
 
     inputs: DenoiseInput
@@ -80,7 +80,7 @@ class Job:
 
     @property
     def share(self) -> float:
-        """Of noise in the latents."""
+        """The share of noise in the latents."""
         return self.inputs.shares[self.step]
 
     def next_steps(self) -> list[BranchStep]:
@@ -93,12 +93,12 @@ class Job:
         ]
 
 
-class Network(Protocol):
+class DenoisingNetwork(Protocol):
     """What a denoiser needs of a network, beside its steps."""
 
     device: torch.device
 
-    def prepare(self, text: torch.Tensor, grid: Grid, references: Sequence[Reference]) -> Any:
+    def prepare(self, text: torch.Tensor, grid: Grid, references: Sequence[ReferenceTokens]) -> Any:
         """What all steps of a branch share: an object with `text` and `references`, a row for each
         token. Raises InvalidRequest."""
         ...
@@ -121,7 +121,7 @@ class PictureDenoiser:
 
     def __init__(
         self,
-        network: Network,
+        network: DenoisingNetwork,
         compute: Compute,
         colours: PreviewColours,
         token_width: int,
@@ -136,7 +136,7 @@ class PictureDenoiser:
         """Embeddings, and what is made of references."""
         return (CONDITION, NEGATIVE, *((REFERENCES,) if inputs.references else ()))
 
-    def begin(self, inputs: DenoiseInput, arrived: Mapping[str, Payload]) -> Job:
+    def begin(self, inputs: DenoiseInput, arrived: Mapping[str, Payload]) -> PictureInProgress:
         """A job at its first noise.
 
         Raises:
@@ -144,47 +144,47 @@ class PictureDenoiser:
             InvalidRequest: text or pictures have more positions than the model knows.
         """
         grid = Grid(*inputs.grid)
-        references = self._references(inputs, arrived)
+        references = self._collect_references(inputs, arrived)
         ports = (CONDITION, NEGATIVE) if inputs.guidance != 1 else (CONDITION,)
         texts = [arrived[port] for port in ports]
-        branches = tuple(self.network.prepare(_tensor(text), grid, references) for text in texts)
+        branches = tuple(self.network.prepare(_to_tensor(text), grid, references) for text in texts)
         noise = draw_noise(inputs.seed, grid, self._token_width)
         latents = noise.to(self.network.device)
         memories = tuple(
             Memory(len(inputs.shares) - 1, name=str(next(self._names))) for _ in branches
         )
         number = next(self._numbers) if len(branches) == 1 else 0
-        job = Job(inputs, branches, latents, number, memories)
+        job = PictureInProgress(inputs, branches, latents, number, memories)
         if self._forget is not None:
             for memory in memories:
                 weakref.finalize(job, self._forget, memory.name)
         return job
 
-    def steps(self, job: Job) -> int:
-        """Of the whole picture."""
+    def steps(self, job: PictureInProgress) -> int:
+        """The number of steps of the whole picture."""
         return len(job.inputs.shares) - 1
 
-    def previews(self, job: Job) -> int:
+    def previews(self, job: PictureInProgress) -> int:
         """That the caller wants to see."""
         return job.inputs.previews
 
-    def size(self, job: Job) -> ForwardSize:
-        """Of all branches; all steps are alike."""
+    def size(self, job: PictureInProgress) -> ForwardSize:
+        """The size of a step over all branches; all steps are alike."""
         return forward_size(
             [len(branch.text) for branch in job.branches],
             len(job.latents) + len(job.branches[0].references),
         )
 
-    def group(self, job: Job) -> Hashable:
-        """As the network's."""
+    def group(self, job: PictureInProgress) -> Hashable:
+        """The group of a job's branches, as the network tells it."""
         return self.network.group(job.branches[0])
 
     @torch.inference_mode()
-    def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
+    def advance(self, jobs: Sequence[PictureInProgress]) -> Sequence[CantataError | None]:
         """One step of each job, in one forward."""
         output = iter(self._compute([step for job in jobs for step in job.next_steps()]))
         steps = [[next(output) for _ in job.branches] for job in jobs]
-        velocities = [_guided(job, step) for job, step in zip(jobs, steps, strict=True)]
+        velocities = [_guide(job, step) for job, step in zip(jobs, steps, strict=True)]
         # From here on nothing fails: either all jobs advance, or none.
         for job, velocity, step in zip(jobs, velocities, steps, strict=True):
             following = job.inputs.shares[job.step + 1]
@@ -193,7 +193,7 @@ class PictureDenoiser:
             job.memories = tuple(memory for _, memory in step)
         return [None] * len(jobs)
 
-    def preview(self, job: Job) -> NDArray[np.uint8]:
+    def preview(self, job: PictureInProgress) -> NDArray[np.uint8]:
         """[H, W, 3], a pixel for each place of a latent."""
         foreseen = (
             torch.zeros_like(job.latents)
@@ -202,23 +202,23 @@ class PictureDenoiser:
         )
         return self._colours.picture(to_latents(foreseen, Grid(*job.inputs.grid)))
 
-    def latents(self, job: Job) -> NDArray[np.float32]:
+    def latents(self, job: PictureInProgress) -> NDArray[np.float32]:
         """[N, P]."""
         values: NDArray[np.float32] = job.latents.float().cpu().numpy()
         return values
 
-    def _references(
+    def _collect_references(
         self, inputs: DenoiseInput, arrived: Mapping[str, Payload]
-    ) -> Sequence[Reference]:
+    ) -> Sequence[ReferenceTokens]:
         if not inputs.references:
             return ()
         grids = [Grid(*size) for size in inputs.references]
-        tokens = _tensor(arrived[REFERENCES])
+        tokens = _to_tensor(arrived[REFERENCES])
         lengths = [grid.tokens for grid in grids]
         if len(tokens) != sum(lengths):
             raise RequestFailed(f"references have {len(tokens)} tokens, not {sum(lengths)}")
         parts = by_row(tokens, lengths)
-        return [Reference(part, grid) for part, grid in zip(parts, grids, strict=True)]
+        return [ReferenceTokens(part, grid) for part, grid in zip(parts, grids, strict=True)]
 
 
 def load_picture_denoiser(checkpoint: Path, options: DenoiserOptions) -> PictureDenoiser:
@@ -236,7 +236,7 @@ def load_picture_denoiser(checkpoint: Path, options: DenoiserOptions) -> Picture
     few_steps = drawing_defaults(config.schedule, files).schedule.few_steps
     check_skipping(options.skipping, config.transformer.layers, few_steps=few_steps)
     fusion = Fusion(files, config.transformer) if files else None
-    network: Network
+    network: DenoisingNetwork
     compute: Compute
     forget = None
     if options.hooked is None:
@@ -263,13 +263,13 @@ def _check_packed(ranks: Ranks | None) -> None:
         )
 
 
-def _guided(job: Job, output: Sequence[Made]) -> torch.Tensor:
-    """Of the branches' velocities."""
+def _guide(job: PictureInProgress, output: Sequence[Made]) -> torch.Tensor:
+    """The guided velocity, from those of the branches."""
     negative = output[1][0] if len(output) > 1 else None
     return guided(output[0][0], negative, job.inputs.guidance)
 
 
-def _tensor(payload: Payload) -> torch.Tensor:
+def _to_tensor(payload: Payload) -> torch.Tensor:
     if not isinstance(payload, Rows):
         raise RequestFailed(f"the denoiser takes rows, not {type(payload).__name__}")
     return torch.from_numpy(payload.values)

@@ -55,11 +55,11 @@ class PromptEncoder:
 
     def _encode(self, inputs: EncodeInput) -> Mapping[str, Payload]:
         pictures = self._cut(inputs.pictures)
-        condition = self._embedded(inputs.prompt, inputs.pictures, pictures)
+        condition = self._embed(inputs.prompt, inputs.pictures, pictures)
         negative = (
             Rows(condition.values[:0])
             if inputs.negative is None
-            else self._embedded(inputs.negative, inputs.pictures, pictures)
+            else self._embed(inputs.negative, inputs.pictures, pictures)
         )
         return {CONDITION: condition, NEGATIVE: negative}
 
@@ -68,7 +68,7 @@ class PromptEncoder:
             return []
         return [self._patches.patches(pixels) for pixels in pictures]
 
-    def _embedded(
+    def _embed(
         self,
         tokens: NDArray[np.int32],
         pixels: Sequence[NDArray[np.uint8]],

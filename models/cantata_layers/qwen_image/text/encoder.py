@@ -22,7 +22,7 @@ from cantata_layers.json_fields import read_json
 from cantata_layers.qwen_image.config import TEXT_ENCODER
 from cantata_layers.qwen_image.numerics import dtype_on
 from cantata_layers.qwen_image.text.pictures import Patches
-from cantata_layers.weight_map import SAME_NAMES, WeightMap
+from cantata_layers.weights import SAME_NAMES, WeightMap
 
 LANGUAGE, VISION = "language_model.", "visual."
 FLAT_NAMES = {"visual.{}": f"{VISION}{{}}", "model.{}": f"{LANGUAGE}{{}}"}
@@ -56,7 +56,7 @@ class TextEncoder:
         self._picture_token = int(config.image_token_id)
         self._network: Any = empty_network(config, sees, dtype_on(device))
         prefix = "" if sees else LANGUAGE
-        SAME_NAMES.fill(self._network, _tensors(folder, prefix, device), folder)
+        SAME_NAMES.fill(self._network, _iterate_tensors(folder, prefix, device), folder)
         self._network.to(device)
         self._device = device
 
@@ -103,7 +103,9 @@ def empty_network(config: Any, sees: bool, dtype: torch.dtype) -> nn.Module:
     return output
 
 
-def _tensors(folder: Path, prefix: str, device: torch.device) -> Iterator[tuple[str, torch.Tensor]]:
+def _iterate_tensors(
+    folder: Path, prefix: str, device: torch.device
+) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the tensors of the networks, or of the one with this prefix."""
     for name, tensor in read_tensors(folder):
         own = NAMES.own(name)

@@ -69,7 +69,7 @@ MAX_UNEQUAL = 50
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of a picture, in pixels."""
+    """The size of a picture in pixels."""
 
     width: int
     height: int
@@ -110,7 +110,7 @@ def near_area(area: int, size: Size) -> Size:
 
 
 def get_size(pixels: NDArray[np.uint8]) -> Size:
-    """Of [H, W, 3]."""
+    """The size of a picture [H, W, 3]."""
     return Size(pixels.shape[1], pixels.shape[0])
 
 

@@ -41,7 +41,7 @@ MAX_EMBEDDINGS = 512
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Of a family."""
+    """The prompt template of a model family."""
 
     system: str
     dropped: int
@@ -53,7 +53,7 @@ class Template:
 
     @property
     def head(self) -> str:
-        """In front of the user's text."""
+        """The text before the user's."""
         return TURN.format(system=self.system, user="")
 
     def pictures(self, count: int) -> str:
@@ -74,7 +74,7 @@ PROMPT = "\0"
 """Stands for the prompt in a template, so that a special token which it spells is text."""
 
 
-class Prompts:
+class PicturePrompts:
     """Lays out the prompts of one checkpoint.
 
     Args:
@@ -107,13 +107,13 @@ class Prompts:
         sizes = iter(pictures)
         output: list[int] = []
         for piece in SPECIAL.split(text):
-            output += self._encoded(piece, prompt, sizes)
+            output += self._encode(piece, prompt, sizes)
         if template.cuts:
             # The rest would be embedded for nothing: an embedding does not depend on later tokens.
             output = output[: template.dropped + MAX_EMBEDDINGS]
         return np.array(output, np.int32)
 
-    def _encoded(self, piece: str, prompt: str, sizes: Iterator[int]) -> list[int]:
+    def _encode(self, piece: str, prompt: str, sizes: Iterator[int]) -> list[int]:
         if not SPECIAL.fullmatch(piece):
             text = piece.replace(PROMPT, prompt)
             return list(self._tokenizer.encode(text, add_special_tokens=False).ids)

@@ -14,8 +14,8 @@ from cantata_layers.qwen_image.transformer.modulation import Modulations
 from cantata_layers.qwen_image.transformer.network import (
     MODULATIONS,
     NAMES,
-    Denoiser,
     DenoiserWeights,
+    VelocityPredictor,
 )
 
 BLOCK = 36
@@ -26,7 +26,7 @@ ROOM = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class DenoiserPlacement:
     """Devices and dtype of a denoiser."""
 
     device: torch.device
@@ -36,13 +36,13 @@ class Placement:
     used, once for each new share of noise."""
 
 
-def place(config: TransformerConfig, device: torch.device, dtype: torch.dtype) -> Placement:
+def place(config: TransformerConfig, device: torch.device, dtype: torch.dtype) -> DenoiserPlacement:
     """Keep the weights of modulations off a GPU that has no room for everything."""
     if device.type != "cuda":
-        return Placement(device, dtype, device)
+        return DenoiserPlacement(device, dtype, device)
     free, _ = torch.cuda.mem_get_info(device)
     away = weight_bytes(config, dtype) * ROOM > free
-    return Placement(device, dtype, torch.device("cpu") if away else device)
+    return DenoiserPlacement(device, dtype, torch.device("cpu") if away else device)
 
 
 def weight_bytes(config: TransformerConfig, dtype: torch.dtype, *, modulation: bool = True) -> int:
@@ -52,8 +52,11 @@ def weight_bytes(config: TransformerConfig, dtype: torch.dtype, *, modulation: b
 
 
 def load_denoiser(
-    checkpoint: Path, config: TransformerConfig, placement: Placement, fusion: Fusion | None = None
-) -> Denoiser:
+    checkpoint: Path,
+    config: TransformerConfig,
+    placement: DenoiserPlacement,
+    fusion: Fusion | None = None,
+) -> VelocityPredictor:
     """Return a checkpoint's denoiser.
 
     Args:
@@ -68,12 +71,14 @@ def load_denoiser(
     with torch.device("meta"):
         weights = DenoiserWeights(config)
     folder = checkpoint / TRANSFORMER
-    NAMES.fill(weights, _placed(folder, placement, fusion), folder)
-    return Denoiser(config, weights.layers, Modulations(weights.modulations, placement.device))
+    NAMES.fill(weights, _iterate_placed(folder, placement, fusion), folder)
+    return VelocityPredictor(
+        config, weights.layers, Modulations(weights.modulations, placement.device)
+    )
 
 
-def _placed(
-    folder: Path, placement: Placement, fusion: Fusion | None
+def _iterate_placed(
+    folder: Path, placement: DenoiserPlacement, fusion: Fusion | None
 ) -> Iterator[tuple[str, torch.Tensor]]:
     for name, tensor in NAMES.read(folder, WEIGHTS):
         fused = tensor if fusion is None else fusion.fused(name, tensor, placement.device)

@@ -49,7 +49,7 @@ KEPT = 128
 
 @dataclass(frozen=True, slots=True)
 class Modulation:
-    """Of one share of noise."""
+    """The modulation for one share of noise."""
 
     image: torch.Tensor
     """[B, 6, D]: shift, scale and gate of attention, then of the MLP."""
@@ -106,7 +106,7 @@ class Modulations:
         missing = [share for share in dict.fromkeys(shares) if share not in self._kept]
         found = {share: self._kept[share] for share in shares if share in self._kept}
         if missing:
-            found.update(zip(missing, self._computed(missing), strict=True))
+            found.update(zip(missing, self._compute(missing), strict=True))
         for share, modulation in found.items():
             self._kept[share] = modulation
             self._kept.move_to_end(share)
@@ -114,11 +114,11 @@ class Modulations:
             self._kept.popitem(last=False)
         return [found[share] for share in shares]
 
-    def _computed(self, shares: Sequence[float]) -> list[Modulation]:
-        conditions = _silu_by_row(self._embedded(shares))
-        image = torch.stack([self._product(layer, conditions) for layer in self.weights.image])
-        text = torch.stack([self._product(layer, conditions) for layer in self.weights.text])
-        last = self._product(self.weights.last, conditions)
+    def _compute(self, shares: Sequence[float]) -> list[Modulation]:
+        conditions = _apply_silu_by_row(self._embedded(shares))
+        image = torch.stack([self._multiply(layer, conditions) for layer in self.weights.image])
+        text = torch.stack([self._multiply(layer, conditions) for layer in self.weights.text])
+        last = self._multiply(self.weights.last, conditions)
         blocks, count = image.shape[:2]
         return [
             Modulation(
@@ -140,10 +140,10 @@ class Modulations:
         waves = torch.cat([angles.cos(), angles.sin()], dim=-1)
         waves = waves.to(self._device, dtype, non_blocking=True)
         embedder = self.weights.embedder
-        inner = _silu_by_row(self._product(embedder.linear_1, waves))
-        return self._product(embedder.linear_2, inner)
+        inner = _apply_silu_by_row(self._multiply(embedder.linear_1, waves))
+        return self._multiply(embedder.linear_2, inner)
 
-    def _product(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    def _multiply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
         assert isinstance(layer, RowLinear)
         if layer.weight.device == x.device:
             return torch.as_tensor(layer(x))
@@ -151,6 +151,6 @@ class Modulations:
         return functional.linear(x, weight, layer.bias.to(x.device, non_blocking=True))
 
 
-def _silu_by_row(x: torch.Tensor) -> torch.Tensor:
+def _apply_silu_by_row(x: torch.Tensor) -> torch.Tensor:
     """[U, D] -> [U, D]; by row, because a kernel may treat the last elements in another way."""
     return torch.cat([functional.silu(row) for row in torch.split(x, 1)])

@@ -15,8 +15,7 @@ from torch import nn
 from cantata.contract.model.row_products import RowLinear
 from cantata_layers.qwen_image.config import TransformerConfig
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.transformer.block import Block
-from cantata_layers.qwen_image.transformer.block_stack import BlockStack, StreamLayout
+from cantata_layers.qwen_image.transformer.blocks import BlockStack, StreamLayout, TransformerBlock
 from cantata_layers.qwen_image.transformer.modulation import (
     Modulation,
     Modulations,
@@ -25,8 +24,8 @@ from cantata_layers.qwen_image.transformer.modulation import (
     layer_norm,
 )
 from cantata_layers.qwen_image.transformer.packing import Segment, by_row
-from cantata_layers.qwen_image.transformer.rotation import Positions, Rotation
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.qwen_image.transformer.rotation import Positions, TokenRotation
+from cantata_layers.weights import WeightMap
 
 NO_NOISE = 0.0
 MODULATIONS = "modulations."
@@ -42,7 +41,7 @@ NAMES = WeightMap(
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceTokens:
     """A picture to be changed."""
 
     tokens: torch.Tensor
@@ -52,14 +51,15 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What of a branch does not change from step to step; `Denoiser.prepare` makes it."""
+    """Inputs of a branch that are the same in every step; `VelocityPredictor.prepare` makes
+    them."""
 
     text: torch.Tensor
     """[T, D]"""
     references: torch.Tensor
     """[R, D], of all pictures; R may be 0."""
-    text_rotation: Rotation
-    picture_rotation: Rotation
+    text_rotation: TokenRotation
+    picture_rotation: TokenRotation
     """Of noise and references."""
     noise_tokens: int
     """N."""
@@ -84,7 +84,9 @@ class Layers(nn.Module):
         self.img_in = RowLinear(config.token_width, config.width)
         self.txt_norm = RmsNorm(config.text_width)
         self.txt_in = RowLinear(config.text_width, config.width)
-        self.transformer_blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.transformer_blocks = nn.ModuleList(
+            TransformerBlock(config) for _ in range(config.layers)
+        )
         self.proj_out = RowLinear(config.width, config.token_width)
 
 
@@ -103,7 +105,7 @@ def weight_shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
         return NAMES.shapes(DenoiserWeights(config))
 
 
-class Denoiser:
+class VelocityPredictor:
     """Predicts velocities. In float32 on a CPU, a row's result does not depend on the others.
 
     Args:
@@ -116,12 +118,12 @@ class Denoiser:
         self._config, self._layers, self.modulations = config, layers, modulations
         weight = layers.img_in.weight
         self.device, self._dtype = weight.device, weight.dtype
-        self._blocks = [b for b in layers.transformer_blocks if isinstance(b, Block)]
+        self._blocks = [b for b in layers.transformer_blocks if isinstance(b, TransformerBlock)]
         self._positions = Positions(config.rope_axes, self.device)
 
     @torch.inference_mode()
     def prepare(
-        self, text: torch.Tensor, grid: Grid, references: Sequence[Reference] = ()
+        self, text: torch.Tensor, grid: Grid, references: Sequence[ReferenceTokens] = ()
     ) -> Condition:
         """Compute what all steps of a branch share.
 
@@ -165,23 +167,23 @@ class Denoiser:
         indexes = [shares.index(row.share) for row in rows]
         still = len(shares) if self._config.still_references else None
         modulations = self.modulations.of([*shares, NO_NOISE] if still else shares)
-        places = [_places(row, index, still) for row, index in zip(rows, indexes, strict=True)]
+        places = [_lay_out(row, index, still) for row, index in zip(rows, indexes, strict=True)]
         texts = torch.cat([row.condition.text for row in rows])
-        stack = BlockStack(self._blocks, modulations, places, texts, self._pictures(rows))
+        stack = BlockStack(self._blocks, modulations, places, texts, self._collect_pictures(rows))
         if through is None:
             stack.run(range(stack.blocks))
         else:
             through(stack)
-        return self._last(rows, stack, [modulations[index] for index in indexes])
+        return self._run_last(rows, stack, [modulations[index] for index in indexes])
 
-    def _pictures(self, rows: Sequence[Row]) -> torch.Tensor:
+    def _collect_pictures(self, rows: Sequence[Row]) -> torch.Tensor:
         """[I, D]: of each row its noise, then its references."""
         noise = self._layers.img_in(torch.cat([self._on_device(row.latents) for row in rows]))
         lengths = [row.condition.noise_tokens for row in rows]
         parts = zip(by_row(noise, lengths), rows, strict=True)
         return torch.cat([x for own, row in parts for x in (own, row.condition.references)])
 
-    def _last(
+    def _run_last(
         self, rows: Sequence[Row], stack: BlockStack, modulations: Sequence[Modulation]
     ) -> list[torch.Tensor]:
         lengths = [row.condition.noise_tokens for row in rows]
@@ -195,7 +197,7 @@ class Denoiser:
         return x.to(self.device, self._dtype)
 
 
-def _places(row: Row, index: int, still: int | None) -> tuple[StreamLayout, StreamLayout]:
+def _lay_out(row: Row, index: int, still: int | None) -> tuple[StreamLayout, StreamLayout]:
     """Of a row's text and pictures. `still`: the modulation of references, if it is not the row's
     own, `index`."""
     condition = row.condition

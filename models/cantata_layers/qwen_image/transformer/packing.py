@@ -27,7 +27,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class PackedStream:
     """The tokens of one kind, text or pictures, of all rows."""
 
     lengths: tuple[int, ...]
@@ -35,7 +35,7 @@ class Stream:
     segments: tuple[Segment, ...]
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[Segment]]) -> Stream:
+    def of(cls, rows: Sequence[Sequence[Segment]]) -> PackedStream:
         """Of each row's segments in order."""
         lengths = tuple(sum(segment.tokens for segment in row) for row in rows)
         every = [segment for row in rows for segment in row if segment.tokens]
@@ -51,13 +51,15 @@ class Stream:
         """[L, E] -> x * (1 + scale) + shift, with [E] vectors by modulation."""
         parts = [
             part * (1 + scales[segment.modulation]) + shifts[segment.modulation]
-            for part, segment in self._parts(x)
+            for part, segment in self._split_rows(x)
         ]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def add(self, x: torch.Tensor, gates: Sequence[torch.Tensor], change: torch.Tensor) -> None:
         """Add gate * change to x in place; [L, E] both, [E] vectors by modulation."""
-        for (part, segment), (added, _) in zip(self._parts(x), self._parts(change), strict=True):
+        for (part, segment), (added, _) in zip(
+            self._split_rows(x), self._split_rows(change), strict=True
+        ):
             part.add_(gates[segment.modulation] * added)
 
     def gelu(self, x: torch.Tensor) -> torch.Tensor:
@@ -68,7 +70,7 @@ class Stream:
             [functional.gelu(part, approximate="tanh") for part in by_row(x, self.lengths)]
         )
 
-    def _parts(self, x: torch.Tensor) -> list[tuple[torch.Tensor, Segment]]:
+    def _split_rows(self, x: torch.Tensor) -> list[tuple[torch.Tensor, Segment]]:
         parts = by_row(x, [segment.tokens for segment in self.segments])
         return list(zip(parts, self.segments, strict=True))
 

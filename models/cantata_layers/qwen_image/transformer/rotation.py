@@ -20,7 +20,7 @@ THETA = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class TokenRotation:
     """The angles of some tokens: [L, F] float32 cosines and sines."""
 
     cos: torch.Tensor
@@ -38,8 +38,8 @@ class Rotation:
         return turned.flatten(-2).to(x.dtype)
 
     @classmethod
-    def join(cls, parts: Sequence[Rotation]) -> Rotation:
-        """Of the tokens of all parts; at least one part."""
+    def join(cls, parts: Sequence[TokenRotation]) -> TokenRotation:
+        """The rotation for the tokens of all parts; at least one part."""
         if len(parts) == 1:
             return parts[0]
         return cls(torch.cat([p.cos for p in parts]), torch.cat([p.sin for p in parts]))
@@ -60,16 +60,19 @@ class Positions:
         self._cos = [table.cos().to(device) for table in tables]
         self._sin = [table.sin().to(device) for table in tables]
 
-    def pictures(self, grids: Sequence[Grid]) -> Rotation:
-        """Of pictures' tokens, row by row; the first picture is the one that is drawn.
+    def pictures(self, grids: Sequence[Grid]) -> TokenRotation:
+        """The rotation for pictures' tokens, row by row; the first picture is the one that is
+        drawn.
 
         Raises:
             InvalidRequest: as `text`.
         """
-        return Rotation.join([self._picture(frame, grid) for frame, grid in enumerate(grids)])
+        return TokenRotation.join(
+            [self._rotate_picture(frame, grid) for frame, grid in enumerate(grids)]
+        )
 
-    def text(self, tokens: int, grids: Sequence[Grid]) -> Rotation:
-        """Of a text's tokens beside these pictures.
+    def text(self, tokens: int, grids: Sequence[Grid]) -> TokenRotation:
+        """The rotation for a text's tokens beside these pictures.
 
         Raises:
             InvalidRequest: there are more positions than the model knows.
@@ -78,7 +81,7 @@ class Positions:
         places = torch.arange(first, first + tokens)
         return self._at(places, places, places)
 
-    def _picture(self, frame: int, grid: Grid) -> Rotation:
+    def _rotate_picture(self, frame: int, grid: Grid) -> TokenRotation:
         rows = torch.arange(grid.height) - (grid.height - grid.height // 2)
         columns = torch.arange(grid.width) - (grid.width - grid.width // 2)
         return self._at(
@@ -87,7 +90,7 @@ class Positions:
             columns.repeat(grid.height),
         )
 
-    def _at(self, *places: torch.Tensor) -> Rotation:
+    def _at(self, *places: torch.Tensor) -> TokenRotation:
         least, most = min(int(p.min()) for p in places), max(int(p.max()) for p in places)
         if least < -POSITIONS or most >= POSITIONS:
             raise InvalidRequest(
@@ -97,7 +100,7 @@ class Positions:
             )
         device = self._cos[0].device
         rows = [(place + POSITIONS).to(device) for place in places]
-        return Rotation(
+        return TokenRotation(
             torch.cat([table[row] for table, row in zip(self._cos, rows, strict=True)], dim=1),
             torch.cat([table[row] for table, row in zip(self._sin, rows, strict=True)], dim=1),
         )

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.skipping import Skipping, SkipTest
-from cantata_layers.qwen_image.transformer.block_stack import BlockStack
+from cantata.contract.model.denoiser import Skipping, SkipTest
+from cantata_layers.qwen_image.transformer.blocks import BlockStack
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class SkippingPass:
         rule = self._skipping
         middle = range(rule.first_blocks, stack.blocks - rule.last_blocks)
         measured = self._run_first(stack)
-        changes = self._changes(measured)
+        changes = self._measure_changes(measured)
         self.full = [self._is_full(row, changes[row]) for row in range(len(self.memories))]
         self._run_middle(stack, middle)
         stack.run(range(middle.stop, stack.blocks))
@@ -147,12 +147,12 @@ class SkippingPass:
         stack.run(range(rule.first_blocks))
         return [image - old for image, old in zip(stack.images, before, strict=True)]
 
-    def _changes(self, measured: Sequence[torch.Tensor | None]) -> list[float]:
+    def _measure_changes(self, measured: Sequence[torch.Tensor | None]) -> list[float]:
         """Relative to what was compared before; one synchronisation for all rows."""
         ratios = [
             torch.full((), torch.inf)
             if memory.compared is None or now is None
-            else _mean(now - memory.compared) / _mean(memory.compared)
+            else _average(now - memory.compared) / _average(memory.compared)
             for memory, now in zip(self.memories, measured, strict=True)
         ]
         return [float(ratio) for ratio in torch.stack([r.float().cpu() for r in ratios])]
@@ -163,7 +163,7 @@ class SkippingPass:
             return True
         match rule.test:
             case SkipTest.INPUT:
-                value = memory.drift + self._mapped(change)
+                value = memory.drift + self._map_change(change)
             case SkipTest.RESIDUAL:
                 value = change
             case SkipTest.INTERVAL:
@@ -180,13 +180,13 @@ class SkippingPass:
         for row, memory in enumerate(self.memories):
             if row in before:
                 image, text = before[row]
-                self.memories[row] = self._noted(memory, images[row] - image, texts[row] - text)
+                self.memories[row] = self._note(memory, images[row] - image, texts[row] - text)
             else:
                 images[row].add_(memory.image.at(memory.step))
                 if self._skipping.last_blocks:
                     texts[row].add_(memory.text.at(memory.step))
 
-    def _noted(self, memory: Memory, image: torch.Tensor, text: torch.Tensor) -> Memory:
+    def _note(self, memory: Memory, image: torch.Tensor, text: torch.Tensor) -> Memory:
         """The text is needed only if blocks follow."""
         order, step = self._skipping.order, memory.step
         words = memory.text.noted(step, text, order) if self._skipping.last_blocks else memory.text
@@ -199,16 +199,16 @@ class SkippingPass:
         return replace(
             memory,
             step=memory.step + 1,
-            drift=0.0 if is_full or not drifts else memory.drift + self._mapped(change),
+            drift=0.0 if is_full or not drifts else memory.drift + self._map_change(change),
             compared=measured if is_full or drifts else memory.compared,
         )
 
-    def _mapped(self, change: float) -> float:
+    def _map_change(self, change: float) -> float:
         value = 0.0
         for coefficient in self._skipping.coefficients or COEFFICIENTS:
             value = value * change + coefficient
         return abs(value)
 
 
-def _mean(x: torch.Tensor) -> torch.Tensor:
+def _average(x: torch.Tensor) -> torch.Tensor:
     return x.float().abs().mean()

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.model.tiling import Tiling
+from cantata.contract.model.feed_forward import Tiling
 from cantata_layers.qwen_image.config import VAE, WEIGHTS, VaeConfig
 from cantata_layers.qwen_image.numerics import dtype_on
 from cantata_layers.qwen_image.vae.encoder_decoder import DecoderNetwork, EncoderNetwork
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.weights import WeightMap
 
 
 def tiled(

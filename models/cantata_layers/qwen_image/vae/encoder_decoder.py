@@ -17,7 +17,7 @@ EPSILON = 1e-12
 """Length by which a place is divided."""
 
 
-class ChannelNorm(nn.Module):
+class PixelNorm(nn.Module):
     """[B, C, H, W] -> the same shape: each place divided by its root mean square, with a gain."""
 
     def __init__(self, channels: int) -> None:
@@ -32,14 +32,14 @@ class ChannelNorm(nn.Module):
         return torch.as_tensor((wide / lengths).to(x.dtype) * scale * self.gamma)
 
 
-class Residual(nn.Module):
+class PlaneResidual(nn.Module):
     """[B, C, H, W] -> [B, C', H, W]."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.norm1 = ChannelNorm(inputs)
+        self.norm1 = PixelNorm(inputs)
         self.conv1 = nn.Conv2d(inputs, outputs, 3, padding=1)
-        self.norm2 = ChannelNorm(outputs)
+        self.norm2 = PixelNorm(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1)
         self.conv_shortcut = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
 
@@ -49,12 +49,12 @@ class Residual(nn.Module):
         return torch.as_tensor(changed + self.conv_shortcut(x))
 
 
-class Attention(nn.Module):
+class PlaneAttention(nn.Module):
     """[B, C, H, W] -> the same shape: each place attends to all, with one head."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.norm = ChannelNorm(channels)
+        self.norm = PixelNorm(channels)
         self.to_qkv = nn.Conv2d(channels, 3 * channels, 1)
         self.proj = nn.Conv2d(channels, channels, 1)
 
@@ -65,13 +65,13 @@ class Attention(nn.Module):
         return torch.as_tensor(x + self.proj(seen[:, 0].transpose(1, 2).reshape(x.shape)))
 
 
-class Middle(nn.Module):
+class PlaneMiddle(nn.Module):
     """[B, C, H, W] -> the same shape, at the coarsest resolution."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.attentions = nn.ModuleList([Attention(channels)])
-        self.resnets = nn.ModuleList(Residual(channels, channels) for _ in range(2))
+        self.attentions = nn.ModuleList([PlaneAttention(channels)])
+        self.resnets = nn.ModuleList(PlaneResidual(channels, channels) for _ in range(2))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         first, last = self.resnets
@@ -112,14 +112,14 @@ class EncoderLayers(nn.Module):
         layers: list[nn.Module] = []
         for level, (inputs, outputs) in enumerate(pairwise(widths), start=1):
             layers += (
-                Residual(outputs if block else inputs, outputs)
+                PlaneResidual(outputs if block else inputs, outputs)
                 for block in range(config.residual_blocks)
             )
             if level < len(config.width_factors):
                 layers.append(Downsample(outputs))
         self.down_blocks = nn.ModuleList(layers)
-        self.mid_block = Middle(widths[-1])
-        self.norm_out = ChannelNorm(widths[-1])
+        self.mid_block = PlaneMiddle(widths[-1])
+        self.norm_out = PixelNorm(widths[-1])
         self.conv_out = nn.Conv2d(widths[-1], 2 * config.latent_channels, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -135,7 +135,7 @@ class UpBlock(nn.Module):
     def __init__(self, inputs: int, outputs: int, blocks: int, doubles: bool) -> None:
         super().__init__()
         self.resnets = nn.ModuleList(
-            Residual(outputs if block else inputs, outputs) for block in range(blocks)
+            PlaneResidual(outputs if block else inputs, outputs) for block in range(blocks)
         )
         self.upsamplers = nn.ModuleList([Upsample(outputs)] if doubles else [])
 
@@ -153,7 +153,7 @@ class DecoderLayers(nn.Module):
         factors = config.width_factors[::-1]
         widths = [config.base_width * factor for factor in (factors[0], *factors)]
         self.conv_in = nn.Conv2d(config.latent_channels, widths[0], 3, padding=1)
-        self.mid_block = Middle(widths[0])
+        self.mid_block = PlaneMiddle(widths[0])
         last = len(factors) - 1
         self.up_blocks = nn.ModuleList(
             UpBlock(
@@ -164,7 +164,7 @@ class DecoderLayers(nn.Module):
             )
             for level in range(len(factors))
         )
-        self.norm_out = ChannelNorm(widths[-1])
+        self.norm_out = PixelNorm(widths[-1])
         self.conv_out = nn.Conv2d(widths[-1], COLOURS, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

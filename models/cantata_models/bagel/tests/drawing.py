@@ -21,8 +21,8 @@ from cantata.contract.model.denoiser import DenoiserOptions
 from cantata.contract.model.feed_forward import Fed, FeedForward
 from cantata.contract.model.pipeline import LATENTS
 from cantata_models.bagel.chat_builder import BagelChatBuilder
-from cantata_models.bagel.denoiser import BagelJob, Picture, load_denoiser
-from cantata_models.bagel.drawing import Remembering
+from cantata_models.bagel.denoiser import BagelJob, PictureJob, load_denoiser
+from cantata_models.bagel.drawing import RememberingPhase
 from cantata_models.bagel.picture_builder import BagelPictureBuilder
 from cantata_models.bagel.picture_stages import (
     load_eyes,
@@ -75,17 +75,17 @@ class Studio:
             for number, job in enumerate(jobs):
                 if job.phase.drawing.step > drawn[number]:
                     latents[number].append(self.denoiser.latents(job))
-                if isinstance(job.phase, Remembering):
+                if isinstance(job.phase, RememberingPhase):
                     thoughts[number] = job.phase.text
         return [
             Drawn(np.stack(after), self.decoded(given[DECODE], job), thought)
             for given, after, job, thought in zip(inputs, latents, jobs, thoughts, strict=True)
         ]
 
-    def begin(self, inputs: Mapping[str, Any]) -> Picture:
+    def begin(self, inputs: Mapping[str, Any]) -> PictureJob:
         """A picture's job."""
         job = self.denoiser.begin(inputs[DENOISE], self.encoded(inputs))
-        assert isinstance(job, Picture)
+        assert isinstance(job, PictureJob)
         return job
 
     def begin_answer(self, request: ChatRequest) -> BagelJob:
@@ -102,7 +102,7 @@ class Studio:
             for number in left:
                 written[number].append(self.denoiser.written(jobs[number]))
         return [
-            self.denoiser.latents(job) if isinstance(job, Picture) else np.concatenate(tokens)
+            self.denoiser.latents(job) if isinstance(job, PictureJob) else np.concatenate(tokens)
             for job, tokens in zip(jobs, written, strict=True)
         ]
 
@@ -119,7 +119,7 @@ class Studio:
                 made |= _only(stage.run([inputs[name]]))
         return made
 
-    def decoded(self, inputs: Any, job: Picture) -> NDArray[np.uint8]:
+    def decoded(self, inputs: Any, job: PictureJob) -> NDArray[np.uint8]:
         """The picture of a finished job."""
         fed = Fed(inputs, {LATENTS: Rows(self.denoiser.latents(job))})
         image = _only(self.decoder.run([fed]))[IMAGE]

@@ -13,7 +13,7 @@ from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.model.denoiser import DenoiserOptions, Hooked
 from cantata_layers.qwen_image.text.pictures import Size
-from cantata_layers.random_files import write_json
+from cantata_layers.random_tensors import write_json
 from cantata_models.bagel.config import LANGUAGE
 from cantata_models.bagel.denoiser import load_denoiser
 from cantata_models.bagel.inputs import Branch, DrawInput, Guidance, Renorm

@@ -23,7 +23,7 @@ from cantata.contract.image_service import DrawingEvent
 from cantata.pipeline.chat_model import PipelineChatModel
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
-from cantata.pipeline.service import PipelineService, create_service
+from cantata.pipeline.service import PipelineService
 from cantata_models.bagel.chat_builder import BagelChatBuilder
 from cantata_models.bagel.picture_builder import BagelPictureBuilder
 from cantata_models.bagel.plugin import PLUGIN
@@ -32,6 +32,7 @@ from cantata_models.bagel.tests.checks import goldens
 from cantata_models.bagel.tests.drawing import Studio
 from cantata_models.bagel.tests.parity.conversations import CONVERSATIONS, Conversation
 from cantata_models.bagel.tests.parity.scenarios import SEED, SIZES, scenario_named
+from served import started
 from threads import threads
 from tiny_painter.idle import assert_idle
 
@@ -50,10 +51,8 @@ async def service(checkpoint: Path) -> AsyncIterator[PipelineService]:
     plugin = replace(PLUGIN, load_image_builder=lambda folder: BagelPictureBuilder(folder, SIZES))
     located = replace(located, plugin=plugin)
     deployment = load_deployment(PLUGIN.deployment, located.pipeline)
-    service = create_service(ServicePlan(located, located.pipeline, deployment))
-    await service.start()
-    yield service
-    await service.stop()
+    async with started(ServicePlan(located, located.pipeline, deployment)) as service:
+        yield service
 
 
 @pytest.fixture(scope="module")

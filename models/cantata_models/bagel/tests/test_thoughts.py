@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata.contract.data.chat import Thought
-from cantata_models.bagel.prompt import Texts
+from cantata_models.bagel.prompt import BagelTokenizer
 from cantata_models.bagel.random_checkpoint import write_checkpoint
 from cantata_models.bagel.tests.parity.scenarios import SEED
 from cantata_models.bagel.thought_text import BagelThoughtReader, ThoughtSplitter
 
 
 @pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Texts:
-    return Texts(write_checkpoint(tmp_path_factory.mktemp("checkpoint"), SEED))
+def texts(tmp_path_factory: pytest.TempPathFactory) -> BagelTokenizer:
+    return BagelTokenizer(write_checkpoint(tmp_path_factory.mktemp("checkpoint"), SEED))
 
 
-def read(texts: Texts, *pieces: str) -> tuple[str, list[str]]:
+def read(texts: BagelTokenizer, *pieces: str) -> tuple[str, list[str]]:
     """All of it, and what left with each piece."""
     reader = BagelThoughtReader(texts.tokenizer)
     left = [reader.read(np.array(texts.tokens(piece)[1:-1], np.int32)) for piece in pieces]
@@ -40,16 +40,16 @@ def read(texts: Texts, *pieces: str) -> tuple[str, list[str]]:
         ("<thi", "<thi"),
     ],
 )
-def test_marks_are_not_shown(texts: Texts, written: str, shown: str) -> None:
+def test_marks_are_not_shown(texts: BagelTokenizer, written: str, shown: str) -> None:
     assert read(texts, written)[0] == shown
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", " ", "<", "/think>", "a", "\n", "b c"])))
-def test_a_thought_is_the_same_however_it_is_cut(texts: Texts, pieces: list[str]) -> None:
+def test_a_thought_is_the_same_however_it_is_cut(texts: BagelTokenizer, pieces: list[str]) -> None:
     assert read(texts, *pieces)[0] == read(texts, "".join(pieces))[0]
 
 
-def test_words_leave_while_they_are_thought(texts: Texts) -> None:
+def test_words_leave_while_they_are_thought(texts: BagelTokenizer) -> None:
     assert read(texts, "<think>", "A red", " cube", ".", "\n</thi", "nk>")[1] == [
         *("", "A red", " cube", ".", "", "")
     ]

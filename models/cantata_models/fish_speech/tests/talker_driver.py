@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from cantata_models.fish_speech.tests.parity.scenarios import (
     recording,
 )
 from cantata_models.fish_speech.tests.parity.talker_statement import SpokenBefore, TalkerStatement
+from model_engines import Checkpoints, join, run, step, watch_scores
 
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=512)
 TOLERANCE = 1e-3
@@ -70,6 +70,11 @@ class LoadedFishTalker:
         self.statement = TalkerStatement(checkpoint)
 
     @property
+    def stages(self) -> Sequence[Stage]:
+        """That are closed."""
+        return (self.stage,)
+
+    @property
     def talker(self) -> Any:
         """What vLLM runs, with the engine's mixins."""
         return self.stage._talker  # type: ignore[attr-defined]
@@ -79,9 +84,7 @@ class LoadedFishTalker:
         self.stage.add(name, request.inputs[TALKER], batch=False)
         if ENCODER in request.inputs:
             self.encoder.add(name, request.inputs[ENCODER], batch=False)
-            result = self.encoder.step()
-            assert not result.failures
-            self.stage.receive(result.chunks)
+            self.stage.receive(step(self.encoder))
 
     def recorded_frames(self, seconds: float = SECONDS[0]) -> torch.Tensor:
         """[C, Q]: what the encoder makes of a recording alone."""
@@ -91,30 +94,18 @@ class LoadedFishTalker:
         return torch.from_numpy(chunk.payload.values).long()
 
 
-class FishTalkers:
-    """Stages by checkpoint, built on first use."""
+class FishTalkers(Checkpoints[tuple[str, int], LoadedFishTalker]):
+    """By shape and seed."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._loaded: dict[tuple[str, int], LoadedFishTalker] = {}
+    def load(self, key: tuple[str, int]) -> LoadedFishTalker:
+        """Start the talker and the encoder."""
+        shape, seed = SHAPES[key[0]], key[1]
+        folder = write_checkpoint(self.folder / f"{key[0]}-{seed}", shape, seed)
+        return LoadedFishTalker(folder, shape.layout)
 
     def of(self, scenario: FishScenario) -> LoadedFishTalker:
-        """Return the stage of a scenario's checkpoint."""
-        key = scenario.shape, scenario.seed
-        if key not in self._loaded:
-            shape = SHAPES[scenario.shape]
-            folder = write_checkpoint(self._folder / f"{key[0]}-{key[1]}", shape, scenario.seed)
-            self._loaded[key] = LoadedFishTalker(folder, shape.layout)
-        return self._loaded[key]
-
-    def close(self) -> None:
-        """Shut down every engine; callers must hold no references to them."""
-        for loaded in self._loaded.values():
-            assert set(loaded.stage.counts().values()) == {0}
-        # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
-        with patch.object(gc, "collect"):
-            for loaded in self._loaded.values():
-                loaded.stage.close()
+        """Return the stages of a scenario's checkpoint."""
+        return self.get((scenario.shape, scenario.seed))
 
 
 def build_request(scenario: FishScenario, **fields: Any) -> SpeechRequest:
@@ -144,16 +135,9 @@ def speak(loaded: LoadedFishTalker, requests: Mapping[str, SpeechRequest]) -> di
 
 
 def _run(loaded: LoadedFishTalker, pieces: Mapping[str, PipelineRequest]) -> dict[str, CodeArray]:
-    codes: dict[str, list[CodeArray]] = {name: [] for name in pieces}
     for name, piece in pieces.items():
         loaded.add(name, piece)
-    while loaded.stage.has_work():
-        result = loaded.stage.step()
-        assert not result.failures
-        for chunk in result.chunks:
-            assert isinstance(chunk.payload, Codes)
-            codes[chunk.request_id].append(chunk.payload.values)
-    return {name: np.concatenate(parts) for name, parts in codes.items()}
+    return join(run(loaded.stage))
 
 
 def observe(loaded: LoadedFishTalker, request: SpeechRequest) -> FishObserved:
@@ -229,14 +213,8 @@ def _apart(name: str, ours: torch.Tensor, theirs: torch.Tensor) -> list[str]:
 @contextmanager
 def _watched(talker: Any) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
     """Collect the scores of the only request: [V] for each code 0, [codes] for each later code."""
-    first: list[torch.Tensor] = []
     residual: list[torch.Tensor] = []
-    compute, choice = talker.compute_logits, talker._choice
-
-    def watched_compute(hidden: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = compute(hidden)
-        first.append(scores[0].clone())
-        return scores
+    choice = talker._build_choice
 
     def watched_choice(draws: FrameDraws) -> Callable[[torch.Tensor, int], torch.Tensor]:
         choose = choice(draws)
@@ -248,8 +226,5 @@ def _watched(talker: Any) -> Iterator[tuple[list[torch.Tensor], list[torch.Tenso
 
         return watched
 
-    talker.compute_logits, talker._choice = watched_compute, watched_choice
-    try:
+    with watch_scores(talker) as first, patch.object(talker, "_build_choice", watched_choice):
         yield first, residual
-    finally:
-        del talker.compute_logits, talker._choice

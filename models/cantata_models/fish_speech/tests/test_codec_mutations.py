@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from cantata_layers import causal_convolutions, descript_codec
-from cantata_layers.conv_cache import ConvCache
+from cantata_layers import causal_convolutions
+from cantata_layers.causal_convolutions import ConvCache
 from cantata_models.fish_speech import codec, encoder, networks
 from cantata_models.fish_speech.random_checkpoint import TINY_S2, write_checkpoint
 from cantata_models.fish_speech.tests import codec_checks
@@ -85,7 +85,7 @@ DECODER_FAULTS: dict[str, Inject] = {
     "the last codebook left out": setting(codec.Codebooks, "decode", last_book_left_out),
     "other dilations": setting(codec, "DILATIONS", (1, 3, 8)),
     "a convolution late": setting(causal_convolutions.CausalConv, "__call__", earlier_tap),
-    "snakes a little flatter": setting(descript_codec, "SNAKE_EPS", 1e-2),
+    "snakes a little flatter": setting(causal_convolutions, "SNAKE_EPS", 1e-2),
     "layer scales swapped": setting(
         codec,
         "RENAMED",

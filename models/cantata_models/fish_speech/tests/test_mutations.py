@@ -23,26 +23,11 @@ from cantata_models.fish_speech.tests.talker_driver import (
     differences,
     observe,
 )
+from faults import Faults, Inject
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
-Fault = Callable[[LoadedFishTalker, pytest.MonkeyPatch], None]
-FAULTS: dict[str, tuple[str, Fault]] = {}
-"""Name -> the scenario that detects the fault, and the function that injects it."""
-
-
-def fault(scenario: str) -> Callable[[Fault], Fault]:
-    """Register a fault that this scenario detects."""
-
-    def register(make: Fault) -> Fault:
-        FAULTS[make.__name__] = (scenario, make)
-        return make
-
-    return register
+fault = Faults[LoadedFishTalker]()
 
 
 def _rotary(loaded: LoadedFishTalker) -> Any:
@@ -123,13 +108,13 @@ def codes_limited_before_they_are_fed_back(
 
 @fault("plain")
 def fast_stack_before_the_norm(loaded: LoadedFishTalker, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(loaded.talker, "_fast_input", lambda hidden: hidden)
+    patch.setattr(loaded.talker, "_to_fast_input", lambda hidden: hidden)
 
 
 @fault("s1_plain")
 def s1_s_fast_stack_behind_the_norm(loaded: LoadedFishTalker, patch: pytest.MonkeyPatch) -> None:
     norm = loaded.talker.norm
-    patch.setattr(loaded.talker, "_fast_input", lambda hidden: norm(hidden))
+    patch.setattr(loaded.talker, "_to_fast_input", lambda hidden: norm(hidden))
 
 
 @fault("s1_plain")
@@ -307,14 +292,15 @@ def one_frame_more(loaded: LoadedFishTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.talker, "_begin", longer)
 
 
-@pytest.mark.thorough(every=6)
-@pytest.mark.parametrize("name", FAULTS)
+@fault.each
 def test_each_fault_is_seen(
-    talkers: FishTalkers, name: str, monkeypatch: pytest.MonkeyPatch
+    talkers: FishTalkers,
+    name: str,
+    inject: Inject[LoadedFishTalker],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scenario_name, make = FAULTS[name]
-    scenario = scenario_named(scenario_name)
+    scenario = scenario_named(name)
     loaded = talkers.of(scenario)
-    make(loaded, monkeypatch)
+    inject(loaded, monkeypatch)
     observed = observe(loaded, build_request(scenario))
     assert differences(loaded, observed, scenario) != []

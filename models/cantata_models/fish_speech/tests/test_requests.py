@@ -208,9 +208,9 @@ def changed(folder: Path, source: Path, **fields: Any) -> Path:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"model_type": "dual_ar"}, r"model_type must be one of \['fish_qwen3_omni'\]"),
+        ({"model_type": "dual_ar"}, "'dual_ar' is not served; valid: 'fish_qwen3_omni'$"),
         ({"text_config": {"dim": None}}, "text_config: dim is missing"),
-        ({"text_config": {"attention_qkv_bias": True}}, "attention_qkv_bias is not served"),
+        ({"text_config": {"attention_qkv_bias": True}}, "attention_qkv_bias true is not served"),
         ({"audio_decoder_config": {"vocab_size": 65}}, "65 codes, but the tokenizer has 64"),
         ({"text_config": {"vocab_size": 100}}, "has no room for token"),
         ({"text_config": {"n_layer": 0}}, "n_layer must be at least 1, not 0"),

@@ -23,11 +23,7 @@ from cantata_models.fish_speech.tests.sampling_statement import (
 )
 from cantata_models.fish_speech.tests.talker_driver import FishTalkers, build_request, observe
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 FRAMES = 20
 """More than any law looks back."""
@@ -38,6 +34,7 @@ def wide(scores: torch.Tensor) -> NDArray[np.float64]:
     return np.asarray(scores.numpy(), np.float64)
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize(
     "how", [How(0.8, 0.8, 30), How(1.4, 0.99, 5), How(0.3, 0.5), How(2.0, 1.0, 12), How(0.0, 0.8)]
 )
@@ -64,6 +61,7 @@ def test_every_code_of_s2_is_drawn_by_the_rules(talkers: FishTalkers, how: How) 
     assert drawn_again or how.temperature < 1
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize(
     ("how", "penalty"),
     [(How(0.7, 0.7), 1.2), (How(1.5, 0.95), 1.6), (How(0.0, 1.0), 2.0), (How(0.9, 0.6), 1.0)],

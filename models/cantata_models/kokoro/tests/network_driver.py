@@ -23,7 +23,12 @@ PCM_TOLERANCE = 1e-4
 """Of the samples: the root mean square of the error in a tenth of a second, relative to theirs."""
 RARE, RARE_TOLERANCE = 0.1, 0.2
 """So many tenths of a second may differ by more: where a bin of the source's spectrum is nearly 0,
-its phase is rounding's, and that happens once in some seconds."""
+or its phase within a millionth of where it jumps by a turn, rounding decides, and that happens once
+in some seconds."""
+SPREAD = 0.02
+"""Of such a place's error, which all others may have besides: the norms' moments are those of the
+whole sentence. Found: 0.006, and none of it once the one bin (its phase 4e-7 from the jump) is
+turned as in the reference."""
 BLOCK = 2400 // PCM_STRIDE
 MODULES = tuple(
     f"cantata_models.kokoro.{name}"
@@ -73,7 +78,10 @@ def speak_whole(checkpoint: Path, scenario: KokoroScenario) -> KokoroSpoken:
     voice = importlib.import_module("cantata_models.kokoro.voice").load_voice(
         checkpoint, torch.device("cpu")
     )
-    network = voice.network
+    # In float32 throughout, whatever the CPU can.
+    network = importlib.import_module("cantata_models.kokoro.checkpoint").load_network(
+        checkpoint, voice.network.config, voice.device
+    )
     given = make_input(scenario, network.config.vocabulary)
     style = voice.mix_style(given)
     prosody = network.predict(torch.from_numpy(given.phones), style, given.speed)
@@ -120,8 +128,9 @@ def differences(spoken: KokoroSpoken, scenario: KokoroScenario) -> list[str]:
     error = np.square(spoken.samples[::PCM_STRIDE] - theirs)
     blocks = np.sqrt(np.add.reduceat(error, range(0, len(error), BLOCK)) / BLOCK) / theirs.std()
     often = float(np.quantile(blocks, 1 - RARE, method="higher"))
-    if not (often < PCM_TOLERANCE and blocks.max() < RARE_TOLERANCE):
-        found.append(f"samples by {often:.1e}, at most {blocks.max():.1e}")
+    worst = float(blocks.max())
+    if not (often < PCM_TOLERANCE + SPREAD * worst and worst < RARE_TOLERANCE):
+        found.append(f"samples by {often:.1e}, at most {worst:.1e}")
     return found
 
 

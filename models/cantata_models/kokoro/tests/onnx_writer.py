@@ -1,13 +1,11 @@
 """Writes a small folder of Kokoro's ONNX form.
 
 The network's frames of a phone are its id / 10, but at least 1; its sound is a tone as loud as the
-style's mean after `SILENCE` samples of nothing. The package `onnx` is no dependency; a file is a
-few protocol-buffer fields (onnx.proto).
+style's mean after `SILENCE` samples of nothing.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cantata_layers.tests.onnx_parts import (
+    FLOAT,
+    HALF,
+    INT32,
+    INT64,
+    write_model,
+    write_node,
+    write_tensor,
+    write_value,
+)
+
 VOICES = ("bf_emma", "af_heart", "am_adam", "ef_dora")
 FRAME, SILENCE, STEP = 600, 4800, 0.3
-_FLOAT, _INT32, _INT64, _HALF = 1, 6, 7, 10
-_INT_ATTRIBUTE = 2
 _CONSTANTS = {
     "zero": 0.0,
     "one": 1.0,
@@ -48,37 +55,36 @@ class Export:
 
 def write_network(file: Path, export: Export) -> None:
     nodes = [
-        _node("Cast", [export.tokens], "ids", to=_FLOAT),
-        _node("Cast", ["speed"], "pace", to=_FLOAT),
-        _node("Mul", ["ids", "tenth"], "slow"),
-        _node("Div", ["slow", "pace"], "paced"),
-        _node("Round", ["paced"], "whole"),
-        _node("Clip", ["whole", "one"], export.durations),
-        _node("ReduceSum", [export.durations], "frames", keepdims=0),
-        _node("Mul", ["frames", "frame"], "length"),
-        _node("Range", ["zero", "length", "one"], "places"),
-        _node("Mul", ["places", "step"], "angle"),
-        _node("Sin", ["angle"], "wave"),
-        _node("Cast", ["style"], "manner", to=_FLOAT),
-        _node("ReduceMean", ["manner"], "gain", keepdims=0),
-        _node("Mul", ["wave", "gain"], "loud"),
-        _node("GreaterOrEqual", ["places", "silence"], "heard"),
-        _node("Cast", ["heard"], "mask", to=_FLOAT),
-        _node("Mul", ["loud", "mask"], export.sound),
+        write_node("Cast", [export.tokens], "ids", to=FLOAT),
+        write_node("Cast", ["speed"], "pace", to=FLOAT),
+        write_node("Mul", ["ids", "tenth"], "slow"),
+        write_node("Div", ["slow", "pace"], "paced"),
+        write_node("Round", ["paced"], "whole"),
+        write_node("Clip", ["whole", "one"], export.durations),
+        write_node("ReduceSum", [export.durations], "frames", keepdims=0),
+        write_node("Mul", ["frames", "frame"], "length"),
+        write_node("Range", ["zero", "length", "one"], "places"),
+        write_node("Mul", ["places", "step"], "angle"),
+        write_node("Sin", ["angle"], "wave"),
+        write_node("Cast", ["style"], "manner", to=FLOAT),
+        write_node("ReduceMean", ["manner"], "gain", keepdims=0),
+        write_node("Mul", ["wave", "gain"], "loud"),
+        write_node("GreaterOrEqual", ["places", "silence"], "heard"),
+        write_node("Cast", ["heard"], "mask", to=FLOAT),
+        write_node("Mul", ["loud", "mask"], export.sound),
     ]
     inputs = [
-        _value(export.tokens, _INT64, 2),
-        _value("style", _HALF if export.half_styles else _FLOAT, 2),
-        _value("speed", _INT32 if export.whole_speeds else _FLOAT, 1),
+        write_value(export.tokens, INT64, 2),
+        write_value("style", HALF if export.half_styles else FLOAT, 2),
+        write_value("speed", INT32 if export.whole_speeds else FLOAT, 1),
     ]
-    outputs = [_value(export.sound, _FLOAT, 1)]
+    outputs = [write_value(export.sound, FLOAT, 1)]
     if export.returns_durations:
-        outputs.insert(0, _value(export.durations, _FLOAT, 2))
-    fields = ((1, nodes), (5, _constants()), (11, inputs), (12, outputs))
-    graph = b"".join(_bytes(field, one) for field, many in fields for one in many)
-    opset = _bytes(1, b"") + _number(2, 13)
-    model = _number(1, 8) + _bytes(6, export.note) + _bytes(8, opset)
-    file.write_bytes(model + _bytes(7, graph + _bytes(2, b"voice")))
+        outputs.insert(0, write_value(export.durations, FLOAT, 2))
+    tensors = [
+        write_tensor(name, np.array(value, np.float32)) for name, value in _CONSTANTS.items()
+    ]
+    file.write_bytes(write_model(nodes, tensors, inputs, outputs, export.note))
 
 
 def draw_styles() -> dict[str, NDArray[np.float32]]:
@@ -99,39 +105,3 @@ def write_folder(folder: Path, export: Export | None = None) -> Path:
     write_network(folder / "kokoro-v1.0.onnx", export or Export())
     write_styles(folder / "voices-v1.0.bin", draw_styles())
     return folder
-
-
-def _constants() -> list[bytes]:
-    return [
-        _number(2, _FLOAT) + _bytes(8, name.encode()) + _bytes(9, struct.pack("<f", value))
-        for name, value in _CONSTANTS.items()
-    ]
-
-
-def _node(operator: str, inputs: list[str], output: str, **attributes: int) -> bytes:
-    made = b"".join(_bytes(1, name.encode()) for name in inputs) + _bytes(2, output.encode())
-    for name, value in attributes.items():
-        kind = _number(20, _INT_ATTRIBUTE)
-        made += _bytes(5, _bytes(1, name.encode()) + _number(3, value) + kind)
-    return made + _bytes(4, operator.encode())
-
-
-def _value(name: str, kind: int, rank: int) -> bytes:
-    shape = b"".join(_bytes(1, _bytes(2, f"{name}{axis}".encode())) for axis in range(rank))
-    return _bytes(1, name.encode()) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, shape)))
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])

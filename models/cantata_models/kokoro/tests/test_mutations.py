@@ -39,6 +39,7 @@ def _faults() -> Iterator[tuple[str, Mutant]]:
         ("BLOCK_SLOPE = 0.2", "BLOCK_SLOPE = 0.1"),
         ("x.repeat_interleave(2, dim=-1)", "x.repeat(1, 1, 2)"),
         ("wave, wave / alpha", "wave, wave"),
+        ("(bias - mean * scale)", "bias"),
         ("        x = x + conv2(", "        x = conv2("),
     )
     yield from faults("affine", "text_network", ("gain * self.norm.bias", "self.norm.bias"))
@@ -76,7 +77,7 @@ def _faults() -> Iterator[tuple[str, Mutant]]:
         ("made[0]) / each", "made[0])"),
         ("[x, skipped, *curves]", "[skipped, x, *curves]"),
         ("SOURCE_DILATIONS = (1, 3, 5)", "SOURCE_DILATIONS = (1, 3, 3)"),
-        ("x = x + added", "x = x - added"),
+        ("x = x + excited", "x = x - excited"),
     )
     yield from faults(
         "sentence",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
 from cantata.contract.data.request import SpeechRequest
 from cantata.pipeline.plan import plan_services
+from cantata_layers.misaki.phones import vocabulary
 from cantata_models.kokoro.onnx_voice import OnnxVoice
 from cantata_models.kokoro.request_builder import load_builder
 from cantata_models.kokoro.tests.network_driver import expect_word_times
@@ -96,8 +98,9 @@ def test_voices_and_languages_are_the_torch_form_s(folder: Path) -> None:
     american, british = (build(folder, "The last bath.", name) for name in ("af_heart", "bf_emma"))
     assert list(american.phones) != list(british.phones)
     assert len(build(folder, "[[ola]], [[mundo]]!", "ef_dora").words) == 2
-    with pytest.raises(InvalidRequest, match="Spanish"):
-        build(folder, "Hola.", "ef_dora")
+    assert len(build(folder, "Hola, mundo.", "ef_dora").words) == 2
+    with pytest.raises(InvalidRequest, match="nothing in the text can be read"):
+        build(folder, "你好", "ef_dora")
 
 
 def test_a_sentence_is_the_network_s_sound_in_parts(voice: OnnxVoice, given: KokoroInput) -> None:
@@ -194,6 +197,40 @@ FAULTS: dict[str, tuple[str, Edit]] = {
         lambda made: write_styles(made / STYLES, {"af_heart": np.array(["loud"])}),
     ),
 }
+
+
+def write_version_1_1(folder: Path) -> Path:
+    """As kokoro-onnx names its files, with a vocabulary in an order of its own."""
+    made = write_folder(folder)
+    (made / NETWORK).rename(made / "kokoro-v1.1-zh.onnx")
+    styles = {name: draw_styles()["af_heart"] for name in ("zf_001", "af_maple", "bf_vale")}
+    (made / STYLES).unlink()
+    write_styles(made / "voices-v1.1-zh.bin", styles)
+    letters = {letter: number for number, letter in enumerate(reversed([*vocabulary(), "ㄅ"]), 1)}
+    (made / "config.json").write_text(json.dumps({"n_token": 200, "vocab": letters}))
+    return made
+
+
+def test_version_1_1_has_a_vocabulary_of_its_own(tmp_path: Path) -> None:
+    made = write_version_1_1(tmp_path)
+    builder = load_builder(made)
+    assert [voice.id for voice in builder.voices] == ["af_maple", "bf_vale", "zf_001"]
+    ids = json.loads((made / "config.json").read_text())["vocab"]
+    said = build(made, "Hi!", "af_maple").phones[1:-1]
+    assert list(said) == [ids[letter] for letter in "hˈI!"]  # noqa: RUF001
+    bopomofo = {letter for letter in builder.phonemize("八百", "z") if letter.isalpha()}
+    assert bopomofo == {"ㄅ"}, "letters that the vocabulary lacks are left out"
+    assert list(load(made).synthesize(build(made, "Hi!", "af_maple")))
+    (made / "config.json").unlink()
+    with pytest.raises(ConfigError, match=r"no config\.json"):
+        load_builder(made)
+
+
+def test_a_folder_of_two_versions_is_refused(tmp_path: Path) -> None:
+    made = write_folder(tmp_path)
+    write_styles(made / "voices-v1.1-zh.bin", draw_styles())
+    with pytest.raises(ConfigError, match=r"v1\.0\.bin and voices-v1\.1-zh\.bin; it needs one"):
+        load_builder(made)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -13,7 +13,7 @@ import torch
 
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import RequestFailed
-from cantata_models.kokoro.checkpoint import Excitation
+from cantata_models.kokoro.checkpoint import Excitation, halve_convolutions, load_network
 from cantata_models.kokoro.sound_network import draw_noise
 from cantata_models.kokoro.tests.network_driver import expect_word_times, make_input
 from cantata_models.kokoro.tests.parity.scenarios import PLAIN, KokoroCheckpointKey, KokoroScenario
@@ -36,9 +36,11 @@ STEP = 300
 
 @pytest.fixture(scope="module")
 def voice(checkpoints: dict[KokoroCheckpointKey, Path]) -> KokoroVoice:
+    """In float32 throughout, whatever the CPU can."""
     loaded = load_voice(checkpoints[PLAIN], torch.device("cpu"))
     assert isinstance(loaded, KokoroVoice)
-    return loaded
+    network = load_network(checkpoints[PLAIN], loaded.network.config, loaded.device)
+    return replace(loaded, network=network)
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +99,19 @@ def test_convolutions_see_no_further_than_the_context(
     ours = part[CONTEXT * STEP : -CONTEXT * STEP]
     theirs = whole[begin * STEP : end * STEP]
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5 * np.abs(theirs).max())
+
+
+def test_bfloat16_is_nearly_the_same_sound(
+    voice: KokoroVoice,
+    excitation: Excitation,
+    checkpoints: dict[KokoroCheckpointKey, Path],
+) -> None:
+    length = excitation.frames.shape[2]
+    halved = load_network(checkpoints[PLAIN], voice.network.config, voice.device)
+    halve_convolutions(halved)
+    whole = voice.network.generate(excitation, 0, length).numpy()
+    error = halved.generate(excitation, 0, length).numpy() - whole
+    assert 0 < error.std() < 0.03 * whole.std()
 
 
 def level_db(ours: np.ndarray, theirs: np.ndarray) -> float:

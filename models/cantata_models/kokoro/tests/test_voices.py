@@ -75,13 +75,17 @@ def test_a_mixture(written: str, shares: dict[str, float]) -> None:
         ("af_bella+", "is no voice"),
         ("af_bella(2", "is no voice"),
         ("af_bella+af_nobody", "no voice 'af_nobody'; voices: af_bella, af_sky, bm_lewis"),
-        ("af_bella(0)+af_sky", "weight of af_bella must be a number above 0, not '0'"),
-        ("af_bella(-1)", "above 0, not '-1'"),
+        (
+            "af_bella(0)+af_sky",
+            "weight of af_bella must be a number above 0 and at most 1000000, not '0'",
+        ),
+        ("af_bella(-1)", "above 0 and at most 1000000, not '-1'"),
         ("af_bella(nan)", "above 0"),
         ("af_bella(inf)", "above 0"),
         ("af_bella(1e999)", "above 0"),
-        ("af_bella()", "above 0, not ''"),
-        ("af_bella(loud)", "above 0, not 'loud'"),
+        ("af_bella(1e308)+af_sky(1e308)", "at most 1000000, not '1e308'"),
+        ("af_bella()", "above 0 and at most 1000000, not ''"),
+        ("af_bella(loud)", "above 0 and at most 1000000, not 'loud'"),
     ],
 )
 def test_a_bad_mixture_is_refused(written: str, message: str) -> None:

@@ -1,21 +1,14 @@
-"""What the tests of both models load once: an engine takes seconds to start."""
+"""What the tests of both models load once."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from cantata_models.moss_tts.tests.stage_driver import MossCheckpoints
 from cantata_models.moss_tts.tests.talker_driver import MossTalkers
+from model_engines import checkpoints_fixture
 
-
-@pytest.fixture(scope="package")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MossCheckpoints]:
-    """The stages by checkpoint."""
-    checkpoints = MossCheckpoints(tmp_path_factory.mktemp("moss_tts_stages"))
-    yield checkpoints
-    checkpoints.close()
+checkpoints = checkpoints_fixture(MossCheckpoints)
 
 
 @pytest.fixture(scope="package")

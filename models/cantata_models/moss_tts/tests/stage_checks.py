@@ -31,7 +31,7 @@ GAIN = np.float32(10 ** (3 / 20))
 
 def check_speech(checkpoints: MossCheckpoints, scenario: MossScenario) -> None:
     """Fail if a part's frames differ from its golden, or its sound from the golden's."""
-    loaded = checkpoints.get(scenario.model, scenario.seed)
+    loaded = checkpoints.of(scenario.model, scenario.seed)
     frames = make_frames(loaded, scenario)
     primed = frames if scenario.mode is MossMode.CONTINUATION else []
     parts = loaded.parts(build_request(scenario))
@@ -41,14 +41,14 @@ def check_speech(checkpoints: MossCheckpoints, scenario: MossScenario) -> None:
         sound = loaded.decode(made)
         assert len(sound) == 3840 * len(golden)
         if len(sound):
-            folder = checkpoints.folder(scenario.model, scenario.seed)
+            folder = checkpoints.path(scenario.model, scenario.seed)
             whole = _decoded(folder, np.concatenate([*primed, golden]))
             np.testing.assert_array_equal(sound, whole[-len(sound) :])
 
 
 def check_encoder(checkpoints: MossCheckpoints, case: Case) -> None:
     """Fail if the encoder stage makes other frames than the golden's of its recording."""
-    loaded = checkpoints.get(Model(case.name), case.checkpoint_seed)
+    loaded = checkpoints.of(Model(case.name), case.checkpoint_seed)
     recording = stereo_recording(SECONDS, case.recording_seed)
     # Local makes it that much louder.
     sent = recording / GAIN if case.name == "local" else recording

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from cantata.config import ArDeployment, CodecDeployment, FeedForwardDeployment
-from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
+from cantata.contract.data.chunks import Chunk, Codes, Payload
 from cantata.contract.data.request import (
     PipelineRequest,
     ReferenceAudio,
@@ -32,6 +30,7 @@ from cantata_models.moss_tts.random_checkpoint import write_tiny_local, write_ti
 from cantata_models.moss_tts.request_builder import MossRequestBuilder
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import Model, MossScenario, recorded
+from model_engines import Checkpoints, decode, join, run, step
 
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=512)
 PLUGINS = {Model.LOCAL: LOCAL, Model.NANO: NANO}
@@ -66,6 +65,11 @@ class MossStages:
         """The `MossTalker` that vLLM runs, with the engine's mixins."""
         return self.talker._talker  # type: ignore[attr-defined]
 
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """That are closed."""
+        return (self.encoder, self.talker, self.codec)
+
     def parts(self, request: SpeechRequest) -> list[Inputs]:
         """Return the stages' inputs for each part of a request."""
         return [built.inputs for built in self.built(request)]
@@ -79,9 +83,7 @@ class MossStages:
         if ENCODER not in inputs:
             return ()
         self.encoder.add(name, inputs[ENCODER], batch=False)
-        result = self.encoder.step()
-        assert not result.failures
-        return result.chunks
+        return step(self.encoder)
 
     def talk(self, requests: Mapping[str, Inputs], *given: NDArray[Any]) -> list[Chunk[Payload]]:
         """Run requests together in the talker stage until all end.
@@ -95,61 +97,37 @@ class MossStages:
             frames = [Codes(codes.astype(np.int32)) for codes in given]
             chunks = [Chunk(name, "frames", 0, codes, final=True) for codes in frames]
             self.talker.receive(chunks or self.encoded(name, inputs))
-        made: list[Chunk[Payload]] = []
-        while self.talker.has_work():
-            result = self.talker.step()
-            assert not result.failures
-            made += result.chunks
-        return made
+        return run(self.talker)
 
     def decode(self, chunks: Sequence[Chunk[Payload]]) -> NDArray[np.float32]:
         """Run the codec stage on one request's chunks of frames; returns [N, 2]."""
-        name = chunks[0].request_id
-        self.codec.add(name, None, batch=False)
-        sound: list[NDArray[np.float32]] = []
-        for chunk in chunks:
-            self.codec.receive([chunk])
-            while self.codec.has_work():
-                result = self.codec.step()
-                assert not result.failures
-                for made in result.chunks:
-                    assert isinstance(made.payload, Pcm)
-                    sound.append(made.payload.samples)
-        return np.concatenate(sound)
+        return decode(self.codec, chunks)
 
 
-class MossCheckpoints:
-    """Stages by model and seed, built on first use."""
+class MossCheckpoints(Checkpoints[tuple[Model, int], MossStages]):
+    """By model and seed."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._loaded: dict[tuple[Model, int], MossStages] = {}
+    def load(self, key: tuple[Model, int]) -> MossStages:
+        """Start all stages."""
+        model, seed = key
+        folder, plugin = WRITERS[model](self.path(model, seed), seed), PLUGINS[model]
+        spec = plugin.pipeline.stage
+        return MossStages(
+            builder=plugin.speech_builder(folder),  # type: ignore[arg-type]
+            encoder=feed_forward.build_stage(
+                spec(ENCODER), folder, FeedForwardDeployment(kept_mib=0)
+            ),
+            talker=build_stage(spec(TALKER), folder, DEPLOYMENT),
+            codec=codec.build_stage(spec(CODEC), folder, CodecDeployment(slots=2)),
+        )
 
-    def folder(self, model: Model, seed: int) -> Path:
-        return self._folder / f"{model.value}-{seed}"
+    def path(self, model: Model, seed: int) -> Path:
+        """Return a checkpoint's folder."""
+        return self.folder / f"{model.value}-{seed}"
 
-    def get(self, model: Model, seed: int) -> MossStages:
-        if (model, seed) not in self._loaded:
-            folder, plugin = WRITERS[model](self.folder(model, seed), seed), PLUGINS[model]
-            spec = plugin.pipeline.stage
-            self._loaded[model, seed] = MossStages(
-                builder=plugin.speech_builder(folder),  # type: ignore[arg-type]
-                encoder=feed_forward.build_stage(
-                    spec(ENCODER), folder, FeedForwardDeployment(kept_mib=0)
-                ),
-                talker=build_stage(spec(TALKER), folder, DEPLOYMENT),
-                codec=codec.build_stage(spec(CODEC), folder, CodecDeployment(slots=2)),
-            )
-        return self._loaded[model, seed]
-
-    def close(self) -> None:
-        """Shut down every engine; callers must hold no references to them."""
-        # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
-        with patch.object(gc, "collect"):
-            for loaded in self._loaded.values():
-                for stage in (loaded.encoder, loaded.talker, loaded.codec):
-                    assert set(stage.counts().values()) <= {0}
-                    stage.close()
+    def of(self, model: Model, seed: int) -> MossStages:
+        """Return the stages of a checkpoint."""
+        return self.get((model, seed))
 
 
 def build_request(scenario: MossScenario) -> SpeechRequest:
@@ -187,10 +165,7 @@ def make_frames(loaded: MossStages, scenario: MossScenario) -> Frames:
 
 def heard(chunks: Sequence[Chunk[Payload]], name: str) -> CodeArray:
     """Return the [T, Q] codes of one request's chunks that are heard."""
-    parts = [chunk.payload for chunk in chunks if chunk.request_id == name]
-    return np.concatenate(
-        [part.values[part.context_frames :] for part in parts if isinstance(part, Codes)]
-    )
+    return join(chunks)[name]
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import pytest
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata_layers.random_files import write_json
 from cantata_layers.random_qwen_tokenizer import write_qwen_tokenizer
+from cantata_layers.random_tensors import write_json
 from cantata_models.moss_tts import random_checkpoint_codec
 from cantata_models.moss_tts.plugin import ENCODER, TALKER
 from cantata_models.moss_tts.prompt import MossEncoderInput, MossTalkerInput

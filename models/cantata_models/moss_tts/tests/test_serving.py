@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import wave
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 import soundfile
@@ -25,12 +23,10 @@ from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_
 from cantata_models.moss_tts.tests.parity.scenarios import Model
 from cantata_models.moss_tts.tests.stage_driver import WRITERS, MossCheckpoints, MossStages
 from served import served
+from sounds import data_url
+from speech_client import SpeechClient
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 CHECKPOINT_SEED = 1
 FRAMES = 6
@@ -46,20 +42,23 @@ def serving(folder: Path, model: Model) -> AbstractContextManager[str]:
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[Model, str]]:
-    """The addresses."""
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[Model, SpeechClient]]:
+    """Clients of both."""
     with ExitStack() as stack:
         made = ((model, serving(tmp_path_factory.mktemp(model.value), model)) for model in Model)
-        yield {model: stack.enter_context(server) for model, server in made}
+        yield {
+            model: SpeechClient(stack.enter_context(server), {"max_new_tokens": FRAMES})
+            for model, server in made
+        }
 
 
 @pytest.fixture
-def local(servers: Mapping[Model, str]) -> str:
+def local(servers: Mapping[Model, SpeechClient]) -> SpeechClient:
     return servers[Model.LOCAL]
 
 
 @pytest.fixture
-def nano(servers: Mapping[Model, str]) -> str:
+def nano(servers: Mapping[Model, SpeechClient]) -> SpeechClient:
     return servers[Model.NANO]
 
 
@@ -70,26 +69,17 @@ def model(request: pytest.FixtureRequest) -> Model:
 
 
 @pytest.fixture
-def url(servers: Mapping[Model, str], model: Model) -> str:
+def client(servers: Mapping[Model, SpeechClient], model: Model) -> SpeechClient:
     return servers[model]
 
 
-def post(url: str, **fields: Any) -> httpx.Response:
-    body = {"response_format": "pcm", "max_new_tokens": FRAMES, **fields}
-    return httpx.post(f"{url}/v1/audio/speech", json=body, timeout=120)
+heard = cache(SpeechClient.hear)
+"""The sound of a request, asked once for all tests."""
 
 
-@cache
-def heard(url: str, **fields: Any) -> bytes:
-    """The sound of a request, asked once for all tests."""
-    response = post(url, **fields)
-    assert response.status_code == 200, response.text
-    return response.content
-
-
-def encodings(url: str) -> float:
+def encodings(client: SpeechClient) -> float:
     """Recordings that the encoder stage has computed."""
-    return stage_gauges(url, "cantata_stage_encodes_total")[ENCODER]
+    return stage_gauges(client.url, "cantata_stage_encodes_total")[ENCODER]
 
 
 def wav(samples: NDArray[np.float32]) -> bytes:
@@ -100,10 +90,6 @@ def wav(samples: NDArray[np.float32]) -> bytes:
         made.setframerate(SAMPLE_RATE)
         made.writeframes((samples * 32_768).astype("<i2").tobytes())
     return file.getvalue()
-
-
-def data_url(sound: bytes) -> str:
-    return "data:audio/wav;base64," + base64.b64encode(sound).decode()
 
 
 def made_by(
@@ -147,15 +133,15 @@ def made_by(
     ids=["plain", "clone", "mono", "continuation", "clone_with_words"],
 )
 def test_what_is_heard_is_what_the_stages_make(
-    url: str, model: Model, checkpoints: MossCheckpoints, fields: dict[str, Any]
+    client: SpeechClient, model: Model, checkpoints: MossCheckpoints, fields: dict[str, Any]
 ) -> None:
     sent = {key: value for key, value in fields.items() if key == "mode"}
     if "recording" in fields:
         sent["ref_audio"] = data_url(wav(fields["recording"]))
     if "transcript" in fields:
         sent["ref_text"] = fields["transcript"]
-    sound = heard(url, **SPOKEN, **sent)
-    assert sound == made_by(checkpoints.get(model, CHECKPOINT_SEED), SPOKEN["input"], **fields)  # type: ignore[arg-type]
+    sound = heard(client, **SPOKEN, **sent)
+    assert sound == made_by(checkpoints.of(model, CHECKPOINT_SEED), SPOKEN["input"], **fields)  # type: ignore[arg-type]
     assert 0 < len(sound) <= FRAMES * FRAME_BYTES
     assert len(sound) % FRAME_BYTES == 0
     left, right = np.frombuffer(sound, "<i2").reshape(-1, 2).T
@@ -174,19 +160,19 @@ def test_what_is_heard_is_what_the_stages_make(
     ids=lambda fields: next(iter(fields)),
 )
 def test_local_follows_descriptions(
-    local: str, checkpoints: MossCheckpoints, fields: dict[str, Any]
+    local: SpeechClient, checkpoints: MossCheckpoints, fields: dict[str, Any]
 ) -> None:
-    loaded = checkpoints.get(Model.LOCAL, CHECKPOINT_SEED)
+    loaded = checkpoints.of(Model.LOCAL, CHECKPOINT_SEED)
     sound = heard(local, **SPOKEN, **fields)
     assert sound == made_by(loaded, SPOKEN["input"], **fields)  # type: ignore[arg-type]
     assert sound != heard(local, **SPOKEN)
 
 
 def test_local_reads_pauses_itself_and_nano_gets_silence(
-    local: str, nano: str, checkpoints: MossCheckpoints
+    local: SpeechClient, nano: SpeechClient, checkpoints: MossCheckpoints
 ) -> None:
     text, seed = "[pause 200ms] One moment [pause 300ms] there it is.", SPOKEN["seed"]
-    loaded = checkpoints.get(Model.LOCAL, CHECKPOINT_SEED)
+    loaded = checkpoints.of(Model.LOCAL, CHECKPOINT_SEED)
     silence = b"\0" * (4 * SAMPLE_RATE // 5)
     spoken = made_by(loaded, "One moment [pause 0.3s] there it is.")
     assert heard(local, input=text, seed=seed) == silence + spoken
@@ -196,9 +182,9 @@ def test_local_reads_pauses_itself_and_nano_gets_silence(
 
 
 def test_nano_imitates_in_parts_with_silence_between(
-    nano: str, checkpoints: MossCheckpoints
+    nano: SpeechClient, checkpoints: MossCheckpoints
 ) -> None:
-    loaded = checkpoints.get(Model.NANO, CHECKPOINT_SEED)
+    loaded = checkpoints.of(Model.NANO, CHECKPOINT_SEED)
     options: dict[str, Any] = {"voice_clone_max_text_tokens": 60}
     recording = stereo_recording(1.3, 2)
     before = encodings(nano)
@@ -213,23 +199,23 @@ def test_nano_imitates_in_parts_with_silence_between(
     assert len(halved) == pytest.approx(len(sound) / 2, abs=64)
 
 
-def test_a_wav_is_stereo_at_48_khz(url: str) -> None:
-    sound = heard(url, **SPOKEN, response_format="wav")
+def test_a_wav_is_stereo_at_48_khz(client: SpeechClient) -> None:
+    sound = heard(client, **SPOKEN, response_format="wav")
     samples, rate = soundfile.read(io.BytesIO(sound), dtype="int16")
     assert rate == SAMPLE_RATE
     assert samples.shape[1] == 2
-    assert samples.tobytes() == heard(url, **SPOKEN)
+    assert samples.tobytes() == heard(client, **SPOKEN)
 
 
-def test_listings_tell_what_each_model_can_do(local: str, nano: str) -> None:
-    for url, name in ((local, "moss-tts-local"), (nano, "moss-tts-nano")):
-        (model,) = httpx.get(f"{url}/v1/audio/models", timeout=60).json()["models"]
+def test_listings_tell_what_each_model_can_do(local: SpeechClient, nano: SpeechClient) -> None:
+    for client, name in ((local, "moss-tts-local"), (nano, "moss-tts-nano")):
+        model = client.describe()
         assert (model["id"], model["sample_rate"], model["channels"]) == (name, SAMPLE_RATE, 2)
         assert model["sampled"]
         assert model["capabilities"]["references"]
-        assert model["capabilities"]["pauses"] is (url == local)
-        assert model["capabilities"]["instructions"] is (url == local)
-        assert ("tokens" in model["capabilities"]["options"]) is (url == local)
+        assert model["capabilities"]["pauses"] is (client is local)
+        assert model["capabilities"]["instructions"] is (client is local)
+        assert ("tokens" in model["capabilities"]["options"]) is (client is local)
 
 
 @pytest.mark.parametrize(
@@ -244,30 +230,17 @@ def test_listings_tell_what_each_model_can_do(local: str, nano: str) -> None:
     ],
 )
 def test_what_cannot_be_served_is_named(
-    url: str, fields: dict[str, Any], param: str | None, message: str
+    client: SpeechClient, fields: dict[str, Any], param: str | None, message: str
 ) -> None:
-    response = post(url, **{**SPOKEN, **fields})
-    assert response.status_code == 400, response.text
-    error = response.json()["error"]
-    assert error["param"] == param
-    assert message in error["message"]
+    client.assert_refused(param, message, **{**SPOKEN, **fields})
 
 
-def test_local_names_its_languages(local: str) -> None:
-    error = post(local, **SPOKEN, language="Klingon").json()["error"]
-    assert error["param"] == "language"
-    assert "valid: Auto, Chinese" in error["message"]
+def test_local_names_its_languages(local: SpeechClient) -> None:
+    local.assert_refused("language", "valid: Auto, Chinese", **SPOKEN, language="Klingon")
 
 
-def test_an_uploaded_voice_speaks_as_its_recording_does(url: str) -> None:
+def test_an_uploaded_voice_speaks_as_its_recording_does(client: SpeechClient) -> None:
     sound = wav(RECORDING)
-    upload = httpx.post(
-        f"{url}/v1/audio/voices",
-        data={"name": "Ada", "consent": "true"},
-        files={"audio_sample": ("ada.wav", sound, "audio/wav")},
-        timeout=60,
-    )
-    assert upload.status_code in (200, 201), upload.text
-    own = heard(url, **SPOKEN, voice=upload.json()["id"])
-    assert own == heard(url, **SPOKEN, ref_audio=data_url(sound))
-    assert own != heard(url, **SPOKEN)
+    own = heard(client, **SPOKEN, voice=client.upload(sound))
+    assert own == heard(client, **SPOKEN, ref_audio=data_url(sound))
+    assert own != heard(client, **SPOKEN)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from cantata_models.moss_tts import request_builder, splitting
 from cantata_models.moss_tts.config import MossConfig
@@ -20,11 +21,7 @@ from cantata_models.moss_tts.tests.stage_checks import GAIN, check_encoder, chec
 from cantata_models.moss_tts.tests.stage_driver import MossCheckpoints, MossStages
 from faults import Faults, Inject
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 fault = Faults[MossStages]()
 
@@ -49,7 +46,7 @@ def frames_are_fed_back_in_the_slot_of_the_caller(
     loaded: MossStages, patch: pytest.MonkeyPatch
 ) -> None:
     config: MossConfig = loaded.network._config
-    tokens = replace(config.tokens, assistant_slot=config.tokens.user_slot)
+    tokens = structs.replace(config.tokens, assistant_slot=config.tokens.user_slot)
     patch.setattr(loaded.network, "_config", replace(config, tokens=tokens))
 
 
@@ -105,10 +102,7 @@ def a_clone_is_not_split(loaded: MossStages, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(request_builder, "split_text", whole)
 
 
-@pytest.mark.thorough(every=6)
-@pytest.mark.parametrize(
-    ("name", "inject"), fault.cases, ids=lambda part: getattr(part, "__name__", part)
-)
+@fault.each
 def test_a_fault_fails_the_goldens(
     name: str,
     inject: Inject[MossStages],
@@ -116,7 +110,7 @@ def test_a_fault_fails_the_goldens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario = scenario_named(name)
-    inject(checkpoints.get(scenario.model, scenario.seed), monkeypatch)
+    inject(checkpoints.of(scenario.model, scenario.seed), monkeypatch)
     with pytest.raises((AssertionError, ValueError)):
         check_speech(checkpoints, scenario)
 
@@ -126,7 +120,7 @@ def test_another_level_fails_the_recordings_goldens(
     case: Case, checkpoints: MossCheckpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Local's recordings left as they are, or Nano's made louder."""
-    encoder = checkpoints.get(Model(case.name), case.checkpoint_seed).encoder
+    encoder = checkpoints.of(Model(case.name), case.checkpoint_seed).encoder
     louder = lambda samples: samples * GAIN  # noqa: E731
     as_it_is = lambda samples: samples  # noqa: E731
     model: Any = encoder._model  # type: ignore[attr-defined]

@@ -25,11 +25,7 @@ from cantata_models.moss_tts.tests.stage_driver import (
 )
 from recorded_frames import recorded_frames
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 ROUNDING = 1e-5
 """A uniform number this close to the edge between two codes may fall on either side."""
@@ -77,7 +73,7 @@ def test_every_choice_follows_the_rules(
     penalty: float,
     stop: SamplingSettings,
 ) -> None:
-    loaded = checkpoints.get(model, CHECKPOINT_SEED)
+    loaded = checkpoints.of(model, CHECKPOINT_SEED)
     request = replace(
         asked(
             top_k=audio.top_k,
@@ -107,7 +103,7 @@ def test_every_choice_follows_the_rules(
 def test_what_a_request_leaves_open_is_the_published_program_s(
     checkpoints: MossCheckpoints, model: Model
 ) -> None:
-    loaded = checkpoints.get(model, CHECKPOINT_SEED)
+    loaded = checkpoints.of(model, CHECKPOINT_SEED)
     temperature, top_p, penalty = (1.7, 0.8, 1.0) if model is Model.LOCAL else (0.8, 0.95, 1.2)
     stop = {"text_temperature": 1.0, "text_top_k": 50, "text_top_p": 1.0}
     said = asked(top_k=25, top_p=top_p, repetition_penalty=penalty, **stop)
@@ -117,7 +113,7 @@ def test_what_a_request_leaves_open_is_the_published_program_s(
 
 @by_model
 def test_seeds_hold_and_matter(checkpoints: MossCheckpoints, model: Model) -> None:
-    loaded = checkpoints.get(model, CHECKPOINT_SEED)
+    loaded = checkpoints.of(model, CHECKPOINT_SEED)
     seeds = (1, 2, 1)
     first, other, again = [speak(loaded, replace(asked(), seed=seed)) for seed in seeds]
     np.testing.assert_array_equal(first, again)
@@ -128,7 +124,7 @@ def test_seeds_hold_and_matter(checkpoints: MossCheckpoints, model: Model) -> No
 def test_temperature_zero_is_greedy_at_every_level(
     checkpoints: MossCheckpoints, model: Model
 ) -> None:
-    loaded = checkpoints.get(model, CHECKPOINT_SEED)
+    loaded = checkpoints.of(model, CHECKPOINT_SEED)
     greedy = [speak(loaded, replace(asked(), temperature=0.0, seed=seed)) for seed in range(2)]
     assert len({codes.tobytes() for codes in greedy}) == 1
     stopping = [
@@ -140,7 +136,7 @@ def test_temperature_zero_is_greedy_at_every_level(
 
 @by_model
 def test_requests_in_company_speak_as_alone(checkpoints: MossCheckpoints, model: Model) -> None:
-    loaded = checkpoints.get(model, CHECKPOINT_SEED)
+    loaded = checkpoints.of(model, CHECKPOINT_SEED)
     reference = ReferenceAudio(stereo_recording(0.9, 1), SAMPLE_RATE)
     requests: dict[str, Inputs] = {}
     for number in range(8):
@@ -165,7 +161,7 @@ def test_frames_are_the_same_from_recorded_completion(
     checkpoints: MossCheckpoints, model: Model
 ) -> None:
     """Greedy and drawn, with a penalty and without, in fewer rows as requests end."""
-    loaded = checkpoints.get(model, CHECKPOINT_SEED)
+    loaded = checkpoints.of(model, CHECKPOINT_SEED)
     wanted = {
         "usual": replace(asked(max_new_tokens=5), seed=3),
         "greedy": replace(asked(max_new_tokens=8), temperature=0.0),

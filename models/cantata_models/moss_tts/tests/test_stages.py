@@ -19,11 +19,7 @@ from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
 from cantata_models.moss_tts.tests.stage_checks import check_encoder, check_speech
 from cantata_models.moss_tts.tests.stage_driver import MossCheckpoints, heard
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 ONE_RECORDING = [scenario for scenario in SCENARIOS if len(scenario.recordings) < 2]
 """Requests have no more."""
@@ -49,7 +45,7 @@ def test_a_recording_is_followed_from_encoder_to_sound(
     checkpoints: MossCheckpoints, model: Model, transcript: str | None
 ) -> None:
     """All three stages: another recording, or none, is other speech."""
-    loaded = checkpoints.get(model, 1)
+    loaded = checkpoints.of(model, 1)
     asked = SpeechRequest("Good day.", "default", temperature=0.0, options={"max_new_tokens": 6})
     said = {b"": loaded.talk({"request": loaded.parts(asked)[0]})}
     for recording in (stereo_recording(1.0, 1), stereo_recording(1.2, 2)[::2, :1]):
@@ -65,7 +61,7 @@ def test_a_recording_is_followed_from_encoder_to_sound(
 def test_recordings_are_told_apart_by_samples_channels_and_rate(
     checkpoints: MossCheckpoints,
 ) -> None:
-    encoder = load_local_encoder(checkpoints.folder(Model.LOCAL, 1), torch.device("cpu"))
+    encoder = load_local_encoder(checkpoints.path(Model.LOCAL, 1), torch.device("cpu"))
     sound = stereo_recording(0.2, 1)
     inputs = [
         MossEncoderInput(sound, 48_000),
@@ -78,7 +74,7 @@ def test_recordings_are_told_apart_by_samples_channels_and_rate(
 
 
 def test_a_recording_shorter_than_a_frame_fails_alone(checkpoints: MossCheckpoints) -> None:
-    encoder = load_local_encoder(checkpoints.folder(Model.LOCAL, 1), torch.device("cpu"))
+    encoder = load_local_encoder(checkpoints.path(Model.LOCAL, 1), torch.device("cpu"))
     short, long = (MossEncoderInput(stereo_recording(s, 1), SAMPLE_RATE) for s in (0.05, 0.2))
     refused, made = encoder.run([short, long])
     assert isinstance(refused, InvalidAudio)
@@ -87,7 +83,7 @@ def test_a_recording_shorter_than_a_frame_fails_alone(checkpoints: MossCheckpoin
 
 
 def test_a_prompt_without_room_is_refused(checkpoints: MossCheckpoints) -> None:
-    loaded = checkpoints.get(Model.NANO, 1)
+    loaded = checkpoints.of(Model.NANO, 1)
     (inputs,) = loaded.parts(SpeechRequest("word " * 200, "default"))
     with pytest.raises(InvalidRequest, match="positions; of the 512 of this deployment none"):
         loaded.network.open(inputs[TALKER])

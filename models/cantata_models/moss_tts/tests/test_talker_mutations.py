@@ -27,11 +27,7 @@ from cantata_models.moss_tts.tests.sampling import penalized
 from cantata_models.moss_tts.tests.talker_driver import LoadedMossTalker, MossTalkers, check
 from faults import Faults, Inject
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 fault = Faults[LoadedMossTalker]()
 
@@ -274,7 +270,7 @@ def a_single_part_put_right(talker: LoadedMossTalker, patch: pytest.MonkeyPatch)
     patch.setattr(
         talker_driver,
         "split_text",
-        lambda text, count, most: (splitting.MossTextPart(splitting._prepared(text), 0.0),),
+        lambda text, count, most: (splitting.MossTextPart(splitting._prepare_text(text), 0.0),),
     )
 
 
@@ -298,20 +294,17 @@ def a_penalty_for_each_repetition(talker: LoadedMossTalker, patch: pytest.Monkey
     patch.setattr(talker_driver, "penalized", often)
 
 
-@pytest.mark.thorough(every=6)
-@pytest.mark.parametrize(
-    ("scenario", "inject"), fault.cases, ids=[f"{f.__name__} in {s}" for s, f in fault.cases]
-)
+@fault.each
 def test_each_fault_is_seen(
     talkers: MossTalkers,
-    scenario: str,
+    name: str,
     inject: Inject[LoadedMossTalker],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    talker = talkers.get(scenario_named(scenario))
+    talker = talkers.get(scenario_named(name))
     inject(talker, monkeypatch)
     with pytest.raises(AssertionError, match=r"Not equal|Arrays are not|too few parts"):
-        check(talker, scenario_named(scenario))
+        check(talker, scenario_named(name))
 
 
 def test_activations_are_as_published() -> None:

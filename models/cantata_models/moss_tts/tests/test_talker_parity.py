@@ -7,11 +7,7 @@ import pytest
 from cantata_models.moss_tts.tests.parity.scenarios import SCENARIOS, MossScenario
 from cantata_models.moss_tts.tests.talker_driver import MossTalkers, check
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

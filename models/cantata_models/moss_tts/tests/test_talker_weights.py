@@ -19,11 +19,7 @@ from cantata_models.moss_tts.random_checkpoint_talker import (
 )
 from cantata_models.moss_tts.tests.talker_driver import load_local, load_nano
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 Tensors = dict[str, torch.Tensor]
 CODES = "audio_embeddings.1.weight"

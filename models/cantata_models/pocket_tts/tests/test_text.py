@@ -9,7 +9,7 @@ import pytest
 
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import SpeechRequest
-from cantata_layers.recordings import second_of_noise
+from cantata_layers.request_building import second_of_noise
 from cantata_models.pocket_tts.config import load_config
 from cantata_models.pocket_tts.plugin import ENCODER, TALKER
 from cantata_models.pocket_tts.prompt import (

@@ -58,6 +58,7 @@ def test_the_vocoder_is_the_served_one() -> None:
     assert np.abs(trained - served).max() < 1e-5 * max(1.0, np.abs(served).max())
 
 
+@pytest.mark.thorough
 def test_spectra_are_learnt_and_the_training_goes_on(
     tmp_path: Path, bank: SpeechBank, network: QuartetNetwork
 ) -> None:
@@ -77,6 +78,7 @@ def test_spectra_are_learnt_and_the_training_goes_on(
     assert all(torch.equal(ours, theirs) for ours, theirs in pairs)
 
 
+@pytest.mark.thorough
 def test_prosody_is_learnt(tmp_path: Path, bank: SpeechBank, network: QuartetNetwork) -> None:
     silent = np.zeros(SPEAKER_SIZE, np.float32)
     held_out = [SpokenBy(HummingTeacher(130.0).read(HUM, LINE), 0, 0, silent)]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
+import onnxruntime
 import pytest
 
 from cantata_bench.voice_quality.run import read_sentences
-from cantata_models.quartet.training import prose
 from cantata_models.quartet.training.bank import SpeechBank
 from cantata_models.quartet.training.generate import DataPart, read_aloud, write_speech
 from cantata_models.quartet.training.judging import CLONE_TEXTS
@@ -19,6 +21,7 @@ from cantata_models.quartet.training.packages import (
     read_network,
     read_styles,
 )
+from cantata_models.quartet.training.questions import compare_rises, measure_rises
 from cantata_models.quartet.training.shards import (
     DURATION_HOP,
     PITCH_HOP,
@@ -33,8 +36,9 @@ from cantata_models.quartet.training.teachers import (
     SpeechTeacher,
     TeachingVoice,
     annotate,
+    cut_network,
 )
-from cantata_models.quartet.training.texts import KINDS, TextMaker, bare, list_held_out
+from cantata_models.quartet.training.texts import KINDS, PHRASES, TextMaker, bare, list_held_out
 
 HUM = TeachingVoice("a_hum", np.zeros((1, 256), np.float32))
 
@@ -60,6 +64,10 @@ class HummingTeacher:
         energy = np.ones_like(pitch)
         return annotate(voice, reading, sound / 8, durations, pitch, energy)
 
+    def plan(self, voice: TeachingVoice, reading: ScriptLine) -> AnnotatedSpeech:
+        """The same without its sound."""
+        return replace(self.read(voice, reading), samples=np.zeros(0, np.int16))
+
 
 def test_texts_are_of_every_kind_and_repeat_with_the_seed() -> None:
     texts = [TextMaker(seed).draw() for seed in range(400)]
@@ -75,9 +83,9 @@ def test_texts_are_of_every_kind_and_repeat_with_the_seed() -> None:
 
 def test_patterns_name_phrases_that_there_are() -> None:
     assert sum(share for share, _ in KINDS) == pytest.approx(1)
-    patterns = [*(p for _, kind in KINDS for p in kind), *sum(prose.PHRASES.values(), ())]
+    patterns = [*(p for _, kind in KINDS for p in kind), *sum(PHRASES.values(), ())]
     names = {name.lower() for pattern in patterns for name in re.findall(r"\{(\w+)\}", pattern)}
-    assert names - {"word"} <= set(prose.PHRASES)
+    assert names - {"word"} <= set(PHRASES)
 
 
 def test_held_out_sentences_are_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +128,24 @@ def test_shards_keep_everything(tmp_path: Path) -> None:
     one, sound = np.ones(1, np.float32), np.ones(900, np.float32)
     with pytest.raises(ValueError, match="durations of"):
         annotate(HUM, ScriptLine("", (0,), 1.0), sound, one, one, one)
+
+
+def test_a_network_is_cut_behind_what_is_asked_of_it() -> None:
+    onnx = pytest.importorskip("onnx")
+    make, kind = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    nodes = [
+        onnx.helper.make_node("Add", ["a", "two"], ["inside"]),
+        onnx.helper.make_node("Mul", ["inside", "b"], ["sound"]),
+    ]
+    two = onnx.helper.make_tensor("two", kind, [1], [2.0])
+    inputs = [make(name, kind, [1]) for name in "ab"]
+    graph = onnx.helper.make_graph(nodes, "g", inputs, [make("sound", kind, [1])], [two])
+    opsets = [onnx.helper.make_opsetid("", 13)]
+    whole = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    cut = cut_network(whole.SerializeToString(), ["inside"])
+    assert [node.op_type for node in onnx.load_from_string(cut).graph.node] == ["Add"]
+    session = onnxruntime.InferenceSession(cut, None, ["CPUExecutionProvider"])
+    assert session.run(None, {"a": np.array([3.0], np.float32)})[0].tolist() == [5.0]
 
 
 def test_only_missing_shards_are_written(tmp_path: Path) -> None:
@@ -167,6 +193,49 @@ def test_crops_are_cut_where_their_phones_are(tmp_path: Path) -> None:
         assert np.abs(samples - heard / 32767).max() < 1e-4
     with pytest.raises(FileNotFoundError, match="lacks speech"):
         SpeechBank(tmp_path / "empty", ("a_hum",), stock=1, frames=4).refresh()
+
+
+def test_batches_of_whole_utterances_are_of_one_kind_and_length(tmp_path: Path) -> None:
+    teacher, counts = HummingTeacher(), range(10, 110)
+    lines = [
+        ScriptLine(text, (0,) * count, 1.0) for count in counts for text in ("Is it?", "It is.")
+    ]
+    write_shard(tmp_path / "a.npz", [teacher.read(HUM, line) for line in lines[:4]])
+    write_shard(tmp_path / "b.npz", [teacher.plan(HUM, line) for line in lines[4:]])
+    bank = SpeechBank(tmp_path, ("a_hum",), stock=1, frames=10)
+    bank.refresh()
+    batches = [bank.draw_whole(np.random.default_rng(seed), 8) for seed in range(60)]
+    kinds = [{one.spoken.text for one in batch} for batch in batches]
+    assert all(len(kind) == 1 for kind in kinds)
+    assert 15 < sum(kind == {"Is it?"} for kind in kinds) < 40
+    lengths = [[len(one.spoken.phones) for one in batch] for batch in batches]
+    assert max(max(some) - min(some) for some in lengths) <= 12
+    assert max(map(max, lengths)) > 100 > 20 > min(map(min, lengths))
+    assert {one.speaker for one in batches[0]} == {0, -1}
+    with_sound = [one.spoken for one in batches[0] if len(one.spoken.samples)]
+    assert len(with_sound) < 8
+
+
+def test_questions_that_rise_are_told_from_those_that_do_not() -> None:
+    def hum(semitones: float) -> npt.NDArray[np.float32]:
+        """One second, the last third of which moves by so much."""
+        moved = np.clip(np.linspace(-2, 1, 24_000), 0, 1) * semitones
+        phase = 2 * np.pi * np.cumsum(140 * 2 ** (moved / 12)) / 24_000
+        harmonics = np.arange(1, 12)[:, None]
+        sound: npt.NDArray[np.float32] = (np.sin(harmonics * phase) / harmonics).sum(0, np.float32)
+        return sound
+
+    kinds = ["yes-no", "yes-no", "statement"]
+    voices = ["a"] * 3
+    taught = measure_rises(voices, kinds, [hum(6), hum(-3), hum(-3)])
+    assert taught["a"] == pytest.approx([6, 0], abs=1.5)
+    followed = compare_rises(taught, measure_rises(voices, kinds, [hum(5), hum(-3), hum(-3)]))
+    assert followed["rising_teacher"] == 0.5
+    assert followed["rising"] == 1
+    assert followed["correlation"] == 1
+    flat = compare_rises(taught, measure_rises(voices, kinds, [hum(-3), hum(-2), hum(-3)]))
+    assert flat["rising"] == 0
+    assert flat["rise_a"] < 1 < flat["rise_teacher_a"]
 
 
 def test_packages_that_are_not_there_are_named(tmp_path: Path) -> None:

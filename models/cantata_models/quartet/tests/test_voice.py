@@ -28,12 +28,17 @@ from cantata_bench.asr import transcribe, word_error_rate
 from cantata_layers.harmonic_vocoder import HOP, stream_noise, synthesize
 from cantata_layers.misaki.speech import EnglishRequestBuilder, SentenceInput
 from cantata_layers.speaker_features import MELS, speaker_vector
-from cantata_models.quartet.checkpoint import WEIGHTS_FILE
 from cantata_models.quartet.config import CONFIG_FILE
 from cantata_models.quartet.plugin import PLUGIN
 from cantata_models.quartet.request_builder import load_builder
 from cantata_models.quartet.spectrum_stream import REACH, SpectrumStream
-from cantata_models.quartet.voice import BLOCKS, QuartetVoices, load_voices, plan_sentence
+from cantata_models.quartet.voice import (
+    BLOCKS,
+    WEIGHTS_FILE,
+    QuartetVoices,
+    load_voices,
+    plan_sentence,
+)
 from e2e.judges import waveform
 from e2e.judges.speech import align
 

@@ -16,7 +16,6 @@ from rich.logging import RichHandler
 from safetensors.torch import save_file
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.quartet.checkpoint import WEIGHTS_FILE
 from cantata_models.quartet.network import QuartetNetwork
 from cantata_models.quartet.training.bank import SpeechBank
 from cantata_models.quartet.training.generate import plan_speech, write_speech
@@ -25,22 +24,24 @@ from cantata_models.quartet.training.judging import (
     HELD_OUT_FILE,
     CloneJudge,
     HeldOut,
-    SpeechJudge,
+    VoiceJudge,
     read_held_out,
     read_held_out_clones,
     write_held_out,
 )
 from cantata_models.quartet.training.packages import PackageMissing
 from cantata_models.quartet.training.prosody_training import ProsodyTrainer
-from cantata_models.quartet.training.run_state import TimeBudget
+from cantata_models.quartet.training.questions import judge_questions, write_questions
+from cantata_models.quartet.training.run_state import TimeBudget, load_checkpoint
 from cantata_models.quartet.training.spectrum_training import SpectrumPlan, SpectrumTrainer
 from cantata_models.quartet.training.start import make_network
 from cantata_models.quartet.training.teachers import STOCK, KokoroTeacher, list_followed_voices
+from cantata_models.quartet.voice import WEIGHTS_FILE, load_network
 
 DEFAULT_FOLDER = Path(".cache/natural")
 SERVED_FOLDER = Path(__file__).parents[1] / "weights"
 JUDGED_OFTEN, JUDGED_IN_FULL = 4, 13
-"""Sentences of a voice."""
+"""Sentences of a voice that are judged."""
 
 
 class TrainingStage(StrEnum):
@@ -63,53 +64,87 @@ class TrainingWorkspace:
     scale: float
     minutes: float
     cool_minutes: float
+    onward: bool
+    """Begin with the served weights, not with hibari's."""
 
     @property
     def packages(self) -> Path:
-        """The teacher, as it was downloaded."""
+        """The folder of the teacher's packages, as they were downloaded."""
         return self.folder / "packages"
 
     @property
     def speech(self) -> Path:
-        """Shards for training."""
+        """The folder of shards for training."""
         return self.folder / "speech"
 
     @property
+    def spectrum(self) -> Path:
+        """The path of the spectra's checkpoint."""
+        return self.folder / "spectrum.pt"
+
+    @property
+    def prosody(self) -> Path:
+        """The path of the prosody's checkpoint."""
+        return self.folder / "prosody.pt"
+
+    @property
     def budget(self) -> TimeBudget:
-        """From now on."""
+        """Return a budget that begins now."""
         return TimeBudget(self.minutes * 60, self.cool_minutes * 60)
 
+    def begin(self) -> QuartetNetwork:
+        """Make the network as it is before any training."""
+        if self.onward:
+            return load_network(SERVED_FOLDER).requires_grad_(True)
+        return make_network(len(STOCK))
+
+    def open_trained(self) -> QuartetNetwork:
+        """Load the network with both predictors, as far as they were trained."""
+        network = self.begin()
+        for path, part in (
+            (self.spectrum, network.spectrum),
+            (self.prosody, network.prosody),
+        ):
+            saved = load_checkpoint(path)
+            if saved is not None:
+                part.load_state_dict(saved["mean"])
+        return network.eval()
+
     def open_bank(self) -> SpeechBank:
-        """The speech that there is."""
+        """Load the speech that was made so far."""
         followed = [voice.name for voice in list_followed_voices(self.packages).trained]
         return SpeechBank(self.speech, (*STOCK, *followed), len(STOCK), SpectrumPlan().frames)
 
-    def open_spectrum(self, network: QuartetNetwork) -> SpectrumTrainer:
-        """The training of the spectra as far as it has come."""
-        path = self.folder / "spectrum.pt"
-        return SpectrumTrainer(path, self.open_bank(), network, len(STOCK))
+    def open_spectrum(self) -> SpectrumTrainer:
+        """Continue the training of the spectra."""
+        return SpectrumTrainer(self.spectrum, self.open_bank(), self.begin(), len(STOCK))
 
-    def open_prosody(self, network: QuartetNetwork) -> ProsodyTrainer:
-        """The training of the prosody as far as it has come."""
-        path = self.folder / "prosody.pt"
+    def open_prosody(self) -> ProsodyTrainer:
+        """Continue the training of the prosody."""
         held_out = (*self.read_held_out(), *self.read_held_out_clones())
-        return ProsodyTrainer(path, self.open_bank(), network, len(STOCK), held_out)
+        return ProsodyTrainer(self.prosody, self.open_bank(), self.begin(), len(STOCK), held_out)
 
     def read_held_out(self) -> HeldOut:
-        """Of the stock voices."""
+        """Read the held-out sentences of the stock voices."""
         return read_held_out(self.folder / HELD_OUT_FILE)
 
     def read_held_out_clones(self) -> HeldOut:
-        """Of voices that are known by a recording."""
+        """Read the held-out sentences of voices that are known by a recording."""
         return read_held_out_clones(self.folder / HELD_OUT_CLONES_FILE)
 
-    def open_judge(self) -> SpeechJudge:
+    def open_judge(self) -> VoiceJudge:
         """Raises: ConfigError: the judges are not installed."""
-        return SpeechJudge(self.read_held_out())
+        return VoiceJudge(self.read_held_out())
+
+
+def read_held_out_aloud(work: TrainingWorkspace) -> None:
+    """Have the teacher read the sentences that judge the training."""
+    write_held_out(work.packages, work.folder)
+    write_questions(work.packages, work.folder)
 
 
 def read_speech(work: TrainingWorkspace) -> None:
-    """The teacher reads."""
+    """Have the teacher read the texts."""
     for part in plan_speech(work.packages, work.scale):
         write_speech(part, lambda: KokoroTeacher(work.packages), work.speech)
 
@@ -121,34 +156,27 @@ def train_spectrum(work: TrainingWorkspace) -> None:
     def listen(network: QuartetNetwork) -> dict[str, Any]:
         return dict(judge.judge_copies(network, JUDGED_OFTEN))
 
-    work.open_spectrum(make_network(len(STOCK))).run(work.budget, listen)
+    work.open_spectrum().run(work.budget, listen)
 
 
 def train_prosody(work: TrainingWorkspace) -> None:
     """Trains until the time is spent."""
-    work.open_prosody(make_network(len(STOCK))).run(work.budget)
-
-
-def open_trained(work: TrainingWorkspace) -> QuartetNetwork:
-    """The network with both predictors as far as they are trained."""
-    network = make_network(len(STOCK))
-    work.open_spectrum(network)
-    work.open_prosody(network)
-    return network.eval()
+    work.open_prosody().run(work.budget)
 
 
 def judge_voices(work: TrainingWorkspace) -> None:
     """Prints the teacher's figures and the network's, as JSON."""
-    judge, network = work.open_judge(), open_trained(work)
+    judge, network = work.open_judge(), work.open_trained()
     typer.echo(json.dumps({"teacher": judge.judge_teacher()}))
     typer.echo(json.dumps({"copies": judge.judge_copies(network, JUDGED_IN_FULL)}))
     typer.echo(json.dumps({"speech": judge.judge_speech(network, JUDGED_IN_FULL)}))
     typer.echo(json.dumps({"clones": CloneJudge(work.read_held_out_clones()).judge(network)}))
+    typer.echo(json.dumps({"questions": judge_questions(network, work.folder)}))
 
 
 def export_weights(work: TrainingWorkspace) -> None:
     """Writes the weights that are served."""
-    weights = open_trained(work).state_dict()
+    weights = work.open_trained().state_dict()
     halves = {name: tensor.detach().half().contiguous() for name, tensor in weights.items()}
     path = SERVED_FOLDER / WEIGHTS_FILE
     save_file(halves, path)
@@ -157,7 +185,7 @@ def export_weights(work: TrainingWorkspace) -> None:
 
 
 RUNNERS: dict[TrainingStage, Callable[[TrainingWorkspace], None]] = {
-    TrainingStage.HELD_OUT: lambda work: write_held_out(work.packages, work.folder),
+    TrainingStage.HELD_OUT: read_held_out_aloud,
     TrainingStage.SPEECH: read_speech,
     TrainingStage.SPECTRUM: train_spectrum,
     TrainingStage.PROSODY: train_prosody,
@@ -178,12 +206,15 @@ def main(
     cool: Annotated[
         float, typer.Option(help="Minutes at the end in which the rate falls to a twentieth.")
     ] = 10.0,
+    onward: Annotated[
+        bool, typer.Option(help="Begin with the served weights where there is no checkpoint.")
+    ] = False,
     threads: Annotated[int, typer.Option(help="Threads for training.")] = 1,
 ) -> None:
     """Run a stage. Finished work is kept, and training goes on from its checkpoint."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
     torch.set_num_threads(threads)
-    work = TrainingWorkspace(workdir, scale, minutes, cool)
+    work = TrainingWorkspace(workdir, scale, minutes, cool, onward)
     chosen = list(RUNNERS) if stage is TrainingStage.ALL else [stage]
     try:
         for item in chosen:

@@ -7,8 +7,10 @@ Letters: B rows, T phones, F frames of 12.5 ms, N samples.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,6 @@ import torch
 
 from cantata_layers.speaker_features import SPEAKER_SIZE, speaker_vector
 from cantata_models.quartet.network import FRAMES_PER_COUNT
-from cantata_models.quartet.training.recordings import degrade
 from cantata_models.quartet.training.shards import (
     PITCH_HOP,
     RATE_HZ,
@@ -28,6 +29,11 @@ from cantata_models.quartet.training.shards import (
 INT16_SCALE = 32767.0
 FEWEST_FOLLOWED = 2
 """Utterances of a voice that is heard: one is said, another tells who says it."""
+ASKED_SHARE = 0.45
+"""Of the batches of whole utterances. Where questions end is harder to learn than anything else."""
+NEAR = 0.05
+"""How far a batch's utterances are from one place in their order by length."""
+_QUESTION = re.compile(r"[^.!?]*\?")
 
 Floats = npt.NDArray[np.float32]
 
@@ -38,11 +44,20 @@ class SpokenBy:
 
     spoken: AnnotatedSpeech
     voice: int
-    """Place among all voices."""
+    """The voice's place among all voices."""
     speaker: int
     """The voice, or -1: who speaks is heard in `features`."""
     features: Floats
     """[SPEAKER_SIZE] of a recording; zeros for a stock voice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """An utterance, with sound or without."""
+
+    spoken: AnnotatedSpeech
+    recording: int
+    """Its place among the voice's recordings; -1 if it is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +109,16 @@ class SpeechBank:
         self._read = set[str]()
         self._spoken: list[list[AnnotatedSpeech]] = [[] for _ in voices]
         self._features: list[list[Floats]] = [[] for _ in voices]
+        self._whole = {asked: [list[_Whole]() for _ in voices] for asked in (False, True)}
 
     @property
     def voices(self) -> int:
-        """How many there are."""
+        """The number of voices."""
         return len(self._voices)
 
     @property
     def minutes(self) -> dict[str, float]:
-        """Of sound, for each stock voice and for all others."""
+        """Minutes of sound, of each stock voice and of all others together."""
         lengths = [sum(one.seconds for one in spoken) / 60 for spoken in self._spoken]
         stock = dict(zip(self._voices[: self._stock], lengths, strict=False))
         return {
@@ -126,17 +142,25 @@ class SpeechBank:
                 continue
             self._read.add(path.name)
             for index, one in enumerate(read_shard(path)):
-                if len(one.pitch) >= self._frames:
-                    voice = self._voices.index(one.voice)
+                voice = self._voices.index(one.voice)
+                recording = -1
+                if len(one.samples) and len(one.pitch) >= self._frames:
+                    recording = len(self._spoken[voice])
                     self._spoken[voice].append(one)
                     rng = np.random.default_rng([index, *path.name.encode()])
                     self._features[voice].append(describe_recording(one, rng))
+                asked = _QUESTION.fullmatch(one.text) is not None
+                self._whole[asked][voice].append(_Whole(one, recording))
+        for voices in self._whole.values():
+            for whole in voices:
+                whole.sort(key=lambda one: len(one.spoken.pitch))
         if not all(self._spoken[: self._stock]):
             raise FileNotFoundError(f"{self._folder} lacks speech; run the stage `speech` first")
 
     def draw(self, rng: np.random.Generator, rows: int) -> CropBatch:
-        """Crops from random places, as `draw_whole` draws their utterances."""
-        drawn = self.draw_whole(rng, rows)
+        """Crops from random places of the stock voices in turn; every second one of a voice that is
+        heard."""
+        drawn = [self._draw_spoken(rng, *who) for who in self._pick_voices(rng, rows, 2)]
         parts = [self._crop(one.spoken, rng) for one in drawn]
         places, pitch, energy, samples = (
             torch.from_numpy(np.stack(values)) for values in zip(*parts, strict=True)
@@ -144,26 +168,43 @@ class SpeechBank:
         return CropBatch(stack_phones(drawn), places, pitch, energy, samples)
 
     def draw_whole(self, rng: np.random.Generator, rows: int) -> list[SpokenBy]:
-        """Utterances of the stock voices in turn; every second one of a voice that is heard."""
+        """Utterances of about one length, so that little of a batch is padding, and of one kind:
+        `ASKED_SHARE` of the batches are questions. Every fourth row is of a voice that is heard.
+        """
+        asked, place = bool(rng.random() < ASKED_SHARE), rng.random()
+        drawn = list[SpokenBy]()
+        for voice, is_heard in self._pick_voices(rng, rows, 4):
+            known = self._whole[asked][voice] or self._whole[not asked][voice]
+            near = int((place + rng.uniform(-NEAR, NEAR)) * len(known))
+            chosen = known[min(max(near, 0), len(known) - 1)]
+            drawn.append(self._name(rng, chosen, voice, is_heard))
+        return drawn
+
+    def _pick_voices(
+        self, rng: np.random.Generator, rows: int, every: int
+    ) -> Iterator[tuple[int, bool]]:
+        """The stock voices in turn; of so many rows, one is of a voice that is heard."""
         followed = [
             voice for voice, spoken in enumerate(self._spoken) if len(spoken) >= FEWEST_FOLLOWED
         ]
-        return [
-            self._draw_followed(rng, int(rng.choice(followed)))
-            if row % 2 and followed
-            else self._draw_stock(rng, row // 2 % self._stock)
-            for row in range(rows)
-        ]
+        turns = cycle(range(self._stock))
+        for row in range(rows):
+            is_heard = bool(followed) and row % every == every - 1
+            yield int(rng.choice(followed)) if is_heard else next(turns), is_heard
 
-    def _draw_stock(self, rng: np.random.Generator, voice: int) -> SpokenBy:
-        spoken = self._spoken[voice][rng.integers(len(self._spoken[voice]))]
-        return SpokenBy(spoken, voice, voice, np.zeros(SPEAKER_SIZE, np.float32))
+    def _draw_spoken(self, rng: np.random.Generator, voice: int, is_heard: bool) -> SpokenBy:
+        said = int(rng.integers(len(self._spoken[voice])))
+        return self._name(rng, _Whole(self._spoken[voice][said], said), voice, is_heard)
 
-    def _draw_followed(self, rng: np.random.Generator, voice: int) -> SpokenBy:
-        said, heard = rng.choice(len(self._spoken[voice]), 2, replace=False)
-        variants = self._features[voice][heard]
-        features = variants[rng.integers(len(variants))]
-        return SpokenBy(self._spoken[voice][said], voice, -1, features)
+    def _name(
+        self, rng: np.random.Generator, whole: _Whole, voice: int, is_heard: bool
+    ) -> SpokenBy:
+        """Tells who speaks: by number, or by another recording than the one that is said."""
+        if not is_heard:
+            return SpokenBy(whole.spoken, voice, voice, np.zeros(SPEAKER_SIZE, np.float32))
+        others = [n for n in range(len(self._features[voice])) if n != whole.recording]
+        variants = self._features[voice][int(rng.choice(others))]
+        return SpokenBy(whole.spoken, voice, -1, variants[rng.integers(len(variants))])
 
     def _crop(
         self, one: AnnotatedSpeech, rng: np.random.Generator
@@ -201,3 +242,32 @@ def stack_phones(drawn: Sequence[SpokenBy]) -> PhoneBatch:
         mask=(known > 0)[:, None, None],  # the teacher gives each phone a frame at least
         durations=known,
     )
+
+
+TILTS_DB = (-4.0, 4.0)
+"""The range of a smooth curve over frequency, at each of `POINTS`."""
+POINTS = 6
+NOISES_DB = (15.0, 40.0)
+"""The range of signal to noise."""
+TELEPHONE_SHARE = 0.25
+TELEPHONE_HZ = (3400.0, 8000.0)
+
+
+def degrade(samples: Floats, sample_rate: int, rng: np.random.Generator) -> Floats:
+    """[N] -> [N] through another microphone, with noise, at times without the upper band."""
+    spectrum = np.fft.rfft(samples)
+    hertz = np.linspace(0.0, sample_rate / 2, len(spectrum))
+    octaves = np.log2(np.maximum(hertz, 50.0) / 50.0)
+    curve = np.interp(
+        octaves, np.linspace(0.0, octaves[-1], POINTS), rng.uniform(*TILTS_DB, POINTS)
+    )
+    spectrum = spectrum * 10 ** (curve / 20)
+    level = np.sqrt(np.mean(np.square(samples))) * 10 ** (-rng.uniform(*NOISES_DB) / 20)
+    noise = np.fft.rfft(rng.standard_normal(len(samples)) * level)
+    if rng.random() < 0.5:  # noise of rooms falls with frequency
+        noise = noise / np.sqrt(np.maximum(hertz, 50.0) / 500.0)
+    spectrum = spectrum + noise
+    if rng.random() < TELEPHONE_SHARE:
+        spectrum[hertz > rng.uniform(*TELEPHONE_HZ)] = 0.0
+    heard: Floats = np.fft.irfft(spectrum, len(samples)).astype(np.float32)
+    return heard

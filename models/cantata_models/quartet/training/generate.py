@@ -28,9 +28,11 @@ logger = logging.getLogger(__name__)
 
 SPEEDS = (0.9, 1.15)
 TEXTS = 24
-"""In a shard."""
+"""Texts in a shard."""
+PLANNED_TEXTS = 200
+"""Texts in a shard without sound."""
 FEWEST_SHARDS = 14
-"""In which each voice that is followed speaks twice."""
+"""Enough for each followed voice to speak twice."""
 FEWEST_PHONES = 6
 MOST_PHONES = 300
 """With the padding. Longer readings take much memory and vary no more."""
@@ -44,15 +46,18 @@ class DataPart:
     voices: tuple[TeachingVoice, ...]
     shards: int
     texts: int
-    """In a shard."""
+    """Texts in a shard."""
+    has_sound: bool = True
+    """False: the teacher only plans them, which teaches the prosody alone."""
 
     def find_path(self, folder: Path, number: int) -> Path:
-        """Of a shard."""
+        """Return the path of a shard."""
         return folder / f"{self.name}-{number:04d}.npz"
 
 
 def plan_speech(packages: Path, scale: float) -> tuple[DataPart, ...]:
-    """About six hours at a scale of 1: an hour of each stock voice, 45 s of each other.
+    """About six hours at a scale of 1: an hour of each stock voice, 45 s of each other. Beside it
+    26 hours that have no sound, five of each stock voice, two minutes of each other.
 
     Raises:
         PackageMissing: the styles are not there.
@@ -61,6 +66,14 @@ def plan_speech(packages: Path, scale: float) -> tuple[DataPart, ...]:
     return (
         DataPart("stock", stock, max(1, round(140 * scale)), TEXTS),
         DataPart("clones", followed, max(FEWEST_SHARDS, round(84 * scale)), TEXTS),
+        DataPart("melodies", stock, max(1, round(100 * scale)), PLANNED_TEXTS, has_sound=False),
+        DataPart(
+            "clones-melodies",
+            followed,
+            max(FEWEST_SHARDS, round(30 * scale)),
+            PLANNED_TEXTS,
+            has_sound=False,
+        ),
     )
 
 
@@ -101,7 +114,8 @@ def read_texts(part: DataPart, number: int, teacher: SpeechTeacher) -> Iterator[
         voice = part.voices[(number * part.texts + index) % len(part.voices)]
         for phones, text in read_aloud(maker.draw(), voice.british):
             speed = round(float(rng.uniform(*SPEEDS)), 3)
-            yield teacher.read(voice, ScriptLine(text, phones, speed))
+            read = teacher.read if part.has_sound else teacher.plan
+            yield read(voice, ScriptLine(text, phones, speed))
 
 
 def read_aloud(text: str, british: bool) -> Iterator[tuple[tuple[int, ...], str]]:

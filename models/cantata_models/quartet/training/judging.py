@@ -12,7 +12,7 @@ import torch
 
 from cantata_bench.voice_quality.judges import (
     DistillMos,
-    SpeakerEncoder,
+    SpeakerJudge,
     Whisper,
     check_installed,
 )
@@ -42,7 +42,7 @@ HELD_OUT_FILE, HELD_OUT_CLONES_FILE = "held_out.npz", "held_out_clones.npz"
 
 Floats = npt.NDArray[np.float32]
 HeldOut = Sequence[SpokenBy]
-"""What the teacher made of sentences."""
+"""Sentences as the teacher spoke them."""
 
 
 def write_held_out(packages: Path, folder: Path) -> None:
@@ -102,7 +102,7 @@ def read_held_out_clones(path: Path) -> HeldOut:
 
 
 def find_speaker(network: QuartetNetwork, one: SpokenBy) -> QuartetSpeaker:
-    """Who says a held-out sentence."""
+    """Return who says a held-out sentence."""
     return network.find_speaker(one.features if one.speaker < 0 else one.speaker)
 
 
@@ -125,11 +125,11 @@ def plan_speech_of(network: QuartetNetwork, one: SpokenBy) -> PlannedSentence:
 
 
 def speak(sentence: PlannedSentence) -> Floats:
-    """[N] samples."""
+    """Speak a held-out sentence; returns [N] samples."""
     return np.concatenate(list(synthesize(sentence.predict_spectra(), stream_noise(0), BLOCKS)))
 
 
-class SpeechJudge:
+class VoiceJudge:
     """DistillMOS and Whisper's word errors, voice by voice.
 
     Args:
@@ -206,7 +206,7 @@ class CloneJudge:
     def __init__(self, held_out: HeldOut) -> None:
         check_installed()
         self._held_out = held_out
-        self._mos, self._whisper, self._encoder = DistillMos(), Whisper(), SpeakerEncoder()
+        self._mos, self._whisper, self._encoder = DistillMos(), Whisper(), SpeakerJudge()
         said = dict[str, list[Floats]]()
         for one in held_out:
             samples = (one.spoken.samples / np.float32(INT16_SCALE)).astype(np.float32)

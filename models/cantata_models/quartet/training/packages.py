@@ -20,11 +20,11 @@ STYLES_SHA256 = "1f0d0383ef0349af0bd9440d81dc12abbea3a5392eb645283eda876f537f586
 STYLES_FILE = "kokoro-js-1.2.1.tgz"
 STYLE_SIZE = 256
 LEFT_OUT = ("af_nicole", "am_santa")
-"""One whispers, one plays a part."""
+"""Styles that are not used: one whispers, one plays a part."""
 
 
 class PackageMissing(RuntimeError):
-    """A package is not there, or is not the pinned one."""
+    """A package is missing, or is not the pinned one."""
 
 
 def _check(content: bytes, sha256: str, name: str) -> bytes:

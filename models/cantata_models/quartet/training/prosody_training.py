@@ -19,6 +19,8 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
+from cantata_layers.training.loop import log_figures, save_checkpoint
+from cantata_layers.training.mixed_precision import autocast_bfloat16
 from cantata_models.quartet.network import (
     ENERGY_SCALE,
     PITCH_SCALE,
@@ -30,15 +32,16 @@ from cantata_models.quartet.training.run_state import (
     TimeBudget,
     fit_features,
     load_checkpoint,
-    log_figures,
-    save_checkpoint,
     update_mean,
 )
+from cantata_models.quartet.training.shards import AnnotatedSpeech
 
 CLIP_NORM = 1.0
 SPEAKER_RATE = 3.0
-"""Of the rate, for what tells speakers apart: it begins with nothing."""
+"""The share of the rate for what tells speakers apart, which begins with nothing."""
 LEAST_VOICED_HZ = 40.0
+ENDING_FRAMES = 33
+"""0.4 s."""
 LEAST_SPREAD = 0.01
 """Octaves; a melody that moves less is none."""
 
@@ -47,11 +50,13 @@ LEAST_SPREAD = 0.01
 class ProsodyPlan:
     """How the predictor is trained."""
 
-    rows: int = 16
+    rows: int = 12
     rate: float = 3e-4
     warm_steps: int = 50
     movement_weight: float = 1.0
-    """Of the error of the pitch's movement from frame to frame."""
+    """The weight of errors in how the pitch moves from frame to frame."""
+    ending_weight: float = 4.0
+    """Of errors of the pitch where questions end, of those elsewhere."""
     log_every: int = 25
     judge_every: int = 200
     refresh_every: int = 100
@@ -76,14 +81,14 @@ class ProsodyTrainer:
     """
 
     path: Path
-    """The checkpoint."""
+    """The path of the checkpoint."""
     bank: SpeechBank
     network: QuartetNetwork
     """Its prosody predictor is trained, and holds the running mean after `run`."""
     stock: int
-    """Voices that the network knows."""
+    """The number of voices that the network knows."""
     held_out: Sequence[SpokenBy]
-    """Never trained on."""
+    """Speech that is never trained on."""
     plan: ProsodyPlan = field(default_factory=ProsodyPlan)
     step: int = field(init=False, default=0)
     cpu_seconds: float = field(init=False, default=0.0)
@@ -119,7 +124,7 @@ class ProsodyTrainer:
         save_checkpoint(self.path, state)
 
     def run(self, budget: TimeBudget) -> None:
-        """Trains until the time is spent, and saves."""
+        """Train until the time is spent, then save."""
         taken = 0
         while budget.left_s > 0:
             warm = min(1.0, (taken + 1) / self.plan.warm_steps)
@@ -145,7 +150,8 @@ class ProsodyTrainer:
         for group in self._optimizer.param_groups:
             group["lr"] = self.plan.rate * group["share"] * scale
         drawn = self.bank.draw_whole(np.random.default_rng(self.step), self.plan.rows)
-        figures = measure_prosody(self.trained, drawn)
+        with autocast_bfloat16():
+            figures = measure_prosody(self.trained, drawn, self.plan.ending_weight)
         loss = figures["duration"] + figures["pitch"] + figures["energy"]
         loss = loss + self.plan.movement_weight * figures["movement"]
         self._optimizer.zero_grad(set_to_none=True)
@@ -185,9 +191,15 @@ def predict_contours(
 
 
 def measure_prosody(
-    predictor: ProsodyPredictor, drawn: Sequence[SpokenBy]
+    predictor: ProsodyPredictor, drawn: Sequence[SpokenBy], ending_weight: float = 1.0
 ) -> dict[str, torch.Tensor]:
-    """Mean absolute errors [] in the network's own units."""
+    """Mean absolute errors [] in the network's own units.
+
+    Args:
+        predictor: what is measured.
+        drawn: what it should predict.
+        ending_weight: of the pitch in the last `ENDING_FRAMES` that questions are voiced in.
+    """
     logs, contours = predict_contours(predictor, drawn)
     batch, spoken = stack_phones(drawn), [one.spoken for one in drawn]
     speeds = torch.tensor([one.speed for one in spoken])[:, None]
@@ -201,13 +213,24 @@ def measure_prosody(
         for rows in ([one.pitch for one in spoken], [one.energy for one in spoken])
     )
     error = (contours.pitch - pitch) / PITCH_SCALE
-    inner = known[:, 1:]
+    weights = pad_sequence([_weigh(one, ending_weight) for one in spoken], batch_first=True)
+    total, moves = known.sum(), known[:, 1:].sum()
     return {
         "duration": duration,
-        "pitch": error.abs()[known].mean(),
-        "movement": torch.diff(error).abs()[inner].mean(),
+        "pitch": (error.abs() * weights).sum() / total,
+        "movement": (torch.diff(error).abs() * weights[:, 1:]).sum() / moves,
         "energy": ((contours.energy - energy) / ENERGY_SCALE).abs()[known].mean(),
     }
+
+
+def _weigh(spoken: AnnotatedSpeech, ending_weight: float) -> torch.Tensor:
+    """[F] weights of the pitch."""
+    weights = torch.ones(len(spoken.pitch))
+    voiced = np.flatnonzero(spoken.pitch > LEAST_VOICED_HZ)
+    if spoken.text.endswith("?") and len(voiced):
+        last = int(voiced[-1]) + 1
+        weights[max(last - ENDING_FRAMES, 0) : last] = ending_weight
+    return weights
 
 
 def measure_spread(predictor: ProsodyPredictor, drawn: Sequence[SpokenBy]) -> dict[str, float]:

@@ -37,12 +37,13 @@ class AnnotatedSpeech:
     energy: npt.NDArray[np.float32]
     """[F] in the teacher's own measure."""
     samples: Samples
-    """[N], as loud as the teacher speaks."""
+    """[N], as loud as the teacher speaks; none if it only planned the utterance."""
 
     def __post_init__(self) -> None:
         heard = len(self.samples)
         spoken, drawn = int(self.durations.sum()) * DURATION_HOP, len(self.pitch) * PITCH_HOP
-        lengths_agree = spoken == heard == drawn and len(self.pitch) == len(self.energy)
+        lengths_agree = spoken == drawn and len(self.pitch) == len(self.energy)
+        lengths_agree = lengths_agree and heard in (spoken, 0)
         if not lengths_agree or len(self.phones) != len(self.durations):
             raise ValueError(
                 f"{self.voice}: {heard} samples, but durations of {spoken} and pitch of {drawn}"
@@ -50,8 +51,8 @@ class AnnotatedSpeech:
 
     @property
     def seconds(self) -> float:
-        """Length of the sound."""
-        return len(self.samples) / RATE_HZ
+        """Length, also of a sound that was not made."""
+        return len(self.pitch) * PITCH_HOP / RATE_HZ
 
 
 _ARRAYS = ("phones", "durations", "pitch", "energy", "samples")

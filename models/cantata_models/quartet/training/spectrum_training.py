@@ -16,7 +16,8 @@ import torch
 from torch import nn
 
 from cantata_layers.harmonic_vocoder import HOP
-from cantata_layers.mixed_precision import autocast_bfloat16
+from cantata_layers.training.loop import log_figures, save_checkpoint
+from cantata_layers.training.mixed_precision import autocast_bfloat16
 from cantata_models.quartet.network import QuartetNetwork, SpectrumPredictor
 from cantata_models.quartet.training.bank import CropBatch, SpeechBank
 from cantata_models.quartet.training.losses import (
@@ -30,8 +31,6 @@ from cantata_models.quartet.training.run_state import (
     TimeBudget,
     fit_features,
     load_checkpoint,
-    log_figures,
-    save_checkpoint,
     update_mean,
 )
 from cantata_models.quartet.training.vocoder import synthesize_batch
@@ -40,7 +39,7 @@ EDGE_FRAMES = 8
 """At both ends of a crop, what the network would see in the whole sentence is missing."""
 CLIP_NORM, DISCRIMINATOR_CLIP_NORM = 1.0, 5.0
 SPEAKER_RATE = 3.0
-"""Of the rate, for what tells speakers apart: it begins with nothing."""
+"""The share of the rate for what tells speakers apart, which begins with nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +48,14 @@ class SpectrumPlan:
 
     rows: int = 8
     frames: int = 100
-    """Of a crop."""
+    """Frames of a crop."""
     rate: float = 2e-4
     discriminator_rate: float = 4e-4
     warm_steps: int = 50
     adversary_after: int = 1200
-    """Steps by spectra alone, which the discriminator needs to find fine faults."""
+    """Steps by distances of spectra alone; a discriminator finds fine faults only after them."""
     adversary_warm_steps: int = 100
-    """In which the discriminator learns and is not yet heeded."""
+    """Steps in which the discriminator learns while its judgement does not count."""
     deceit_weight: float = 0.1
     feature_weight: float = 2.0
     log_every: int = 25
@@ -73,12 +72,12 @@ class SpectrumTrainer:
     """
 
     path: Path
-    """The checkpoint."""
+    """The path of the checkpoint."""
     bank: SpeechBank
     network: QuartetNetwork
     """Its spectrum predictor is trained, and holds the running mean after `run`."""
     stock: int
-    """Voices that the network knows."""
+    """The number of voices that the network knows."""
     plan: SpectrumPlan = field(default_factory=SpectrumPlan)
     step: int = field(init=False, default=0)
     cpu_seconds: float = field(init=False, default=0.0)

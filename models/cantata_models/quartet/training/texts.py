@@ -12,19 +12,22 @@ from importlib.resources import files
 import numpy as np
 
 from cantata_bench.voice_quality.run import read_sentences
-from cantata_models.quartet.training import prose
+from cantata_models.quartet.training import asked, prose
 
 KINDS: tuple[tuple[float, tuple[str, ...]], ...] = (
-    (0.42, prose.STATEMENTS),
-    (0.14, prose.YES_NO),
-    (0.10, prose.OPEN_QUESTIONS),
+    (0.33, prose.STATEMENTS),
+    (0.06, prose.YES_NO),
+    (0.24, asked.YES_NO),
+    (0.08, prose.OPEN_QUESTIONS),
     (0.07, prose.OTHER_QUESTIONS),
-    (0.08, prose.EXCLAMATIONS),
-    (0.07, prose.LISTS),
-    (0.08, prose.DIALOGUE),
-    (0.04, prose.REPLIES),
+    (0.06, prose.EXCLAMATIONS),
+    (0.06, prose.LISTS),
+    (0.07, prose.DIALOGUE),
+    (0.03, prose.REPLIES),
 )
 """The share of each kind, and its patterns."""
+PHRASES = prose.PHRASES | asked.PHRASES
+"""Phrases by the name of the slot that they fill."""
 PARAGRAPH_SHARE = 0.15
 PARAGRAPH = (2, 3)
 """Sentences in a paragraph."""
@@ -32,7 +35,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 _RARE_LETTERS = (4, 11)
 _VOWEL_AFTER_A = re.compile(r"\b([Aa]) (?=[aeio]|u(?!s|ni))")
 _TRIES = 8
-"""For a phrase that is not yet in the sentence."""
+"""Attempts to find a phrase that the sentence does not have yet."""
 
 
 @cache
@@ -97,7 +100,7 @@ class TextMaker:
         if name == "word":
             return self._choose(list_rare_words())
         for _ in range(_TRIES):
-            phrase = self._choose(prose.PHRASES[name])
+            phrase = self._choose(PHRASES[name])
             if phrase not in self._used:
                 break
         self._used.add(phrase)

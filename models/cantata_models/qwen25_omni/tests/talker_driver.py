@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -24,6 +20,7 @@ from cantata_models.qwen25_omni.random_checkpoint import TINY, write_checkpoint
 from cantata_models.qwen25_omni.rows import Qwen25OmniTalkerInput
 from cantata_models.qwen25_omni.tests.parity.scenarios import SCENARIOS, Qwen25OmniScenario
 from cantata_models.qwen25_omni.tests.parity.write_goldens import GOLDENS, MIN_GAP
+from model_engines import Checkpoints, join, step, watch_scores
 
 TALKER = StageSpec("talker", StageKind.AR, "cantata_models.qwen25_omni.talker:Qwen25OmniTalker")
 DEPLOYMENT = ArDeployment(slots=12, max_model_len=256)
@@ -43,28 +40,29 @@ class Answer:
     rows: NDArray[np.float32]
 
 
-class Qwen25OmniTalkers:
-    """Stages by the checkpoint's seed, built on first use."""
+@dataclass(frozen=True, slots=True)
+class LoadedTalker:
+    """A talker's stage."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._stages: dict[int, Stage] = {}
+    stage: Stage
 
-    def get(self, seed: int) -> Stage:
-        """Return the stage of this checkpoint."""
-        if seed not in self._stages:
-            checkpoint = write_checkpoint(self._folder / str(seed), TINY, seed)
-            self._stages[seed] = build_stage(TALKER, checkpoint, DEPLOYMENT)
-        return self._stages[seed]
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """That are closed."""
+        return (self.stage,)
 
-    def close(self) -> None:
-        """Shut down every engine."""
-        for stage in self._stages.values():
-            assert set(stage.counts().values()) == {0}
-        # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
-        with patch.object(gc, "collect"):
-            for stage in self._stages.values():
-                stage.close()
+
+class Qwen25OmniTalkers(Checkpoints[int, LoadedTalker]):
+    """By seed."""
+
+    def load(self, key: int) -> LoadedTalker:
+        """Start the talker of this checkpoint."""
+        checkpoint = write_checkpoint(self.folder / str(key), TINY, key)
+        return LoadedTalker(build_stage(TALKER, checkpoint, DEPLOYMENT))
+
+    def stage(self, seed: int) -> Stage:
+        """Return the talker's stage of this checkpoint."""
+        return self.get(seed).stage
 
 
 def goldens() -> Mapping[str, NDArray[Any]]:
@@ -107,7 +105,7 @@ def speak(
     stage: Stage, answers: Mapping[str, Answer], *, late: bool = False
 ) -> dict[str, CodeArray]:
     """Speak answers together; returns their [T] codes. `late`: rows arrive between steps."""
-    codes: dict[str, list[CodeArray]] = {name: [] for name in answers}
+    made: list[Chunk[Codes]] = []
     arrivals = {name: arriving(name, answer, late) for name, answer in answers.items()}
     for name, answer in answers.items():
         stage.add(name, answer.inputs, batch=False)
@@ -118,20 +116,16 @@ def speak(
                 del arrivals[name]
             else:
                 stage.receive([chunk])
-        if not stage.has_work():
-            continue
-        result = stage.step()
-        assert not result.failures, result.failures
-        for made in result.chunks:
-            assert isinstance(made.payload, Codes)
-            codes[made.request_id].append(made.payload.values[:, 0])
-    return {name: np.concatenate(parts) for name, parts in codes.items()}
+        if stage.has_work():
+            made += step(stage)
+    return {name: codes[:, 0] for name, codes in join(made).items()}
 
 
 def differences(stage: Stage, scenario: Qwen25OmniScenario, *, late: bool = False) -> list[str]:
     """Describe how a spoken scenario differs from its golden; empty if it does not."""
     golden = goldens()
-    with _watched(stage) as scores:
+    talker: Any = stage._talker  # type: ignore[attr-defined]
+    with watch_scores(talker) as scores:
         codes = speak(stage, {"request": collect_answer(scenario)}, late=late)["request"]
     expected = golden[f"{scenario.name}/codes"]
     if codes.shape != expected.shape or (codes != expected).any():
@@ -145,21 +139,3 @@ def differences(stage: Stage, scenario: Qwen25OmniScenario, *, late: bool = Fals
     rms, worst = float(np.sqrt(np.square(apart).mean())), float(apart.max())
     within = rms <= SCORES_RMS and worst <= SCORES_WORST
     return [] if within else [f"scores: off by {rms:.1e} rms, {worst:.1e} at most"]
-
-
-@contextmanager
-def _watched(stage: Any) -> Iterator[list[torch.Tensor]]:
-    """Collect the scores [V] of the only request."""
-    talker, scores = stage._talker, list[torch.Tensor]()
-    compute = talker.compute_logits
-
-    def watched(hidden: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = compute(hidden)
-        scores.append(made[0].clone())
-        return made
-
-    talker.compute_logits = watched
-    try:
-        yield scores
-    finally:
-        del talker.compute_logits

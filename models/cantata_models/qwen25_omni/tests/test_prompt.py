@@ -10,8 +10,7 @@ import pytest
 
 from cantata.contract.data.chat import AudioPart, ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata_layers.omni.features import SoundFeatures
-from cantata_layers.omni.inputs import EncoderInput, ThinkerInput
+from cantata_layers.omni.inputs import EncoderInput, SoundFeatures, ThinkerInput
 from cantata_layers.omni.tests.media import sound
 from cantata_models.qwen25_omni.chat_builder import Qwen25OmniChatBuilder
 from cantata_models.qwen25_omni.config import load_thinker_config
@@ -101,10 +100,14 @@ def test_a_second_of_sound_has_twenty_five_rows(frames: int, rows: int) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model_type",), "qwen2_vl", "model_type must be 'qwen2_5_omni', not 'qwen2_vl'"),
+        (("model_type",), "qwen2_vl", "model_type 'qwen2_vl' is not served; valid: 'qwen2_5_omni'"),
         (("thinker_config", "audio_token_index"), None, "audio_token_index is missing"),
         (("thinker_config", "audio_config", "n_window"), 50, "n_window 50 is not served"),
-        (("thinker_config", "vision_config", "patch_size"), 0, "sizes must be positive"),
+        (
+            ("thinker_config", "vision_config", "patch_size"),
+            0,
+            "patch_size must be at least 1",
+        ),
         (
             ("thinker_config", "text_config", "rope_scaling"),
             {"mrope_section": [16, 24, 24]},

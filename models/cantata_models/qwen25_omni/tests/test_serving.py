@@ -11,13 +11,10 @@ import pytest
 import pytest_asyncio
 from numpy.typing import NDArray
 
-from cantata.config import load_deployment
 from cantata.config.plugins import locate
 from cantata.contract.chat_service import AnswerDelta, FinishReason, TextEnd
 from cantata.contract.service import SpeechChunk
 from cantata.pipeline.chat_model import PipelineChatModel
-from cantata.pipeline.plan import ServicePlan
-from cantata.pipeline.service import create_service
 from cantata_models.qwen25_omni.random_checkpoint import TINY, write_checkpoint
 from cantata_models.qwen25_omni.rows import Token2WavInput
 from cantata_models.qwen25_omni.tests.parity.conversations import (
@@ -35,13 +32,12 @@ from cantata_models.qwen25_omni.tests.token2wav_checks import (
     hear,
 )
 from cantata_models.qwen25_omni.token2wav import WindowDecoder, load_decoder
+from served import plan_small, started
 from threads import threads
 
 pytestmark = [
-    pytest.mark.integration,
+    pytest.mark.vllm,
     pytest.mark.asyncio(loop_scope="module"),
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
 SERVED = [
@@ -61,8 +57,8 @@ TOGETHER = 4
 Answered = tuple[int, FinishReason, NDArray[np.float32]]
 """Tokens of text, why it ended, and [N] samples."""
 SETTINGS = {
-    "thinker": {"slots": 4, "max_model_len": 256},
-    "talker": {"slots": 4, "max_model_len": TALKER_POSITIONS},
+    "thinker": {"max_model_len": 256},
+    "talker": {"max_model_len": TALKER_POSITIONS},
 }
 
 
@@ -73,17 +69,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def model(checkpoint: Path) -> AsyncIterator[PipelineChatModel]:
-    located = locate(str(checkpoint))
-    whole = load_deployment(located.plugin.deployment, located.pipeline).with_dtype("float32")
-    stages = {
-        name: stage.model_copy(update=SETTINGS.get(name, {"slots": 4}))
-        for name, stage in whole.stages.items()
-    }
-    deployment = whole.model_copy(update={"stages": stages})
-    service = create_service(ServicePlan(located, located.pipeline, deployment))
-    await service.start()
-    yield service.chat_models["qwen2.5-omni"]
-    await service.stop()
+    async with started(plan_small(checkpoint, **SETTINGS)) as service:
+        yield service.chat_models["qwen2.5-omni"]
 
 
 async def answered(model: PipelineChatModel, conversation: Conversation) -> Answered:
@@ -138,7 +125,7 @@ def check(decoder: WindowDecoder, conversation: Conversation, answer: Answered) 
 async def test_answers_of_every_kind_are_served() -> None:
     """Else the test above would show less than it says."""
     kinds = {type(p).__name__ for c in SERVED for m in c.messages for p in m.parts}
-    assert kinds == {"Text", "Sound", "Picture"}
+    assert kinds == {"Text", "PromptSound", "PromptPicture"}
     ended = {len(golden(c, "answer")) < c.max_tokens for c in SERVED}
     assert ended == {True, False}
     assert {c.speaker for c in SERVED} == {"Chelsie", "Ethan", None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -33,19 +32,10 @@ from cantata_models.qwen25_omni.tests.talker_driver import (
     scenario_named,
     speak,
 )
+from model_engines import checkpoints_fixture
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
-
-
-@pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen25OmniTalkers]:
-    talkers = Qwen25OmniTalkers(tmp_path_factory.mktemp("qwen25_omni"))
-    yield talkers
-    talkers.close()
+pytestmark = pytest.mark.vllm
+talkers = checkpoints_fixture(Qwen25OmniTalkers, "module")
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "row by row"])
@@ -53,7 +43,7 @@ def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen25OmniTalk
 def test_every_code_and_score_is_the_reference_s(
     talkers: Qwen25OmniTalkers, scenario: Qwen25OmniScenario, late: bool
 ) -> None:
-    assert differences(talkers.get(scenario.seed), scenario, late=late) == []
+    assert differences(talkers.stage(scenario.seed), scenario, late=late) == []
 
 
 def test_both_codes_that_end_speech_occur() -> None:
@@ -64,7 +54,7 @@ def test_both_codes_that_end_speech_occur() -> None:
 def test_of_the_control_codes_only_those_that_end_speech_can_be_chosen(
     talkers: Qwen25OmniTalkers,
 ) -> None:
-    stage: Any = talkers.get(CHECKPOINT_SEED)
+    stage: Any = talkers.stage(CHECKPOINT_SEED)
     scores = stage._talker.compute_logits(torch.ones(1, 64))[0]
     pad, start, end, mask = TINY.control_codes
     assert torch.isneginf(scores).nonzero()[:, 0].tolist() == [start, mask]
@@ -72,7 +62,7 @@ def test_of_the_control_codes_only_those_that_end_speech_can_be_chosen(
 
 
 def test_answers_in_company_are_spoken_as_alone(talkers: Qwen25OmniTalkers) -> None:
-    stage = talkers.get(CHECKPOINT_SEED)
+    stage = talkers.stage(CHECKPOINT_SEED)
     answers = {}
     for number, scenario in enumerate(s for s in SCENARIOS if s.seed == CHECKPOINT_SEED):
         sampled = {"temperature": 0.9, "top_k": 40, "top_p": 0.8} if number % 2 else {}
@@ -92,7 +82,7 @@ def rows(count: int) -> Rows:
 
 
 def test_what_cannot_be_spoken_fails_alone(talkers: Qwen25OmniTalkers) -> None:
-    stage = talkers.get(CHECKPOINT_SEED)
+    stage = talkers.stage(CHECKPOINT_SEED)
     stage.add("bad", Qwen25OmniTalkerInput(4, "Chelsie", 8), batch=False)
     stage.receive([Chunk("bad", CODES, 0, Codes(np.ones((4, 1), np.int32)), False)])
     ((request_id, found),) = stage.step().failures
@@ -104,7 +94,7 @@ def test_what_cannot_be_spoken_fails_alone(talkers: Qwen25OmniTalkers) -> None:
 
 @pytest.mark.parametrize("count", [0, 4])
 def test_an_empty_answer_is_not_spoken(talkers: Qwen25OmniTalkers, count: int) -> None:
-    stage = talkers.get(CHECKPOINT_SEED)
+    stage = talkers.stage(CHECKPOINT_SEED)
     stage.add("silent", Qwen25OmniTalkerInput(4, "Chelsie", 8), batch=False)
     stage.receive([Chunk("silent", ROWS, 0, rows(count), True)])
     (chunk,) = stage.step().chunks
@@ -130,10 +120,10 @@ def test_who_is_not_known_is_refused(
     said: str,
 ) -> None:
     with pytest.raises(error, match=said):
-        talkers.get(CHECKPOINT_SEED).add("a", inputs, batch=False)
+        talkers.stage(CHECKPOINT_SEED).add("a", inputs, batch=False)
 
 
 def test_a_prompt_without_room_for_sound_is_refused(talkers: Qwen25OmniTalkers) -> None:
-    stage = talkers.get(CHECKPOINT_SEED)
+    stage = talkers.stage(CHECKPOINT_SEED)
     with pytest.raises(InvalidRequest, match=r"256 positions; of the 256 .* is left for sound"):
         stage.add("long", Qwen25OmniTalkerInput(254, "Chelsie"), batch=False)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,33 +18,13 @@ from cantata_models.qwen25_omni.tests.talker_driver import (
     differences,
     scenario_named,
 )
+from faults import Faults, Inject
+from model_engines import checkpoints_fixture
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
+talkers = checkpoints_fixture(Qwen25OmniTalkers, "module")
 
-Fault = Callable[[Any, pytest.MonkeyPatch], None]
-FAULTS: dict[str, tuple[str, Fault]] = {}
-"""Name -> the scenario that detects the fault, and the function that injects it into a talker."""
-
-
-def fault(scenario: str) -> Callable[[Fault], Fault]:
-    """Register a fault that this scenario detects."""
-
-    def register(make: Fault) -> Fault:
-        FAULTS[make.__name__] = (scenario, make)
-        return make
-
-    return register
-
-
-@pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen25OmniTalkers]:
-    talkers = Qwen25OmniTalkers(tmp_path_factory.mktemp("qwen25_omni"))
-    yield talkers
-    talkers.close()
+fault = Faults[Any]()
 
 
 def _change_rows(
@@ -170,16 +150,18 @@ def pad_code_does_not_end(talker: Any, patch: pytest.MonkeyPatch) -> None:
 
 @fault("prompt penalty")
 def prompt_not_penalized(talker: Any, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(talker.talker_step, "_prompt_codes", ())
+    step = talker.talker_step
+    patch.setattr(step, "_prompt_codes", step._prompt_codes[:0])
 
 
-@pytest.mark.thorough(every=6)
-@pytest.mark.parametrize("name", FAULTS)
+@fault.each
 def test_each_fault_is_seen(
-    talkers: Qwen25OmniTalkers, name: str, monkeypatch: pytest.MonkeyPatch
+    talkers: Qwen25OmniTalkers,
+    name: str,
+    inject: Inject[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scenario_name, make = FAULTS[name]
-    scenario = scenario_named(scenario_name)
-    stage: Any = talkers.get(scenario.seed)
-    make(stage._talker, monkeypatch)
+    scenario = scenario_named(name)
+    stage: Any = talkers.stage(scenario.seed)
+    inject(stage._talker, monkeypatch)
     assert differences(stage, scenario) != []

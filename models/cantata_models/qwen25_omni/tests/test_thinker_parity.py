@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from cantata_layers.axial_rotation import AxialRotation, interleaved_axes
-from cantata_layers.omni.features import VisionFeatures
+from cantata_layers.omni.inputs import VisionFeatures
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.tests.thinker_driver import Thought
 from cantata_models.qwen25_omni.config import load_thinker_config
@@ -35,15 +35,10 @@ from cantata_models.qwen25_omni.tests.thinker_driver import (
     WHOLE,
     LoadedThinker,
     golden,
-    goldens,
 )
 from faults import Faults, Inject
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 ROWS_ATOL = 2e-4
 """Of the rows' root mean square."""
@@ -125,7 +120,7 @@ def check_answer(thinker: LoadedThinker, conversation: Conversation, thought: Th
 
 
 def test_the_weights_are_those_of_the_goldens(thinker: LoadedThinker) -> None:
-    assert checksum(thinker.folder) == goldens()["checksum"]
+    assert checksum(thinker.folder) == golden.arrays["checksum"]
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda conversation: conversation.name)
@@ -225,14 +220,14 @@ def no_silence_beside_a_sound(made: LoadedThinker, patch: pytest.MonkeyPatch) ->
 
 @fault("picture")
 def lines_and_columns_exchanged(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    seen = Preprocessor._seen
+    seen = Preprocessor._prepare_vision
 
     def turned(self: Preprocessor, media: Any) -> VisionFeatures:
         made = seen(self, media)
         grid = replace(made.grid, height=made.grid.width, width=made.grid.height)
         return replace(made, grid=grid)
 
-    patch.setattr(Preprocessor, "_seen", turned)
+    patch.setattr(Preprocessor, "_prepare_vision", turned)
 
 
 @fault("text")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from cantata_models.qwen25_omni.tests.token2wav_checks import (
     check_whole,
     check_windows,
 )
-from source_faults import Mutant, injected, mutants
+from source_faults import Mutant, assert_caught, each_mutant, mutants
 from threads import threads
 
 MODULES = (
@@ -72,15 +71,11 @@ MUTANTS = (
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    for module in MODULES:
-        importlib.import_module(module)
     with threads(1):
         yield write_checkpoint(tmp_path_factory.mktemp("checkpoint"), TINY, TOKEN2WAV_SEED)
 
 
 @pytest.mark.thorough(every=6)
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
+@each_mutant(MUTANTS)
 def test_a_fault_is_caught(mutant: Mutant, checkpoint: Path) -> None:
-    fault = injected(mutant, MODULES)
-    with fault, pytest.raises(AssertionError, match=r"Not equal|not equal"):
-        mutant.check(checkpoint)
+    assert_caught(mutant, MODULES, checkpoint)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cantata.config import ArDeployment
 from cantata.contract.data.chat import ChatRequest
@@ -21,21 +17,11 @@ from cantata_models.qwen25_omni.encoder import load_encoder
 from cantata_models.qwen25_omni.plugin import PIPELINE, THINKER
 from cantata_models.qwen25_omni.random_checkpoint import TINY, write_checkpoint
 from cantata_models.qwen25_omni.tests.parity.conversations import END_GAIN, SEED, Conversation
+from model_engines import Goldens
 
 GOLDENS = Path(__file__).parent / "goldens"
+golden = Goldens(GOLDENS / "conversations.npz")
 WHOLE = ArDeployment(slots=8, max_model_len=512)
-
-
-@cache
-def goldens() -> Mapping[str, NDArray[Any]]:
-    """The arrays of the golden file."""
-    with np.load(GOLDENS / "conversations.npz") as loaded:
-        return dict(loaded)
-
-
-def golden(conversation: Conversation, name: str) -> NDArray[Any]:
-    """One array of a conversation's golden."""
-    return goldens()[f"{conversation.name}/{name}"]
 
 
 class LoadedThinker(ThinkerDriver):

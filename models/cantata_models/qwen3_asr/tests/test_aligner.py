@@ -20,7 +20,7 @@ from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.transcripts import Transcript, TranscriptUpdate
 from cantata.contract.model.feed_forward import Fed
-from cantata_layers.omni.features import SoundFeatures
+from cantata_layers.omni.inputs import SoundFeatures
 from cantata_layers.omni.tests.media import sound
 from cantata_models.qwen3_asr import aligner as aligner_module
 from cantata_models.qwen3_asr.aligner import (

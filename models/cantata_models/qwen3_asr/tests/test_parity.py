@@ -32,11 +32,7 @@ from cantata_models.qwen3_asr.tests.parity.write_goldens import pick_rows, pick_
 from cantata_models.qwen3_asr.tests.thinker_driver import WHOLE, LoadedRecognizer, golden
 from faults import Faults, Inject
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 FIRST = SCENARIOS[0].seed
 OF_FIRST = {s.name: s for s in SCENARIOS if s.seed == FIRST}
@@ -315,7 +311,7 @@ def the_mark_behind_the_language_as_letters(
 ) -> None:
     patch.setattr(
         TranscriptionPrompts,
-        "_answer_begin",
+        "_list_answer_begin",
         lambda self, language: self._encode(f"language {language}") + self._encode("<asr text>"),
     )
 

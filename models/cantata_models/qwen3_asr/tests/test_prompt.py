@@ -10,8 +10,7 @@ import pytest
 
 from cantata.contract.data.errors import InvalidAudio, InvalidRequest
 from cantata.contract.data.transcripts import SPEECH_RATE, TranscriptionRequest
-from cantata_layers.omni.features import SoundFeatures
-from cantata_layers.omni.inputs import ThinkerInput
+from cantata_layers.omni.inputs import SoundFeatures, ThinkerInput
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_asr.plugin import ENCODER, PIPELINE, THINKER
 from cantata_models.qwen3_asr.random_checkpoint import token_ids, write_checkpoint

@@ -11,23 +11,20 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from cantata.config import load_deployment
 from cantata.config.plugins import locate
 from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
 from cantata.contract.transcription_service import TranscriptionModel
-from cantata.pipeline.plan import ServicePlan
-from cantata.pipeline.service import create_service
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_asr.aligner import split_words
 from cantata_models.qwen3_asr.config import ALIGNER_FOLDER
-from cantata_models.qwen3_asr.plugin import PIPELINE
 from cantata_models.qwen3_asr.random_checkpoint import write_aligner, write_checkpoint
 from cantata_models.qwen3_asr.tests.parity.scenarios import SCENARIOS, Qwen3AsrScenario
 from cantata_models.qwen3_asr.tests.parity.write_goldens import SCORE_STRIDE
 from cantata_models.qwen3_asr.tests.thinker_driver import golden
 from cantata_models.qwen3_asr.transcription_builder import Qwen3AsrBuilder
+from served import plan_small, started
 
 pytestmark = pytest.mark.integration
 asynchronous = pytest.mark.asyncio(loop_scope="module")
@@ -41,18 +38,9 @@ ENDED = [one for one in SCENARIOS if one.seed == SEED]
 async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TranscriptionModel]:
     folder = write_checkpoint(tmp_path_factory.mktemp("asr"), SEED)
     write_aligner(folder / ALIGNER_FOLDER, SEED)
-    located = locate(str(folder))
-    whole = load_deployment(located.plugin.deployment, PIPELINE).with_dtype("float32")
-    small = {"slots": 4, "max_model_len": 2048, "kv_positions": 4096}
-    stages = {
-        name: stage.model_copy(update=small if name == "thinker" else {"slots": 4})
-        for name, stage in whole.stages.items()
-    }
-    deployment = whole.model_copy(update={"stages": stages})
-    service = create_service(ServicePlan(located, located.pipeline, deployment))
-    await service.start()
-    yield service.transcription_models["qwen3-asr"]
-    await service.stop()
+    plan = plan_small(folder, thinker={"max_model_len": 2048, "kv_positions": 4096})
+    async with started(plan) as service:
+        yield service.transcription_models["qwen3-asr"]
 
 
 async def recognized(

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cantata.config import ArDeployment
 from cantata.contract.data.request import StageInput
@@ -23,19 +19,10 @@ from cantata_models.qwen3_asr.plugin import PIPELINE, THINKER
 from cantata_models.qwen3_asr.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_asr.tests.parity.scenarios import GOLDENS, MAX_TOKENS, Qwen3AsrScenario
 from cantata_models.qwen3_asr.transcription_builder import Qwen3AsrBuilder
+from model_engines import Goldens
 
+golden = Goldens(GOLDENS / "transcripts.npz")
 WHOLE = ArDeployment(slots=8, max_model_len=512)
-
-
-@cache
-def _goldens() -> Mapping[str, NDArray[Any]]:
-    with np.load(GOLDENS / "transcripts.npz") as loaded:
-        return dict(loaded)
-
-
-def golden(scenario: Qwen3AsrScenario, name: str) -> NDArray[Any]:
-    """One array of a scenario's golden."""
-    return _goldens()[f"{scenario.name}/{name}"]
 
 
 class LoadedRecognizer(ThinkerDriver):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -20,9 +17,9 @@ from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.stages.ar import build_stage
+from cantata_layers.omni.inputs import sound_rows
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
-from cantata_layers.omni.sound_rows import sound_rows
 from cantata_models.qwen3_omni.chat_builder import speech_sampling
 from cantata_models.qwen3_omni.config import RESERVED_CODES, OmniConfig, SpeechConfig, load_config
 from cantata_models.qwen3_omni.prompt import Qwen3OmniPromptBuilder
@@ -30,9 +27,11 @@ from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 from cantata_models.qwen3_omni.talker_rows import Qwen3OmniTalkerInput
 from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, MIN_GAP, Qwen3OmniScenario
+from model_engines import Checkpoints, Goldens, join, run, watch_scores
 
 SPEC = StageSpec("talker", StageKind.AR, "cantata_models.qwen3_omni.talker:OmniTalker")
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=384)
+golden = Goldens(GOLDENS / "omni.npz")
 ROWS_PER_CHUNK = 100
 SCORES_RMS, SCORES_WORST = 5e-5, MIN_GAP / 2
 """Below half of the goldens' smallest gap between two scores, no choice can change."""
@@ -68,6 +67,11 @@ class Checkpoint:
     def stage(self) -> Stage:
         """The talker's, on vLLM."""
         return build_stage(SPEC, self.folder, DEPLOYMENT)
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """That are closed: none before the talker is needed."""
+        return (self.stage,) if "stage" in vars(self) else ()
 
     @property
     def talker(self) -> Any:
@@ -112,7 +116,7 @@ class Checkpoint:
         Args:
             at_once: tokens of an answer that arrive together.
         """
-        codes: dict[str, list[CodeArray]] = {name: [] for name in requests}
+        made: list[Chunk[Codes]] = []
         try:
             for name, spoken in requests.items():
                 self.stage.add(name, spoken.inputs, batch=False)
@@ -121,11 +125,11 @@ class Checkpoint:
             for start in range(0, longest, at_once):
                 for name, spoken in requests.items():
                     self._feed_answer(name, spoken.answer, start, start + at_once)
-                self._run(codes)
+                made += run(self.stage)
         finally:
             for name in requests:
                 self.stage.abort(name)
-        return {name: np.concatenate(parts) for name, parts in codes.items()}
+        return join(made)
 
     def _feed_rows(self, name: str, rows: NDArray[np.float32]) -> None:
         for index, start in enumerate(range(0, len(rows), ROWS_PER_CHUNK)):
@@ -138,48 +142,18 @@ class Checkpoint:
             tokens = Codes(answer[start:end, None])
             self.stage.receive([Chunk(name, "codes", start, tokens, end >= len(answer))])
 
-    def _run(self, codes: dict[str, list[CodeArray]]) -> None:
-        while self.stage.has_work():
-            result = self.stage.step()
-            assert not result.failures
-            for chunk in result.chunks:
-                assert isinstance(chunk.payload, Codes)
-                codes[chunk.request_id].append(chunk.payload.values)
 
+class Qwen3OmniCheckpoints(Checkpoints[int, Checkpoint]):
+    """By seed."""
 
-class Qwen3OmniCheckpoints:
-    """Tiny checkpoints by seed, made on first use."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._made: dict[int, Checkpoint] = {}
-
-    def get(self, seed: int) -> Checkpoint:
-        """Return the checkpoint of this seed."""
-        if seed not in self._made:
-            self._made[seed] = Checkpoint(self._folder, seed)
-        return self._made[seed]
-
-    def close(self) -> None:
-        """Shut down every engine; callers must hold no references to them."""
-        # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
-        with patch.object(gc, "collect"):
-            for checkpoint in self._made.values():
-                if "stage" in vars(checkpoint):
-                    assert set(checkpoint.stage.counts().values()) == {0}
-                    checkpoint.stage.close()
-
-
-def golden(scenario: Qwen3OmniScenario, name: str) -> NDArray[Any]:
-    """An array of a scenario's golden."""
-    with np.load(GOLDENS / "omni.npz") as arrays:
-        found: NDArray[Any] = arrays[f"{scenario.name}/{name}"]
-        return found
+    def load(self, key: int) -> Checkpoint:
+        """Write the checkpoint of this seed."""
+        return Checkpoint(self.folder, key)
 
 
 def check(checkpoint: Checkpoint, scenario: Qwen3OmniScenario) -> None:
     """Fail if the speech of a scenario, or a score on the way, is not the reference's."""
-    with _watched(checkpoint.talker) as scores:
+    with watch_scores(checkpoint.talker) as scores:
         codes = checkpoint.speak({"request": checkpoint.spoken(scenario)})["request"]
     np.testing.assert_array_equal(codes, golden(scenario, "codes"))
     talker = checkpoint.speech.talker
@@ -196,21 +170,3 @@ def check(checkpoint: Checkpoint, scenario: Qwen3OmniScenario) -> None:
 def shortened(spoken: Qwen3OmniSpoken, frames: int) -> Qwen3OmniSpoken:
     """The same with at most so many frames."""
     return replace(spoken, inputs=replace(spoken.inputs, max_frames=frames))
-
-
-@contextmanager
-def _watched(talker: Any) -> Iterator[list[torch.Tensor]]:
-    """Collect the scores of code 0 of the only request: [V] per step."""
-    seen: list[torch.Tensor] = []
-    compute = talker.compute_logits
-
-    def watched(hidden: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = compute(hidden)
-        seen.append(scores[0].clone())
-        return scores
-
-    talker.compute_logits = watched
-    try:
-        yield seen
-    finally:
-        del talker.compute_logits

@@ -6,13 +6,14 @@ for the fault must then differ from their goldens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 from numpy.typing import NDArray
 
 from cantata.contract.model.embedding_source import TalkerPrompt
@@ -23,21 +24,12 @@ from cantata_models.qwen3_omni.talker_rows import Qwen3OmniAnswerRows, RowTables
 from cantata_models.qwen3_omni.tests.parity.scenarios import scenario_named
 from cantata_models.qwen3_omni.tests.talker_driver import Checkpoint, Qwen3OmniCheckpoints, check
 from faults import Faults, Inject
+from model_engines import checkpoints_fixture
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
+checkpoints = checkpoints_fixture(Qwen3OmniCheckpoints, "module")
 
 fault = Faults[Checkpoint]()
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen3OmniCheckpoints]:
-    checkpoints = Qwen3OmniCheckpoints(tmp_path_factory.mktemp("qwen3_omni"))
-    yield checkpoints
-    checkpoints.close()
 
 
 @fault("text")
@@ -96,14 +88,14 @@ def pictures_have_no_lines(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
 
 @fault("video", "mixed")
 def speech_does_not_go_on_behind_pictures(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
-    place = RequestStates._place
+    place = RequestStates._fill_positions
 
     def counted(self: RequestStates, slot: int, prompt: TalkerPrompt) -> None:
         place(self, slot, prompt)
         behind = torch.arange(self.positions.shape[1])[prompt.prompt_len :]
         self.positions[slot, prompt.prompt_len :] = behind[:, None].float()
 
-    patch.setattr(RequestStates, "_place", counted)
+    patch.setattr(RequestStates, "_fill_positions", counted)
 
 
 @fault("text")
@@ -162,7 +154,7 @@ def only_the_last_turn_is_heard(made: Checkpoint, patch: pytest.MonkeyPatch) -> 
 
 
 def _change_ids(made: Checkpoint, patch: pytest.MonkeyPatch, **ids: int) -> None:
-    patch.setattr(made.talker, "_text_ids", replace(made.config.text, **ids))
+    patch.setattr(made.talker, "_text_ids", structs.replace(made.config.text, **ids))
 
 
 @fault("text")
@@ -211,10 +203,7 @@ def tokens_are_heard_one_frame_late(made: Checkpoint, patch: pytest.MonkeyPatch)
     patch.setattr(Qwen3OmniAnswerRows, "_take_tokens", late)
 
 
-@pytest.mark.thorough(every=6)
-@pytest.mark.parametrize(
-    ("name", "inject"), fault.cases, ids=lambda part: getattr(part, "__name__", part)
-)
+@fault.each
 def test_a_fault_is_seen(
     name: str,
     inject: Inject[Checkpoint],

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from cantata.api.app import create_app
 from cantata.api.server.listening import get_url, listen
 from cantata.api.server.serve import make_server
-from cantata.config import load_deployment
 from cantata.config.plugins import locate
 from cantata.contract.chat_service import AnswerDelta, FinishReason, TextEnd
 from cantata.contract.service import SpeechChunk
 from cantata.pipeline.chat_model import PipelineChatModel
-from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import create_service
 from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_omni.random_checkpoint_config import TINY
@@ -29,6 +27,7 @@ from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Qwen3Omn
 from cantata_models.qwen3_omni.tests.parity.write_goldens import PCM_STRIDE
 from cantata_models.qwen3_omni.tests.talker_driver import golden
 from cantata_models.qwen3_omni.tests.thinker_driver import build_request
+from served import plan_small
 from talking import SPOKEN, WIRE_RATE, assert_idle, cancelled, speech, talker
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -62,15 +61,8 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
     settings = json.loads(generation.read_text(encoding="utf-8"))
     settings |= {"do_sample": False, "talker_do_sample": False}
     generation.write_text(json.dumps(settings), encoding="utf-8")
-    located = locate(str(folder))
-    whole = load_deployment(located.plugin.deployment, located.pipeline).with_dtype("float32")
-    small = {"slots": 4, "max_model_len": 512}
-    stages = {
-        name: stage.model_copy(update=small if name in ("thinker", "talker") else {"slots": 4})
-        for name, stage in whole.stages.items()
-    }
-    deployment = whole.model_copy(update={"stages": stages})
-    service = create_service(ServicePlan(located, located.pipeline, deployment))
+    long = {"max_model_len": 512}
+    service = create_service(plan_small(folder, thinker=long, talker=long))
     app = create_app(service)
     listener = listen("127.0.0.1", 0)
     server = make_server(app)

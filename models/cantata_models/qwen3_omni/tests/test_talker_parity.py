@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -21,23 +19,14 @@ from cantata_models.qwen3_omni.tests.talker_driver import (
     golden,
     shortened,
 )
+from model_engines import checkpoints_fixture
 from recorded_frames import recorded_frames
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
+checkpoints = checkpoints_fixture(Qwen3OmniCheckpoints, "module")
 
 SPOKEN = [scenario for scenario in SCENARIOS if scenario.speaker is not None]
 by_name = pytest.mark.parametrize("scenario", SPOKEN, ids=lambda scenario: scenario.name)
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qwen3OmniCheckpoints]:
-    checkpoints = Qwen3OmniCheckpoints(tmp_path_factory.mktemp("qwen3_omni"))
-    yield checkpoints
-    checkpoints.close()
 
 
 @by_name

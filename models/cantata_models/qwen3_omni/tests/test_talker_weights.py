@@ -16,11 +16,7 @@ from cantata_models.qwen3_omni.random_checkpoint import write_checkpoint
 from cantata_models.qwen3_omni.random_checkpoint_config import TINY
 from cantata_models.qwen3_omni.tests.talker_driver import DEPLOYMENT, SPEC
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 Tensors = dict[str, torch.Tensor]
 EXPERT = "talker.model.layers.1.mlp.experts.3.up_proj.weight"

@@ -30,11 +30,7 @@ from cantata_models.qwen3_omni.tests.talker_driver import golden
 from cantata_models.qwen3_omni.tests.thinker_driver import WHOLE, LoadedThinker
 from faults import Faults, Inject
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 SEEDS = sorted({scenario.seed for scenario in SCENARIOS})
 OF_FIRST = {s.name: s for s in SCENARIOS if s.seed == SEEDS[0]}
@@ -158,7 +154,7 @@ def sections_of_positions_in_blocks(made: LoadedThinker, patch: pytest.MonkeyPat
 
 @fault("picture", "video")
 def later_layers_add_nothing(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    seen = Qwen3OmniMediaEncoder._seen
+    seen = Qwen3OmniMediaEncoder._encode_images
     width = made.thinker.export_width
 
     def shallow(self: Qwen3OmniMediaEncoder, media: Any) -> torch.Tensor:
@@ -166,19 +162,19 @@ def later_layers_add_nothing(made: LoadedThinker, patch: pytest.MonkeyPatch) -> 
         rows[:, width:] = 0
         return rows
 
-    patch.setattr(Qwen3OmniMediaEncoder, "_seen", shallow)
+    patch.setattr(Qwen3OmniMediaEncoder, "_encode_images", shallow)
 
 
 @fault("picture")
 def levels_in_another_order(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    seen = Qwen3OmniMediaEncoder._seen
+    seen = Qwen3OmniMediaEncoder._encode_images
     width = made.thinker.export_width
 
     def swapped(self: Qwen3OmniMediaEncoder, media: Any) -> torch.Tensor:
         own, first, second = torch.split(seen(self, media), width, dim=1)
         return torch.cat([own, second, first], dim=1)
 
-    patch.setattr(Qwen3OmniMediaEncoder, "_seen", swapped)
+    patch.setattr(Qwen3OmniMediaEncoder, "_encode_images", swapped)
 
 
 @fault("sound", "picture")
@@ -188,9 +184,11 @@ def rows_of_the_layer_before(made: LoadedThinker, patch: pytest.MonkeyPatch) -> 
 
 @fault("two_sounds")
 def sounds_prepared_one_by_one(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    prepare = Preprocessor._sounds
+    prepare = Preprocessor._prepare_sounds
     patch.setattr(
-        Preprocessor, "_sounds", lambda self, sounds: [prepare(self, [one])[0] for one in sounds]
+        Preprocessor,
+        "_prepare_sounds",
+        lambda self, sounds: [prepare(self, [one])[0] for one in sounds],
     )
 
 

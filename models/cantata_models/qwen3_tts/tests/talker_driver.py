@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from cantata.config import ArDeployment, FeedForwardDeployment
-from cantata.contract.data.chunks import Chunk, Codes, Payload
+from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest, StageInput
 from cantata.contract.model.talker import FrameDraws
 from cantata.contract.process.stage import Stage
@@ -33,6 +30,7 @@ from cantata_models.qwen3_tts.tests.parity.scenarios import (
     Qwen3TtsScenario,
 )
 from cantata_models.qwen3_tts.tests.rounding import SCORES
+from model_engines import Checkpoints, join, run, step, watch_scores, watched
 
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
 GOLDENS = Path(__file__).with_name("goldens") / "talker.npz"
@@ -71,9 +69,12 @@ class LoadedQwen3Talker:
         if self.encoder is None:
             return ()
         self.encoder.add(name, inputs[ENCODER], batch=False)
-        result = self.encoder.step()
-        assert not result.failures
-        return result.chunks
+        return step(self.encoder)
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """That are closed."""
+        return (self.stage,)
 
     @property
     def talker(self) -> Any:
@@ -81,37 +82,25 @@ class LoadedQwen3Talker:
         return self.stage._talker  # type: ignore[attr-defined]
 
 
-class Qwen3TtsTalkers:
-    """Stages by checkpoint, built on first use."""
+class Qwen3TtsTalkers(Checkpoints[CheckpointKey, LoadedQwen3Talker]):
+    """By checkpoint."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._loaded: dict[CheckpointKey, LoadedQwen3Talker] = {}
-
-    def folder(self, key: CheckpointKey) -> Path:
+    def path(self, key: CheckpointKey) -> Path:
         """Return a checkpoint's folder."""
-        return self._folder / key.name
+        return self.folder / key.name
 
-    def get(self, key: CheckpointKey) -> LoadedQwen3Talker:
-        """Return the stage of this checkpoint."""
-        if key not in self._loaded:
-            checkpoint = write_checkpoint(self.folder(key), SHAPES[key.shape], key.kind, key.seed)
-            stage = build_stage(PIPELINE.stage(TALKER), checkpoint, DEPLOYMENT)
-            encoder = None
-            if ENCODER not in unused_stages(checkpoint):
-                spec = PIPELINE.stage(ENCODER)
-                encoder = feed_forward.build_stage(spec, checkpoint, FeedForwardDeployment())
-            self._loaded[key] = LoadedQwen3Talker(stage, load_builder(checkpoint), encoder)
-        return self._loaded[key]
-
-    def close(self) -> None:
-        """Shut down every engine; callers must hold no references to them."""
-        for loaded in self._loaded.values():
-            assert set(loaded.stage.counts().values()) == {0}
-        # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
-        with patch.object(gc, "collect"):
-            for loaded in self._loaded.values():
-                loaded.stage.close()
+    def load(self, key: CheckpointKey) -> LoadedQwen3Talker:
+        """Start the talker, and the encoder of a checkpoint that has one."""
+        checkpoint = write_checkpoint(self.path(key), SHAPES[key.shape], key.kind, key.seed)
+        encoder = None
+        if ENCODER not in unused_stages(checkpoint):
+            spec = PIPELINE.stage(ENCODER)
+            encoder = feed_forward.build_stage(spec, checkpoint, FeedForwardDeployment())
+        return LoadedQwen3Talker(
+            build_stage(PIPELINE.stage(TALKER), checkpoint, DEPLOYMENT),
+            load_builder(checkpoint),
+            encoder,
+        )
 
 
 def scenario_named(name: str) -> Qwen3TtsScenario:
@@ -150,21 +139,15 @@ def get_inputs(builder: Qwen3RequestBuilder, scenario: Qwen3TtsScenario) -> Inpu
 
 def speak(loaded: LoadedQwen3Talker, requests: Mapping[str, Inputs]) -> dict[str, CodeArray]:
     """Run requests together until all end; returns [T, Q] codes by request id."""
-    codes: dict[str, list[CodeArray]] = {name: [] for name in requests}
     for name, inputs in requests.items():
         loaded.add(name, inputs)
-    while loaded.stage.has_work():
-        result = loaded.stage.step()
-        assert not result.failures
-        for chunk in result.chunks:
-            assert isinstance(chunk.payload, Codes)
-            codes[chunk.request_id].append(chunk.payload.values[chunk.payload.context_frames :])
-    return {name: np.concatenate(parts) for name, parts in codes.items()}
+    return join(run(loaded.stage))
 
 
 def observe(loaded: LoadedQwen3Talker, inputs: Inputs) -> Qwen3TtsObserved:
     """Run one request alone and keep its scores."""
-    with _watched(loaded.talker) as (first, residual):
+    chosen = watched(FrameDraws, "choose", lambda code, draws, scores, book: scores[0].clone())
+    with watch_scores(loaded.talker) as first, chosen as residual:
         codes = speak(loaded, {"request": inputs})["request"]
     spoken = loaded.talker.codec_head.out_features - RESERVED_CODES
     scores = torch.stack(first)
@@ -194,28 +177,3 @@ def differences(observed: Qwen3TtsObserved, scenario: Qwen3TtsScenario) -> list[
         elif excess := SCORES.excess(ours[:steps], theirs[:steps]):
             found.append(f"{name}: {excess} in {steps} steps")
     return found
-
-
-@contextmanager
-def _watched(talker: Any) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
-    """Collect the scores of the only request: [V] per code 0, [codes] per later code."""
-    first: list[torch.Tensor] = []
-    residual: list[torch.Tensor] = []
-    compute, choose = talker.compute_logits, FrameDraws.choose
-
-    def watched_compute(hidden: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = compute(hidden)
-        first.append(scores[0].clone())
-        return scores
-
-    def watched_choose(draws: FrameDraws, scores: torch.Tensor, codebook: int) -> torch.Tensor:
-        residual.append(scores[0].clone())
-        return choose(draws, scores, codebook)
-
-    talker.compute_logits = watched_compute
-    FrameDraws.choose = watched_choose  # type: ignore[method-assign, assignment]
-    try:
-        yield first, residual
-    finally:
-        del talker.compute_logits
-        FrameDraws.choose = choose  # type: ignore[method-assign]

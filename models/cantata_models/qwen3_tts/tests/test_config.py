@@ -77,13 +77,13 @@ def test_what_generation_config_leaves_out_is_the_reference_s(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["model_type"], "qwen3", "model_type must be 'qwen3_tts', not 'qwen3'"),
+        (["model_type"], "qwen3", "model_type 'qwen3' is not served; valid: 'qwen3_tts'"),
         (["tokenizer_type"], "qwen3_tts_tokenizer_25hz", "valid: 'qwen3_tts_tokenizer_12hz'"),
-        (["tts_model_type"], "song", "valid: custom_voice, voice_design, base"),
+        (["tts_model_type"], "song", "valid: 'custom_voice', 'voice_design', 'base'"),
         (["talker_config", "hidden_size"], "64", "talker_config: hidden_size must be int"),
         (["talker_config", "hidden_size"], None, "talker_config: hidden_size is missing"),
         (["talker_config", "hidden_act"], "gelu", "valid: 'silu'"),
-        (["talker_config", "attention_bias"], True, "attention_bias is not served"),
+        (["talker_config", "attention_bias"], True, "attention_bias true is not served"),
         (["talker_config", "rope_scaling"], {"rope_type": "yarn"}, "valid: 'default'"),
         (["talker_config", "vocab_size"], 3072, "vocab_size must be code_predictor_config"),
         (["talker_config", "codec_eos_token_id"], 3, "is no control code"),

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec import structs
 
 from cantata_models.qwen3_tts import request_builder, request_options
 from cantata_models.qwen3_tts.prompt import PromptRows, Qwen3TtsPromptBuilder
@@ -23,26 +24,11 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     observe,
     scenario_named,
 )
+from faults import Faults, Inject
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
-Fault = Callable[[LoadedQwen3Talker, pytest.MonkeyPatch], None]
-FAULTS: dict[str, tuple[str, Fault]] = {}
-"""Name -> the scenario that detects the fault, and the function that injects it."""
-
-
-def fault(scenario: str) -> Callable[[Fault], Fault]:
-    """Register a fault that this scenario detects."""
-
-    def register(make: Fault) -> Fault:
-        FAULTS[make.__name__] = (scenario, make)
-        return make
-
-    return register
+fault = Faults[LoadedQwen3Talker]()
 
 
 @fault("voice")
@@ -126,14 +112,14 @@ def code_0_is_not_fed_back(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch)
 @fault("voice")
 def swapped_pad_and_bos(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     config = loaded.talker._config
-    codec = replace(config.codec, pad=config.codec.bos, bos=config.codec.pad)
+    codec = structs.replace(config.codec, pad=config.codec.bos, bos=config.codec.pad)
     patch.setattr(loaded.talker, "_prompts", Qwen3TtsPromptBuilder(codec, config.text))
 
 
 @fault("voice")
 def swapped_text_pad_and_eos(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     config = loaded.talker._config
-    text = replace(config.text, pad=config.text.eos, eos=config.text.pad)
+    text = structs.replace(config.text, pad=config.text.eos, eos=config.text.pad)
     patch.setattr(loaded.talker, "_prompts", Qwen3TtsPromptBuilder(config.codec, text))
 
 
@@ -251,20 +237,19 @@ def no_repetition_penalty(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) 
 def penalty_on_another_codebook(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     step = loaded.talker.talker_step
 
-    spoken = step._spoken
-    patch.setattr(
-        step, "_spoken", lambda slots, frame, codebooks: spoken(slots, frame, 2)[:, :, 1:]
-    )
+    spoken = step._gather_history
+    patch.setattr(step, "_gather_history", lambda sampled, codebooks: spoken(sampled, 2)[:, :, 1:])
 
 
-@pytest.mark.thorough(every=6)
-@pytest.mark.parametrize("name", FAULTS)
+@fault.each
 def test_each_fault_is_seen(
-    talkers: Qwen3TtsTalkers, name: str, monkeypatch: pytest.MonkeyPatch
+    talkers: Qwen3TtsTalkers,
+    name: str,
+    inject: Inject[LoadedQwen3Talker],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scenario_name, make = FAULTS[name]
-    scenario = scenario_named(scenario_name)
+    scenario = scenario_named(name)
     loaded = talkers.get(scenario.checkpoint)
-    make(loaded, monkeypatch)
+    inject(loaded, monkeypatch)
     observed = observe(loaded, get_inputs(loaded.builder, scenario))
     assert differences(observed, scenario) != []

@@ -17,11 +17,7 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     build_request,
 )
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 STREAMED = [scenario for scenario in SCENARIOS if scenario.streaming_text]
 
@@ -65,6 +61,7 @@ def speak_arriving(
     return np.concatenate(spoken)
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize("characters", [1, 7, 1000])
 @pytest.mark.parametrize("scenario", STREAMED, ids=lambda scenario: scenario.name)
 def test_the_frames_are_the_reference_s(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cantata_layers.random_files import write_json
+from cantata_layers.random_tensors import write_json
 from cantata_models.qwen3_tts.codec import FOLDER
 from cantata_models.qwen3_tts.random_checkpoint import (
     PUBLISHED_LARGE,

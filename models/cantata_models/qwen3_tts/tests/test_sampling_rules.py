@@ -22,11 +22,7 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     scenario_named,
 )
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 ROUNDING = 1e-5
 """A uniform number this close to the edge between two codes may fall on either side."""

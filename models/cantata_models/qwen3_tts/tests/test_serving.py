@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import io
 import json
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ import av
 import httpx
 import numpy as np
 import pytest
-import soundfile
 import torch
 from numpy.typing import NDArray
 from websockets.asyncio.client import connect
@@ -33,12 +31,10 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     speak,
 )
 from served import served
+from sounds import data_url, sound_file
+from speech_client import SpeechClient
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 PCM_STRIDE = 37
 """Stride of the samples kept in the goldens."""
@@ -46,56 +42,32 @@ SPOKEN = {"input": "The other one is on the table.", "voice": "ryan", "seed": 5,
 FRAMES = 12
 
 
-def serving(folder: Path, scenario: str) -> Iterator[str]:
-    """Yield the address of a server for the scenario's checkpoint, in float32."""
+def serving(folder: Path, scenario: str) -> Iterator[SpeechClient]:
+    """Yield a client of a server for the scenario's checkpoint, in float32."""
     key = scenario_named(scenario).checkpoint
     checkpoint = write_checkpoint(folder / "checkpoint", SHAPES[key.shape], key.kind, key.seed)
     with served(checkpoint, folder / "voices") as url:
-        yield url
+        yield SpeechClient(url, {"max_new_tokens": FRAMES + 1})
 
 
 @pytest.fixture(scope="module")
-def custom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def custom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpeechClient]:
     yield from serving(tmp_path_factory.mktemp("custom"), "voice")
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpeechClient]:
     yield from serving(tmp_path_factory.mktemp("base"), "in_context_text_trails")
 
 
-def post(url: str, **fields: Any) -> httpx.Response:
-    body = {"response_format": "pcm", "max_new_tokens": FRAMES + 1, **fields}
-    return httpx.post(f"{url}/v1/audio/speech", json=body, timeout=120)
-
-
-def heard(url: str, **fields: Any) -> bytes:
-    response = post(url, **fields)
-    assert response.status_code == 200, response.text
-    return response.content
-
-
-def refused(url: str, **fields: Any) -> dict[str, Any]:
-    response = post(url, **fields)
-    assert response.status_code == 400, response.text
-    error: dict[str, Any] = response.json()["error"]
-    return error
-
-
 def wav(samples: NDArray[np.float32]) -> bytes:
-    file = io.BytesIO()
-    soundfile.write(file, samples, SAMPLE_RATE, format="WAV", subtype="PCM_16")
-    return file.getvalue()
-
-
-def data_url(sound: bytes) -> str:
-    return "data:audio/wav;base64," + base64.b64encode(sound).decode()
+    return sound_file(samples[:, None], SAMPLE_RATE, subtype="PCM_16")
 
 
 @pytest.fixture(scope="module")
-def usual(custom: str) -> bytes:
+def usual(custom: SpeechClient) -> bytes:
     """`SPOKEN` at the usual speed."""
-    return heard(custom, **SPOKEN)
+    return custom.hear(**SPOKEN)
 
 
 def by_stages(talkers: Qwen3TtsTalkers) -> bytes:
@@ -110,7 +82,7 @@ def by_stages(talkers: Qwen3TtsTalkers) -> bytes:
     )
     (built,) = loaded.builder.build("request", request)
     codes = speak(loaded, {"request": built.inputs})["request"]
-    decoder = Qwen3TtsDecoder(talkers.folder(key), torch.device("cpu"))
+    decoder = Qwen3TtsDecoder(talkers.path(key), torch.device("cpu"))
     state, slot = decoder.init_state(1), torch.tensor([0])
     decoder.reset(state, slot)
     with torch.inference_mode():
@@ -149,26 +121,25 @@ def test_what_is_heard_is_what_the_stages_make(usual: bytes, talkers: Qwen3TtsTa
     assert usual == by_stages(talkers)
 
 
-async def test_text_that_arrives_by_words_is_heard_as_the_whole(custom: str) -> None:
+async def test_text_that_arrives_by_words_is_heard_as_the_whole(custom: SpeechClient) -> None:
     text = str(SPOKEN["input"])
     options = {"max_new_tokens": FRAMES + 1, "non_streaming_mode": False}
-    whole = await asyncio.to_thread(heard, custom, **{**SPOKEN, **options})
+    whole = await asyncio.to_thread(custom.hear, **{**SPOKEN, **options})
     config = {**{key: SPOKEN[key] for key in ("voice", "seed", "language")}, **options}
     for pieces in ([text], list(text), text.split(" ")):
         joined = pieces if "".join(pieces) == text else [p + " " for p in pieces[:-1]] + pieces[-1:]
-        assert await arriving(custom, joined, **config) == whole
+        assert await arriving(custom.url, joined, **config) == whole
 
 
-def test_listings_tell_what_the_checkpoint_can_do(custom: str, base: str) -> None:
-    (model,) = httpx.get(f"{custom}/v1/audio/models", timeout=60).json()["models"]
+def test_listings_tell_what_the_checkpoint_can_do(custom: SpeechClient, base: SpeechClient) -> None:
+    model = custom.describe()
     assert (model["id"], model["sample_rate"]) == ("qwen3-tts", SAMPLE_RATE)
     assert model["capabilities"]["languages"] == ["zh", "en", "de"]
     assert {"language", "task_type", "top_k"} <= set(model["capabilities"]["options"])
     assert not model["capabilities"]["references"]
-    voices = httpx.get(f"{custom}/v1/audio/voices", timeout=60).json()["voices"]
+    voices = httpx.get(f"{custom.url}/v1/audio/voices", timeout=60).json()["voices"]
     assert [voice["id"] for voice in voices] == ["vivian", "ryan", "dylan"]
-    (cloning,) = httpx.get(f"{base}/v1/audio/models", timeout=60).json()["models"]
-    assert cloning["capabilities"]["references"]
+    assert base.describe()["capabilities"]["references"]
 
 
 @pytest.mark.parametrize(
@@ -183,39 +154,38 @@ def test_listings_tell_what_the_checkpoint_can_do(custom: str, base: str) -> Non
     ],
 )
 def test_unsupported_options_are_rejected(
-    custom: str, fields: dict[str, Any], param: str | None, message: str
+    custom: SpeechClient, fields: dict[str, Any], param: str | None, message: str
 ) -> None:
-    error = refused(custom, **{**SPOKEN, **fields})
-    assert error["param"] == param
-    assert message in error["message"]
+    custom.assert_refused(param, message, **{**SPOKEN, **fields})
 
 
-def test_it_speaks_at_every_speed(custom: str, usual: bytes) -> None:
+def test_it_speaks_at_every_speed(custom: SpeechClient, usual: bytes) -> None:
     for speed in (0.25, 0.5, 2.0, 4.0):
-        length = len(heard(custom, **SPOKEN, speed=speed))
+        length = len(custom.hear(**SPOKEN, speed=speed))
         assert length == pytest.approx(len(usual) / speed, abs=4)
 
 
 @pytest.mark.parametrize("name", ["mp3", "opus", "aac", "flac", "wav"])
-def test_every_format_takes_stretched_sound(custom: str, usual: bytes, name: str) -> None:
+def test_every_format_takes_stretched_sound(custom: SpeechClient, usual: bytes, name: str) -> None:
     usual_s = len(usual) / 2 / SAMPLE_RATE
-    sound = heard(custom, **SPOKEN, speed=2.0, response_format=name)
+    sound = custom.hear(**SPOKEN, speed=2.0, response_format=name)
     with av.open(io.BytesIO(sound), "r") as file:
         lengths_s = [frame.samples / frame.sample_rate for frame in file.decode(audio=0)]
     assert sum(lengths_s) == pytest.approx(usual_s / 2, abs=0.2)
 
 
-def test_a_small_model_says_that_it_ignores_instructions(custom: str, usual: bytes) -> None:
-    response = post(custom, **SPOKEN, instructions="Whisper.")
+def test_a_small_model_says_that_it_ignores_instructions(
+    custom: SpeechClient, usual: bytes
+) -> None:
+    response = custom.post(**SPOKEN, instructions="Whisper.")
     assert response.headers["x-ignored"] == "instructions"
     assert response.content == usual
 
 
-def test_a_recording_is_continued_as_the_reference_does(base: str) -> None:
+def test_a_recording_is_continued_as_the_reference_does(base: SpeechClient) -> None:
     scenario = scenario_named("in_context_text_trails")
     assert scenario.recording_seconds is not None
-    sound = heard(
-        base,
+    sound = base.hear(
         input=scenario.text,
         ref_audio=data_url(wav(recording(scenario.recording_seconds))),
         ref_text=scenario.reference_text,
@@ -230,23 +200,16 @@ def test_a_recording_is_continued_as_the_reference_does(base: str) -> None:
     np.testing.assert_allclose(samples[::PCM_STRIDE], golden, rtol=0, atol=1e-4)
 
 
-def test_an_uploaded_voice_speaks_as_the_same_recording_does(base: str) -> None:
+def test_an_uploaded_voice_speaks_as_the_same_recording_does(base: SpeechClient) -> None:
     sound = wav(recording(1.3))
-    upload = httpx.post(
-        f"{base}/v1/audio/voices",
-        data={"name": "Ada", "consent": "true"},
-        files={"audio_sample": ("ada.wav", sound, "audio/wav")},
-        timeout=60,
-    )
-    assert upload.status_code in (200, 201), upload.text
+    ada = base.upload(sound)
     fields = {"input": "Hello there.", "seed": 3, "x_vector_only_mode": True}
-    own = heard(base, **fields, voice=upload.json()["id"])
-    assert own == heard(base, **fields, ref_audio=data_url(sound))
-    assert own != heard(base, **fields, ref_audio=data_url(wav(recording(2.0))))
-    without_text = refused(base, input="Hello there.", voice="Ada")
+    own = base.hear(**fields, voice=ada)
+    assert own == base.hear(**fields, ref_audio=data_url(sound))
+    assert own != base.hear(**fields, ref_audio=data_url(wav(recording(2.0))))
+    without_text = base.refuse(input="Hello there.", voice="Ada")
     assert without_text["param"] == "ref_text"
-    deleted = httpx.delete(f"{base}/v1/audio/voices/{upload.json()['id']}", timeout=60)
-    assert deleted.status_code == 200
+    base.delete(ada)
 
 
 @pytest.mark.parametrize(
@@ -258,15 +221,15 @@ def test_an_uploaded_voice_speaks_as_the_same_recording_does(base: str) -> None:
     ],
 )
 def test_recordings_that_cannot_be_used(
-    base: str, samples: NDArray[np.float32], message: str
+    base: SpeechClient, samples: NDArray[np.float32], message: str
 ) -> None:
-    error = refused(base, input="Hello.", ref_audio=data_url(wav(samples)), ref_text="Hi.")
+    error = base.refuse(input="Hello.", ref_audio=data_url(wav(samples)), ref_text="Hi.")
     assert (error["param"], error["code"]) == ("ref_audio", "invalid_audio")
     assert message in error["message"]
 
 
-def test_cloning_wants_a_recording_and_its_words(base: str) -> None:
-    assert refused(base, input="Hello.")["param"] == "ref_audio"
-    said = refused(base, input="Hello.", ref_audio=data_url(wav(recording(1.3))))
+def test_cloning_wants_a_recording_and_its_words(base: SpeechClient) -> None:
+    assert base.refuse(input="Hello.")["param"] == "ref_audio"
+    said = base.refuse(input="Hello.", ref_audio=data_url(wav(recording(1.3))))
     assert said["param"] == "ref_text"
     assert "x_vector_only_mode" in said["message"]

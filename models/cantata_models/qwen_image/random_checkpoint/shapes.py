@@ -13,7 +13,7 @@ from cantata_layers.qwen_image.config import Family
 from cantata_layers.qwen_image.text.encoder import FLAT_NAMES, empty_network
 from cantata_layers.random_rules import Rules, gain, specify, values
 from cantata_layers.random_tensors import TensorSpec, bias, weight
-from cantata_layers.weight_map import WeightMap
+from cantata_layers.weights import WeightMap
 
 RULES: Rules = {
     r"embed_tokens\.weight$": values(1.0),

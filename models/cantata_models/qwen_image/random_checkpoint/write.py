@@ -12,9 +12,8 @@ from cantata_layers.checkpoint import SINGLE_FILE
 from cantata_layers.json_fields import read_json
 from cantata_layers.qwen_image.config import WEIGHTS, TransformerConfig, read_transformer
 from cantata_layers.qwen_image.transformer.network import weight_shapes
-from cantata_layers.random_files import write_json
 from cantata_layers.random_rules import Rules, gain, norm, specify
-from cantata_layers.random_tensors import TensorSpec, write_tensors
+from cantata_layers.random_tensors import TensorSpec, write_json, write_tensors
 from cantata_models.qwen_image.random_checkpoint import configs
 from cantata_models.qwen_image.random_checkpoint.configs import write_tokenizer
 from cantata_models.qwen_image.random_checkpoint.shapes import (

@@ -24,7 +24,7 @@ from cantata_layers.qwen_image.stages.autoencoder import (
     load_reference_encoder,
 )
 from cantata_layers.qwen_image.stages.builder import PictureBuilder
-from cantata_layers.qwen_image.stages.denoise import Job, load_picture_denoiser
+from cantata_layers.qwen_image.stages.denoise import PictureInProgress, load_picture_denoiser
 from cantata_layers.qwen_image.stages.encode import load_prompt_encoder
 from cantata_layers.qwen_image.stages.pipeline import (
     DECODE,
@@ -100,7 +100,7 @@ class Studio:
             made |= _only(self.references.run([inputs[REFERENCES_STAGE]]))
         return made
 
-    def decoded(self, inputs: Any, job: Job) -> NDArray[np.uint8]:
+    def decoded(self, inputs: Any, job: PictureInProgress) -> NDArray[np.uint8]:
         """The picture of a finished job."""
         fed = Fed(inputs, {LATENTS: Rows(self.denoiser.latents(job))})
         image = _only(self.decoder.run([fed]))[IMAGE]

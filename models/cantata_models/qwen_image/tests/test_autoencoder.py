@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.tiling import Tiling
+from cantata.contract.model.feed_forward import Tiling
 from cantata_layers.qwen_image.config import WEIGHTS, load_config
 from cantata_layers.qwen_image.sampling import fit_preview
 from cantata_layers.qwen_image.vae.coder import PictureDecoder, PictureEncoder, statistics

@@ -16,9 +16,14 @@ from cantata_layers.json_fields import JsonFields
 from cantata_layers.qwen_image.config import load_config, read_transformer
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.stages.denoise import load_picture_denoiser
-from cantata_layers.qwen_image.transformer.load import Placement, load_denoiser, place, weight_bytes
+from cantata_layers.qwen_image.transformer.load import (
+    DenoiserPlacement,
+    load_denoiser,
+    place,
+    weight_bytes,
+)
 from cantata_layers.qwen_image.transformer.modulation import Modulations
-from cantata_layers.qwen_image.transformer.network import Denoiser, Reference, Row
+from cantata_layers.qwen_image.transformer.network import ReferenceTokens, Row, VelocityPredictor
 from cantata_models.qwen_image.random_checkpoint import configs
 from cantata_models.qwen_image.random_checkpoint.shapes import PUBLISHED, VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
@@ -86,23 +91,23 @@ def test_a_job_may_join_at_any_step_of_another(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def network(folder: Path) -> Iterator[Denoiser]:
+def network(folder: Path) -> Iterator[VelocityPredictor]:
     checkpoint = write_checkpoint(folder / "still", VARIANTS["edit-2511"], 3)
     config = load_config(checkpoint).transformer
     with threads(1):
         yield load_denoiser(checkpoint, config, place(config, CPU, torch.float32))
 
 
-def row(network: Denoiser, share: float, seed: int) -> Row:
+def row(network: VelocityPredictor, share: float, seed: int) -> Row:
     source = torch.Generator().manual_seed(seed)
     grid, other = Grid(3, 4), Grid(2, 2)
     text = torch.randn(5, 48, generator=source)
-    reference = Reference(torch.randn(other.tokens, 64, generator=source), other)
+    reference = ReferenceTokens(torch.randn(other.tokens, 64, generator=source), other)
     condition = network.prepare(text, grid, [reference])
     return Row(condition, torch.randn(grid.tokens, 64, generator=source), share)
 
 
-def test_modulations_are_the_same_however_they_were_computed(network: Denoiser) -> None:
+def test_modulations_are_the_same_however_they_were_computed(network: VelocityPredictor) -> None:
     weights = network.modulations.weights
     shares = [1.0, 0.93, 0.5, 0.0]
     together = Modulations(weights, CPU).of(shares)
@@ -113,7 +118,7 @@ def test_modulations_are_the_same_however_they_were_computed(network: Denoiser) 
         assert torch.equal(alone.last, other.last)
 
 
-def test_few_modulations_are_kept(network: Denoiser) -> None:
+def test_few_modulations_are_kept(network: VelocityPredictor) -> None:
     table = Modulations(network.modulations.weights, CPU, kept=2)
     before = table.of([0.1, 0.2, 0.3])
     assert len(table) == 2
@@ -122,7 +127,7 @@ def test_few_modulations_are_kept(network: Denoiser) -> None:
     assert again[1] is before[2]
 
 
-def test_references_are_modulated_as_without_noise(network: Denoiser) -> None:
+def test_references_are_modulated_as_without_noise(network: VelocityPredictor) -> None:
     """At two shares of noise, what differs between rows is only what the share may change."""
     rows = [row(network, share, 1) for share in (0.9, 0.4)]
     together = network.velocities(rows)
@@ -131,10 +136,10 @@ def test_references_are_modulated_as_without_noise(network: Denoiser) -> None:
     assert not torch.equal(*together)
 
 
-def test_bfloat16_is_near(folder: Path, network: Denoiser) -> None:
+def test_bfloat16_is_near(folder: Path, network: VelocityPredictor) -> None:
     checkpoint = folder / "still"
     config = load_config(checkpoint).transformer
-    rounded = load_denoiser(checkpoint, config, Placement(CPU, torch.bfloat16, CPU))
+    rounded = load_denoiser(checkpoint, config, DenoiserPlacement(CPU, torch.bfloat16, CPU))
     # Other shares are rounded too, as the reference does.
     exact = network.velocities([row(network, 0.5, 2)])[0]
     near = rounded.velocities([row(rounded, 0.5, 2)])[0]

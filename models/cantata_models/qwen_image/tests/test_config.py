@@ -47,7 +47,7 @@ def test_a_checkpoint_for_text_has_no_encoder_of_references(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("file", "values", "message"),
     [
-        ("transformer/config.json", {"guidance_embeds": True}, "guidance_embeds: true"),
+        ("transformer/config.json", {"guidance_embeds": True}, "guidance_embeds true"),
         ("transformer/config.json", {"use_additional_t_cond": True}, "use_additional_t_cond"),
         ("transformer/config.json", {"use_layer3d_rope": True}, "use_layer3d_rope"),
         ("transformer/config.json", {"axes_dims_rope": [4, 6, 8]}, "add up to"),

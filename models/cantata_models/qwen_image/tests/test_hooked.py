@@ -15,8 +15,14 @@ import torch
 from torch import distributed
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest, NotInstalled
-from cantata.contract.model.denoiser import DenoiserOptions, Hooked, Parallel, Ranks
-from cantata.contract.model.skipping import Skipping, SkipTest
+from cantata.contract.model.denoiser import (
+    DenoiserOptions,
+    Hooked,
+    Parallel,
+    Ranks,
+    Skipping,
+    SkipTest,
+)
 from cantata.stages.diffusion.ranks.load import load_ranked
 from cantata_layers.qwen_image.hooked.network import HookedNetwork, state_caches
 from cantata_layers.qwen_image.lora import FOLDER

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.qwen_image.config import TransformerConfig, load_config
 from cantata_layers.qwen_image.lora import Fusion, LoraFile, layer_names, lora_files, read_lora
-from cantata_layers.qwen_image.transformer.load import Placement, load_denoiser
+from cantata_layers.qwen_image.transformer.load import DenoiserPlacement, load_denoiser
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.drawing import CPU
@@ -128,7 +128,7 @@ def test_a_file_of_another_width_is_refused(
     tensors[f"{NAME}.lora_A.weight"] = torch.ones(4, 99)
     save_file(tensors, path)
     fusion = Fusion([LoraFile(path)], config)
-    placement = Placement(CPU, torch.float32, CPU)
+    placement = DenoiserPlacement(CPU, torch.float32, CPU)
     with pytest.raises(ConfigError, match=r"changes \[32, 99\]"):
         load_denoiser(checkpoint, config, placement, fusion)
 

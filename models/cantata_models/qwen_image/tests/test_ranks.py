@@ -10,12 +10,11 @@ import pytest
 from torch import distributed
 
 from cantata.contract.data.errors import ConfigError, RequestFailed
-from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
-from cantata.contract.model.skipping import Skipping, SkipTest
+from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks, Skipping, SkipTest
 from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser
 from cantata.stages.diffusion.ranks.load import load_ranked
 from cantata_layers.qwen_image.stages.denoise import load_picture_denoiser
-from cantata_layers.qwen_image.transformer.network import Denoiser
+from cantata_layers.qwen_image.transformer.network import VelocityPredictor
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.jobs import Asked, drawn
@@ -57,13 +56,13 @@ def ranked(checkpoint: Path) -> Iterator[RankedDenoiser]:
 def rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Of each forward of this process."""
     counted: list[int] = []
-    inner = Denoiser.velocities
+    inner = VelocityPredictor.velocities
 
-    def counting(self: Denoiser, rows: list[object], *others: object) -> object:
+    def counting(self: VelocityPredictor, rows: list[object], *others: object) -> object:
         counted.append(len(rows))
         return inner(self, rows, *others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Denoiser, "velocities", counting)
+    monkeypatch.setattr(VelocityPredictor, "velocities", counting)
     return counted
 
 
@@ -91,7 +90,7 @@ def test_a_rank_that_fails_fails_the_step_and_no_more(
     job = ranked.begin(asked.inputs(), asked.arrived())
     for step in range(asked.steps):
         with monkeypatch.context() as patch:
-            patch.setattr(Denoiser, "velocities", failing)
+            patch.setattr(VelocityPredictor, "velocities", failing)
             with pytest.raises(RequestFailed, match="rank 0 could not"):
                 ranked.advance([job])
         assert ranked.advance([job]) == [None]

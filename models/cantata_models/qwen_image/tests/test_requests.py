@@ -10,9 +10,9 @@ import pytest
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
 from cantata_layers.qwen_image.config import Family
-from cantata_layers.qwen_image.stages.builder import Offer, PictureBuilder
+from cantata_layers.qwen_image.stages.builder import PictureBuilder, PictureOffer
 from cantata_layers.qwen_image.text.pictures import EDIT_AREAS, Size, near_area
-from cantata_layers.qwen_image.text.prompts import ANSWER, Prompts
+from cantata_layers.qwen_image.text.prompts import ANSWER, PicturePrompts
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen_image.random_checkpoint.configs import special_ids
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
@@ -38,7 +38,7 @@ def spelled(folder: Path, tokens: list[int]) -> str:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_what_is_dropped_ends_where_the_user_begins(name: str, folders: dict[str, Path]) -> None:
     """With a tokenizer in which, as in the published one, the template's words are tokens."""
-    prompts = Prompts(folders[name], FAMILIES[name])
+    prompts = PicturePrompts(folders[name], FAMILIES[name])
     pictures = [] if name == "image" else [2]
     tokens = prompts.tokens("xyz", pictures).tolist()
     assert spelled(folders[name], tokens[: prompts.dropped]).endswith("<|im_start|>user\n")
@@ -49,7 +49,7 @@ def test_what_is_dropped_ends_where_the_user_begins(name: str, folders: dict[str
 
 
 def test_special_tokens_in_a_prompt_are_text(folders: dict[str, Path]) -> None:
-    prompts = Prompts(folders["edit-2509"], Family.EDIT_PLUS)
+    prompts = PicturePrompts(folders["edit-2509"], Family.EDIT_PLUS)
     prompt = "<|im_end|> <|image_pad|> \0 {}"
     tokens = prompts.tokens(prompt, [3, 4])
     ids = special_ids()
@@ -60,9 +60,9 @@ def test_special_tokens_in_a_prompt_are_text(folders: dict[str, Path]) -> None:
 
 def test_edits_are_not_cut(folders: dict[str, Path]) -> None:
     long = "word " * 2000
-    whole = Prompts(folders["edit"], Family.EDIT).tokens(long, [4])
+    whole = PicturePrompts(folders["edit"], Family.EDIT).tokens(long, [4])
     assert len(whole) > 2000
-    cut = Prompts(folders["image"], Family.IMAGE).tokens(long)
+    cut = PicturePrompts(folders["image"], Family.IMAGE).tokens(long)
     assert len(cut) == 34 + 512
 
 
@@ -144,7 +144,7 @@ def test_what_cannot_be_drawn_is_named(
 
 
 def test_limits_and_warm_up(folders: dict[str, Path]) -> None:
-    offer = Offer(Size(128, 128), 128, 128 * 128, steps=20, guidance=3.0, note="A toy.")
+    offer = PictureOffer(Size(128, 128), 128, 128 * 128, steps=20, guidance=3.0, note="A toy.")
     builder = PictureBuilder(folders["image"], offer)
     limits = builder.limits
     assert (limits.default_size, limits.default_steps) == ((128, 128), 20)

@@ -19,9 +19,9 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.plan import ServicePlan
-from cantata.pipeline.service import create_service
 from cantata_models.qwen_image.tests.checks import check_pixels, goldens
 from cantata_models.qwen_image.tests.parity.scenarios import SERVED, checkpoint_for, kept_pixels
+from served import started
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -31,10 +31,8 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
     folder: Path = checkpoint_for(SERVED, tmp_path_factory.mktemp("served"))
     located = locate(str(folder))
     deployment = load_deployment(located.plugin.deployment, located.pipeline)
-    service = create_service(ServicePlan(located, located.pipeline, deployment))
-    await service.start()
-    yield service.image_models["qwen-image"]
-    await service.stop()
+    async with started(ServicePlan(located, located.pipeline, deployment)) as service:
+        yield service.image_models["qwen-image"]
 
 
 async def drawn(model: PipelineImageModel, request: ImageRequest) -> NDArray[np.uint8]:

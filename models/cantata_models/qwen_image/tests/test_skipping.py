@@ -11,12 +11,11 @@ import pytest
 import torch
 
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.denoiser import DenoiserOptions
-from cantata.contract.model.skipping import Skipping, SkipTest
+from cantata.contract.model.denoiser import DenoiserOptions, Skipping, SkipTest
 from cantata_layers.qwen_image.lora import FOLDER
 from cantata_layers.qwen_image.stages.denoise import PictureDenoiser, load_picture_denoiser
-from cantata_layers.qwen_image.transformer.block_stack import BlockStack
-from cantata_layers.qwen_image.transformer.network import Denoiser, Row
+from cantata_layers.qwen_image.transformer.blocks import BlockStack
+from cantata_layers.qwen_image.transformer.network import Row, VelocityPredictor
 from cantata_layers.qwen_image.transformer.skipping import COEFFICIENTS, EMPTY
 from cantata_models.qwen_image.random_checkpoint.shapes import TINY, VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
@@ -125,7 +124,7 @@ def defined(
 ) -> tuple[list[np.ndarray], list[list[int]]]:
     """Latents of each step by the definition, and each branch's full steps."""
     network = full.network
-    assert isinstance(network, Denoiser)
+    assert isinstance(network, VelocityPredictor)
     job = full.begin(asked.inputs(), asked.arrived())
     branches = [Definition(rule, asked.steps) for _ in job.branches]
     made = []
@@ -189,7 +188,7 @@ def test_a_forward_that_fails_is_forgotten(
     job = model.begin(COMPANY[0].inputs(), COMPANY[0].arrived())
     for step in range(COMPANY[0].steps):
         with monkeypatch.context() as patch:
-            patch.setattr(Denoiser, "_last", failing)
+            patch.setattr(VelocityPredictor, "_run_last", failing)
             with pytest.raises(MemoryError):
                 model.advance([job])
         model.advance([job])

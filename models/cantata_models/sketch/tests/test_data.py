@@ -19,8 +19,14 @@ from cantata_models.sketch.training.captions import (
 from cantata_models.sketch.training.colours import HUES, main_hue, nearest_colour, paint
 from cantata_models.sketch.training.examples import EMPTY, make_examples, vocabulary_corpus
 from cantata_models.sketch.training.latent_code import CHANNELS, LatentCode, cells, fit_code
-from cantata_models.sketch.training.pictures import Pictures, plain_name, read_annotations
-from cantata_models.sketch.training.words import AFTER, CLOSING, DROPPED, Prompts, train_vocabulary
+from cantata_models.sketch.training.pictures import TrainingPictures, plain_name, read_annotations
+from cantata_models.sketch.training.words import (
+    AFTER,
+    CLOSING,
+    DROPPED,
+    CaptionPrompts,
+    train_vocabulary,
+)
 
 
 @pytest.mark.parametrize("colour", INKS)
@@ -102,7 +108,7 @@ def test_the_code_keeps_what_cells_have_in_common(tmp_path: Path) -> None:
 def test_pictures_are_stored_whole(tmp_path: Path) -> None:
     pictures = made_pictures()
     pictures.save(tmp_path / "pictures.npz")
-    stored = Pictures.load(tmp_path / "pictures.npz")
+    stored = TrainingPictures.load(tmp_path / "pictures.npz")
     assert (stored.pixels == pictures.pixels).all()
     assert stored.names == pictures.names
     assert stored.keywords == pictures.keywords
@@ -111,7 +117,7 @@ def test_pictures_are_stored_whole(tmp_path: Path) -> None:
 
 def test_the_prompt_is_as_long_as_the_published_one(tmp_path: Path) -> None:
     train_vocabulary(vocabulary_corpus(made_pictures()), tmp_path)
-    prompts = Prompts(tmp_path)
+    prompts = CaptionPrompts(tmp_path)
     empty = prompts.ids("")
     assert len(empty) == DROPPED + CLOSING
     assert prompts.tokenizer.decode(empty[DROPPED:]) == AFTER
@@ -122,7 +128,7 @@ def test_the_prompt_is_as_long_as_the_published_one(tmp_path: Path) -> None:
 
 def test_a_batch_of_prompts_is_padded_on_the_right(tmp_path: Path) -> None:
     train_vocabulary(vocabulary_corpus(made_pictures()), tmp_path)
-    prompts = Prompts(tmp_path)
+    prompts = CaptionPrompts(tmp_path)
     tokens, mask = prompts.batch(["red disc", " "])
     assert mask.sum(dim=1).tolist() == [2 + CLOSING, 1 + CLOSING]
     assert (tokens[~mask] == prompts.padding).all()

@@ -86,7 +86,7 @@ def test_the_page_gets_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(page, "SHEET", tmp_path / "sketch.png")
     page.PAGE.write_text(f"before\n{page.START}\nold\n{page.END}\nafter\n")
     pair = PairScore(7, 0.9, 0.5, 0.75)
-    report = page.Report(
+    report = page.SketchReport(
         Reconstruction(29.04, 28.5, 65), 0.97, 0.8, NameScore(9, 0.7, 0.8, 0.6, 18.2), pair, pair,
         [Neighbour("blue cat", "cat", 15.0)], 0.3,
     )  # fmt: skip

@@ -30,7 +30,7 @@ from cantata_models.sketch.training.networks.transformer import Transformer, pac
 from cantata_models.sketch.training.picture_training import Drawer
 from cantata_models.sketch.training.sampling import sigmas
 from cantata_models.sketch.training.text_encoder import new_text_encoder
-from cantata_models.sketch.training.words import DROPPED, Prompts, train_vocabulary
+from cantata_models.sketch.training.words import DROPPED, CaptionPrompts, train_vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_packing_is_undone_by_unpacking() -> None:
 @torch.no_grad()
 def test_a_shared_beginning_changes_no_embedding(tmp_path: Path) -> None:
     train_vocabulary(vocabulary_corpus(made_pictures()), tmp_path)
-    prompts = Prompts(tmp_path)
+    prompts = CaptionPrompts(tmp_path)
     torch.manual_seed(0)
     drawer = Drawer(Transformer(TRANSFORMER), new_text_encoder(prompts), prompts)
     captions = ["red disc", "a yellow square"]

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cantata_models.sketch.checkpoint import SIDE
+from cantata_layers.training.loop import LEVEL_FIRST, TrainingLoop, read_average
+from cantata_models.sketch.plugin import SIDE
 from cantata_models.sketch.tests.made_pictures import made_pictures
 from cantata_models.sketch.training import stages
 from cantata_models.sketch.training.autoencoder_training import (
@@ -28,7 +29,6 @@ from cantata_models.sketch.training.checkpoint_files import (
     read_autoencoder,
     read_drawer,
 )
-from cantata_models.sketch.training.loop import TrainingLoop, averaged_weights, rate_scale
 from cantata_models.sketch.training.picture_training import optimizers
 from cantata_models.sketch.training.sampling import draw_latents, draw_pictures
 
@@ -40,7 +40,9 @@ def line(path: Path, minutes: float) -> tuple[nn.Linear, TrainingLoop]:
     torch.manual_seed(0)
     network = nn.Linear(2, 1)
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.1, weight_decay=0.0)
-    return network, TrainingLoop(path, network, [optimizer], minutes)
+    return network, TrainingLoop(
+        path, {"line": network}, [optimizer], minutes, LEVEL_FIRST, averaged=network
+    )
 
 
 def run_line(network: nn.Linear, loop: TrainingLoop, until: int = 10**9) -> None:
@@ -52,7 +54,7 @@ def run_line(network: nn.Linear, loop: TrainingLoop, until: int = 10**9) -> None
         wrong = (network(given)[:, 0] - given @ torch.tensor([3.0, -2.0])).square().mean()
         return wrong, {}
 
-    loop.run(loss, dict)
+    loop.run(loss)
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +68,7 @@ def handlers() -> object:
 def test_a_training_learns_and_keeps_the_average(tmp_path: Path) -> None:
     network, loop = line(tmp_path / "line.pt", SOON)
     run_line(network, loop)
-    average = averaged_weights(tmp_path / "line.pt", network)["weight"]
+    average = read_average(tmp_path / "line.pt", network)["weight"]
     torch.testing.assert_close(average, torch.tensor([[3.0, -2.0]]), rtol=0.05, atol=0.05)
 
 
@@ -82,10 +84,10 @@ def test_a_stopped_training_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_the_rate_rises_stays_and_falls() -> None:
-    assert rate_scale(0.0, 0) < 0.05
-    assert rate_scale(0.2, 1000) == 1.0
-    assert rate_scale(0.7, 1000) == pytest.approx(0.51, abs=0.01)
-    assert rate_scale(1.0, 1000) == pytest.approx(0.02)
+    assert LEVEL_FIRST.find_scale(0.0, 0) < 0.05
+    assert LEVEL_FIRST.find_scale(0.2, 1000) == 1.0
+    assert LEVEL_FIRST.find_scale(0.7, 1000) == pytest.approx(0.51, abs=0.01)
+    assert LEVEL_FIRST.find_scale(1.0, 1000) == pytest.approx(0.02)
 
 
 def test_every_picture_is_seen_or_unseen() -> None:
@@ -120,7 +122,7 @@ def test_weights_from_elsewhere_alone_are_trained_at_smaller_rates(
     stages.run_drawer(work)
     stages.run_export(work)
     stages.run_drawer(work)
-    elsewhere = stages.Workspace(tmp_path / "other", work.minutes, work.weights)
+    elsewhere = stages.PictureWorkspace(tmp_path / "other", work.minutes, work.weights)
     made_pictures().save(elsewhere.folder / "pictures.npz")
     stages.run_data(elsewhere)
     stages.run_drawer(elsewhere)
@@ -136,10 +138,10 @@ def test_all_rates_share_a_factor(tmp_path: Path) -> None:
     assert slow == pytest.approx([0.25 * rate for rate in usual])
 
 
-def made_workspace(folder: Path) -> stages.Workspace:
+def made_workspace(folder: Path) -> stages.PictureWorkspace:
     """A workspace with made pictures in place of the font's."""
-    minutes = stages.Minutes(decoder=SOON, encoder=SOON, text=SOON, drawer=SOON)
-    work = stages.Workspace(folder / "work", minutes, folder / "weights")
+    minutes = stages.PictureTrainingMinutes(decoder=SOON, encoder=SOON, text=SOON, drawer=SOON)
+    work = stages.PictureWorkspace(folder / "work", minutes, folder / "weights")
     made_pictures().save(work.folder / "pictures.npz")
     stages.run_data(work)
     return work
@@ -154,14 +156,14 @@ def test_a_training_from_pictures_to_a_checkpoint(tmp_path: Path) -> None:
     stages.run_export(work)
     assert {path.name for path in work.weights.iterdir()} == {*PARTS, "model_index.json", CODE}
     drawer, autoencoder = read_drawer(work.weights), read_autoencoder(work.weights)
-    trained = averaged_weights(work.state("drawer"), drawer)
+    trained = read_average(work.state("drawer"), drawer)
     name = "transformer.img_in.weight"
     torch.testing.assert_close(drawer.state_dict()[name], trained[name], rtol=1e-3, atol=1e-4)
     pictures = draw_pictures(drawer, autoencoder, ["red disc", "blue square"])
     assert pictures.shape == (2, SIDE, SIDE, 3)
     assert pictures.dtype == np.uint8
 
-    further = stages.Workspace(tmp_path / "other", work.minutes, work.weights)
+    further = stages.PictureWorkspace(tmp_path / "other", work.minutes, work.weights)
     made_pictures().save(further.folder / "pictures.npz")
     stages.run_data(further)
     begun = further.drawer().state_dict()

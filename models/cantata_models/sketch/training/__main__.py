@@ -13,7 +13,7 @@ import torch
 import typer
 from rich.logging import RichHandler
 
-from cantata_models.sketch.checkpoint import WEIGHTS_FOLDER
+from cantata_models.sketch.plugin import WEIGHTS_FOLDER
 from cantata_models.sketch.training import stages
 from cantata_models.sketch.training.evaluation.run import run_evaluate
 from cantata_models.sketch.training.packages import SourceMissing
@@ -21,7 +21,7 @@ from cantata_models.sketch.training.packages import SourceMissing
 DEFAULT_FOLDER = Path(".cache/sketch/work")
 
 
-class Stage(StrEnum):
+class PictureTrainingStage(StrEnum):
     """The stages, in the order that `all` runs them."""
 
     DATA = "data"
@@ -34,24 +34,26 @@ class Stage(StrEnum):
     ALL = "all"
 
 
-def evaluate(work: stages.Workspace) -> None:
+def evaluate(work: stages.PictureWorkspace) -> None:
     """Measures the weights and prints the tables to standard output, apart from the log."""
     typer.echo(run_evaluate(work))
 
 
-RUNNERS: dict[Stage, Callable[[stages.Workspace], None]] = {
-    Stage.DATA: stages.run_data,
-    Stage.DECODER: stages.run_decoder,
-    Stage.ENCODER: stages.run_encoder,
-    Stage.TEXT: stages.run_text,
-    Stage.DRAWER: stages.run_drawer,
-    Stage.EXPORT: stages.run_export,
-    Stage.EVALUATE: evaluate,
+RUNNERS: dict[PictureTrainingStage, Callable[[stages.PictureWorkspace], None]] = {
+    PictureTrainingStage.DATA: stages.run_data,
+    PictureTrainingStage.DECODER: stages.run_decoder,
+    PictureTrainingStage.ENCODER: stages.run_encoder,
+    PictureTrainingStage.TEXT: stages.run_text,
+    PictureTrainingStage.DRAWER: stages.run_drawer,
+    PictureTrainingStage.EXPORT: stages.run_export,
+    PictureTrainingStage.EVALUATE: evaluate,
 }
 
 
 def main(
-    stage: Annotated[Stage, typer.Argument(help="Stage to run; `all` runs them in order.")],
+    stage: Annotated[
+        PictureTrainingStage, typer.Argument(help="Stage to run; `all` runs them in order.")
+    ],
     workdir: Annotated[
         Path, typer.Option(help="Folder for data and checkpoints.")
     ] = DEFAULT_FOLDER,
@@ -68,10 +70,14 @@ def main(
     """Run a stage. Finished work is kept, and training resumes from its checkpoint."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
     torch.set_num_threads(threads)
-    usual = asdict(stages.Minutes())
-    scaled = stages.Minutes(**{name: value * minutes_scale for name, value in usual.items()})
-    work = stages.Workspace(workdir, scaled, weights, publish)
-    chosen = list(RUNNERS) if stage is Stage.ALL else [Stage.DATA, stage]
+    usual = asdict(stages.PictureTrainingMinutes())
+    scaled = stages.PictureTrainingMinutes(
+        **{name: value * minutes_scale for name, value in usual.items()}
+    )
+    work = stages.PictureWorkspace(workdir, scaled, weights, publish)
+    chosen = (
+        list(RUNNERS) if stage is PictureTrainingStage.ALL else [PictureTrainingStage.DATA, stage]
+    )
     try:
         for item in dict.fromkeys(chosen):
             logging.getLogger(__name__).info("stage %s", item)

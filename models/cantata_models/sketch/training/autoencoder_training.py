@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from cantata_layers.training.loop import LEVEL_FIRST, TrainingLoop, make_adamw
 from cantata_models.sketch.training.latent_code import LatentCode
-from cantata_models.sketch.training.loop import TrainingLoop
 from cantata_models.sketch.training.networks.autoencoder import Autoencoder
-from cantata_models.sketch.training.pictures import Pictures, Pixels
+from cantata_models.sketch.training.pictures import Pixels, TrainingPictures
 
 BATCH = 8
 RATE = 2e-3
@@ -32,12 +32,12 @@ def is_unseen(name: str) -> bool:
     return zlib.crc32(name.encode()) % UNSEEN_IN == 0
 
 
-def seen_pixels(pictures: Pictures) -> Pixels:
+def seen_pixels(pictures: TrainingPictures) -> Pixels:
     """Gives the pictures that the autoencoder may learn from."""
     return pictures.pixels[[not is_unseen(name) for name in pictures.names]]
 
 
-def unseen_pixels(pictures: Pictures) -> Pixels:
+def unseen_pixels(pictures: TrainingPictures) -> Pixels:
     """Gives the pictures of the gate."""
     return pictures.pixels[[is_unseen(name) for name in pictures.names]]
 
@@ -91,12 +91,17 @@ def decoded_psnr(autoencoder: Autoencoder, code: LatentCode, pixels: Pixels) -> 
 
 
 def train_decoder(
-    autoencoder: Autoencoder, code: LatentCode, pictures: Pictures, path: Path, minutes: float
+    autoencoder: Autoencoder,
+    code: LatentCode,
+    pictures: TrainingPictures,
+    path: Path,
+    minutes: float,
 ) -> None:
     """Trains `decoder` and `post_quant_conv`."""
     parts = [*autoencoder.decoder.parameters(), *autoencoder.post_quant_conv.parameters()]
-    optimizer = torch.optim.AdamW(parts, lr=RATE, betas=(0.9, 0.98), weight_decay=1e-4)
-    loop = TrainingLoop(path, autoencoder, [optimizer], minutes)
+    optimizer = make_adamw(parts, RATE, weight_decay=1e-4)
+    kept = {"network": autoencoder}
+    loop = TrainingLoop(path, kept, [optimizer], minutes, LEVEL_FIRST, averaged=autoencoder)
     seen, unseen = seen_pixels(pictures), unseen_pixels(pictures)
     dice = np.random.default_rng(loop.progress.step)
 
@@ -111,16 +116,21 @@ def train_decoder(
     def validate() -> dict[str, float]:
         return {"psnr": decoded_psnr(autoencoder, code, unseen)}
 
-    loop.run(loss, validate)
+    loop.run(loss, validate if len(unseen) else dict)
 
 
 def train_encoder(
-    autoencoder: Autoencoder, code: LatentCode, pictures: Pictures, path: Path, minutes: float
+    autoencoder: Autoencoder,
+    code: LatentCode,
+    pictures: TrainingPictures,
+    path: Path,
+    minutes: float,
 ) -> None:
     """Trains `encoder` and `quant_conv`."""
     parts = [*autoencoder.encoder.parameters(), *autoencoder.quant_conv.parameters()]
-    optimizer = torch.optim.AdamW(parts, lr=RATE, betas=(0.9, 0.98), weight_decay=1e-4)
-    loop = TrainingLoop(path, autoencoder, [optimizer], minutes)
+    optimizer = make_adamw(parts, RATE, weight_decay=1e-4)
+    kept = {"network": autoencoder}
+    loop = TrainingLoop(path, kept, [optimizer], minutes, LEVEL_FIRST, averaged=autoencoder)
     seen, unseen = seen_pixels(pictures), unseen_pixels(pictures)
     dice = np.random.default_rng(loop.progress.step)
 
@@ -137,4 +147,4 @@ def train_encoder(
         wrong = functional.mse_loss(mean, torch.from_numpy(code.encode(unseen)))
         return {"unseen": float(wrong)}
 
-    loop.run(loss, validate)
+    loop.run(loss, validate if len(unseen) else dict)

@@ -15,7 +15,7 @@ from cantata_models.sketch.training.colours import (
     nearest_colour,
     paint,
 )
-from cantata_models.sketch.training.pictures import Pictures, Pixels
+from cantata_models.sketch.training.pictures import Pixels, TrainingPictures
 
 COLOUR_WORDS = frozenset(HUES) | {"black", "white", "brown", "grey", "gray"}
 HELD_OUT_IN = 24
@@ -44,7 +44,7 @@ class Painted:
         """Whether the pair is kept for the gate on hues."""
         return is_held_out(self.colour, self.kind)
 
-    def draw(self, pictures: Pictures) -> Pixels:
+    def draw(self, pictures: TrainingPictures) -> Pixels:
         """Gives `[h, w, 3]` uint8; untouched if the picture has the colour already."""
         pixels: Pixels = pictures.pixels[self.picture]
         if nearest_colour(self.main.degrees) == self.colour:
@@ -69,13 +69,13 @@ def named_pair(name: str) -> tuple[str, str] | None:
     return (first, rest) if first in HUES and rest else None
 
 
-def shown_names(pictures: Pictures) -> list[int]:
+def shown_names(pictures: TrainingPictures) -> list[int]:
     """Gives the pictures whose own names may be shown: all but held-out pairs."""
     pairs = map(named_pair, pictures.names)
     return [index for index, pair in enumerate(pairs) if not (pair and is_held_out(*pair))]
 
 
-def painted_pictures(pictures: Pictures) -> list[Painted]:
+def painted_pictures(pictures: TrainingPictures) -> list[Painted]:
     """Lists every picture of one main hue in every colour, held-out pairs too.
 
     Of several pictures of one kind, as the hearts, only the first is painted.

@@ -23,7 +23,7 @@ from cantata_models.sketch.training.networks.autoencoder import (
 from cantata_models.sketch.training.networks.transformer import Transformer, TransformerSize
 from cantata_models.sketch.training.picture_training import Drawer
 from cantata_models.sketch.training.text_encoder import new_text_encoder
-from cantata_models.sketch.training.words import Prompts
+from cantata_models.sketch.training.words import CaptionPrompts
 
 PART_WEIGHTS = "diffusion_pytorch_model.safetensors"
 TEXT_WEIGHTS = "model.safetensors"
@@ -86,7 +86,7 @@ def write_checkpoint(
 def read_drawer(folder: Path) -> Drawer:
     """Reads transformer, text encoder and tokenizer, ready to draw or to train on."""
     config = json.loads((folder / TRANSFORMER / "config.json").read_text())
-    prompts = Prompts(folder / TOKENIZER)
+    prompts = CaptionPrompts(folder / TOKENIZER)
     size = {key: config[key] for key in asdict(TransformerSize())}
     size["axes_dims_rope"] = tuple(size["axes_dims_rope"])
     drawer = Drawer(Transformer(TransformerSize(**size)), new_text_encoder(prompts), prompts)

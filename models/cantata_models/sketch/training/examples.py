@@ -16,7 +16,7 @@ from cantata_models.sketch.training.captions import (
     shown_names,
 )
 from cantata_models.sketch.training.latent_code import Floats, LatentCode
-from cantata_models.sketch.training.pictures import Pictures
+from cantata_models.sketch.training.pictures import TrainingPictures
 
 PAINTED_SHARE = 0.4
 """Of a batch, pictures with a colour word."""
@@ -32,7 +32,7 @@ CAPITALISED = 2
 class Examples:
     """What a batch is drawn from."""
 
-    pictures: Pictures
+    pictures: TrainingPictures
     named: list[int]
     """The pictures to show under their own names."""
     painted: list[Painted]
@@ -60,7 +60,7 @@ class Examples:
         return self.named_latents[index], draw_caption(self.pictures.names[index], words, dice)
 
 
-def make_examples(pictures: Pictures, code: LatentCode) -> Examples:
+def make_examples(pictures: TrainingPictures, code: LatentCode) -> Examples:
     """Paints and encodes every picture that may be shown."""
     painted = [item for item in painted_pictures(pictures) if not item.held_out]
     latents = [code.encode(item.draw(pictures)[None])[0] for item in painted]
@@ -69,7 +69,7 @@ def make_examples(pictures: Pictures, code: LatentCode) -> Examples:
     )
 
 
-def vocabulary_corpus(pictures: Pictures) -> list[str]:
+def vocabulary_corpus(pictures: TrainingPictures) -> list[str]:
     """Lists all captions, about as often as a training shows them."""
     corpus: list[str] = []
     for name, keywords in zip(pictures.names, pictures.keywords, strict=True):

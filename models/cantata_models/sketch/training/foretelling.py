@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cantata_layers.training.loop import LEVEL_FIRST, TrainingLoop, make_adamw
 from cantata_models.sketch.training.examples import Examples
-from cantata_models.sketch.training.loop import TrainingLoop
 from cantata_models.sketch.training.picture_training import Drawer
 from cantata_models.sketch.training.text_encoder import WIDTH
 from cantata_models.sketch.training.words import CLOSING
@@ -47,8 +47,9 @@ def train_foreteller(drawer: Drawer, examples: Examples, path: Path, minutes: fl
     """Trains the drawer's text encoder in place until the budget is spent."""
     foreteller = Foreteller(drawer, examples.named_latents[0].size)
     learned = [*foreteller.text_encoder.parameters(), *foreteller.head.parameters()]
-    optimizer = torch.optim.AdamW(learned, lr=RATE, betas=(0.9, 0.98), weight_decay=0.0)
-    loop = TrainingLoop(path, foreteller, [optimizer], minutes)
+    optimizer = make_adamw(learned, RATE, weight_decay=0.0)
+    parts = {"network": foreteller}
+    loop = TrainingLoop(path, parts, [optimizer], minutes, LEVEL_FIRST, averaged=foreteller)
     dice = np.random.default_rng(loop.progress.step)
 
     def loss(_: int) -> tuple[Tensor, dict[str, float]]:
@@ -56,7 +57,7 @@ def train_foreteller(drawer: Drawer, examples: Examples, path: Path, minutes: fl
         value = functional.mse_loss(foreteller(captions), latents.flatten(1))
         return value, {"loss": float(value.detach())}
 
-    loop.run(loss, dict)
+    loop.run(loss)
 
 
 def read_text_encoder(drawer: Drawer, path: Path) -> None:

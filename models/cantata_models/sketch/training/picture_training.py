@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 from transformers import Qwen2_5_VLForConditionalGeneration
 
-from cantata_layers.mixed_precision import autocast_bfloat16
+from cantata_layers.training.loop import LEVEL_FIRST, TrainingLoop
+from cantata_layers.training.mixed_precision import autocast_bfloat16
 from cantata_models.sketch.training.examples import Examples
-from cantata_models.sketch.training.loop import TrainingLoop
 from cantata_models.sketch.training.networks.transformer import Transformer, packed
 from cantata_models.sketch.training.text_encoder import encode_text
-from cantata_models.sketch.training.words import Prompts
+from cantata_models.sketch.training.words import CaptionPrompts
 
 BATCH = 32
 RATE = 3e-3
@@ -40,7 +40,7 @@ class Drawer(nn.Module):
         self,
         transformer: Transformer,
         text_encoder: Qwen2_5_VLForConditionalGeneration,
-        prompts: Prompts,
+        prompts: CaptionPrompts,
     ) -> None:
         super().__init__()
         self.transformer = transformer
@@ -96,7 +96,7 @@ def train_drawer(
 ) -> None:
     """Trains until the budget is spent; `further` where the drawer was trained before."""
     rates = optimizers(drawer, FURTHER if further else 1.0)
-    loop = TrainingLoop(path, drawer, rates, minutes)
+    loop = TrainingLoop(path, {"network": drawer}, rates, minutes, LEVEL_FIRST, averaged=drawer)
     dice = np.random.default_rng(loop.progress.step)
     smooth = 1.0
 
@@ -106,4 +106,4 @@ def train_drawer(
         smooth += 0.03 * (float(value.detach()) - smooth)
         return value, {"loss": smooth}
 
-    loop.run(loss, dict)
+    loop.run(loss)

@@ -72,7 +72,7 @@ Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Pictures:
+class TrainingPictures:
     """Pictures `[n, 128, 128, 3]` uint8 on white, each with a name and further words for it."""
 
     pixels: Pixels
@@ -81,11 +81,11 @@ class Pictures:
     symbols: list[str]
     """The code point of each."""
 
-    def everyday(self) -> Pictures:
+    def everyday(self) -> TrainingPictures:
         """Leaves out signs, buttons, gestures, people at their work, and all with long names."""
         named = enumerate(zip(self.symbols, self.names, strict=True))
         kept = [place for place, (symbol, name) in named if is_everyday(symbol, name)]
-        return Pictures(
+        return TrainingPictures(
             self.pixels[kept],
             [self.names[place] for place in kept],
             [self.keywords[place] for place in kept],
@@ -101,11 +101,11 @@ class Pictures:
         part.replace(path)
 
     @staticmethod
-    def load(path: Path) -> Pictures:
+    def load(path: Path) -> TrainingPictures:
         """Reads what `save` wrote."""
         with np.load(path) as stored:
             words = json.loads(str(stored["words"]))
-            return Pictures(stored["pixels"], *words)
+            return TrainingPictures(stored["pixels"], *words)
 
 
 def read_annotations(path: Path) -> dict[str, tuple[str, list[str]]]:
@@ -132,7 +132,7 @@ def plain_name(name: str) -> str:
     return " ".join(re.sub(r"[^a-z0-9' -]", " ", name.lower().replace("\u2019", "'")).split())
 
 
-def draw_pictures(sources: Sources) -> Pictures:
+def draw_pictures(sources: Sources) -> TrainingPictures:
     """Draws every emoji of one code point that the font has in colour and CLDR has a name for."""
     font = ImageFont.truetype(str(sources.font), STRIKE)
     pixels, names, keywords, symbols = [], [], [], []
@@ -146,7 +146,7 @@ def draw_pictures(sources: Sources) -> Pictures:
         symbols.append(symbol)
         names.append(plain_name(name))
         keywords.append([word for word in map(plain_name, words) if word])
-    return Pictures(np.stack(pixels), names, keywords, symbols)
+    return TrainingPictures(np.stack(pixels), names, keywords, symbols)
 
 
 def draw_symbol(symbol: str, font: ImageFont.FreeTypeFont) -> Pixels | None:

@@ -7,7 +7,8 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cantata_models.sketch.checkpoint import WEIGHTS_FOLDER
+from cantata_layers.training.loop import read_average
+from cantata_models.sketch.plugin import WEIGHTS_FOLDER
 from cantata_models.sketch.training.autoencoder_training import (
     for_convolutions,
     seen_pixels,
@@ -25,14 +26,13 @@ from cantata_models.sketch.training.checkpoint_files import (
 from cantata_models.sketch.training.examples import make_examples, vocabulary_corpus
 from cantata_models.sketch.training.foretelling import read_text_encoder, train_foreteller
 from cantata_models.sketch.training.latent_code import LatentCode, fit_code
-from cantata_models.sketch.training.loop import averaged_weights
 from cantata_models.sketch.training.networks.autoencoder import Autoencoder, AutoencoderSize
 from cantata_models.sketch.training.networks.transformer import Transformer, TransformerSize
 from cantata_models.sketch.training.packages import find_sources
 from cantata_models.sketch.training.picture_training import Drawer, train_drawer
-from cantata_models.sketch.training.pictures import Pictures, draw_pictures
+from cantata_models.sketch.training.pictures import TrainingPictures, draw_pictures
 from cantata_models.sketch.training.text_encoder import new_text_encoder
-from cantata_models.sketch.training.words import Prompts, train_vocabulary
+from cantata_models.sketch.training.words import CaptionPrompts, train_vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ ENCODER_HALF = ("encoder.", "quant_conv.")
 
 
 @dataclass(frozen=True)
-class Minutes:
+class PictureTrainingMinutes:
     """Duration of each training, in minutes of one CPU thread."""
 
     decoder: float = 35.0
@@ -51,11 +51,11 @@ class Minutes:
 
 
 @dataclass(frozen=True)
-class Workspace:
+class PictureWorkspace:
     """Where every stage stores its result, and where it begins."""
 
     folder: Path
-    minutes: Minutes = field(default_factory=Minutes)
+    minutes: PictureTrainingMinutes = field(default_factory=PictureTrainingMinutes)
     weights: Path = WEIGHTS_FOLDER
     """Where the checkpoint is written; one that is there already is trained further."""
     publishing: bool = False
@@ -80,9 +80,9 @@ class Workspace:
         """A training's checkpoint."""
         return self.folder / f"{stage}.pt"
 
-    def pictures(self) -> Pictures:
+    def pictures(self) -> TrainingPictures:
         """The pictures that `run_data` drew."""
-        return Pictures.load(self.folder / "pictures.npz")
+        return TrainingPictures.load(self.folder / "pictures.npz")
 
     def autoencoder(self) -> Autoencoder:
         """The shipped autoencoder, or an untrained one."""
@@ -94,14 +94,14 @@ class Workspace:
         """The shipped networks, or untrained ones."""
         if self.begun:
             return read_drawer(self.weights).train()
-        prompts = Prompts(self.tokenizer)
+        prompts = CaptionPrompts(self.tokenizer)
         drawer = Drawer(Transformer(TransformerSize()), new_text_encoder(prompts), prompts)
         if self.state("text").exists():
             read_text_encoder(drawer, self.state("text"))
         return drawer
 
 
-def run_data(work: Workspace) -> None:
+def run_data(work: PictureWorkspace) -> None:
     """Draws the pictures; fits the latent code and the vocabulary, or takes the weights' own."""
     path = work.folder / "pictures.npz"
     if not path.exists():
@@ -117,28 +117,28 @@ def run_data(work: Workspace) -> None:
         train_vocabulary(vocabulary_corpus(pictures), work.tokenizer)
 
 
-def run_decoder(work: Workspace) -> None:
+def run_decoder(work: PictureWorkspace) -> None:
     """Teaches the decoder to read the latent code."""
     code, autoencoder = LatentCode.load(work.code_path), for_convolutions(work.autoencoder())
     path = work.state("decoder")
     train_decoder(autoencoder, code, work.pictures(), path, work.minutes.decoder)
 
 
-def run_encoder(work: Workspace) -> None:
+def run_encoder(work: PictureWorkspace) -> None:
     """Teaches the encoder to write it."""
     code, autoencoder = LatentCode.load(work.code_path), for_convolutions(work.autoencoder())
     path = work.state("encoder")
     train_encoder(autoencoder, code, work.pictures(), path, work.minutes.encoder)
 
 
-def run_text(work: Workspace) -> None:
+def run_text(work: PictureWorkspace) -> None:
     """Teaches the text encoder what captions look like; shipped weights know it already."""
     if not work.begun:
         examples = make_examples(work.pictures().everyday(), LatentCode.load(work.code_path))
         train_foreteller(work.drawer(), examples, work.state("text"), work.minutes.text)
 
 
-def run_drawer(work: Workspace) -> None:
+def run_drawer(work: PictureWorkspace) -> None:
     """Teaches the picture network and the text encoder."""
     examples = make_examples(work.pictures().everyday(), LatentCode.load(work.code_path))
     # Weights that this folder's own training has exported meanwhile are no reason to slow down.
@@ -148,12 +148,12 @@ def run_drawer(work: Workspace) -> None:
     )
 
 
-def run_export(work: Workspace) -> None:
+def run_export(work: PictureWorkspace) -> None:
     """Writes the averaged weights as a checkpoint; may be run while a training goes on."""
     drawer, autoencoder = work.drawer(), work.autoencoder()
-    drawer.load_state_dict(averaged_weights(work.state("drawer"), drawer))
-    halves = averaged_weights(work.state("decoder"), autoencoder)
-    writing = averaged_weights(work.state("encoder"), autoencoder)
+    drawer.load_state_dict(read_average(work.state("drawer"), drawer))
+    halves = read_average(work.state("decoder"), autoencoder)
+    writing = read_average(work.state("encoder"), autoencoder)
     halves |= {name: writing[name] for name in writing if name.startswith(ENCODER_HALF)}
     autoencoder.load_state_dict(halves)
     code = LatentCode.load(work.code_path)

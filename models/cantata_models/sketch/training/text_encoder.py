@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
-from cantata_models.sketch.training.words import DROPPED, VOCABULARY, Prompts
+from cantata_models.sketch.training.words import DROPPED, VOCABULARY, CaptionPrompts
 
 WIDTH = 96
 
 
-def text_encoder_config(prompts: Prompts) -> Qwen2_5_VLConfig:
+def text_encoder_config(prompts: CaptionPrompts) -> Qwen2_5_VLConfig:
     """Describes two text layers, and the least vision tower that the class can be built with."""
     token = prompts.tokenizer.convert_tokens_to_ids
     text = {
@@ -52,16 +52,16 @@ def text_encoder_config(prompts: Prompts) -> Qwen2_5_VLConfig:
     )
 
 
-def new_text_encoder(prompts: Prompts) -> Qwen2_5_VLForConditionalGeneration:
+def new_text_encoder(prompts: CaptionPrompts) -> Qwen2_5_VLForConditionalGeneration:
     """Makes an untrained text encoder for these prompts."""
     config = text_encoder_config(prompts)
     return Qwen2_5_VLForConditionalGeneration(config)  # type: ignore[no-untyped-call]
 
 
 def encode_text(
-    encoder: Qwen2_5_VLForConditionalGeneration, prompts: Prompts, tokens: Tensor
+    encoder: Qwen2_5_VLForConditionalGeneration, prompts: CaptionPrompts, tokens: Tensor
 ) -> Tensor:
-    """Gives the embeddings `[n, T, width]` of `Prompts.batch`'s tokens, after the final norm.
+    """Embeds the tokens of `CaptionPrompts.batch`, after the final norm: `[n, T, width]`.
 
     The attention is causal: the prompt's beginning is the same for all and is computed once, and
     the padding on the right needs no mask.

@@ -91,7 +91,7 @@ def _special(text: str) -> dict[str, str | bool]:
     }
 
 
-class Prompts:
+class CaptionPrompts:
     """Turns captions into the published prompt's tokens."""
 
     def __init__(self, folder: Path) -> None:

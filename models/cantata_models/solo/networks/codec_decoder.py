@@ -12,7 +12,7 @@ from torch import nn
 
 from cantata.contract.model.codec import StreamingDecoder
 from cantata_models.solo.config import CodecConfig
-from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear, to_latents
+from cantata_models.solo.networks.layers import ConvNextBlock, TrainableRowLinear, to_latents
 
 BIN_ALIGNMENT = 16
 """Bins are padded to a multiple of this, the width of a vector register."""
@@ -20,7 +20,7 @@ LOG_MAGNITUDE_LIMIT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class CodecState:
+class SoloCodecState:
     """The decoder's state for each slot, created by `init_state` and updated by `decode`."""
 
     frame_histories: tuple[torch.Tensor, ...]
@@ -39,15 +39,15 @@ class CodecState:
         """S."""
         return self.overlap.shape[0]
 
-    def take(self, slots: torch.Tensor) -> CodecState:
+    def take(self, slots: torch.Tensor) -> SoloCodecState:
         """Returns copies of these slots' rows ([B] int64)."""
-        return CodecState(
+        return SoloCodecState(
             tuple(tensor[slots] for tensor in self.frame_histories),
             tuple(tensor[slots] for tensor in self.hop_histories),
             self.overlap[slots],
         )
 
-    def put(self, slots: torch.Tensor, rows: CodecState) -> None:
+    def put(self, slots: torch.Tensor, rows: SoloCodecState) -> None:
         """Writes rows from `take` back, in place."""
         for mine, theirs in zip(self.tensors(), rows.tensors(), strict=True):
             mine[slots] = theirs
@@ -89,31 +89,31 @@ class CodecDecoder(nn.Module, StreamingDecoder):
         self.register_buffer("window", window, persistent=False)
 
         frame, hop = config.frame_channels, config.decoder_channels
-        self.into = RowLinear(config.latent_size, frame)
+        self.into = TrainableRowLinear(config.latent_size, frame)
         self.frame_blocks = nn.ModuleList(
             ConvNextBlock(frame, 3 * frame, config.frame_kernel) for _ in range(config.frame_blocks)
         )
-        self.unfold = RowLinear(frame, self.hops_per_frame * hop)
+        self.unfold = TrainableRowLinear(frame, self.hops_per_frame * hop)
         self.hop_blocks = nn.ModuleList(
             ConvNextBlock(hop, config.decoder_expansion * hop, config.kernel)
             for _ in range(config.decoder_blocks)
         )
         self.norm = nn.LayerNorm(hop)
-        self.spectrum = RowLinear(hop, 2 * self.padded_bins)
+        self.spectrum = TrainableRowLinear(hop, 2 * self.padded_bins)
 
-    def init_state(self, slots: int) -> CodecState:
+    def init_state(self, slots: int) -> SoloCodecState:
         """Returns silent state for `slots` concurrent streams, on the weights' device."""
         c, device = self.config, self.window.device
         frame = torch.zeros(slots, c.frame_kernel - 1, c.frame_channels, device=device)
         hop = torch.zeros(slots, c.kernel - 1, c.decoder_channels, device=device)
         overlap = torch.zeros(slots, c.fft_size // c.hop - 1, c.fft_size, device=device)
-        return CodecState(
+        return SoloCodecState(
             tuple(frame.clone() for _ in range(c.frame_blocks)),
             tuple(hop.clone() for _ in range(c.decoder_blocks)),
             overlap,
         )
 
-    def reset(self, state: CodecState, slots: torch.Tensor) -> None:
+    def reset(self, state: SoloCodecState, slots: torch.Tensor) -> None:
         """Resets these slots ([B] int64) in place."""
         slots = slots.to(self.window.device, non_blocking=True)
         for tensor in state.tensors():
@@ -124,7 +124,9 @@ class CodecDecoder(nn.Module, StreamingDecoder):
         return to_latents(self.codebooks, codes)
 
     @torch.inference_mode()
-    def decode(self, state: CodecState, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+    def decode(
+        self, state: SoloCodecState, slots: torch.Tensor, codes: torch.Tensor
+    ) -> torch.Tensor:
         """Decodes the next frames of these slots and advances their state in place.
 
         Args:
@@ -147,7 +149,7 @@ class CodecDecoder(nn.Module, StreamingDecoder):
         """[B, T, Q] int64 -> [B, T * samples_per_frame] float32 from fresh state, with the lag."""
         return self.advance(self.init_state(len(codes)), self.latents(codes))
 
-    def advance(self, rows: CodecState, latents: torch.Tensor) -> torch.Tensor:
+    def advance(self, rows: SoloCodecState, latents: torch.Tensor) -> torch.Tensor:
         """Latents [B, T, Z] -> samples [B, T * samples_per_frame]; updates `rows` in place."""
         batch, frames, _ = latents.shape
         x = self.into(latents)

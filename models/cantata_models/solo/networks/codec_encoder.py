@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata_layers.mel_filters import mel_filters
+from cantata_layers.speaker_features import mel_filters
 from cantata_models.solo.config import CodecConfig
-from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear, to_latents
+from cantata_models.solo.networks.layers import ConvNextBlock, TrainableRowLinear, to_latents
 
 LOG_FLOOR = 1e-5
 
@@ -71,16 +71,16 @@ class CodecEncoder(nn.Module):
         wide, frame = config.encoder_channels, config.frame_channels
         self.hops_per_frame = config.samples_per_frame // config.hop
         self.mel = LogMel(config.mels, config.fft_size, config.hop, config.sample_rate)
-        self.into = RowLinear(config.mels, wide)
+        self.into = TrainableRowLinear(config.mels, wide)
         self.hop_blocks = nn.ModuleList(
             ConvNextBlock(wide, 2 * wide, config.kernel) for _ in range(config.encoder_blocks)
         )
-        self.fold = RowLinear(self.hops_per_frame * wide, frame)
+        self.fold = TrainableRowLinear(self.hops_per_frame * wide, frame)
         self.frame_blocks = nn.ModuleList(
             ConvNextBlock(frame, 2 * frame, config.frame_kernel) for _ in range(config.frame_blocks)
         )
         self.norm = nn.LayerNorm(frame)
-        self.out = RowLinear(frame, config.latent_size)
+        self.out = TrainableRowLinear(frame, config.latent_size)
 
     def forward(self, samples: torch.Tensor) -> torch.Tensor:
         return self.encode_mel(self.mel(samples))

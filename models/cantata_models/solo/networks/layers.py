@@ -36,7 +36,7 @@ def in_training(input: torch.Tensor, weight: torch.Tensor) -> bool:
     return wants_gradient or torch.is_autocast_enabled(input.device.type)
 
 
-class RowLinear(nn.Linear):
+class TrainableRowLinear(nn.Linear):
     """A linear layer, exact per row in inference. [..., in_features] -> [..., out_features]."""
 
     _packed: PackedProduct | None = None
@@ -90,8 +90,8 @@ class ConvNextBlock(nn.Module):
         self.kernel = kernel
         self.conv = DepthwiseConv(channels, kernel)
         self.norm = nn.LayerNorm(channels)
-        self.up = RowLinear(channels, hidden)
-        self.down = RowLinear(hidden, channels)
+        self.up = TrainableRowLinear(channels, hidden)
+        self.down = TrainableRowLinear(hidden, channels)
         self.gain = nn.Parameter(torch.full((channels,), scale))
 
     def mix(self, context: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata_models.solo.config import SoloConfig, TalkerConfig
-from cantata_models.solo.networks.layers import RowLinear
+from cantata_models.solo.networks.layers import TrainableRowLinear
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
 from cantata_models.solo.networks.text_track import TextTrackEncoder
 
@@ -66,17 +66,17 @@ class LayerCache:
         return keys, values
 
 
-class Attention(nn.Module):
+class TalkerAttention(nn.Module):
     """Grouped-query attention with normalised queries and keys."""
 
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
         self.config = config
         size, heads, kv_heads = config.head_dim, config.heads, config.kv_heads
-        self.q_proj = RowLinear(config.hidden_size, heads * size, bias=False)
-        self.k_proj = RowLinear(config.hidden_size, kv_heads * size, bias=False)
-        self.v_proj = RowLinear(config.hidden_size, kv_heads * size, bias=False)
-        self.o_proj = RowLinear(heads * size, config.hidden_size, bias=False)
+        self.q_proj = TrainableRowLinear(config.hidden_size, heads * size, bias=False)
+        self.k_proj = TrainableRowLinear(config.hidden_size, kv_heads * size, bias=False)
+        self.v_proj = TrainableRowLinear(config.hidden_size, kv_heads * size, bias=False)
+        self.o_proj = TrainableRowLinear(heads * size, config.hidden_size, bias=False)
         self.q_norm = RMSNorm(size, config.rms_norm_eps)
         self.k_norm = RMSNorm(size, config.rms_norm_eps)
 
@@ -105,15 +105,15 @@ class Attention(nn.Module):
         return torch.as_tensor(self.o_proj(merged))
 
 
-class FeedForward(nn.Module):
+class TalkerFeedForward(nn.Module):
     """SwiGLU."""
 
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
         hidden, inner = config.hidden_size, config.intermediate_size
-        self.gate_proj = RowLinear(hidden, inner, bias=False)
-        self.up_proj = RowLinear(hidden, inner, bias=False)
-        self.down_proj = RowLinear(inner, hidden, bias=False)
+        self.gate_proj = TrainableRowLinear(hidden, inner, bias=False)
+        self.up_proj = TrainableRowLinear(hidden, inner, bias=False)
+        self.down_proj = TrainableRowLinear(inner, hidden, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.as_tensor(self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x)))
@@ -125,9 +125,9 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
         self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.self_attn = Attention(config)
+        self.self_attn = TalkerAttention(config)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.mlp = FeedForward(config)
+        self.mlp = TalkerFeedForward(config)
 
     def forward(
         self,
@@ -139,7 +139,7 @@ class DecoderLayer(nn.Module):
         return torch.as_tensor(x + self.mlp(self.post_attention_layernorm(x)))
 
 
-class Talker(nn.Module):
+class SoloTalkerNetwork(nn.Module):
     """Track rows and previous frames -> hidden states -> latents -> codes."""
 
     def __init__(self, config: SoloConfig) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata_models.solo.networks.layers import RowLinear, in_training, to_latents
+from cantata_models.solo.networks.layers import TrainableRowLinear, in_training, to_latents
 from cantata_models.solo.networks.packed_product import PackedProduct
 
 
@@ -27,8 +27,8 @@ class FrameEmbedding(nn.Module):
         super().__init__()
         self.register_buffer("codebooks", torch.zeros(codebooks, codes, latent))
         self.first = nn.Parameter(torch.zeros(hidden))
-        self.up = RowLinear(latent, hidden)
-        self.down = RowLinear(hidden, hidden)
+        self.up = TrainableRowLinear(latent, hidden)
+        self.down = TrainableRowLinear(hidden, hidden)
 
     def latents(self, codes: torch.Tensor) -> torch.Tensor:
         """[N, Q] int64 codes -> [N, Z] sums of their codebook vectors."""
@@ -66,7 +66,7 @@ class LatentHead(nn.Module):
         self.register_buffer("mean", torch.zeros(latent))
         self.register_buffer("std", torch.ones(latent))
         self.temperature = temperature
-        self.out = RowLinear(hidden, latent)
+        self.out = TrainableRowLinear(hidden, latent)
         # A plain attribute: derived from the codebooks, so not part of a checkpoint.
         self._nearness_to: dict[int, PackedProduct] = {}
 
@@ -81,14 +81,14 @@ class LatentHead(nn.Module):
 
     def code0_logits(self, z: torch.Tensor) -> torch.Tensor:
         """z [R, Z] -> [R, V]: -||z - entry||^2 / tau, without ||z||^2, equal for every entry."""
-        return self._nearness(0, z) * (2 / self.temperature)
+        return self._measure_nearness(0, z) * (2 / self.temperature)
 
     def complete(self, z: torch.Tensor, code0: torch.Tensor) -> torch.Tensor:
         """z [R, Z] and sampled first codes [R] int64 -> frames [R, Q] int64."""
         codes = [code0]
         residual = z - self.codebooks[0][code0]
         for index in range(1, len(self.codebooks)):
-            nearest = self._nearness(index, residual).argmax(dim=1)
+            nearest = self._measure_nearness(index, residual).argmax(dim=1)
             residual = residual - self.codebooks[index][nearest]
             codes.append(nearest)
         return torch.stack(codes, dim=1)
@@ -97,17 +97,17 @@ class LatentHead(nn.Module):
         """z [R, Z] -> frames [R, Q] int64, greedy for every codebook."""
         return self.complete(z, self.code0_logits(z).argmax(dim=1))
 
-    def _nearness(self, index: int, rows: torch.Tensor) -> torch.Tensor:
+    def _measure_nearness(self, index: int, rows: torch.Tensor) -> torch.Tensor:
         """[R, Z] -> [R, V]: row . entry - ||entry||^2 / 2, greatest for the nearest entry."""
         book = self.codebooks[index]
         if in_training(rows, book) or rows.device.type != "cpu":
-            return functional.linear(rows, book, _half_norms(book))
+            return functional.linear(rows, book, _compute_half_norms(book))
         packed = self._nearness_to.get(index)
         if packed is None or not packed.is_for(book):
-            packed = self._nearness_to[index] = PackedProduct(book, _half_norms(book))
+            packed = self._nearness_to[index] = PackedProduct(book, _compute_half_norms(book))
         return packed(rows)
 
 
-def _half_norms(book: torch.Tensor) -> torch.Tensor:
+def _compute_half_norms(book: torch.Tensor) -> torch.Tensor:
     """[V, Z] -> [V]: -||entry||^2 / 2."""
     return book.square().sum(dim=1) / -2

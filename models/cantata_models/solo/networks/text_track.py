@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata_models.solo.config import TextConfig
-from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
+from cantata_models.solo.networks.layers import ConvNextBlock, TrainableRowLinear
 from cantata_models.solo.text.tokens import SIL_ID
 
 SLOT_S = 0.02
@@ -82,7 +82,7 @@ class SpeakerEncoder(nn.Module):
         return torch.as_tensor(torch.tanh(self.down(inner)))
 
 
-class PhoneEncoder(nn.Module):
+class TrackPhoneEncoder(nn.Module):
     """Phones with their word starts, the question flag and the speaker -> [B, N, channels]."""
 
     def __init__(self, config: TextConfig, channels: int, blocks: int) -> None:
@@ -143,16 +143,16 @@ class TextTrackEncoder(nn.Module):
         super().__init__()
         self.register_buffer("stock_speakers", torch.zeros(voices, config.speaker_size))
         self.speaker = SpeakerEncoder(config)
-        self.durations = PhoneEncoder(config, config.duration_channels, config.duration_blocks)
+        self.durations = TrackPhoneEncoder(config, config.duration_channels, config.duration_blocks)
         self.duration_out = nn.Linear(config.duration_channels, 1)
-        self.phones = PhoneEncoder(config, config.channels, config.phone_blocks)
+        self.phones = TrackPhoneEncoder(config, config.channels, config.phone_blocks)
         self.place = nn.Linear(PLACE_FEATURES, config.channels)
         self.slot_blocks = nn.ModuleList(
             ConvNextBlock(config.channels, 2 * config.channels, config.kernel)
             for _ in range(config.slot_blocks)
         )
         self._reach = config.slot_blocks * (config.kernel // 2)
-        self.fold = RowLinear(SLOTS_PER_FRAME * config.channels, hidden_size)
+        self.fold = TrainableRowLinear(SLOTS_PER_FRAME * config.channels, hidden_size)
         self.out_norm = nn.LayerNorm(hidden_size)
 
     def log_durations(
@@ -164,7 +164,7 @@ class TextTrackEncoder(nn.Module):
         mask: torch.Tensor,
     ) -> torch.Tensor:
         """Returns [B, N]: log(slots + 1) of every phone at the speaker's usual pace. Arguments as
-        `PhoneEncoder`'s."""
+        `TrackPhoneEncoder`'s."""
         encoded = self.durations(phones, word_start, question, speaker, mask)
         return torch.as_tensor(self.duration_out(encoded).squeeze(-1))
 
@@ -178,9 +178,9 @@ class TextTrackEncoder(nn.Module):
         x = expanded
         for block in self.slot_blocks:
             x = block(x, mask)
-        return self._folded(x)
+        return self._fold_frames(x)
 
-    def _folded(self, x: torch.Tensor) -> torch.Tensor:
+    def _fold_frames(self, x: torch.Tensor) -> torch.Tensor:
         """[B, S, C] -> [B, S / 4, D]."""
         batch, length, channels = x.shape
         folded = x.reshape(batch, length // SLOTS_PER_FRAME, SLOTS_PER_FRAME * channels)
@@ -199,7 +199,7 @@ class TextTrackEncoder(nn.Module):
         x = plan.expanded[None, start - before : end + self._reach]
         for block in self.slot_blocks:
             x = block(x)
-        return self._folded(x[:, before : before + end - start])[0]
+        return self._fold_frames(x[:, before : before + end - start])[0]
 
     def forward_track(
         self,
@@ -274,16 +274,16 @@ def whole_slots(
         [N] int64.
     """
     wanted = (log_durations.exp() - 1).clamp(min=0) / speed
-    usual = _rounded(wanted, phones, END_SILENCE_SLOTS)
+    usual = _round_slots(wanted, phones, END_SILENCE_SLOTS)
     if not distinct:
         return usual
     total = int(usual.sum())
-    slots = _rounded(_distinct(wanted, phones, total), phones, DISTINCT_END_SLOTS)
+    slots = _round_slots(_separate(wanted, phones, total), phones, DISTINCT_END_SLOTS)
     slots[-1] += max(0, total - int(slots.sum()))
     return slots
 
 
-def _rounded(wanted: torch.Tensor, phones: torch.Tensor, end: int) -> torch.Tensor:
+def _round_slots(wanted: torch.Tensor, phones: torch.Tensor, end: int) -> torch.Tensor:
     """[N] float slots -> [N] int64, with `end` slots of silence or more after the last phone."""
     ends = torch.round(torch.cumsum(wanted.double(), 0)).long()
     slots = torch.diff(ends, prepend=ends.new_zeros(1))
@@ -294,7 +294,7 @@ def _rounded(wanted: torch.Tensor, phones: torch.Tensor, end: int) -> torch.Tens
     return slots
 
 
-def _distinct(wanted: torch.Tensor, phones: torch.Tensor, total: int) -> torch.Tensor:
+def _separate(wanted: torch.Tensor, phones: torch.Tensor, total: int) -> torch.Tensor:
     """Halves pauses, ends at once, lengthens short phones, and scales the long ones so that all
     of it and the end take `total` slots."""
     silent = phones == SIL_ID

@@ -6,7 +6,7 @@ import torch
 
 from cantata_models.solo.config import CodecConfig, SoloConfig, TalkerConfig, TextConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
-from cantata_models.solo.networks.talker import Talker
+from cantata_models.solo.networks.talker import SoloTalkerNetwork
 
 SMALL = SoloConfig(
     talker=TalkerConfig(
@@ -36,10 +36,10 @@ def small_decoder() -> CodecDecoder:
     return decoder
 
 
-def small_talker() -> Talker:
+def small_talker() -> SoloTalkerNetwork:
     """Returns a talker with random codebooks."""
     torch.manual_seed(1)
-    talker = Talker(SMALL).eval().requires_grad_(False)
+    talker = SoloTalkerNetwork(SMALL).eval().requires_grad_(False)
     codec = SMALL.codec
     talker.set_codebooks(torch.randn(codec.codebooks, codec.codebook_size, codec.latent_size))
     talker.frame_embedding.first.normal_()

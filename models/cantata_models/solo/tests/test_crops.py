@@ -11,7 +11,6 @@ import torch
 from torch.nn import functional
 
 from cantata_models.solo.tests.small_models import SMALL, small_decoder
-from cantata_models.solo.training.clips import ClipBank
 from cantata_models.solo.training.crops import (
     CROP_FRAMES,
     END_FRAMES,
@@ -19,6 +18,7 @@ from cantata_models.solo.training.crops import (
     HEARD_FRAMES,
     LAST_SHARE,
     LEAD_FRAMES,
+    ClipBank,
     CropMaker,
     Crops,
     compare_crops,

@@ -18,15 +18,15 @@ from cantata_models.solo.training.evaluation.acoustics import (
 from cantata_models.solo.training.evaluation.edges import Edges
 from cantata_models.solo.training.evaluation.items import (
     SPEEDS,
-    Item,
+    EvaluatedSentence,
     Selection,
     UnknownChoice,
     plan_items,
 )
 from cantata_models.solo.training.evaluation.judge import Judge
 from cantata_models.solo.training.evaluation.likeness import follow, recognise, rows
-from cantata_models.solo.training.evaluation.measures import Heard, compare, measure
-from cantata_models.solo.training.evaluation.pace import Pace
+from cantata_models.solo.training.evaluation.measures import RecordingMeasures, compare, measure
+from cantata_models.solo.training.evaluation.pace import RealTimeFactors
 from cantata_models.solo.training.evaluation.report import BEGIN, END, put_between_markers, report
 from cantata_models.solo.training.evaluation.results import RESULT, Result, read_results
 from cantata_models.solo.training.evaluation.seams import measure_seams
@@ -139,6 +139,7 @@ def test_a_broken_boundary_is_noticed(fault: str) -> None:
     assert measure_seams(sound, FRAME).broken == 1
 
 
+@pytest.mark.thorough
 def test_what_is_heard_does_not_depend_on_what_was_heard_before() -> None:
     judge = Judge()
     sounds = [buzz(pitch, seed=seed) for seed, pitch in enumerate((100.0, 160.0, 220.0))]
@@ -161,7 +162,7 @@ def test_samples_at_full_scale_are_counted() -> None:
     assert measure(sound, None).clipped == 3
 
 
-def speakers(pitch_hz: float, formants: float) -> list[Heard]:
+def speakers(pitch_hz: float, formants: float) -> list[RecordingMeasures]:
     return [measure(buzz(pitch_hz + k, formants, seed=k), None) for k in range(3)]
 
 
@@ -196,14 +197,19 @@ def some_results() -> list[Result]:
     """The short form with both voices equal to their teachers and recognised perfectly."""
     found: list[Result] = []
     chosen = plan_items(["clara", "ben"], Selection(short=True))
-    chosen += [Item("ben", i.group, i.text, 2.0) for i in chosen if i.speaker == "ben"][:2]
+    chosen += [
+        EvaluatedSentence("ben", i.group, i.text, 2.0) for i in chosen if i.speaker == "ben"
+    ][:2]
     plain = next(item for item in chosen if item.group == "plain")
-    chosen.append(Item(HELD_OUT_PSEUDO[0].name, "plain", plain.text, reference="so it is."))
+    chosen.append(
+        EvaluatedSentence(HELD_OUT_PSEUDO[0].name, "plain", plain.text, reference="so it is.")
+    )
     for number, item in enumerate(chosen):
         sound = buzz(200 if item.speaker == "clara" else 100, seed=number)
         bare = measure(sound, None)
-        heard = Heard(
-            **{name: getattr(bare, name) for name in Heard.__slots__} | {"words": item.text}
+        heard = RecordingMeasures(
+            **{name: getattr(bare, name) for name in RecordingMeasures.__slots__}
+            | {"words": item.text}
         )
         likeness = compare(sound, sound)
         found.append(Result(item, heard, heard, likeness, heard))
@@ -228,7 +234,9 @@ def test_results_survive_an_interruption(results: list[Result], tmp_path: Path) 
 def test_the_report_replaces_what_is_between_the_markers(
     results: list[Result], tmp_path: Path
 ) -> None:
-    summary = summarise("abc", results, {"clara": Pace(0.05, 0.03), "ben": Pace(0.07, 0.04)})
+    summary = summarise(
+        "abc", results, {"clara": RealTimeFactors(0.05, 0.03), "ben": RealTimeFactors(0.07, 0.04)}
+    )
     assert summary.overall.speech.wer == 0
     assert summary.overall.duration_ratio == pytest.approx(1)
     text = report(summary)

@@ -10,7 +10,7 @@ import torch
 
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks import packed_product
-from cantata_models.solo.networks.layers import RowLinear
+from cantata_models.solo.networks.layers import TrainableRowLinear
 from cantata_models.solo.networks.packed_product import PackedProduct, is_half
 from cantata_models.solo.numerics import served_shapes
 from fewer_instructions import SMALLER_SETS, run_again, with_fewer_instructions
@@ -22,9 +22,9 @@ UNIT = 2.0**-24
 """Half the distance from 1 to the next float32: the largest error of one addition."""
 
 
-def make_layer(inner: int, outer: int, half: bool) -> RowLinear:
+def make_layer(inner: int, outer: int, half: bool) -> TrainableRowLinear:
     torch.manual_seed(0)
-    layer = RowLinear(inner, outer).requires_grad_(False)
+    layer = TrainableRowLinear(inner, outer).requires_grad_(False)
     if half:
         layer.load_state_dict({k: v.half().float() for k, v in layer.state_dict().items()})
     assert is_half(layer.weight) == half
@@ -99,14 +99,14 @@ def test_a_product_keeps_the_weights_it_was_made_of() -> None:
 
 
 def test_changed_weights_are_used() -> None:
-    layer, rows = RowLinear(8, 4).requires_grad_(False), torch.randn(3, 8)
+    layer, rows = TrainableRowLinear(8, 4).requires_grad_(False), torch.randn(3, 8)
     before = layer(rows)
     layer.load_state_dict({"weight": 2 * layer.weight, "bias": 2 * layer.bias})
     torch.testing.assert_close(layer(rows), 2 * before)
 
 
 def test_training_goes_through_autograd() -> None:
-    layer, rows = RowLinear(8, 4), torch.randn(3, 8)
+    layer, rows = TrainableRowLinear(8, 4), torch.randn(3, 8)
     torch.autograd.backward(layer(rows).sum())
     assert layer.weight.grad is not None
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):

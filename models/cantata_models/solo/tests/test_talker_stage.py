@@ -21,15 +21,11 @@ from cantata.stages.ar import build_stage
 from cantata_models.solo.checkpoint import TALKER_FILE, load_talker, save_checkpoint
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder
-from cantata_models.solo.networks.talker import Talker
-from cantata_models.solo.pipeline import PIPELINE, TalkerInput
+from cantata_models.solo.networks.talker import SoloTalkerNetwork
+from cantata_models.solo.plugin import PIPELINE, TalkerInput
 from cantata_models.solo.tests.small_models import SMALL
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 TALKER = PIPELINE.stage("talker")
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
@@ -40,7 +36,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Random weights, with codebook entries as far apart as the latents."""
     folder = tmp_path_factory.mktemp("solo")
     torch.manual_seed(0)
-    talker = Talker(SMALL)
+    talker = SoloTalkerNetwork(SMALL)
     codec = SMALL.codec
     books = torch.randn(codec.codebooks, codec.codebook_size, codec.latent_size)
     talker.set_codebooks(books * 0.5 ** torch.arange(codec.codebooks)[:, None, None])

@@ -17,10 +17,10 @@ from cantata.pipeline.plan import plan_service
 from cantata.pipeline.service import create_service
 from cantata.pipeline.speech_model import PipelineSpeechModel
 from cantata_models.solo.config import SoloConfig
-from cantata_models.solo.pipeline import TalkerInput
+from cantata_models.solo.plugin import TalkerInput
 from cantata_models.solo.request_builder import SoloRequestBuilder
+from cantata_models.solo.talker_front import word_timings
 from cantata_models.solo.text.tokens import phone_ids
-from cantata_models.solo.timing import word_timings
 from tiers import LONG
 
 AUDIBLE_DB = -40.0

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from cantata_layers.english.lexicon import load_lexicon
+from cantata_layers.training.loop import HALF_COSINE
 from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
-from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.text.tokens import SIL_ID, phone_ids
 from cantata_models.solo.training import word_lists
 from cantata_models.solo.training.align import phone_ends, read_text, to_slots
 from cantata_models.solo.training.audio import PEAK, SAMPLE_RATE, trim
 from cantata_models.solo.training.evaluation.judge import score
-from cantata_models.solo.training.loop import FINAL_RATE, rate_scale
 from cantata_models.solo.training.quantiser import QuantiserTrainer
 from cantata_models.solo.training.text import bare, read_heldout, spell_number
 
@@ -91,9 +91,9 @@ def test_trim_leaves_a_little_silence() -> None:
 
 
 def test_learning_rate_rises_then_falls() -> None:
-    scales = [rate_scale(progress) for progress in (0.0, 0.02, 0.5, 1.0)]
+    scales = [HALF_COSINE.find_scale(progress, 0) for progress in (0.0, 0.02, 0.5, 1.0)]
     assert scales[0] < 0.01 < scales[2] < scales[1]
-    assert scales[3] == pytest.approx(FINAL_RATE)
+    assert scales[3] == pytest.approx(HALF_COSINE.final)
 
 
 def test_score_ignores_marks_and_case() -> None:

@@ -11,7 +11,7 @@ import torch
 from cantata_models.solo.checkpoint import WEIGHTS_FOLDER
 from cantata_models.solo.training.evaluation.items import short_sentences
 from cantata_models.solo.training.evaluation.judge import Judge, score
-from cantata_models.solo.training.evaluation.measures import Heard
+from cantata_models.solo.training.evaluation.measures import RecordingMeasures
 from cantata_models.solo.training.evaluation.short import (
     Baseline,
     check_voice,
@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 @pytest.mark.long
 def test_no_voice_became_worse() -> None:
-    """In full, every voice says every sentence; in short, the voices take turns, and
-    `e2e/test_voice.py` judges the words of every voice in every sentence."""
+    """In full, every voice says every sentence, and `e2e/test_voice.py` judges the words; in short,
+    the voices take turns."""
     torch.set_num_threads(1)
     synthesiser, judge, baseline = Synthesiser.load(WEIGHTS_FOLDER), Judge(), read_baseline()
     assert set(baseline.voices) == set(synthesiser.voices)
@@ -41,14 +41,14 @@ def test_no_voice_became_worse() -> None:
     assert found == []
 
 
-def in_full(sounds: dict[str, dict[str, Heard]], baseline: Baseline) -> list[str]:
+def in_full(sounds: dict[str, dict[str, RecordingMeasures]], baseline: Baseline) -> list[str]:
     found: list[str] = []
     for voice, then in baseline.voices.items():
         found += problems(voice, check_voice(sounds[voice], voice, baseline), then)
     return found
 
 
-def in_turns(sounds: dict[str, dict[str, Heard]], baseline: Baseline) -> list[str]:
+def in_turns(sounds: dict[str, dict[str, RecordingMeasures]], baseline: Baseline) -> list[str]:
     """A quarter of the sentences is too few for a voice's own word error rate: all have one."""
     said = [(text, sound.words) for one in sounds.values() for text, sound in one.items()]
     wer = score(*map(list, zip(*said, strict=True))).wer

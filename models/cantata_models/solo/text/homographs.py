@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cantata_models.solo.text.tokens import table, word_set
+from cantata_layers.english.tokens import table, word_set
 
 _Phones = tuple[str, ...]
 
@@ -107,7 +107,7 @@ def is_third_person(words: Sequence[str], index: int) -> bool:
     return is_verb(words, index, markers=_THIRD_PERSON)
 
 
-def _neighbours(
+def _build_neighbours(
     usual: str,
     other: str,
     *,
@@ -121,7 +121,7 @@ def _neighbours(
     return Neighbours(*phones, before, after, unless, within, earlier)
 
 
-def _noun_verb(phones: str) -> NounVerb:
+def _build_noun_verb(phones: str) -> NounVerb:
     usual, other = phones.split(" | ")
     return NounVerb(tuple(usual.split()), tuple(other.split()))
 
@@ -196,15 +196,15 @@ _NOUNS_AND_VERBS = table(
 )
 
 HOMOGRAPHS: dict[str, Homograph] = {
-    **{word: _noun_verb(phones) for word, phones in _NOUNS_AND_VERBS.items()},
-    "read": _neighbours(
+    **{word: _build_noun_verb(phones) for word, phones in _NOUNS_AND_VERBS.items()},
+    "read": _build_neighbours(
         "R IY D",
         "R EH D",
         before=_PERFECT | {"he", "she", "already"},
         unless=_VERB_MARKERS - word_set("i you we they who i'd you'd we'd they'd"),
         within=_LAST_TIME,
     ),
-    "live": _neighbours(
+    "live": _build_neighbours(
         "L IH V",
         "L AY V",
         before=_TO_BE | word_set("a the go goes going went broadcast streamed performed watch via"),
@@ -215,14 +215,14 @@ HOMOGRAPHS: dict[str, Homograph] = {
         ),
         unless=word_set("to who they we you i"),
     ),
-    "lives": _neighbours(
+    "lives": _build_neighbours(
         "L AY V Z",
         "L IH V Z",
         before=_THIRD_PERSON - {"one"},
         after=word_set("in at near here there alone next nearby"),
         unless=word_set("their our your my his her its the many of several two three nine"),
     ),
-    "lead": _neighbours(
+    "lead": _build_neighbours(
         "L IY D",
         "L EH D",
         before=word_set("molten liquid toxic contain contains containing leaded heavy"),
@@ -235,27 +235,27 @@ HOMOGRAPHS: dict[str, Homograph] = {
             "levels exposure oxide shot weights"
         ),
     ),
-    "wind": _neighbours(
+    "wind": _build_neighbours(
         "W IH N D",
         "W AY N D",
         before=_VERB_MARKERS,
         after=word_set("up down"),
         unless=word_set("the strong a"),
     ),
-    "winds": _neighbours(
+    "winds": _build_neighbours(
         "W IH N D Z",
         "W AY N D Z",
         before=word_set("it river road path trail which"),
         after=word_set("up down through around along its"),
         unless=word_set("the strong high"),
     ),
-    "wound": _neighbours(
+    "wound": _build_neighbours(
         "W UW N D",
         "W AW N D",
         before=word_set("tightly being"),
         after=word_set("up down around through tightly back its round clock"),
     ),
-    "use": _neighbours(
+    "use": _build_neighbours(
         "Y UW Z",
         "Y UW S",
         before=_POSSESSIVES
@@ -266,19 +266,19 @@ HOMOGRAPHS: dict[str, Homograph] = {
         after=word_set("of case cases is was"),
         unless=_VERB_MARKERS,
     ),
-    "uses": _neighbours(
+    "uses": _build_neighbours(
         "Y UW Z IH Z",
         "Y UW S IH Z",
         before=_POSSESSIVES - {"that"} | word_set("many other several two three common these"),
         after=word_set("of for include are"),
     ),
-    "used": _neighbours(
+    "used": _build_neighbours(
         "Y UW Z D",
         "Y UW S T",
         after=frozenset({"to"}),
         unless=word_set("is are was were be been being commonly often widely"),
     ),
-    "close": _neighbours(
+    "close": _build_neighbours(
         "K L OW Z",
         "K L OW S",
         before=_TO_BE
@@ -292,7 +292,7 @@ HOMOGRAPHS: dict[str, Homograph] = {
         ),
         unless=_VERB_MARKERS | {"please"},
     ),
-    "tear": _neighbours(
+    "tear": _build_neighbours(
         "T EH R",
         "T IH R",
         before=word_set("single salty shed lone silent"),
@@ -301,34 +301,34 @@ HOMOGRAPHS: dict[str, Homograph] = {
             "shed sheds shedding wiped wipe wiping wept cried blinked brushed eye cheek"
         ),
     ),
-    "tears": _neighbours(
+    "tears": _build_neighbours(
         "T IH R Z",
         "T EH R Z",
         before=word_set("he she it that which"),
         after=word_set("up apart through it off down easily"),
         unless=word_set("the her his my their in to of"),
     ),
-    "bow": _neighbours(
+    "bow": _build_neighbours(
         "B AW",
         "B OW",
         before=word_set("violin cello pink red blue hair ribbon wooden cross long hunting"),
         after=word_set("tie ties and string window hunting"),
         unless=_VERB_MARKERS | {"take"},
     ),
-    "bass": _neighbours(
+    "bass": _build_neighbours(
         "B EY S",
         "B AE S",
         before=word_set("sea striped largemouth smallmouth black caught freshwater grilled"),
         after=word_set("fishing fisherman boat pro"),
     ),
-    "dove": _neighbours(
+    "dove": _build_neighbours(
         "D AH V",
         "D OW V",
         before=word_set("he she they i we who then"),
         after=word_set("into in off under headfirst deep"),
         unless=word_set("a the white mourning"),
     ),
-    "minute": _neighbours(
+    "minute": _build_neighbours(
         "M IH N AH T",
         "M AY N UW T",
         after=word_set(
@@ -336,12 +336,12 @@ HOMOGRAPHS: dict[str, Homograph] = {
             "differences change changes variation variations fraction fractions cracks doses"
         ),
     ),
-    "content": _neighbours(
+    "content": _build_neighbours(
         "K AA N T EH N T",
         "K AH N T EH N T",
         before=word_set("feel feels felt feeling perfectly am i'm was were be seem seemed seems"),
     ),
-    "polish": _neighbours(
+    "polish": _build_neighbours(
         "P AA L IH SH",
         "P OW L IH SH",
         before=word_set("speak speaks spoke speaking into"),
@@ -350,39 +350,39 @@ HOMOGRAPHS: dict[str, Homograph] = {
             "citizen author poet composer descent origin sausage zloty national city"
         ),
     ),
-    "resume": _neighbours(
+    "resume": _build_neighbours(
         "R IH Z UW M",
         "R EH Z AH M EY",
         before=_POSSESSIVES,
         unless=word_set("to will"),
     ),
-    "refuse": _neighbours(
+    "refuse": _build_neighbours(
         "R AH F Y UW Z",
         "R EH F Y UW S",
         before=word_set("household of"),
         after=word_set("collection bin bins dump disposal collector collectors"),
     ),
-    "produce": _neighbours(
+    "produce": _build_neighbours(
         "P R AH D UW S",
         "P R OW D UW S",
         before=word_set("fresh local organic farm seasonal"),
         after=word_set("aisle section department stand market"),
     ),
-    "invalid": _neighbours(
+    "invalid": _build_neighbours(
         "IH N V AE L AH D", "IH N V AH L AH D", before=word_set("chronic elderly bedridden")
     ),
-    "sow": _neighbours(
+    "sow": _build_neighbours(
         "S OW", "S AW", before=word_set("a the pregnant old"), after=word_set("and")
     ),
-    "aged": _neighbours("EY JH D", "EY JH IH D", after=word_set("man woman couple")),
-    "learned": _neighbours(
+    "aged": _build_neighbours("EY JH D", "EY JH IH D", after=word_set("man woman couple")),
+    "learned": _build_neighbours(
         "L ER N D",
         "L ER N IH D",
         after=word_set("man woman men scholar scholars colleague judge friend counsel society"),
         unless=_PRONOUNS | _AUXILIARIES,
     ),
-    "blessed": _neighbours(
+    "blessed": _build_neighbours(
         "B L EH S T", "B L EH S IH D", before=frozenset({"the"}), after=word_set("virgin sacrament")
     ),
-    "row": _neighbours("R OW", "R AW", before=word_set("blazing furious")),
+    "row": _build_neighbours("R OW", "R AW", before=word_set("blazing furious")),
 }

@@ -24,7 +24,7 @@ MAX_LETTERS = 64
 Array: TypeAlias = NDArray[np.float32]
 
 
-def _sigmoid(x: Array) -> Array:
+def _apply_sigmoid(x: Array) -> Array:
     # tanh does not overflow where exp would.
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)), dtype=np.float32)
 
@@ -56,13 +56,13 @@ class LetterToSound:
     def _choose(self, letters: list[int]) -> list[int]:
         hidden: Array = self._weights["embedding.weight"][letters]
         for layer in range(LAYERS):
-            forward = self._gru(hidden, f"l{layer}")
-            backward = self._gru(hidden[::-1], f"l{layer}_reverse")[::-1]
+            forward = self._run_gru(hidden, f"l{layer}")
+            backward = self._run_gru(hidden[::-1], f"l{layer}_reverse")[::-1]
             hidden = np.concatenate([forward, backward], axis=1)
         logits = hidden @ self._weights["output.weight"].T + self._weights["output.bias"]
         return [int(choice) for choice in logits.argmax(axis=1)]
 
-    def _gru(self, inputs: Array, suffix: str) -> Array:
+    def _run_gru(self, inputs: Array, suffix: str) -> Array:
         """Runs one direction of one layer: (letters, features) to (letters, hidden)."""
         w = self._weights
         recurrent, bias = w[f"gru.weight_hh_{suffix}"], w[f"gru.bias_hh_{suffix}"]
@@ -73,8 +73,8 @@ class LetterToSound:
             # torch's gate order: reset, update, new.
             from_input = np.split(row, 3)
             from_state = np.split(recurrent @ state + bias, 3)
-            reset = _sigmoid(from_input[0] + from_state[0])
-            update = _sigmoid(from_input[1] + from_state[1])
+            reset = _apply_sigmoid(from_input[0] + from_state[0])
+            update = _apply_sigmoid(from_input[1] + from_state[1])
             new = np.tanh(from_input[2] + reset * from_state[2])
             state = (1.0 - update) * new + update * state
             states.append(state)

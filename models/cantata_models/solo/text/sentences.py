@@ -10,19 +10,17 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from cantata_models.solo.text.normalize import normalize
+from cantata_layers.english.normalize import normalize
+from cantata_layers.english.tokens import Item, Spoken, Strength, word_set
+from cantata_models.solo.text.overrides import override_phones
 from cantata_models.solo.text.pronounce import pronounce
 from cantata_models.solo.text.tokens import (
     SIL,
     Clause,
-    Item,
     Sentence,
-    Spoken,
-    Strength,
     TextError,
     Word,
     WordlessText,
-    word_set,
 )
 
 _CONJUNCTIONS = word_set(
@@ -53,19 +51,19 @@ class _Unit:
 
 def split(clauses: Sequence[Clause], limit: int) -> Iterator[list[Clause]]:
     """Yields parts of at most `limit` phones, including a silence between clauses."""
-    units = [unit for clause in clauses for unit in _units(clause, limit)]
+    units = [unit for clause in clauses for unit in _cut_units(clause, limit)]
     remaining = sum(unit.size for unit in units)
     start = 0
     # The pause after a part's last word does not count: the end is silent anyway.
     while remaining - units[-1].pauses > limit:
-        end = _best_end(units, start, limit, remaining)
-        yield _clauses(units[start:end])
+        end = _find_best_end(units, start, limit, remaining)
+        yield _build_clauses(units[start:end])
         remaining -= sum(unit.size for unit in units[start:end])
         start = end
-    yield _clauses(units[start:])
+    yield _build_clauses(units[start:])
 
 
-def _units(clause: Clause, limit: int) -> list[_Unit]:
+def _cut_units(clause: Clause, limit: int) -> list[_Unit]:
     words = [piece for word in clause for piece in _split_word(word, limit)]
     return [_Unit(word, place == len(words) - 1) for place, word in enumerate(words)]
 
@@ -77,7 +75,7 @@ def _split_word(word: Word, limit: int) -> list[Word]:
     return [replace(word, phones=word.phones[start : start + limit]) for start in starts]
 
 
-def _best_end(units: Sequence[_Unit], start: int, limit: int, remaining: int) -> int:
+def _find_best_end(units: Sequence[_Unit], start: int, limit: int, remaining: int) -> int:
     """Returns the end of the part that starts at `start`, at least one word later."""
     target = remaining / math.ceil(remaining / limit)
     best, best_cost = start + 1, math.inf
@@ -101,7 +99,7 @@ def _cut_cost(unit: _Unit, following: _Unit) -> float:
     return _CONJUNCTION_COST if after.text.lower() in _CONJUNCTIONS else _WORD_COST
 
 
-def _clauses(units: Sequence[_Unit]) -> list[Clause]:
+def _build_clauses(units: Sequence[_Unit]) -> list[Clause]:
     clauses: list[Clause] = [[]]
     for place, unit in enumerate(units):
         clauses[-1].append(unit.word)
@@ -135,17 +133,17 @@ def phonemize(text: str, *, max_phones: int = MAX_PHONES) -> tuple[Sentence, ...
     if max_phones < MIN_MAX_PHONES:
         raise ValueError(f"max_phones is {max_phones}; it must be at least {MIN_MAX_PHONES}")
     sentences: list[Sentence] = []
-    for clauses, question in _clauses_of_sentences(text):
+    for clauses, question in _iterate_sentences(text):
         parts = list(split(clauses, max_phones - 2))
         # Only the last part of a split question has question intonation.
         for index, part in enumerate(parts):
-            sentences.append(_sentence(part, question and index == len(parts) - 1))
+            sentences.append(_build_sentence(part, question and index == len(parts) - 1))
     if not sentences:
-        raise _why_silent(text)
+        raise _explain_silence(text)
     return tuple(sentences)
 
 
-def _why_silent(text: str) -> TextError:
+def _explain_silence(text: str) -> TextError:
     if not text.strip():
         return WordlessText(f"the text is empty; {_ACCEPTED}")
     if any(char.isalpha() and not _is_latin(char) for char in text):
@@ -161,7 +159,7 @@ def _is_latin(letter: str) -> bool:
     return unicodedata.name(letter, "").startswith(("LATIN ", "FULLWIDTH LATIN "))
 
 
-def _clauses_of_sentences(text: str) -> Iterator[tuple[list[Clause], bool]]:
+def _iterate_sentences(text: str) -> Iterator[tuple[list[Clause], bool]]:
     """Yields each sentence's clauses and whether it is a question."""
     clauses: list[list[Spoken]] = [[]]
     for item in normalize(text):
@@ -171,18 +169,18 @@ def _clauses_of_sentences(text: str) -> Iterator[tuple[list[Clause], bool]]:
             clauses.append([])
         else:
             if any(clauses):
-                yield _pronounced(text, clauses), item.question
+                yield _pronounce(text, clauses), item.question
             clauses = [[]]
     if any(clauses):
-        yield _pronounced(text, clauses), False
+        yield _pronounce(text, clauses), False
 
 
-def _pronounced(text: str, clauses: Iterable[Sequence[Item]]) -> list[Clause]:
+def _pronounce(text: str, clauses: Iterable[Sequence[Item]]) -> list[Clause]:
     spoken = [[item for item in clause if isinstance(item, Spoken)] for clause in clauses]
     phones = iter(pronounce([item.word for clause in spoken for item in clause]))
     return [
         [
-            Word(text[item.start : item.end], item.start, item.end, item.phones or found)
+            Word(text[item.start : item.end], item.start, item.end, _choose(item, found))
             for item, found in zip(clause, phones, strict=False)
         ]
         for clause in spoken
@@ -190,7 +188,12 @@ def _pronounced(text: str, clauses: Iterable[Sequence[Item]]) -> list[Clause]:
     ]
 
 
-def _sentence(clauses: Sequence[Clause], question: bool) -> Sentence:
+def _choose(item: Spoken, found: tuple[str, ...]) -> tuple[str, ...]:
+    """The caller's own phones, or those that were found for the word."""
+    return found if item.phones is None else override_phones(item.phones)
+
+
+def _build_sentence(clauses: Sequence[Clause], question: bool) -> Sentence:
     phones: list[str] = [SIL]
     starts: list[bool] = [False]
     words: list[Word] = []

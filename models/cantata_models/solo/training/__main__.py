@@ -23,7 +23,7 @@ from cantata_models.solo.training.evaluation.report import report
 DEFAULT_FOLDER = Path(".cache/solo/work")
 
 
-class Stage(StrEnum):
+class VoiceTrainingStage(StrEnum):
     """The stages, in the order that `all` runs them."""
 
     TEXT = "text"
@@ -38,21 +38,21 @@ class Stage(StrEnum):
     ALL = "all"
 
 
-def evaluate(work: stages.Workspace) -> None:
+def evaluate(work: stages.VoiceWorkspace) -> None:
     """Evaluates the weights and prints the tables to standard output, apart from the log."""
     typer.echo(report(stages.run_evaluate(work)))
 
 
-RUNNERS: dict[Stage, Callable[[stages.Workspace], object]] = {
-    Stage.TEXT: stages.run_text,
-    Stage.AUDIO: stages.run_audio,
-    Stage.ALIGN: stages.run_align,
-    Stage.CODEC_A: stages.run_codec_a,
-    Stage.CODEC_B: stages.run_codec_b,
-    Stage.TALKER: stages.run_talker,
-    Stage.POLISH: stages.run_polish,
-    Stage.EXPORT: stages.run_export,
-    Stage.EVALUATE: evaluate,
+RUNNERS: dict[VoiceTrainingStage, Callable[[stages.VoiceWorkspace], object]] = {
+    VoiceTrainingStage.TEXT: stages.run_text,
+    VoiceTrainingStage.AUDIO: stages.run_audio,
+    VoiceTrainingStage.ALIGN: stages.run_align,
+    VoiceTrainingStage.CODEC_A: stages.run_codec_a,
+    VoiceTrainingStage.CODEC_B: stages.run_codec_b,
+    VoiceTrainingStage.TALKER: stages.run_talker,
+    VoiceTrainingStage.POLISH: stages.run_polish,
+    VoiceTrainingStage.EXPORT: stages.run_export,
+    VoiceTrainingStage.EVALUATE: evaluate,
 }
 
 
@@ -62,7 +62,9 @@ def names(listed: str) -> tuple[str, ...]:
 
 
 def main(
-    stage: Annotated[Stage, typer.Argument(help="Stage to run; `all` runs them in order.")],
+    stage: Annotated[
+        VoiceTrainingStage, typer.Argument(help="Stage to run; `all` runs them in order.")
+    ],
     workdir: Annotated[
         Path, typer.Option(help="Folder for data and checkpoints.")
     ] = DEFAULT_FOLDER,
@@ -97,9 +99,11 @@ def main(
     """Run a stage. Finished work is kept, and training resumes from its checkpoint."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
     torch.set_num_threads(threads)
-    usual = stages.Minutes()
-    scaled = {name: getattr(usual, name) * minutes_scale for name in stages.Minutes.__slots__}
-    work = stages.Workspace(
+    usual = stages.VoiceTrainingMinutes()
+    scaled = {
+        name: getattr(usual, name) * minutes_scale for name in stages.VoiceTrainingMinutes.__slots__
+    }
+    work = stages.VoiceWorkspace(
         folder=workdir,
         device=device or ("cuda" if torch.cuda.is_available() else "cpu"),
         workers=workers or os.cpu_count() or 1,
@@ -110,7 +114,7 @@ def main(
         publishing=publish,
         start=start,
     )
-    chosen = list(RUNNERS) if stage is Stage.ALL else [stage]
+    chosen = list(RUNNERS) if stage is VoiceTrainingStage.ALL else [stage]
     try:
         for item in chosen:
             logging.getLogger(__name__).info("stage %s", item)

@@ -20,11 +20,11 @@ import pocketsphinx
 import soundfile
 import soxr
 
+from cantata_layers.english.lexicon import load_lexicon
+from cantata_layers.training.progress import tracked
 from cantata_models.solo.networks.text_track import SLOT_S, SLOTS_PER_FRAME
-from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.text.tokens import PHONE_INVENTORY, SIL_ID, phone_ids
-from cantata_models.solo.training.audio import SAMPLE_RATE, Utterance
-from cantata_models.solo.training.progress import tracked
+from cantata_models.solo.training.audio import SAMPLE_RATE, TrainingUtterance
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ MAX_PHONE_SLOTS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SentenceReading:
     """A sentence as input for the networks."""
 
     words: tuple[str, ...]
@@ -62,7 +62,7 @@ class Alignment:
     slots: tuple[int, ...]
 
 
-def read_text(text: str) -> Reading:
+def read_text(text: str) -> SentenceReading:
     """Converts spoken-form text to phones: words from the lexicon, punctuation marks as SIL.
 
     Raises:
@@ -83,7 +83,7 @@ def read_text(text: str) -> Reading:
         words.append(token)
         phones += phone_ids(spoken)
         starts += [position == 0 for position in range(len(spoken))]
-    return Reading(tuple(words), tuple(phones), tuple(starts), text.rstrip().endswith("?"))
+    return SentenceReading(tuple(words), tuple(phones), tuple(starts), text.rstrip().endswith("?"))
 
 
 def write_dictionary(path: Path) -> None:
@@ -112,7 +112,7 @@ class Aligner:
         self._decoder.process_raw(pcm, full_utt=True)
         self._decoder.end_utt()
 
-    def segments(self, reading: Reading, pcm: bytes) -> list[tuple[str, int]]:
+    def segments(self, reading: SentenceReading, pcm: bytes) -> list[tuple[str, int]]:
         """Returns (phone, frames of 10 ms) in order, silences included."""
         self._decoder.set_align_text(" ".join(reading.words))
         self._pass(pcm)
@@ -121,7 +121,7 @@ class Aligner:
         words = self._decoder.get_alignment()
         return [(phone.name, phone.duration) for word in words for phone in word]
 
-    def align(self, utterance: Utterance) -> Alignment | None:
+    def align(self, utterance: TrainingUtterance) -> Alignment | None:
         """Returns the utterance's alignment, or None if no alignment is credible."""
         reading = read_text(utterance.text)
         sound, _ = soundfile.read(utterance.path, dtype="float32")
@@ -148,7 +148,7 @@ class Aligner:
         )
 
 
-def phone_ends(reading: Reading, segments: list[tuple[str, int]]) -> list[int] | None:
+def phone_ends(reading: SentenceReading, segments: list[tuple[str, int]]) -> list[int] | None:
     """Matches segments to the reading's phones and returns each phone's end frame.
 
     A silence belongs to the SIL at its position, or to the phone before it if there is no SIL. A
@@ -183,7 +183,7 @@ def _start_worker(dictionary: Path) -> None:
     _aligner = Aligner(dictionary)
 
 
-def _align(utterance: Utterance) -> Alignment | None:
+def _align(utterance: TrainingUtterance) -> Alignment | None:
     assert _aligner is not None
     return _aligner.align(utterance)
 
@@ -201,10 +201,10 @@ def read_alignments(path: Path) -> list[Alignment]:
 
 
 def align_missing(
-    utterances: Sequence[Utterance],
+    utterances: Sequence[TrainingUtterance],
     path: Path,
     workers: int,
-    align: Callable[[Utterance], Alignment | None],
+    align: Callable[[TrainingUtterance], Alignment | None],
     start_worker: Callable[..., None],
     start: tuple[object, ...],
 ) -> list[Alignment]:
@@ -229,7 +229,9 @@ def align_missing(
     return read_alignments(path)
 
 
-def align_some(utterances: Sequence[Utterance], path: Path, workers: int) -> list[Alignment]:
+def align_some(
+    utterances: Sequence[TrainingUtterance], path: Path, workers: int
+) -> list[Alignment]:
     """Aligns the utterances missing from `path` with pocketsphinx; returns the whole file."""
     dictionary = path.with_suffix(".dict")
     write_dictionary(dictionary)

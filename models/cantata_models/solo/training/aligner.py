@@ -16,20 +16,20 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
+from cantata_layers.training.loop import HALF_COSINE, TrainingLoop, make_adamw
+from cantata_layers.training.progress import tracked
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.text.tokens import SIL_ID
 from cantata_models.solo.training.align import (
     MAX_PHONE_SLOTS,
     Alignment,
-    Reading,
+    SentenceReading,
     align_missing,
     read_text,
 )
-from cantata_models.solo.training.audio import Utterance
-from cantata_models.solo.training.clips import INT16_SCALE, read_int16
-from cantata_models.solo.training.loop import TrainingLoop
+from cantata_models.solo.training.audio import TrainingUtterance
+from cantata_models.solo.training.crops import INT16_SCALE, read_int16
 from cantata_models.solo.training.phone_classifier import HOPS_PER_SLOT, PhoneClassifier, Scores
-from cantata_models.solo.training.progress import tracked
 
 BATCH = 24
 CROP_SLOTS = 128
@@ -125,10 +125,10 @@ def train_aligner(
     """Trains on pocketsphinx's alignments; resumes from its checkpoint."""
     torch.manual_seed(5)
     network = PhoneClassifier(config)
-    loop = TrainingLoop("aligner", folder, minutes, RATE, list(network.parameters()))
-    saved = loop.resume()
-    if saved is not None:
-        network.load_state_dict(saved["network"])
+    optimizer = make_adamw(network.parameters(), RATE)
+    loop = TrainingLoop(
+        folder / "aligner.pt", {"network": network}, [optimizer], minutes, HALF_COSINE
+    )
     if not loop.finished:
         taught = _taught(network, alignments, audio, config.codec.samples_per_frame)
         counts = torch.bincount(torch.cat([t.labels for t in taught]), minlength=len(config.phones))
@@ -143,13 +143,15 @@ def train_aligner(
             right = (logits.argmax(dim=-1) == labels).float().mean()
             return loss, {"loss": loss.item(), "right": right.item()}
 
-        loop.run(step, lambda: {"network": network.state_dict()})
+        loop.run(step)
     return network.eval().requires_grad_(False)
 
 
-def align_utterance(network: PhoneClassifier, utterance: Utterance, frame: int) -> Alignment | None:
+def align_utterance(
+    network: PhoneClassifier, utterance: TrainingUtterance, frame: int
+) -> Alignment | None:
     """Returns the utterance's alignment, or None if no alignment is credible."""
-    reading: Reading = read_text(utterance.text)
+    reading: SentenceReading = read_text(utterance.text)
     scores = network.scores(_samples(utterance.path, frame))
     spoken = sum(phone != SIL_ID for phone in reading.phones)
     if len(scores) <= spoken:
@@ -179,7 +181,7 @@ def _start_worker(network: PhoneClassifier, frame: int) -> None:
     _worker = network, frame
 
 
-def _align(utterance: Utterance) -> Alignment | None:
+def _align(utterance: TrainingUtterance) -> Alignment | None:
     assert _worker is not None
     network, frame = _worker
     return align_utterance(network, utterance, frame)
@@ -187,7 +189,7 @@ def _align(utterance: Utterance) -> Alignment | None:
 
 def align_all(
     network: PhoneClassifier,
-    utterances: Sequence[Utterance],
+    utterances: Sequence[TrainingUtterance],
     config: SoloConfig,
     path: Path,
     workers: int,

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import soundfile
 import soxr
 
-from cantata_models.solo.training.progress import tracked
+from cantata_layers.training.progress import tracked
 from cantata_models.solo.training.rhvoice import engine
-from cantata_models.solo.training.speakers import SPEAKERS, TRAINING_PSEUDO, Speaker
+from cantata_models.solo.training.speakers import SPEAKERS, TRAINING_PSEUDO, TeacherSpeaker
 
 logger = logging.getLogger(__name__)
 
@@ -48,11 +48,11 @@ class TeacherMissing(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Utterance:
+class TrainingUtterance:
     """One sentence, its speaker and pace, and the path of its audio."""
 
     index: int
-    speaker: Speaker
+    speaker: TeacherSpeaker
     rate: float
     """Relative to the teacher's usual pace."""
     text: str
@@ -75,7 +75,9 @@ def require_teachers() -> None:
         ) from error
 
 
-def drawn(speakers: Sequence[Speaker], bounds: Rows, who: float, which: float) -> Speaker:
+def drawn(
+    speakers: Sequence[TeacherSpeaker], bounds: Rows, who: float, which: float
+) -> TeacherSpeaker:
     """Returns the first speaker whose upper bound exceeds `who`, else a pseudo-speaker."""
     place = int(np.searchsorted(bounds, who, side="right"))
     if place < len(bounds):
@@ -83,7 +85,9 @@ def drawn(speakers: Sequence[Speaker], bounds: Rows, who: float, which: float) -
     return TRAINING_PSEUDO[int(which * len(TRAINING_PSEUDO))]
 
 
-def plan_utterances(sentences: Path, folder: Path, shared: int, main: int) -> tuple[Utterance, ...]:
+def plan_utterances(
+    sentences: Path, folder: Path, shared: int, main: int
+) -> tuple[TrainingUtterance, ...]:
     """Returns one utterance for every line of the sentence file.
 
     All speakers share the first `shared` lines, the main speaker reads the next `main`, and the
@@ -94,7 +98,7 @@ def plan_utterances(sentences: Path, folder: Path, shared: int, main: int) -> tu
     everyone = [SPEAKERS[name] for name in STOCK_SHARES]
     bounds = np.cumsum(list(STOCK_SHARES.values()))
     even = np.arange(1, len(OTHER_SPEAKERS) + 1) / (len(OTHER_SPEAKERS) + 1)
-    planned: list[Utterance] = []
+    planned: list[TrainingUtterance] = []
     for index, text in enumerate(sentences.read_text().splitlines()):
         who, which, odd, pace = rng.random(4)
         if index < shared:
@@ -107,11 +111,11 @@ def plan_utterances(sentences: Path, folder: Path, shared: int, main: int) -> tu
         if odd < ODD_PACE_SHARE:
             rate = round(math.exp(math.log(MIN_RATE) + pace * math.log(MAX_RATE / MIN_RATE)), 2)
         path = folder / f"{index:06d}.{speaker.name}.wav"
-        planned.append(Utterance(index, speaker, rate, text, path))
+        planned.append(TrainingUtterance(index, speaker, rate, text, path))
     return tuple(planned)
 
 
-def speak(text: str, speaker: Speaker, rate: float = 1.0) -> Samples:
+def speak(text: str, speaker: TeacherSpeaker, rate: float = 1.0) -> Samples:
     """Returns the speaker's reading: untrimmed float32 mono at 24 kHz."""
     pace = rate / speaker.warp
     samples, found = engine().speak(text, speaker.teacher, pace, speaker.pitch / 100)
@@ -133,7 +137,7 @@ def trim(samples: Samples) -> Samples:
     return trimmed
 
 
-def render(utterance: Utterance) -> float:
+def render(utterance: TrainingUtterance) -> float:
     """Writes one utterance's audio if it is missing. Returns its seconds, or 0 on failure."""
     if utterance.done:
         return float(soundfile.info(utterance.path).duration)
@@ -148,7 +152,7 @@ def render(utterance: Utterance) -> float:
     return len(samples) / SAMPLE_RATE
 
 
-def render_all(utterances: tuple[Utterance, ...], workers: int) -> float:
+def render_all(utterances: tuple[TrainingUtterance, ...], workers: int) -> float:
     """Renders every utterance; returns the total hours."""
     require_teachers()
     for folder in {item.path.parent for item in utterances}:

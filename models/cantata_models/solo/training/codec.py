@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
-from cantata_layers.mixed_precision import autocast_bfloat16
+from cantata_layers.training.loop import HALF_COSINE, TrainedPart, TrainingLoop, make_adamw
+from cantata_layers.training.mixed_precision import autocast_bfloat16
 from cantata_models.solo.checkpoint import (
     CODEC_FILE,
     DECODER_PREFIX,
@@ -19,15 +19,14 @@ from cantata_models.solo.checkpoint import (
 from cantata_models.solo.config import CodecConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
-from cantata_models.solo.training.clips import ClipBank
 from cantata_models.solo.training.crops import (
     HEARD_FRAMES,
+    ClipBank,
     CropMaker,
     Crops,
     compare_crops,
     decode_crops,
 )
-from cantata_models.solo.training.loop import TrainingLoop
 from cantata_models.solo.training.losses import SoundLoss
 from cantata_models.solo.training.quantiser import QuantiserTrainer
 
@@ -42,7 +41,7 @@ RATE_A_AGAIN = 7e-4
 RATE_B = 9e-4
 
 
-class Codec(nn.Module):
+class TrainableCodec(nn.Module):
     """Encoder, quantiser and decoder together, for training."""
 
     def __init__(self, config: CodecConfig) -> None:
@@ -75,21 +74,19 @@ def train_a(
     minutes: float,
     device: str,
     start: Path | None = None,
-) -> Codec:
+) -> TrainableCodec:
     """Trains the whole codec, from exported weights if given, and ties its codebooks."""
     torch.manual_seed(1)
-    codec = Codec(config).to(device)
+    codec = TrainableCodec(config).to(device)
     if start is not None:
         codec.start_from(start)
     unquantised_steps = UNQUANTISED_STEPS if start is None else 0
     distance = distance.to(device)
     books = QuantiserTrainer(codec.quantiser)
     rate = RATE_A if start is None else RATE_A_AGAIN
-    loop = TrainingLoop("codec_a", folder, minutes, rate, list(codec.parameters()))
-    saved = loop.resume()
-    if saved is not None:
-        codec.load_state_dict(saved["codec"])
-        books.load(saved["books"])
+    parts: dict[str, TrainedPart] = {"codec": codec, "books": books}
+    optimizer = make_adamw(codec.parameters(), rate)
+    loop = TrainingLoop(folder / "codec_a.pt", parts, [optimizer], minutes, HALF_COSINE)
     maker = CropMaker(bank, seed=loop.progress.step)
 
     def draw() -> tuple[Crops, torch.Tensor]:
@@ -119,25 +116,26 @@ def train_a(
         loss, figures = compare_crops(distance, codec.decoder, crops, output, samples)
         return loss + COMMITMENT * commitment, {**figures, "commitment": commitment.item()}
 
-    def state() -> dict[str, Any]:
-        return {"codec": codec.state_dict(), "books": books.state()}
-
-    loop.run(step, state)
+    loop.run(step)
     codec.tie_codebooks()
     return codec
 
 
 def train_b(
-    codec: Codec, bank: ClipBank, distance: SoundLoss, folder: Path, minutes: float, device: str
-) -> Codec:
+    codec: TrainableCodec,
+    bank: ClipBank,
+    distance: SoundLoss,
+    folder: Path,
+    minutes: float,
+    device: str,
+) -> TrainableCodec:
     """Trains only the decoder, on the frozen codes of codec A."""
     torch.manual_seed(2)
     codec = codec.to(device)
     distance = distance.to(device)
-    loop = TrainingLoop("codec_b", folder, minutes, RATE_B, list(codec.decoder.parameters()))
-    saved = loop.resume()
-    if saved is not None:
-        codec.decoder.load_state_dict(saved["decoder"])
+    parts = {"decoder": codec.decoder}
+    optimizer = make_adamw(codec.decoder.parameters(), RATE_B)
+    loop = TrainingLoop(folder / "codec_b.pt", parts, [optimizer], minutes, HALF_COSINE)
     maker = CropMaker(bank, seed=loop.progress.step + 1)
 
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
@@ -151,5 +149,5 @@ def train_b(
             output = decode_crops(codec.decoder, crops, latents)
         return compare_crops(distance, codec.decoder, crops, output, samples)
 
-    loop.run(step, lambda: {"decoder": codec.decoder.state_dict()})
+    loop.run(step)
     return codec

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from cantata_layers.training.progress import tracked
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
 from cantata_models.solo.networks.text_track import SLOTS_PER_FRAME
 from cantata_models.solo.training.align import Alignment
-from cantata_models.solo.training.clips import INT16_SCALE, read_int16
-from cantata_models.solo.training.progress import tracked
+from cantata_models.solo.training.crops import INT16_SCALE, read_int16
 from cantata_models.solo.training.speaker_vectors import SpeakerVectors
 from cantata_models.solo.training.speakers import SPEAKERS
 

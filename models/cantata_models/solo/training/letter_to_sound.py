@@ -20,6 +20,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from cantata_layers.english.lexicon import load_lexicon
 from cantata_models.solo.text.letter_to_sound import (
     ALPHABET,
     LAYERS,
@@ -27,7 +28,6 @@ from cantata_models.solo.text.letter_to_sound import (
     LetterToSound,
     phone_errors,
 )
-from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.training.letter_alignment import Chunk, Pair, align, train_table
 
 HELD_OUT_SHARE = 20
@@ -51,7 +51,7 @@ def lexicon_pairs() -> list[Pair]:
     ]
 
 
-class Network(nn.Module):
+class LetterNetwork(nn.Module):
     """Letters (B, T) to logits over chunks (B, T, C)."""
 
     def __init__(self, outputs: int, *, embedding: int, hidden: int) -> None:
@@ -103,7 +103,9 @@ def batches(examples: Sequence[Example], size: int) -> Iterator[tuple[Tensor, Te
         yield torch.tensor(letters), torch.tensor(chunks)
 
 
-def train(network: Network, examples: Sequence[Example], *, epochs: int, batch_size: int) -> None:
+def train(
+    network: LetterNetwork, examples: Sequence[Example], *, epochs: int, batch_size: int
+) -> None:
     """Minimises cross-entropy with AdamW and a one-cycle learning rate. Prints each epoch."""
     steps = epochs * sum(1 for _ in batches(examples, batch_size))
     optimizer = torch.optim.AdamW(network.parameters(), lr=4e-3, weight_decay=0.01)
@@ -125,7 +127,7 @@ def train(network: Network, examples: Sequence[Example], *, epochs: int, batch_s
         print(f"epoch {epoch + 1}/{epochs}: loss {total / count:.4f}, {seconds:.0f} s", flush=True)
 
 
-def save(network: Network, chunks: Sequence[Chunk], path: Path) -> None:
+def save(network: LetterNetwork, chunks: Sequence[Chunk], path: Path) -> None:
     """Writes float16 weights with the chunk names in the metadata."""
     weights = {key: value.half().contiguous() for key, value in network.state_dict().items()}
     save_file(weights, str(path), metadata={"chunks": ",".join(" ".join(c) for c in chunks)})
@@ -151,7 +153,7 @@ def main() -> None:
     if not options.evaluate_only:
         examples, chunks = make_examples([pair for pair in pairs if not is_held_out(pair[0])])
         print(f"{len(examples)} words to train on, {len(chunks)} chunks", flush=True)
-        network = Network(len(chunks), embedding=48, hidden=128)
+        network = LetterNetwork(len(chunks), embedding=48, hidden=128)
         train(network, examples, epochs=options.epochs, batch_size=options.batch_size)
         save(network, chunks, WEIGHTS_FILE)
     rate = phone_error_rate(LetterToSound.load(), held_out)

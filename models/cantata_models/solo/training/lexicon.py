@@ -12,7 +12,7 @@ import lzma
 from collections.abc import Iterable
 from pathlib import Path
 
-from cantata_models.solo.text.lexicon import LEXICON_FILE, encode_phones
+from cantata_layers.english.lexicon import LEXICON_FILE, encode_phones
 
 
 def first_pronunciations(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:

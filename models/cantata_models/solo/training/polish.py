@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cantata_layers.mixed_precision import autocast_bfloat16
+from cantata_layers.training.loop import HALF_COSINE, TrainingLoop, make_adamw
+from cantata_layers.training.mixed_precision import autocast_bfloat16
+from cantata_layers.training.progress import tracked
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
-from cantata_models.solo.networks.talker import Talker
-from cantata_models.solo.training.clips import ClipBank
+from cantata_models.solo.networks.talker import SoloTalkerNetwork
 from cantata_models.solo.training.crops import (
     HEARD_FRAMES,
+    ClipBank,
     CropMaker,
     compare_crops,
     decode_crops,
 )
 from cantata_models.solo.training.examples import Example, collate
-from cantata_models.solo.training.loop import TrainingLoop
 from cantata_models.solo.training.losses import SoundLoss
-from cantata_models.solo.training.progress import tracked
 from cantata_models.solo.training.speaker_vectors import SpeakerVectors
 from cantata_models.solo.training.talker import TalkerTrainer
 
@@ -41,7 +41,7 @@ GROUP = 24
 
 @torch.no_grad()
 def own_latents(
-    talker: Talker, examples: list[Example], speakers: SpeakerVectors, device: str
+    talker: SoloTalkerNetwork, examples: list[Example], speakers: SpeakerVectors, device: str
 ) -> list[torch.Tensor]:
     """Returns, per example, the [T, Z] quantised latents that the talker itself predicts."""
     trainer = TalkerTrainer(talker.to(device), device)
@@ -62,7 +62,7 @@ def own_latents(
 
 def polish(
     decoder: CodecDecoder,
-    talker: Talker,
+    talker: SoloTalkerNetwork,
     examples: list[Example],
     speakers: SpeakerVectors,
     bank: ClipBank,
@@ -75,10 +75,10 @@ def polish(
     torch.manual_seed(4)
     decoder = decoder.to(device)
     distance = distance.to(device)
-    loop = TrainingLoop("polish", folder, minutes, RATE, list(decoder.parameters()))
-    saved = loop.resume()
-    if saved is not None:
-        decoder.load_state_dict(saved["decoder"])
+    optimizer = make_adamw(decoder.parameters(), RATE)
+    loop = TrainingLoop(
+        folder / "polish.pt", {"decoder": decoder}, [optimizer], minutes, HALF_COSINE
+    )
     own = torch.cat(own_latents(talker, examples, speakers, device))
     true = torch.cat([decoder.latents(item.codes.to(device)[None])[0].cpu() for item in examples])
     if len(own) != len(bank.samples) // bank.frame:
@@ -97,5 +97,5 @@ def polish(
             output = decode_crops(decoder, crops, torch.stack(rows).to(device))
         return compare_crops(distance, decoder, crops, output, samples)
 
-    loop.run(step, lambda: {"decoder": decoder.state_dict()})
+    loop.run(step)
     return decoder

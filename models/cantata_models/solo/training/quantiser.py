@@ -39,13 +39,13 @@ class QuantiserTrainer:
         self.uses = torch.ones(books.shape[:2], device=books.device)
         self.sums = books.clone()
 
-    def state(self) -> dict[str, torch.Tensor]:
-        """Returns the state for a checkpoint."""
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Return the state for a checkpoint."""
         return {"uses": self.uses, "sums": self.sums}
 
-    def load(self, state: dict[str, torch.Tensor]) -> None:
-        """Restores what `state` returned."""
-        self.uses, self.sums = state["uses"], state["sums"]
+    def load_state_dict(self, state_dict: dict[str, torch.Tensor], /) -> None:
+        """Restore what `state_dict` returned."""
+        self.uses, self.sums = state_dict["uses"], state_dict["sums"]
 
     @torch.no_grad()
     def start(self, rows: torch.Tensor) -> None:

@@ -11,8 +11,8 @@ import soundfile
 import torch
 
 from cantata_layers.speaker_features import Vector, speaker_vector
-from cantata_models.solo.training.audio import Utterance
-from cantata_models.solo.training.progress import tracked
+from cantata_layers.training.progress import tracked
+from cantata_models.solo.training.audio import TrainingUtterance
 from cantata_models.solo.training.speakers import SPEAKERS, STOCK_SPEAKERS
 
 READINGS = 60
@@ -60,7 +60,9 @@ def _vector(path: Path) -> Vector:
     return speaker_vector(samples, rate)
 
 
-def speaker_vectors(utterances: Sequence[Utterance], cache: Path, workers: int) -> SpeakerVectors:
+def speaker_vectors(
+    utterances: Sequence[TrainingUtterance], cache: Path, workers: int
+) -> SpeakerVectors:
     """Measures some readings of every speaker; the result is kept in `cache`."""
     if cache.exists():
         return SpeakerVectors(torch.load(cache))

@@ -28,7 +28,7 @@ MIN_CHANGE = 0.06
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class TeacherSpeaker:
     """A teacher with pitch and warp settings."""
 
     name: str
@@ -45,18 +45,18 @@ class Speaker:
         return self.name in TEACHERS
 
 
-STOCK_SPEAKERS = tuple(Speaker(voice.id, TEACHERS[voice.id]) for voice in VOICES)
+STOCK_SPEAKERS = tuple(TeacherSpeaker(voice.id, TEACHERS[voice.id]) for voice in VOICES)
 
 
-def _pseudo_speakers() -> tuple[Speaker, ...]:
+def _pseudo_speakers() -> tuple[TeacherSpeaker, ...]:
     rng = np.random.default_rng(20)
     teachers = list(TEACHERS.values())
-    made: list[Speaker] = []
+    made: list[TeacherSpeaker] = []
     while len(made) < PSEUDO_SPEAKERS:
         pitch, warp = int(rng.integers(*PITCH_RANGE)), float(rng.uniform(*WARP_RANGE))
         if abs(np.log(pitch / 100)) + abs(np.log(warp)) > MIN_CHANGE:
             teacher = teachers[len(made) % len(teachers)]
-            made.append(Speaker(f"pseudo{len(made):02d}", teacher, pitch, round(warp, 3)))
+            made.append(TeacherSpeaker(f"pseudo{len(made):02d}", teacher, pitch, round(warp, 3)))
     return tuple(made)
 
 

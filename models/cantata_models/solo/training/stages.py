@@ -12,12 +12,12 @@ import torch
 from cantata_models.solo.checkpoint import WEIGHTS_FOLDER, save_checkpoint
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
-from cantata_models.solo.networks.talker import Talker
+from cantata_models.solo.networks.talker import SoloTalkerNetwork
 from cantata_models.solo.training import align, audio, text
 from cantata_models.solo.training.aligner import align_all, train_aligner
-from cantata_models.solo.training.audio import Utterance
-from cantata_models.solo.training.clips import ClipBank
-from cantata_models.solo.training.codec import Codec, train_a, train_b
+from cantata_models.solo.training.audio import TrainingUtterance
+from cantata_models.solo.training.codec import TrainableCodec, train_a, train_b
+from cantata_models.solo.training.crops import ClipBank
 from cantata_models.solo.training.evaluation.items import Selection
 from cantata_models.solo.training.evaluation.run import evaluate
 from cantata_models.solo.training.evaluation.summary import Summary
@@ -45,7 +45,7 @@ hours of each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Minutes:
+class VoiceTrainingMinutes:
     """Duration of each training, in minutes of one CPU thread."""
 
     aligner: float = 6.0
@@ -56,14 +56,14 @@ class Minutes:
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class VoiceWorkspace:
     """Where every stage stores its result, and how much data it makes."""
 
     folder: Path
     device: str
     workers: int
     hours_scale: float
-    minutes: Minutes
+    minutes: VoiceTrainingMinutes
     weights: Path = WEIGHTS_FOLDER
     start: Path | None = None
     """Exported weights from which the codec and talker continue training."""
@@ -88,7 +88,7 @@ class Workspace:
         """One JSON object per aligned utterance."""
         return self.folder / "alignments.jsonl"
 
-    def utterances(self) -> tuple[Utterance, ...]:
+    def utterances(self) -> tuple[TrainingUtterance, ...]:
         """Every utterance, at this workspace's size."""
         sizes = (UTTERANCES, SHARED_UTTERANCES, MAIN_UTTERANCES)
         count, shared, main = (round(size * self.hours_scale) for size in sizes)
@@ -98,7 +98,7 @@ class Workspace:
         """The alignments, in the order of the sentences."""
         return sorted(align.read_alignments(self.alignments), key=lambda item: item.index)
 
-    def balanced(self, each: int) -> list[Utterance]:
+    def balanced(self, each: int) -> list[TrainingUtterance]:
         """The first `each` utterances of every stock voice and of all pseudo-speakers together."""
         heard: Counter[str] = Counter()
         chosen = []
@@ -115,17 +115,17 @@ class Workspace:
         return ClipBank(paths, self.config.codec.samples_per_frame)
 
 
-def run_text(work: Workspace) -> None:
+def run_text(work: VoiceWorkspace) -> None:
     """Writes the sentences."""
     text.write_sentences(work.sentences, round(UTTERANCES * work.hours_scale))
 
 
-def run_audio(work: Workspace) -> None:
+def run_audio(work: VoiceWorkspace) -> None:
     """Renders the sentences with the teachers' voices."""
     audio.render_all(work.utterances(), work.workers)
 
 
-def run_align(work: Workspace) -> None:
+def run_align(work: VoiceWorkspace) -> None:
     """Finds when each phone is spoken."""
     usual = [item for item in work.utterances() if item.speaker.stock and item.rate == 1.0]
     first = usual[: round(TAUGHT_UTTERANCES * min(1.0, work.hours_scale))]
@@ -134,7 +134,7 @@ def run_align(work: Workspace) -> None:
     align_all(network, work.utterances(), work.config, work.alignments, work.workers)
 
 
-def sound_loss(work: Workspace) -> SoundLoss:
+def sound_loss(work: VoiceWorkspace) -> SoundLoss:
     """Returns the codec's training loss; its listener is the aligner's network."""
     saved = torch.load(work.folder / "aligner.pt", weights_only=False)
     listener = PhoneClassifier(work.config)
@@ -142,7 +142,7 @@ def sound_loss(work: Workspace) -> SoundLoss:
     return SoundLoss(listener, work.config.codec.sample_rate)
 
 
-def run_codec_a(work: Workspace) -> Codec:
+def run_codec_a(work: VoiceWorkspace) -> TrainableCodec:
     """Trains encoder, quantiser and decoder."""
     return train_a(
         work.bank(),
@@ -155,16 +155,16 @@ def run_codec_a(work: Workspace) -> Codec:
     )
 
 
-def frozen_codec(work: Workspace) -> Codec:
+def frozen_codec(work: VoiceWorkspace) -> TrainableCodec:
     """Returns the trained codec A, frozen."""
     saved = torch.load(work.folder / "codec_a.pt", weights_only=False)
-    codec = Codec(work.config.codec)
+    codec = TrainableCodec(work.config.codec)
     codec.load_state_dict(saved["model"]["codec"])
     codec.tie_codebooks()
     return codec.eval()
 
 
-def run_codec_b(work: Workspace) -> None:
+def run_codec_b(work: VoiceWorkspace) -> None:
     """Trains the decoder on the frozen codes."""
     train_b(
         frozen_codec(work),
@@ -176,7 +176,7 @@ def run_codec_b(work: Workspace) -> None:
     )
 
 
-def run_latents(work: Workspace) -> list[Example]:
+def run_latents(work: VoiceWorkspace) -> list[Example]:
     """Encodes every aligned utterance whose speaker has a speaker vector."""
     codec, speakers = frozen_codec(work), run_speakers(work)
     cache = work.folder / "examples.pt"
@@ -187,12 +187,12 @@ def run_latents(work: Workspace) -> list[Example]:
     return sorted(known, key=lambda item: item.index)
 
 
-def run_speakers(work: Workspace) -> SpeakerVectors:
+def run_speakers(work: VoiceWorkspace) -> SpeakerVectors:
     """Measures every speaker's vectors."""
     return speaker_vectors(work.utterances(), work.folder / "speakers.pt", work.workers)
 
 
-def run_talker(work: Workspace) -> None:
+def run_talker(work: VoiceWorkspace) -> None:
     """Trains the text track and the backbone."""
     examples, speakers = run_latents(work), run_speakers(work)
     books = frozen_codec(work).quantiser.codebooks
@@ -200,7 +200,7 @@ def run_talker(work: Workspace) -> None:
     train_talker(talker, examples, speakers, work.folder, work.minutes.talker, work.device)
 
 
-def best_decoder(work: Workspace) -> CodecDecoder:
+def best_decoder(work: VoiceWorkspace) -> CodecDecoder:
     """Returns the decoder of the latest finished stage: polish, codec B or codec A."""
     decoder = frozen_codec(work).decoder
     for name in ("codec_b", "polish"):
@@ -212,16 +212,16 @@ def best_decoder(work: Workspace) -> CodecDecoder:
     return decoder
 
 
-def trained_talker(work: Workspace) -> Talker:
+def trained_talker(work: VoiceWorkspace) -> SoloTalkerNetwork:
     """Returns the talker from the last checkpoint."""
-    talker = Talker(work.config)
+    talker = SoloTalkerNetwork(work.config)
     saved = torch.load(work.folder / "talker.pt", weights_only=False)
     talker.load_state_dict(saved["model"]["talker"])
     logger.info("talker of step %d", saved["progress"]["step"])
     return talker.eval()
 
 
-def run_polish(work: Workspace) -> None:
+def run_polish(work: VoiceWorkspace) -> None:
     """Fine-tunes the decoder on the talker's codes."""
     chosen = {item.index for item in work.balanced(POLISH_UTTERANCES)}
     examples = [item for item in run_latents(work) if item.index in chosen]
@@ -239,7 +239,7 @@ def run_polish(work: Workspace) -> None:
     )
 
 
-def run_export(work: Workspace) -> None:
+def run_export(work: VoiceWorkspace) -> None:
     """Writes the weights that ship with the package."""
     size = save_checkpoint(
         work.weights,
@@ -251,7 +251,7 @@ def run_export(work: Workspace) -> None:
     logger.info("%s: %.1f MB", work.weights, size / 1e6)
 
 
-def run_evaluate(work: Workspace) -> Summary:
+def run_evaluate(work: VoiceWorkspace) -> Summary:
     """Measures the exported weights."""
     folder = work.folder / "evaluation"
     return evaluate(work.weights, folder, work.selection, work.workers, work.publishing)

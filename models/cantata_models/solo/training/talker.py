@@ -13,14 +13,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata_layers.mixed_precision import autocast_bfloat16
+from cantata_layers.training.loop import HALF_COSINE, TrainingLoop, make_adamw
+from cantata_layers.training.mixed_precision import autocast_bfloat16
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
-from cantata_models.solo.networks.talker import Talker
+from cantata_models.solo.networks.talker import SoloTalkerNetwork
 from cantata_models.solo.networks.text_track import SLOTS_PER_FRAME
 from cantata_models.solo.training.examples import Batch, BatchMaker, Example, collate, split
-from cantata_models.solo.training.loop import TrainingLoop
 from cantata_models.solo.training.speaker_vectors import SpeakerVectors
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ VALIDATION_BATCHES = 6
 class TalkerTrainer(nn.Module):
     """Computes a talker's losses on a batch."""
 
-    def __init__(self, talker: Talker, device: str) -> None:
+    def __init__(self, talker: SoloTalkerNetwork, device: str) -> None:
         super().__init__()
         self.talker = talker
         self.device = device
@@ -118,7 +118,7 @@ def usual_log_durations(batch: Batch) -> torch.Tensor:
     return torch.log(batch.slots * batch.rate.unsqueeze(1) + 1)
 
 
-def set_latent_statistics(talker: Talker, examples: list[Example]) -> None:
+def set_latent_statistics(talker: SoloTalkerNetwork, examples: list[Example]) -> None:
     """Sets the head's mean and deviation per latent dimension."""
     latents = torch.cat([item.latents for item in examples])
     talker.latent_head.mean.copy_(latents.mean(dim=0))
@@ -131,14 +131,14 @@ def new_talker(
     examples: list[Example],
     speakers: SpeakerVectors,
     start: Path | None = None,
-) -> Talker:
+) -> SoloTalkerNetwork:
     """Returns a talker with the codec's codebooks and latent statistics and the stock speakers.
 
     A weight starts from the exported weights (`start`) if they have one of the same name and shape.
     Other weights are random.
     """
     torch.manual_seed(3)
-    talker = Talker(config)
+    talker = SoloTalkerNetwork(config)
     for name, parameter in talker.named_parameters():
         if parameter.ndim == 2 and "layers" in name:
             nn.init.normal_(parameter, std=0.02)
@@ -156,21 +156,19 @@ def new_talker(
 
 
 def train_talker(
-    talker: Talker,
+    talker: SoloTalkerNetwork,
     examples: list[Example],
     speakers: SpeakerVectors,
     folder: Path,
     minutes: float,
     device: str,
-) -> Talker:
+) -> SoloTalkerNetwork:
     """Trains the talker and returns it with the last checkpoint's weights."""
     train, validation = split(examples)
     talker = talker.to(device)
     trainer = TalkerTrainer(talker, device)
-    loop = TrainingLoop("talker", folder, minutes, RATE, list(talker.parameters()), 0.02)
-    saved = loop.resume()
-    if saved is not None:
-        talker.load_state_dict(saved["talker"])
+    optimizer = make_adamw(talker.parameters(), RATE, weight_decay=0.02)
+    loop = TrainingLoop(folder / "talker.pt", {"talker": talker}, [optimizer], minutes, HALF_COSINE)
     maker = BatchMaker(train, BATCH_FRAMES, loop.progress.step)
     held = BatchMaker(validation, BATCH_FRAMES, 0)
     checks = [collate(held.draw(), speakers, device) for _ in range(VALIDATION_BATCHES)]
@@ -191,5 +189,5 @@ def train_talker(
         squared, absolute, duration = rows.mean(dim=0).tolist()
         return {"valid_squared": squared, "valid_absolute": absolute, "valid_duration": duration}
 
-    loop.run(step, lambda: {"talker": talker.state_dict()}, validate)
+    loop.run(step, validate)
     return talker

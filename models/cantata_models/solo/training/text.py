@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pocketsphinx
 
-from cantata_models.solo.text.lexicon import load_lexicon
+from cantata_layers.english.lexicon import load_lexicon
+from cantata_layers.training.progress import new_bar
 from cantata_models.solo.training import word_lists as words
-from cantata_models.solo.training.progress import new_bar
 
 logger = logging.getLogger(__name__)
 

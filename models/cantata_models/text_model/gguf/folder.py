@@ -35,7 +35,7 @@ def open_gguf(file: Path) -> Path:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target.with_suffix(".lock")):
+        with _lock(target.with_suffix(".lock")):
             if not target.is_dir():
                 _convert_into(file, target)
     except OSError as error:
@@ -74,7 +74,7 @@ def _convert_into(file: Path, target: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     """Hold a lock that no other process holds meanwhile; it ends with the process."""
     with path.open("a") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)

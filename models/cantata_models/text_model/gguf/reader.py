@@ -62,7 +62,7 @@ class GgufFile:
         Raises:
             ConfigError: the value is of another kind.
         """
-        value = self._contents(key)
+        value = self._read_contents(key)
         if kind is float and type(value) is int:
             value = float(value)
         if value is not None and type(value) is not kind:
@@ -92,7 +92,7 @@ class GgufFile:
         Raises:
             ConfigError: the value is no list.
         """
-        value = self._contents(key)
+        value = self._read_contents(key)
         if value is not None and not isinstance(value, list):
             raise ConfigError(f"{self.path}: {key} must be a list, not {value!r:.80}")
         return tuple(value or ())
@@ -124,7 +124,7 @@ class GgufFile:
         # A copy: what is not quantised is a view of a file that cannot be written.
         return np.array(values, np.float32).reshape(shape)
 
-    def _contents(self, key: str) -> Any:
+    def _read_contents(self, key: str) -> Any:
         field = self._reader.get_field(key)
         if field is None:
             return None

@@ -29,7 +29,7 @@ _SPACE = "\u2581"
 
 
 class TokenType(IntEnum):
-    """Of `tokenizer.ggml.token_type`."""
+    """Values of `tokenizer.ggml.token_type`."""
 
     NORMAL = 1
     UNKNOWN = 2

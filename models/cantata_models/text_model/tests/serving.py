@@ -5,20 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cantata.pipeline.plan import ServicePlan, plan_service
+from cantata.pipeline.plan import ServicePlan
+from served import plan_small
 
 VOICE = "solo"
 QUESTIONS = ("Tell me about the sea, please.", "Why?", "Say it again, and slowly. " * 8)
 
 
 def small(folder: Path) -> ServicePlan:
-    plan = plan_service(str(folder), dtype="float32")
-    stages = {
-        name: stage.model_copy(update={"slots": 4, "max_model_len": 1024, "kv_positions": 2048})
-        for name, stage in plan.deployment.stages.items()
-    }
-    deployment = plan.deployment.model_copy(update={"stages": stages})
-    return ServicePlan(plan.located, plan.pipeline, deployment)
+    length = {"max_model_len": 1024, "kv_positions": 2048}
+    return plan_small(folder, thinker=length)
 
 
 def body(**fields: Any) -> dict[str, Any]:

@@ -22,10 +22,10 @@ from cantata.contract.data.chat import (
 )
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata_layers.omni.inputs import ThinkerInput
-from cantata_models.text_model import parser_defaults
+from cantata_models.text_model import options
 from cantata_models.text_model.chat_builder import TextModelBuilder
 from cantata_models.text_model.options import TextModelOptions
-from cantata_models.text_model.pipeline import THINKER
+from cantata_models.text_model.plugin import THINKER
 from cantata_models.text_model.random_checkpoint import write_checkpoint
 
 pytestmark = pytest.mark.integration
@@ -127,9 +127,9 @@ def test_every_guess_is_a_parser_of_vllm_s(builder: TextModelBuilder) -> None:
     from vllm.reasoning import ReasoningParserManager
     from vllm.tool_parsers import ToolParserManager
 
-    for _, name in parser_defaults._TOOLS:
+    for _, name in options._TOOLS:
         ToolParserManager.get_tool_parser(name)
-    for name in ["deepseek_r1", *(name for _, name in parser_defaults._THOUGHTS)]:
+    for name in ["deepseek_r1", *(name for _, name in options._THOUGHTS)]:
         ReasoningParserManager.get_reasoning_parser(name)
 
 

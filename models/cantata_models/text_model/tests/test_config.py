@@ -19,9 +19,8 @@ from cantata_models.text_model.config import (
     list_architectures,
     load_settings,
 )
-from cantata_models.text_model.parser_defaults import guess_reasoning_parser, guess_tool_parser
-from cantata_models.text_model.pipeline import PIPELINE
-from cantata_models.text_model.plugin import PLUGIN
+from cantata_models.text_model.options import guess_reasoning_parser, guess_tool_parser
+from cantata_models.text_model.plugin import PIPELINE, PLUGIN
 
 
 def folder_with(path: Path, **files: Any) -> Path:

@@ -21,10 +21,10 @@ from cantata.contract.chat_service import FinishReason, TextEnd
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart, Thought
 from cantata.contract.model.conversation import AnswerParser, PlannedAnswer, Written
 from cantata.pipeline.chat_model import PipelineChatModel
-from cantata.pipeline.service import create_service
 from cantata_models.text_model.chat_builder import TextModelBuilder
 from cantata_models.text_model.random_checkpoint import KINDS, write_checkpoint
 from cantata_models.text_model.tests.serving import QUESTIONS, VOICE, body, small
+from served import started
 
 pytestmark = pytest.mark.integration
 asynchronous = pytest.mark.asyncio(loop_scope="module")
@@ -94,10 +94,8 @@ async def recorder(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Recorder]:
     folder = write_checkpoint(tmp_path_factory.mktemp("text"), request.param)
-    service = create_service(small(folder))
-    await service.start()
-    yield Recorder(service.chat_models["text-model"], folder)
-    await service.stop()
+    async with started(small(folder)) as service:
+        yield Recorder(service.chat_models["text-model"], folder)
 
 
 @asynchronous

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cantata.config import ArDeployment, CodecDeployment, FeedForwardDeployment
-from cantata.contract.data.chunks import Chunk, Payload, Pcm, Rows
+from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest, StageInput
-from cantata.contract.process.stage import Stage, StepResult
+from cantata.contract.process.stage import Stage
 from cantata.stages import codec, feed_forward
 from cantata.stages.ar import build_stage
 from cantata_models.voxcpm2.plugin import CODEC, ENCODER, PIPELINE, TALKER
@@ -24,9 +20,11 @@ from cantata_models.voxcpm2.request_builder import VoxCpm2RequestBuilder, load_b
 from cantata_models.voxcpm2.tests.parity.recordings import recording
 from cantata_models.voxcpm2.tests.parity.scenarios import VoxCpm2CheckpointKey, VoxCpm2Scenario
 from cantata_models.voxcpm2.tests.parity.write_goldens import GOLDENS
+from model_engines import Checkpoints, Goldens, decode, join, run, step
 
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=256, max_num_batched_tokens=24)
 """Prompts are longer than a step, so they are computed in parts."""
+golden = Goldens(GOLDENS / "speech.npz")
 MODES = ("voice_clone", "continuation", "combined")
 
 Array = NDArray[np.float32]
@@ -52,12 +50,17 @@ class VoxCpm2Stages:
         (built,) = self.builder.build("request", request)
         return built.inputs
 
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """That are closed."""
+        return (self.encoder, self.talker, self.codec)
+
     def encoded(self, name: str, inputs: Inputs) -> Sequence[Chunk[Payload]]:
         """Return what the encoder stage makes of a request's recording, if it has one."""
         if ENCODER not in inputs:
             return ()
         self.encoder.add(name, inputs[ENCODER], batch=False)
-        return _good(self.encoder.step())
+        return step(self.encoder)
 
     def talk(self, requests: Mapping[str, Inputs], every: int = 0) -> list[Chunk[Payload]]:
         """Run requests in the talker stage until all end.
@@ -71,53 +74,28 @@ class VoxCpm2Stages:
             self.talker.add(name, inputs[TALKER], batch=False)
             self.talker.receive(self.encoded(name, inputs))
             for _ in range(every):
-                made += _good(self.talker.step())
-        while self.talker.has_work():
-            made += _good(self.talker.step())
-        return made
+                made += step(self.talker)
+        return made + run(self.talker)
 
     def decode(self, chunks: Sequence[Chunk[Payload]]) -> Array:
         """Run the codec stage on one request's chunks of latents; returns [N]."""
-        name = chunks[0].request_id
-        self.codec.add(name, None, batch=False)
-        sound: list[Array] = []
-        for chunk in chunks:
-            self.codec.receive([chunk])
-            while self.codec.has_work():
-                for made in _good(self.codec.step()):
-                    assert isinstance(made.payload, Pcm)
-                    sound.append(made.payload.samples[:, 0])
-        return np.concatenate(sound)
+        return decode(self.codec, chunks)[:, 0]
 
 
-class VoxCpm2Checkpoints:
-    """Stages by checkpoint, built on first use."""
+class VoxCpm2Checkpoints(Checkpoints[VoxCpm2CheckpointKey, VoxCpm2Stages]):
+    """By checkpoint."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._loaded: dict[VoxCpm2CheckpointKey, VoxCpm2Stages] = {}
-
-    def get(self, key: VoxCpm2CheckpointKey) -> VoxCpm2Stages:
-        if key not in self._loaded:
-            folder, spec = key.write(self._folder), PIPELINE.stage
-            self._loaded[key] = VoxCpm2Stages(
-                builder=load_builder(folder),
-                encoder=feed_forward.build_stage(
-                    spec(ENCODER), folder, FeedForwardDeployment(kept_mib=0)
-                ),
-                talker=build_stage(spec(TALKER), folder, DEPLOYMENT),
-                codec=codec.build_stage(spec(CODEC), folder, CodecDeployment(slots=2)),
-            )
-        return self._loaded[key]
-
-    def close(self) -> None:
-        """Shut down every engine; callers must hold no references to them."""
-        # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
-        with patch.object(gc, "collect"):
-            for loaded in self._loaded.values():
-                for stage in (loaded.encoder, loaded.talker, loaded.codec):
-                    assert set(stage.counts().values()) <= {0}
-                    stage.close()
+    def load(self, key: VoxCpm2CheckpointKey) -> VoxCpm2Stages:
+        """Start all stages."""
+        folder, spec = key.write(self.folder), PIPELINE.stage
+        return VoxCpm2Stages(
+            builder=load_builder(folder),
+            encoder=feed_forward.build_stage(
+                spec(ENCODER), folder, FeedForwardDeployment(kept_mib=0)
+            ),
+            talker=build_stage(spec(TALKER), folder, DEPLOYMENT),
+            codec=codec.build_stage(spec(CODEC), folder, CodecDeployment(slots=2)),
+        )
 
 
 def build_request(scenario: VoxCpm2Scenario) -> SpeechRequest:
@@ -144,10 +122,7 @@ def build_request(scenario: VoxCpm2Scenario) -> SpeechRequest:
 
 def heard(chunks: Sequence[Chunk[Payload]], name: str) -> Array:
     """Return the [F, E] patches of one request that are heard."""
-    parts = [chunk.payload for chunk in chunks if chunk.request_id == name]
-    return np.concatenate(
-        [part.values[part.context_frames :] for part in parts if isinstance(part, Rows)]
-    )
+    return join(chunks)[name]
 
 
 def to_latents(loaded: VoxCpm2Stages, scenario: VoxCpm2Scenario) -> Array:
@@ -155,24 +130,7 @@ def to_latents(loaded: VoxCpm2Stages, scenario: VoxCpm2Scenario) -> Array:
     return heard(loaded.talk({"request": loaded.inputs(build_request(scenario))}), "request")
 
 
-@cache
-def goldens() -> Mapping[str, NDArray[Any]]:
-    """Return what the reference computed."""
-    with np.load(GOLDENS / "speech.npz") as file:
-        return dict(file)
-
-
-def golden(scenario: VoxCpm2Scenario, what: str) -> NDArray[Any]:
-    """Return one array of a scenario."""
-    return goldens()[f"{scenario.name}/{what}"]
-
-
 def differs(ours: Array, scenario: VoxCpm2Scenario, tolerance: float) -> bool:
     """Return whether these patches are not the reference's."""
     theirs = golden(scenario, "latents")
     return ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=0, atol=tolerance)
-
-
-def _good(result: StepResult) -> Sequence[Chunk[Payload]]:
-    assert not result.failures, result.failures
-    return result.chunks

@@ -22,27 +22,12 @@ from cantata_models.voxcpm2.tests.stage_driver import (
     differs,
     to_latents,
 )
+from faults import Faults, Inject
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 LATENT_TOLERANCE = 1e-4
-Fault = Callable[[VoxCpm2Stages, pytest.MonkeyPatch], None]
-FAULTS: dict[str, tuple[str, Fault]] = {}
-"""Name -> the scenario that detects the fault, and the function that injects it."""
-
-
-def fault(scenario: str) -> Callable[[Fault], Fault]:
-    """Register a fault that this scenario detects."""
-
-    def register(make: Fault) -> Fault:
-        FAULTS[make.__name__] = (scenario, make)
-        return make
-
-    return register
+fault = Faults[VoxCpm2Stages]()
 
 
 @fault("cut")
@@ -255,13 +240,14 @@ def _with_patch_flags(loaded: VoxCpm2Stages, patch: pytest.MonkeyPatch, flag: fl
     patch.setattr(loaded.network, "_embed", flagged)
 
 
-@pytest.mark.thorough(every=6)
-@pytest.mark.parametrize("name", FAULTS)
+@fault.each
 def test_a_scenario_detects(
-    checkpoints: VoxCpm2Checkpoints, name: str, monkeypatch: pytest.MonkeyPatch
+    checkpoints: VoxCpm2Checkpoints,
+    name: str,
+    inject: Inject[VoxCpm2Stages],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scenario, inject = FAULTS[name]
-    loaded, wanted = checkpoints.get(TINY_3), scenario_named(scenario)
+    loaded, wanted = checkpoints.get(TINY_3), scenario_named(name)
     # The solver's plans were made without the fault.
     monkeypatch.setattr(loaded.network.feat_decoder, "_plans", {})
     inject(loaded, monkeypatch)
@@ -270,6 +256,6 @@ def test_a_scenario_detects(
 
 def test_without_a_fault_none_differs(checkpoints: VoxCpm2Checkpoints) -> None:
     loaded = checkpoints.get(TINY_3)
-    for name in sorted({scenario for scenario, _ in FAULTS.values()}):
+    for name in fault.scenarios:
         wanted = scenario_named(name)
         assert not differs(to_latents(loaded, wanted), wanted, LATENT_TOLERANCE), name

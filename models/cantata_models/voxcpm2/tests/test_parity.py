@@ -37,11 +37,7 @@ from cantata_models.voxcpm2.tests.stage_driver import (
 )
 from recorded_frames import recorded_frames
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 LATENT_TOLERANCE = 1e-4
 PCM_TOLERANCE = 1e-3

@@ -11,7 +11,7 @@ import pytest
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata_layers.random_files import write_json
+from cantata_layers.random_tensors import write_json
 from cantata_models.voxcpm2.plugin import ENCODER, TALKER
 from cantata_models.voxcpm2.prompt import (
     VoxCpm2EncoderInput,

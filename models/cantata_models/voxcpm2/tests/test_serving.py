@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
-import soundfile
 
 from cantata.audio.pcm import encode_s16le
 from cantata_models.voxcpm2.tests.parity.recordings import recording
 from cantata_models.voxcpm2.tests.parity.scenarios import TINY_3, VoxCpm2Scenario
 from cantata_models.voxcpm2.tests.stage_driver import VoxCpm2Checkpoints, build_request
 from served import served
+from sounds import data_url, sound_file
+from speech_client import SpeechClient
 
-pytestmark = [
-    pytest.mark.integration,
-    # vLLM's imports and start-up cause torch deprecation warnings.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = pytest.mark.vllm
 
 PATCH_BYTES = 7680 * 2
 TEXT = "The other one is on the table."
@@ -42,48 +36,40 @@ SCENARIOS = (
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpeechClient]:
     folder = tmp_path_factory.mktemp("served")
     with served(TINY_3.write(folder), folder / "voices") as address:
-        yield address
+        yield SpeechClient(address)
 
 
-def data_url(scenario: VoxCpm2Scenario) -> str:
-    file = io.BytesIO()
+def encode_recording(scenario: VoxCpm2Scenario) -> str:
     sound = recording(scenario.seconds, scenario.sample_rate, seed=1)
-    soundfile.write(file, sound, scenario.sample_rate, format="WAV", subtype="PCM_16")
-    return "data:audio/wav;base64," + base64.b64encode(file.getvalue()).decode()
+    return data_url(sound_file(sound[:, None], scenario.sample_rate, subtype="PCM_16"))
 
 
 def build_body(scenario: VoxCpm2Scenario) -> dict[str, Any]:
     request = build_request(scenario)
     body: dict[str, Any] = {key: v for key, v in request.options.items() if v is not None}
-    body |= {"input": request.text, "seed": request.seed, "response_format": "pcm"}
+    body |= {"input": request.text, "seed": request.seed}
     if request.instructions:
         body["instructions"] = request.instructions
     if scenario.seconds:
-        body["ref_audio"] = data_url(scenario)
+        body["ref_audio"] = encode_recording(scenario)
     if scenario.transcript:
         body["ref_text"] = scenario.transcript
     return body
 
 
-def post(url: str, body: dict[str, Any]) -> httpx.Response:
-    return httpx.post(f"{url}/v1/audio/speech", json=body, timeout=120)
-
-
 @cache
-def heard(url: str, scenario: VoxCpm2Scenario) -> bytes:
-    response = post(url, build_body(scenario))
-    assert response.status_code == 200, response.text
-    return response.content
+def heard(client: SpeechClient, scenario: VoxCpm2Scenario) -> bytes:
+    return client.hear(**build_body(scenario))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_what_is_heard_is_what_the_stages_make(
-    url: str, checkpoints: VoxCpm2Checkpoints, scenario: VoxCpm2Scenario
+    client: SpeechClient, checkpoints: VoxCpm2Checkpoints, scenario: VoxCpm2Scenario
 ) -> None:
-    sound = heard(url, scenario)
+    sound = heard(client, scenario)
     loaded = checkpoints.get(TINY_3)
     expected = loaded.decode(loaded.talk({"request": loaded.inputs(build_request(scenario))}))
     assert sound == encode_s16le(expected[:, None])
@@ -92,12 +78,12 @@ def test_what_is_heard_is_what_the_stages_make(
     assert np.abs(np.frombuffer(sound, "<i2")).max() > 300
 
 
-def test_every_mode_sounds_different(url: str) -> None:
-    assert len({heard(url, scenario) for scenario in SCENARIOS}) == len(SCENARIOS)
+def test_every_mode_sounds_different(client: SpeechClient) -> None:
+    assert len({heard(client, scenario) for scenario in SCENARIOS}) == len(SCENARIOS)
 
 
-def test_the_listing_tells_what_the_model_can_do(url: str) -> None:
-    (model,) = httpx.get(f"{url}/v1/audio/models", timeout=60).json()["models"]
+def test_the_listing_tells_what_the_model_can_do(client: SpeechClient) -> None:
+    model = client.describe()
     assert (model["id"], model["sample_rate"], model["channels"]) == ("voxcpm2", 48_000, 1)
     able = model["capabilities"]
     assert able["references"]
@@ -115,10 +101,6 @@ def test_the_listing_tells_what_the_model_can_do(url: str) -> None:
     ],
 )
 def test_what_cannot_be_served_is_named(
-    url: str, fields: dict[str, Any], param: str, message: str
+    client: SpeechClient, fields: dict[str, Any], param: str, message: str
 ) -> None:
-    response = post(url, {**build_body(SCENARIOS[0]), **fields})
-    assert response.status_code == 400, response.headers
-    error = response.json()["error"]
-    assert error["param"] == param
-    assert message in error["message"]
+    client.assert_refused(param, message, **{**build_body(SCENARIOS[0]), **fields})

@@ -14,7 +14,7 @@ import torch
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.data.transcripts import SPEECH_RATE
 from cantata.contract.model.recognizer import Sound
-from cantata_bench.transcription.recordings import SpokenText
+from cantata_bench.transcription.recordings import ReadSentence
 from cantata_bench.voice_quality.run import read_sentences
 from cantata_layers.misaki.speech import SentenceInput
 from cantata_models.hibari.request_builder import load_builder
@@ -28,7 +28,7 @@ EVERY = 3
 
 
 @cache
-def spoken_sentences() -> tuple[SpokenText, ...]:
+def spoken_sentences() -> tuple[ReadSentence, ...]:
     """Twenty sentences, 218 words."""
     folder = find_package_files()
     assert folder is not None
@@ -48,7 +48,7 @@ def spoken_sentences() -> tuple[SpokenText, ...]:
                 length += len(part.samples)
         sound = soxr.resample(np.concatenate(sounds), voices.sample_rate, SPEECH_RATE)
         loud = (sound * (PEAK / np.abs(sound).max())).astype(np.float32)
-        spoken.append(SpokenText(VOICE, sentence.text, loud, tuple(starts)))
+        spoken.append(ReadSentence(VOICE, sentence.text, loud, tuple(starts)))
     return tuple(spoken)
 
 

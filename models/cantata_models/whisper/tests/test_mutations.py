@@ -15,7 +15,13 @@ import numpy as np
 import pytest
 
 from cantata_bench.transcription.run import count_errors
-from cantata_models.whisper.tests import test_attempts, test_spoken, test_weights, test_words
+from cantata_models.whisper.tests import (
+    test_attempts,
+    test_spoken,
+    test_weights,
+    test_word_times,
+    test_words,
+)
 from cantata_models.whisper.tests.spoken import spoken_sentences
 from source_faults import Mutant, injected
 
@@ -26,12 +32,13 @@ MODULES = [
         "training.quantize_weights",
         "checkpoint",
         "words",
+        "word_times",
         "request_builder",
         "decoding",
         "recognizer",
     )
 ]
-TESTS = (test_attempts, test_spoken, test_weights, test_words)
+TESTS = (test_attempts, test_spoken, test_weights, test_word_times, test_words)
 FAILURES = (AssertionError, ValueError, KeyError, IndexError, RuntimeError, RuntimeWarning)
 """How tests fail: an import or a name that does not exist is no fault of this kind."""
 Check = Callable[[], object]
@@ -61,6 +68,10 @@ def _with_vocabulary(name: str, module: ModuleType = test_words, *more: Any) -> 
     return check
 
 
+def _check_wide() -> None:
+    test_word_times.test_a_wide_character_and_a_digit_take_the_time_of_several_letters("猫")
+
+
 def _check_sentence() -> None:
     """As `test_spoken` does with all of them."""
     spoken = spoken_sentences()[0]
@@ -87,7 +98,7 @@ def _check_tags() -> None:
 
 _GREEDY_LOOPS = "test_a_loop_in_a_long_window_is_not_heard_twice_in_the_same_way"
 _ROOM = "test_a_text_has_the_room_of_fast_speech"
-_BAD = "test_of_bad_results_the_likeliest_that_is_no_loop_counts"
+_LOOPS_ALONE = "test_of_loops_alone_the_likeliest_counts"
 _SURE = "test_no_speech_counts_only_if_the_words_are_unlikely"
 
 FAULTS = (
@@ -148,52 +159,70 @@ FAULTS = (
         _with_vocabulary("test_times_and_probabilities_of_words"),
     ),
     Fault(
-        "words",
-        "_LATE_S = 0.17",
-        "_LATE_S = 0.05",
-        test_words.test_a_jump_is_late_and_more_so_after_a_short_word,
+        "word_times",
+        "\n_LATE_S = 0.17",
+        "\n_LATE_S = 0.05",
+        test_word_times.test_a_jump_is_late_and_more_so_after_a_short_word,
     ),
     Fault(
-        "words",
-        "word.start_s - _LATE_S + _LESS_LATE_S * letters",
-        "word.start_s - _LATE_S",
-        test_words.test_a_jump_is_late_and_more_so_after_a_short_word,
+        "word_times",
+        "_LATE_S - _LESS_LATE_S * min(_count_letters(earlier), _MOST_LETTERS)",
+        "_LATE_S",
+        test_word_times.test_a_jump_is_late_and_more_so_after_a_short_word,
     ),
     Fault(
-        "words",
+        "word_times",
         "weights[:-1] * lengths[:-1] - weights[1:]",
         "weights[:-1] * lengths[:-1] + weights[1:]",
-        test_words.test_a_wide_character_takes_the_time_of_several_letters,
+        _check_wide,
     ),
     Fault(
-        "words",
-        'in "WF" else 1',
-        'in "WF" and False else 1',
-        test_words.test_a_wide_character_takes_the_time_of_several_letters,
+        "word_times",
+        'or east_asian_width(one) in "WF" else 1',
+        "else 1",
+        _check_wide,
     ),
     Fault(
-        "words",
+        "word_times",
         "before[first].end_s - _ONSET_S",
         "before[first].start_s",
-        test_words.test_words_begin_where_sound_does_and_end_at_pauses,
+        test_word_times.test_words_begin_where_sound_does_and_end_at_pauses,
     ),
     Fault(
-        "words",
+        "word_times",
         "max(loud - _BELOW_LOUD_DB, noise)",
         "loud - _BELOW_LOUD_DB",
-        test_words.test_pauses_are_found_above_noise_and_closures_are_none,
+        test_word_times.test_pauses_are_found_above_noise_and_closures_are_none,
     ),
     Fault(
-        "words",
+        "word_times",
         "_PAUSE_S = 0.1\n",
         "_PAUSE_S = 0.02\n",
-        test_words.test_pauses_are_found_above_noise_and_closures_are_none,
+        test_word_times.test_pauses_are_found_above_noise_and_closures_are_none,
     ),
     Fault(
-        "words",
+        "word_times",
         "np.maximum.accumulate(np.clip(starts, 0.0, seconds))",
         "starts",
-        test_words.test_times_are_in_order_and_within_the_window,
+        test_word_times.test_times_are_in_order_and_within_the_window,
+    ),
+    Fault(
+        "word_times",
+        "_LATER_BY_MARK_S = 0.05",
+        "_LATER_BY_MARK_S = 0.0",
+        test_word_times.test_a_jump_is_later_behind_a_mark_and_to_a_word_of_several_tokens,
+    ),
+    Fault(
+        "word_times",
+        "min(len(word.tokens), _MOST_TOKENS)",
+        "min(len(earlier.tokens), _MOST_TOKENS)",
+        test_word_times.test_a_jump_is_later_behind_a_mark_and_to_a_word_of_several_tokens,
+    ),
+    Fault(
+        "word_times",
+        "_LAST_LENGTH = 1.5",
+        "_LAST_LENGTH = 0.5",
+        test_word_times.test_the_last_word_before_a_pause_takes_longer,
     ),
     Fault(
         "recognizer",
@@ -207,16 +236,30 @@ FAULTS = (
         "len(self.prompt) + self.most",
         _with_vocabulary(_ROOM, test_attempts, 20.0, ""),
     ),
-    Fault("recognizer", "sane or results", "results", _with_vocabulary(_BAD, test_attempts)),
     Fault(
-        "recognizer",
-        "best.no_speech_prob > _NO_SPEECH and ",
-        "",
-        _with_vocabulary(_BAD, test_attempts),
+        "recognizer", "return max(", "return min(", _with_vocabulary(_LOOPS_ALONE, test_attempts)
     ),
     Fault(
         "recognizer",
-        " and best.avg_logprob < _MIN_LOGPROB",
+        "return not last.is_loop",
+        "return (not last.is_loop and last.avg_logprob >= _MIN_LOGPROB)",
+        _with_vocabulary("test_what_is_unlikely_is_not_heard_anew", test_attempts),
+    ),
+    Fault(
+        "recognizer",
+        "if not any(character.isalnum() for character in self.text):",
+        "if not self.text:",
+        _with_vocabulary("test_marks_alone_are_no_words", test_attempts),
+    ),
+    Fault(
+        "recognizer",
+        "self.no_speech_prob > _NO_SPEECH and ",
+        "",
+        _with_vocabulary("test_what_is_unlikely_is_not_heard_anew", test_attempts),
+    ),
+    Fault(
+        "recognizer",
+        " and self.avg_logprob < _MIN_LOGPROB",
         "",
         _with_vocabulary(_SURE, test_attempts),
     ),
@@ -228,7 +271,7 @@ FAULTS = (
     ),
     Fault(
         "recognizer",
-        "or results[-1].text in [one.text for one in results[:-1]]",
+        " or last.text in [one.text for one in earlier]",
         "",
         _with_vocabulary("test_what_comes_out_twice_was_said", test_attempts),
     ),

@@ -167,6 +167,7 @@ def test_alone_a_window_is_what_it_is_in_company(load: Load) -> None:
     assert together == recognize(loaded, *few[::-1])[::-1]
 
 
+@pytest.mark.thorough(every=2)
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_texts_that_are_decoded_together_are_those_decoded_alone(
     load: Load, monkeypatch: pytest.MonkeyPatch, beam_size: int

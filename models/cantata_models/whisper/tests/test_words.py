@@ -1,14 +1,10 @@
-"""Words: which tokens they are, where they begin; loops, and what is heard after the end."""
+"""Words: which tokens they are; loops, and what is heard after the end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
 
-from cantata.contract.data.transcripts import SPEECH_RATE, TranscribedWord
-from cantata.contract.model.recognizer import Sound
+from cantata.contract.data.transcripts import SPEECH_RATE
 from cantata_models.whisper.checkpoint import Vocabulary
 from cantata_models.whisper.plugin import PLUGIN
 from cantata_models.whisper.recognizer import (
@@ -20,11 +16,8 @@ from cantata_models.whisper.recognizer import (
 )
 from cantata_models.whisper.words import (
     AlignedToken,
-    Pause,
     align_tokens,
-    find_pauses,
     join_words,
-    place_words,
 )
 
 
@@ -128,97 +121,6 @@ def test_marks_stand_before_the_text(vocabulary: Vocabulary) -> None:
     assert prompt[-2:] == marks
     assert max(prompt[1:-2]) < vocabulary.end, "a mark in a prompt is no mark"
     assert vocabulary.decode(prompt).startswith(" Ada")
-
-
-# ---- where words begin
-
-
-def bursts(seconds: float, *spans: tuple[float, float], noise: float = 0.0) -> Sound:
-    """Noise that is loud within the spans."""
-    rng = np.random.default_rng(0)
-    sound = rng.normal(0, 0.1, round(seconds * SPEECH_RATE))
-    times = np.arange(len(sound)) / SPEECH_RATE
-    loud = np.zeros(len(sound), bool)
-    for start_s, end_s in spans:
-        loud |= (times >= start_s) & (times < end_s)
-    return (np.where(loud, sound, sound * noise)).astype(np.float32)
-
-
-def jumps(*words: tuple[str, float]) -> list[TranscribedWord]:
-    return [TranscribedWord(text, start_s, 60.0, 1.0) for text, start_s in words]
-
-
-def spans_of(words: Sequence[TranscribedWord]) -> list[tuple[float, float]]:
-    return [(word.start_s, word.end_s) for word in words]
-
-
-def test_words_begin_where_sound_does_and_end_at_pauses() -> None:
-    sound = bursts(3.0, (0.5, 1.0), (1.8, 2.4))
-    words = place_words(jumps(("Good", 0.0), ("morning", 1.7)), sound)
-    np.testing.assert_allclose(spans_of(words), [(0.47, 1.0), (1.77, 2.4)], atol=0.02)
-
-
-def test_a_jump_is_late_and_more_so_after_a_short_word() -> None:
-    sound = bursts(2.0, (0.0, 2.0))
-    for before, late_s in (("a", 0.15), ("morning", 0.03)):
-        words = place_words(jumps((before, 0.0), ("b" * len(before), 1.0 + late_s)), sound)
-        assert words[1].start_s == pytest.approx(1.0, abs=0.011), "both are equally long"
-
-
-def test_words_are_as_long_as_their_letters_say() -> None:
-    sound = bursts(2.0, (0.0, 2.0))
-    # The alignment leaves 10 ms to the second word.
-    crowded = jumps(("one", 0.0), ("seven", 0.99), ("nine", 1.0))
-    words = place_words(crowded, sound)
-    assert words[1].end_s - words[1].start_s > 0.1
-    assert [word.end_s for word in words[:-1]] == [word.start_s for word in words[1:]]
-
-
-def test_a_wide_character_takes_the_time_of_several_letters() -> None:
-    sound = bursts(1.0, (0.0, 1.0))
-    words = place_words(jumps(("猫", 0.0), ("abcd", 0.59)), sound)
-    assert words[1].start_s == pytest.approx(0.5, abs=0.01)
-
-
-def test_times_are_in_order_and_within_the_window() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        seconds = rng.uniform(0.02, 3)
-        starts = np.sort(rng.uniform(0, seconds, rng.integers(1, 12)))
-        edges = np.sort(rng.uniform(0, seconds, 4))
-        sound = bursts(seconds, (edges[0], edges[1]), (edges[2], edges[3]), noise=0.001)
-        words = place_words(jumps(*(("word", start) for start in starts)), sound)
-        times = [time for span in spans_of(words) for time in span]
-        assert times == sorted(times)
-        assert times[0] >= 0
-        assert times[-1] <= seconds + 0.005
-    assert place_words((), sound) == ()
-
-
-@pytest.mark.parametrize("samples", [1, 100, 16_000])
-def test_words_in_silence_have_times(samples: int) -> None:
-    words = place_words(jumps(("you", 0.0), ("know", 0.0)), np.zeros(samples, np.float32))
-    assert all(0 <= word.start_s <= word.end_s <= 1 for word in words)
-
-
-def test_pauses_are_found_above_noise_and_closures_are_none() -> None:
-    spans = ((0.5, 1.0), (1.06, 1.5), (2.0, 2.5))
-    for noise in (0.0, 0.001, 0.03):
-        found = find_pauses(bursts(3.0, *spans, noise=noise))
-        expected = [Pause(0.0, 0.5), Pause(1.5, 2.0), Pause(2.5, 3.0)]
-        assert len(found) == len(expected), noise
-        for pause, right in zip(found, expected, strict=True):
-            assert pause.start_s == pytest.approx(right.start_s, abs=0.025)
-            assert pause.end_s == pytest.approx(right.end_s, abs=0.025)
-    assert find_pauses(bursts(1.0, (0.0, 1.0))) == []
-    blip = find_pauses(bursts(1.0, (0.0, 0.2), (0.5, 0.52)))
-    assert len(blip) == 1, "what is too short for a word interrupts no pause"
-
-
-def test_where_no_pause_ends_the_last_word_the_alignment_does() -> None:
-    sound = bursts(3.0, (0.0, 3.0))
-    words = [TranscribedWord("Good", 0.0, 1.1, 1.0), TranscribedWord("morning.", 1.1, 2.0, 1.0)]
-    assert place_words(words, sound)[-1].end_s == 2.0
 
 
 # ---- loops, and what comes after the end

@@ -1,16 +1,21 @@
-"""A session over WebRTC."""
+"""A session over WebRTC: its events go to the data channel, its sound to the listener's track."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from cantata.api.context import ApiContext
-from cantata.api.realtime.calls.call_audio import CallAudio
 from cantata.api.realtime.calls.ice import MediaAddresses
 from cantata.api.realtime.calls.offer import read_offer
+from cantata.api.realtime.calls.open_calls import CallObserver
 from cantata.api.realtime.calls.peer import CallPeer
-from cantata.api.realtime.calls.playout import Playout
+from cantata.api.realtime.calls.playout import PLAYOUT_RATE, Playout
 from cantata.api.realtime.choice import ModelChoice
 from cantata.api.realtime.client_events import (
     AnyClientEvent,
@@ -20,11 +25,78 @@ from cantata.api.realtime.client_events import (
     TranscriptionSessionUpdate,
 )
 from cantata.api.realtime.connection import RealtimeConnection
-from cantata.api.realtime.server_events import PlayoutEvent, new_id
-from cantata.api.realtime.session import PcmFormat, updated
+from cantata.api.realtime.conversation import PlayoutTimes
+from cantata.api.realtime.output_audio import (
+    HeardAnswer,
+    OutputAnswer,
+    OutputAudio,
+    OutputAudioOwner,
+)
+from cantata.api.realtime.server_events import PlayoutEvent, ServerEvent, SessionEvent, new_id
+from cantata.api.realtime.session import PcmFormat, SoundFormat, updated
+from cantata.api.sessions.socket import SocketConnection
 from cantata.api.speech.outbox import OutboxFull
+from cantata.audio.pcm import to_float
 from cantata.contract.data.errors import InvalidRequest, ProtocolViolation
+from cantata.contract.service import Samples
 from cantata.metrics import EndReason
+from cantata.speech_input.echo import SentSound
+from cantata.speech_input.sound import Encoding
+
+
+class CallAudio(OutputAudio):
+    """Sound is played here, at the pace at which it is heard: its end and what was heard of it are
+    known, and an interruption acts on the next packet."""
+
+    def __init__(
+        self,
+        connection: SocketConnection,
+        sample_rate: int,
+        listener: OutputAudioOwner,
+        playout: Playout,
+    ) -> None:
+        """`sample_rate`: Hz of the model that speaks."""
+        super().__init__(connection, sample_rate, listener)
+        self._playout = playout
+        self.sent = SentSound(PLAYOUT_RATE, time.monotonic)
+        playout.on_played = self._note_played
+
+    def wire_encoding(self, output: SoundFormat) -> tuple[Encoding, int]:
+        return "pcm", PLAYOUT_RATE
+
+    def begin(
+        self, response_id: str, item_id: str, output: SoundFormat, spoken: PlayoutTimes
+    ) -> None:
+        super().begin(response_id, item_id, output, spoken)
+        self._playout.begin(response_id, item_id)
+
+    def stop_audio(self) -> None:
+        super().stop_audio()
+        self._playout.end()
+
+    @property
+    def is_playing(self) -> bool:
+        return self._playout.playing
+
+    def note_sent(self, sound: Samples) -> None:
+        """Nothing to do: it is heard when it is played."""
+
+    def hold(self) -> None:
+        self._playout.hold()
+
+    def resume(self) -> None:
+        self._playout.resume()
+
+    def cut(self) -> Sequence[HeardAnswer]:
+        return self._playout.clear()
+
+    async def send_sound(self, answer: OutputAnswer, data: bytes) -> None:
+        if data:
+            self.has_sent = True
+            self._playout.feed(data)
+
+    def _note_played(self, packet: bytes) -> None:
+        self.sent.add(to_float(np.frombuffer(packet, "<i2"))[:, None])
 
 
 class RealtimeCall(RealtimeConnection):
@@ -36,16 +108,20 @@ class RealtimeCall(RealtimeConnection):
         self._playout = Playout(self._tell)
         self._peer = CallPeer()
         self._answers = choice.answers
+        self._acting = asyncio.Lock()
+        self.sidebands: set[CallObserver] = set()
         make_output = partial(CallAudio, playout=self._playout)
         super().__init__(self._peer, context, choice, make_output=make_output)
 
-    async def answer(self, sdp: str, where: MediaAddresses, session: dict[str, Any]) -> str:
+    async def answer(
+        self, sdp: str, where: MediaAddresses, settings: Sequence[dict[str, Any]]
+    ) -> str:
         """Answer an offer; `run` then waits for the client. Without an answer nothing is left.
 
         Args:
             sdp: the offer.
             where: to listen for the client.
-            session: its settings, as in `session.update`.
+            settings: the session's, as in `session.update`; later ones prevail.
 
         Returns:
             The answer, SDP.
@@ -55,14 +131,17 @@ class RealtimeCall(RealtimeConnection):
             Overloaded: no port is free.
         """
         try:
-            if session:
-                self._check_formats(session)
-                await self.dialogue.update(session)
+            for session in settings:
+                await self.configure(session)
             offer = read_offer(sdp, answers=self._answers)
             return await self._peer.answer(offer, self._playout.take, where)
         except BaseException:
             await self._peer.end()
             raise
+
+    async def configure(self, session: dict[str, Any]) -> None:
+        self._check_formats(session)
+        await super().configure(session)
 
     async def run(self) -> None:
         """Serve to the end, which also is that of a client that never comes."""
@@ -70,6 +149,7 @@ class RealtimeCall(RealtimeConnection):
             if await self._peer.wait_until_open(self.context.settings.realtime.calls.connect_s):
                 await super().run()
         finally:
+            self._close_sidebands()
             await self._peer.end()
 
     def has_pending_text(self) -> bool:
@@ -80,7 +160,35 @@ class RealtimeCall(RealtimeConnection):
         await self.dialogue.hear(data)
 
     async def act(self, event: AnyClientEvent) -> None:
+        async with self._acting:  # of several clients, one after the other
+            await self._act(event)
+
+    def emit(self, *events: ServerEvent) -> None:
+        if self._has_begun:
+            try:
+                super().emit(*events)
+            except OutboxFull:  # nobody reads the data channel
+                self.hang_up(EndReason.CLIENT_STALLED)
+        # A sideband that came before the caller knows the session.
+        news = [one for one in events if not _is_session_created(one)]
+        for one in tuple(self.sidebands):
+            one.notify(news)
+
+    @property
+    def _has_begun(self) -> bool:
+        """Whether the caller has connected."""
+        return self._group is not None
+
+    async def _act(self, event: AnyClientEvent) -> None:
         match event:
+            case SessionUpdate() | TranscriptionSessionUpdate():
+                pass
+            case _ if not self._has_begun:
+                raise ProtocolViolation(
+                    f"{event.type}: the caller has not connected yet; valid until then: "
+                    "session.update",
+                    "type",
+                )
             case AudioAppend():
                 raise ProtocolViolation(
                     f"{event.type}: the sound of a call comes by its audio track", "type"
@@ -88,9 +196,15 @@ class RealtimeCall(RealtimeConnection):
             case OutputAudioClear():
                 self.dialogue.cut()
                 return
-            case SessionUpdate() | TranscriptionSessionUpdate():
-                self._check_formats(event.session)
         await super().act(event)
+
+    def _free(self) -> None:
+        self._close_sidebands()
+        super()._free()
+
+    def _close_sidebands(self) -> None:
+        for one in tuple(self.sidebands):
+            one.close()
 
     def _check_formats(self, sent: dict[str, Any]) -> None:
         sound = updated(self.dialogue.settings, sent).audio
@@ -102,9 +216,9 @@ class RealtimeCall(RealtimeConnection):
                 )
 
     def _tell(self, event: PlayoutEvent) -> None:
-        try:
-            self.emit(event)
-        except OutboxFull:  # nobody reads the data channel
-            self.hang_up(EndReason.CLIENT_STALLED)
-        else:
-            self.on_message_handled()
+        self.emit(event)
+        self.on_message_handled()
+
+
+def _is_session_created(event: ServerEvent) -> bool:
+    return isinstance(event, SessionEvent) and event.type == "session.created"

@@ -35,7 +35,7 @@ class MediaAddresses:
 
     def apply(self, peer: RTCPeerConnection) -> None:
         """Have a peer that knows its offer, and has no answer yet, listen there."""
-        for connection in _connections(peer):
+        for connection in _iterate_connections(peer):
             # aiortc lets nobody choose ports; where candidates come from is one method.
             gathering = _Gathering(connection, self)
             connection.get_component_candidates = gathering.run  # type: ignore[method-assign,assignment]
@@ -66,16 +66,16 @@ class _Gathering:
         if protocol is None:
             return
         host, port = protocol.transport.get_extra_info("sockname")[:2]
-        protocol.local_candidate = _candidate(host, port)
+        protocol.local_candidate = _build_candidate(host, port)
         self._connection._protocols.append(protocol)
         yield protocol.local_candidate
         announced = self._where.settings.address
         if announced is not None and ":" not in host and host != _LOOPBACK:
-            yield _candidate(announced, port)
+            yield _build_candidate(announced, port)
 
     async def _bind(self, address: str) -> StunProtocol | None:
         loop = asyncio.get_running_loop()
-        for port in _ports(self._where.settings):
+        for port in _list_ports(self._where.settings):
             try:
                 _, protocol = await loop.create_datagram_endpoint(
                     lambda: StunProtocol(self._connection), local_addr=(address, port)
@@ -86,7 +86,7 @@ class _Gathering:
         return None
 
 
-def _candidate(host: str, port: int) -> Candidate:
+def _build_candidate(host: str, port: int) -> Candidate:
     return Candidate(
         foundation=candidate_foundation("host", "udp", host),
         component=_COMPONENT,
@@ -98,7 +98,7 @@ def _candidate(host: str, port: int) -> Candidate:
     )
 
 
-def _ports(settings: CallSettings) -> Sequence[int]:
+def _list_ports(settings: CallSettings) -> Sequence[int]:
     """Ports to try, in any order; 0: any free one."""
     if settings.ports is None:
         return (0,)
@@ -106,7 +106,7 @@ def _ports(settings: CallSettings) -> Sequence[int]:
     return random.sample(range(first, last + 1), last + 1 - first)
 
 
-def _connections(peer: RTCPeerConnection) -> Iterator[Connection]:
+def _iterate_connections(peer: RTCPeerConnection) -> Iterator[Connection]:
     """A peer's ICE connections, each once."""
     dtls = [one.receiver.transport for one in peer.getTransceivers()]
     if peer.sctp is not None:

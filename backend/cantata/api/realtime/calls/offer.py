@@ -44,14 +44,14 @@ def read_offer(sdp: str, *, answers: bool) -> CallOffer:
             "data channel (application)",
             "sdp",
         )
-    direction = _audio_direction(sdp)
+    direction = _find_audio_direction(sdp)
     takes = ("sendrecv", "recvonly") if answers else ("sendrecv", "sendonly")
     if direction not in takes:
         raise InvalidRequest(f"sdp: audio is {direction}; valid here: {', '.join(takes)}", "sdp")
-    return CallOffer(_without_names(sdp), direction in ("sendrecv", "sendonly"))
+    return CallOffer(_drop_named_candidates(sdp), direction in ("sendrecv", "sendonly"))
 
 
-def _audio_direction(sdp: str) -> str:
+def _find_audio_direction(sdp: str) -> str:
     """That of the audio, or else of the session; without either it is `sendrecv` (RFC 8866)."""
     session, *media = re.split(r"^(?=m=)", sdp, flags=re.MULTILINE)
     audio = next(part for part in media if part.startswith("m=audio"))
@@ -62,7 +62,7 @@ def _audio_direction(sdp: str) -> str:
     return "sendrecv"
 
 
-def _without_names(sdp: str) -> str:
+def _drop_named_candidates(sdp: str) -> str:
     """Without candidates whose address is a name (mDNS). Such a client is found by its own checks,
     and nobody has to wait for a name that no one here knows."""
     lines = sdp.splitlines()

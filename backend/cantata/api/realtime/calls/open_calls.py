@@ -4,13 +4,61 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Protocol
 
+from cantata.api.realtime.client_events import AnyClientEvent
+from cantata.api.realtime.server_events import ServerEvent
 from cantata.contract.data.errors import CallNotFound, Overloaded
 
 logger = logging.getLogger(__name__)
+
+
+class CallObserver(Protocol):
+    """Sees a call's events."""
+
+    def notify(self, events: Sequence[ServerEvent]) -> None:
+        """Take events, without waiting."""
+        ...
+
+    def close(self) -> None:
+        """The call is over."""
+        ...
+
+
+class OpenCall(Protocol):
+    """A call whose offer was answered."""
+
+    @property
+    def id(self) -> str:
+        """Of no other call."""
+        ...
+
+    @property
+    def sidebands(self) -> set[CallObserver]:
+        """All who see its events besides the caller."""
+        ...
+
+    async def run(self) -> None:
+        """Serve it to its end."""
+        ...
+
+    def show(self) -> dict[str, Any]:
+        """Its session, as clients see it."""
+        ...
+
+    async def act(self, event: AnyClientEvent) -> None:
+        """Do what its caller, or a sideband, asks for.
+
+        Raises:
+            CantataError: it is refused.
+        """
+        ...
+
+    def hang_up(self) -> None:
+        """End it soon."""
+        ...
 
 
 class OpenCalls:
@@ -18,7 +66,7 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._hang_up: dict[str, Callable[[], None]] = {}
+        self._calls: dict[str, OpenCall] = {}
 
     @property
     def count(self) -> int:
@@ -30,45 +78,37 @@ class OpenCalls:
         if len(self._running) >= most:
             raise Overloaded(f"{most} calls are open, the most that this server takes")
 
-    def start(
-        self,
-        call_id: str,
-        run: Callable[[], Coroutine[Any, Any, None]],
-        hang_up: Callable[[], None],
-        held: ExitStack,
-    ) -> None:
+    def start(self, call: OpenCall, held: ExitStack) -> None:
         """Let a call run.
 
         Args:
-            call_id: of no other.
-            run: the call, to its end.
-            hang_up: ends it soon.
+            call: serves until its end.
             held: what it holds meanwhile.
         """
 
         async def run_and_free() -> None:
             try:
                 with held:
-                    await run()
+                    await call.run()
             except Exception:
                 # The edge of the call: no request waits for it any more.
-                logger.exception("call %s broke", call_id)
+                logger.exception("call %s broke", call.id)
             finally:
-                del self._running[call_id], self._hang_up[call_id]
+                del self._running[call.id], self._calls[call.id]
 
-        self._hang_up[call_id] = hang_up
-        self._running[call_id] = asyncio.create_task(run_and_free(), name=f"call:{call_id}")
+        self._calls[call.id] = call
+        self._running[call.id] = asyncio.create_task(run_and_free(), name=f"call:{call.id}")
 
-    def hang_up(self, call_id: str) -> None:
-        """End a call.
+    def find(self, call_id: str) -> OpenCall:
+        """An open call.
 
         Raises:
             CallNotFound: none of this id is open.
         """
-        end = self._hang_up.get(call_id)
-        if end is None:
+        call = self._calls.get(call_id)
+        if call is None:
             raise CallNotFound(f"no call {call_id[:64]!r} is open", "call_id")
-        end()
+        return call
 
     async def close(self) -> None:
         """End all of them, and wait until nothing of them is left."""

@@ -225,7 +225,7 @@ class CallPeer:
             assert isinstance(frame, av.AudioFrame)
             if resampler is None:
                 resampler = soxr.ResampleStream(frame.sample_rate, SESSION_RATE, 1, quality="LQ")
-            sound = resampler.resample_chunk(_mono(frame))
+            sound = resampler.resample_chunk(_mix_to_mono(frame))
             # Where nothing hears it for that long, sound is late, not lost: it waits in the track.
             await self._messages.put({"type": "websocket.receive", "bytes": encode_s16le(sound)})
 
@@ -239,7 +239,7 @@ class CallPeer:
         self._messages.put_nowait({"type": "websocket.disconnect"})
 
 
-def _mono(frame: av.AudioFrame) -> np.ndarray[Any, np.dtype[np.float32]]:
+def _mix_to_mono(frame: av.AudioFrame) -> np.ndarray[Any, np.dtype[np.float32]]:
     """[N] samples of one channel, in -1..1, of a decoder's interleaved s16."""
     channels = len(frame.layout.channels)
     samples = frame.to_ndarray().reshape(-1, channels).astype(np.float32)

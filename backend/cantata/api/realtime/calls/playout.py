@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from cantata.api.realtime.output_audio import HeardAnswer
 from cantata.api.realtime.server_events import PlayoutEvent
 from cantata.audio.pcm import BYTES_PER_SAMPLE
@@ -15,7 +17,8 @@ PLAYOUT_RATE = 48_000
 FRAME_SAMPLES = PLAYOUT_RATE // 50
 """Samples of a packet: 20 ms."""
 _FRAME_BYTES = FRAME_SAMPLES * BYTES_PER_SAMPLE
-_SILENCE = bytes(_FRAME_BYTES)
+_MOST_HELD = 125
+"""Packets that are held back at a time, 2.5 s: then the answer goes on, whatever is heard."""
 
 
 @dataclass(slots=True)
@@ -47,7 +50,13 @@ class Playout:
 
     def __init__(self, emit: Callable[[PlayoutEvent], None]) -> None:
         self._emit = emit
+        self.on_played: Callable[[bytes], None] | None = None
+        """Is told of every packet of an answer."""
         self._answers: deque[_PlayedAnswer] = deque()
+        self._held: int | None = None
+        """Packets since `hold`; None: not held."""
+        self._rises = False
+        """Whether the next packet fades in."""
 
     @property
     def playing(self) -> bool:
@@ -76,21 +85,54 @@ class Playout:
     def clear(self) -> Sequence[HeardAnswer]:
         """Play no more; returns the answers of which something was left, or might have come."""
         dropped, self._answers = self._answers, deque()
+        self._held, self._rises = None, False
         for answer in dropped:
             if answer.played:
                 self._emit_event("cleared", answer)
         return [answer.heard for answer in dropped]
 
+    def hold(self) -> None:
+        """Fade out in the next packet, and then play nothing until `resume`, `clear`, or 2.5 s
+        later. Nothing is lost."""
+        if self._held is None:
+            self._held = 0
+
+    def resume(self) -> None:
+        """Fade in where `hold` began to fade out, on the sample."""
+        self._held = None
+
     def take(self) -> bytes:
         """The next `FRAME_SAMPLES`, in bytes; silence where there is nothing to play."""
+        if self._held is not None and self._held < _MOST_HELD:
+            frame = b"" if self._held else self._fade_out()
+            self._held += 1
+        else:
+            frame = self._take_next()
+            if frame and self._rises:
+                self._rises = False
+                frame = _fade(frame, 0.0, 1.0)
+        if frame and self.on_played is not None:
+            self.on_played(frame)
+        return frame.ljust(_FRAME_BYTES, b"\0")
+
+    def _fade_out(self) -> bytes:
+        """The next packet as it fades; it stays the next one."""
+        if not self._answers or not self._answers[0].played:
+            return b""
+        frame = bytes(self._answers[0].sound[:_FRAME_BYTES])
+        self._rises = True
+        return _fade(frame, 1.0, 0.0)
+
+    def _take_next(self) -> bytes:
+        """The next packet of an answer; empty where there is none."""
         if not self._answers:
-            return _SILENCE
+            return b""
         answer = self._answers[0]
         if len(answer.sound) < _FRAME_BYTES and not answer.ended:
-            return _SILENCE
+            return b""
         if not answer.sound:  # it ended after its last packet
             self._finish(answer)
-            return self.take()
+            return self._take_next()
         frame = bytes(answer.sound[:_FRAME_BYTES])
         del answer.sound[:_FRAME_BYTES]
         if not answer.played:
@@ -98,7 +140,7 @@ class Playout:
         answer.played += len(frame) // BYTES_PER_SAMPLE
         if answer.ended and not answer.sound:
             self._finish(answer)
-        return frame.ljust(_FRAME_BYTES, b"\0")
+        return frame
 
     def _finish(self, answer: _PlayedAnswer) -> None:
         self._answers.popleft()
@@ -108,3 +150,9 @@ class Playout:
         kind = f"output_audio_buffer.{what}"
         event = {"type": kind, "response_id": answer.response_id}
         self._emit(PlayoutEvent.model_validate(event))
+
+
+def _fade(frame: bytes, first: float, last: float) -> bytes:
+    """A packet whose level goes from one share of its own to another."""
+    samples = np.frombuffer(frame, "<i2")
+    return (samples * np.linspace(first, last, len(samples))).astype("<i2").tobytes()

@@ -14,8 +14,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import EdgeSpec
 from cantata.contract.model.plugin import ModelPlugin
 from cantata.distributed.identity import files_digest, versions
-from cantata.distributed.stages.early_chunks import EarlyChunkBuffer
-from cantata.distributed.stages.local_ends import UnixEdgeWriter
+from cantata.distributed.stages.local_ends import EarlyChunkBuffer, UnixEdgeWriter
 from cantata.distributed.stages.messages import EdgeName, PipelineOrder
 from cantata.pipeline.devices import check_devices
 from cantata.pipeline.launches import PlannedEdges, plan_edges, plan_launch
@@ -143,7 +142,7 @@ def plan_hosted(
     plugin = plugins.get(order.model)
     if plugin is None:
         raise ConfigError(f"model {order.model!r} is not installed; installed: {sorted(plugins)}")
-    located = LocatedModel(plugin, _folder(order, plugin))
+    located = LocatedModel(plugin, _find_folder(order, plugin))
     _check_identity(order, located.checkpoint)
     where = f"the server's deployment of {order.model!r}"
     deployment = parse_deployment(order.deployment, located.pipeline, where)
@@ -159,7 +158,7 @@ def plan_hosted(
     return HostedPipeline(located, placed, order.here, logs)
 
 
-def _folder(order: PipelineOrder, plugin: ModelPlugin) -> Path:
+def _find_folder(order: PipelineOrder, plugin: ModelPlugin) -> Path:
     folder = plugin.embedded_checkpoint if order.checkpoint is None else Path(order.checkpoint)
     if folder is None:
         raise ConfigError(f"model {order.model!r} has no embedded weights here")
@@ -171,10 +170,12 @@ def _folder(order: PipelineOrder, plugin: ModelPlugin) -> Path:
 def _check_identity(order: PipelineOrder, checkpoint: Path) -> None:
     mine = versions()
     if dict(order.versions) != dict(mine):
-        raise ConfigError(f"it runs {_listed(mine)}, and the server {_listed(order.versions)}")
+        raise ConfigError(
+            f"it runs {_format_list(mine)}, and the server {_format_list(order.versions)}"
+        )
     if files_digest(checkpoint) != order.files:
         raise ConfigError(f"the files in {checkpoint} are not the server's")
 
 
-def _listed(packages: Mapping[str, str]) -> str:
+def _format_list(packages: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in sorted(packages.items()))

@@ -14,22 +14,22 @@ from cantata.contract.model.plugin import ModelPlugin
 from cantata.distributed.link.errors import HeartbeatTimeout, LinkLost, ProtocolError
 from cantata.distributed.link.frames import Frame
 from cantata.distributed.link.heartbeat import Heartbeat
-from cantata.distributed.link.hello import Side
+from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.link.tls import LinkSocket
 from cantata.distributed.serialization import decode, encode
-from cantata.distributed.stages.forwarding import forward_chunks, send_chunks
 from cantata.distributed.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
 from cantata.distributed.stages.host.stage import HostedStage
 from cantata.distributed.stages.local_ends import relay_from
 from cantata.distributed.stages.messages import EdgeName, LaunchOrder, PipelineOrder, StageFrameKind
+from cantata.distributed.stages.transfer import forward_chunks, send_chunks
 
 logger = logging.getLogger(__name__)
 
 
 class HostSession:
-    """From a server's hello to the loss of its link.
+    """One server's connection, from its hello to the loss of the link.
 
     Args:
         sock: of the connection; closed here.
@@ -54,7 +54,7 @@ class HostSession:
         self._tasks: set[asyncio.Task[None]] = set()
         self._link = Link(
             sock,
-            Side.ACCEPTED,
+            LinkSide.ACCEPTED,
             heartbeat,
             f"server {peer}",
             on_stream=lambda stream: self._run(self._serve(stream)),
@@ -105,7 +105,7 @@ class HostSession:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, stream: Stream) -> None:
+    async def _serve(self, stream: LinkStream) -> None:
         with suppress(LinkLost):
             frame = await stream.receive()
             if frame is None or self._planned is None:
@@ -130,7 +130,7 @@ class HostSession:
         unforeseen = None if isinstance(error, CantataError) else error
         logger.error("server %s: %s", self._peer, error, exc_info=unforeseen)
 
-    async def _serve_as(self, frame: Frame, stream: Stream, pipeline: HostedPipeline) -> None:
+    async def _serve_as(self, frame: Frame, stream: LinkStream, pipeline: HostedPipeline) -> None:
         """What the first frame opened the stream for.
 
         Raises:

@@ -13,7 +13,7 @@ from cantata.contract.data.faults import to_fault
 from cantata.contract.process.messages import Ping, Pong, Register
 from cantata.distributed.link.errors import LinkLost, ProtocolError
 from cantata.distributed.link.frames import Frame
-from cantata.distributed.link.stream import Stream
+from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.host.pipeline import HostedPipeline
 from cantata.distributed.stages.messages import (
@@ -24,7 +24,7 @@ from cantata.distributed.stages.messages import (
     StageFrameKind,
     StageReady,
 )
-from cantata.distributed.stages.translation import StageCommand, decode_command, encode_for_link
+from cantata.distributed.stages.transfer import StageCommand, decode_command, encode_for_link
 from cantata.ipc.wire import Buffer
 from cantata.pipeline.stage_handle import StageHandle
 from cantata.pipeline.stage_process import Death, Report
@@ -46,7 +46,7 @@ class HostedStage:
         ConfigError: the stage does not run here.
     """
 
-    def __init__(self, stream: Stream, pipeline: HostedPipeline, order: LaunchOrder) -> None:
+    def __init__(self, stream: LinkStream, pipeline: HostedPipeline, order: LaunchOrder) -> None:
         self._stream, self._pipeline, self._order = stream, pipeline, order
         launch = pipeline.launch(order.stage)
         self._handle = StageHandle(launch, pipeline.silence_s, self._on_report, self._on_death)
@@ -57,12 +57,12 @@ class HostedStage:
         self._background: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """From the order to the end of the process; ends the stream."""
+        """Run the stage from the server's order to the end of its process; ends the stream."""
         sending = asyncio.create_task(self._send_loop())
         serving = asyncio.create_task(self._serve())
         fault: tuple[Buffer, ...] = ()
         try:
-            await self._first(serving, self._stream.ended(), self._finished.wait())
+            await self._wait_for_first(serving, self._stream.ended(), self._finished.wait())
             if serving.done():
                 serving.result()
         except ProtocolError as error:
@@ -80,15 +80,15 @@ class HostedStage:
         fault: tuple[Buffer, ...],
     ) -> None:
         """End the process, say what is left to be said, then end the stream."""
-        await _cancelled(serving, *self._background)
+        await _on_cancelled(serving, *self._background)
         await self._handle.stop(0)
         self._outgoing.put_nowait(None)
-        await self._first(sending, self._stream.ended())
-        await _cancelled(sending)
+        await self._wait_for_first(sending, self._stream.ended())
+        await _on_cancelled(sending)
         self._stream.end(*fault)
 
     @staticmethod
-    async def _first(*works: Coroutine[Any, Any, object] | asyncio.Task[None]) -> None:
+    async def _wait_for_first(*works: Coroutine[Any, Any, object] | asyncio.Task[None]) -> None:
         """Wait for the first of these to end; then cancel the coroutines among them."""
         tasks = {asyncio.ensure_future(work) for work in works}
         try:
@@ -111,7 +111,7 @@ class HostedStage:
             case StageFrameKind.COMMAND:
                 await self._forward(decode_command(frame.body, self._pipeline.packages))
             case StageFrameKind.PING:
-                self._spawn(self._answer(decode(frame.body, Ping)))
+                self._spawn(self._answer_ping(decode(frame.body, Ping)))
             case StageFrameKind.DRAIN:
                 self._spawn(self._drain(decode(frame.body, DrainOrder)))
             case kind:
@@ -122,7 +122,7 @@ class HostedStage:
         if isinstance(command, Register):
             self._pipeline.registered(self._order.stage, command.request_id)
 
-    async def _answer(self, ping: Ping) -> None:
+    async def _answer_ping(self, ping: Ping) -> None:
         with suppress(StageDied, TimeoutError):
             await self._handle.ask()  # the answer is passed on like any other
             self._enqueue(StageFrameKind.ANSWERED, ping)
@@ -166,7 +166,7 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
         raise
 
 
-async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+async def _on_cancelled(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

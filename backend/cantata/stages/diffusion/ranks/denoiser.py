@@ -18,8 +18,7 @@ from cantata.contract.data.chunks import Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import Denoiser
-from cantata.stages.diffusion.ranks.messages import Advance, Begin, Forget, Message
-from cantata.stages.diffusion.ranks.peers import RankPeer
+from cantata.stages.diffusion.ranks.group import Advance, Begin, Forget, Message, RankPeer
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ class RankedDenoiser:
         """A job on every rank; raises as the model."""
         number = next(self._numbers)
         self._broadcast(Begin(number, inputs, arrived))
-        job = SharedJob(number, self._agreed(lambda: self._model.begin(inputs, arrived)))
+        job = SharedJob(number, self._call_all(lambda: self._model.begin(inputs, arrived)))
         # At the end of this process the others end too.
         weakref.finalize(job, self._gone.put, number).atexit = False
         return job
@@ -68,11 +67,11 @@ class RankedDenoiser:
         return self._model.steps(job.state)
 
     def previews(self, job: SharedJob) -> int:
-        """That the caller wants to see."""
+        """How many previews the caller wants to see."""
         return self._model.previews(job.state)
 
     def size(self, job: SharedJob) -> ForwardSize:
-        """Of its next step, over all ranks."""
+        """The size of a job's next step, over all ranks."""
         return self._model.size(job.state)
 
     def group(self, job: SharedJob) -> Hashable:
@@ -82,7 +81,7 @@ class RankedDenoiser:
         """One step of each job on every rank."""
         self._broadcast(Advance(tuple(job.number for job in jobs)))
         states = [job.state for job in jobs]
-        output: Sequence[CantataError | None] = self._agreed(lambda: self._model.advance(states))
+        output: Sequence[CantataError | None] = self._call_all(lambda: self._model.advance(states))
         return output
 
     def preview(self, job: SharedJob) -> NDArray[np.uint8]:
@@ -107,7 +106,7 @@ class RankedDenoiser:
         except OSError:
             end_stage("another rank has ended")
 
-    def _agreed(self, call: Callable[[], R]) -> R:
+    def _call_all(self, call: Callable[[], R]) -> R:
         """A call that every rank makes. A `CantataError` is raised by all of them."""
         try:
             return call()

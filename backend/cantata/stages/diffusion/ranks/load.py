@@ -12,9 +12,7 @@ from setproctitle import getproctitle
 from cantata.contract.model.denoiser import Denoiser, DenoiserOptions
 from cantata.contract.model.factory import resolve
 from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser, end_stage
-from cantata.stages.diffusion.ranks.group import join, listening
-from cantata.stages.diffusion.ranks.messages import LoadModel
-from cantata.stages.diffusion.ranks.peers import RankPeer
+from cantata.stages.diffusion.ranks.group import LoadModel, RankPeer, join, listening
 
 
 def load_ranked(factory: str, checkpoint: Path, options: DenoiserOptions) -> RankedDenoiser:
@@ -38,11 +36,11 @@ def load_ranked(factory: str, checkpoint: Path, options: DenoiserOptions) -> Ran
         peers = []
         for rank in range(1, own.size):
             title = f"{getproctitle()}:rank-{rank}"
-            load = LoadModel(title, factory, checkpoint, _for_rank(options, rank), port)
+            load = LoadModel(title, factory, checkpoint, _choose_rank_options(options, rank), port)
             peer = RankPeer(load)
             undo.callback(peer.end)
             peers.append(peer)
-        first = _for_rank(options, own.rank)
+        first = _choose_rank_options(options, own.rank)
         join(own, first.device, port, listener)
         model: Denoiser = resolve(factory)(checkpoint, first)
         for peer in peers:
@@ -53,7 +51,7 @@ def load_ranked(factory: str, checkpoint: Path, options: DenoiserOptions) -> Ran
     return RankedDenoiser(model, peers)
 
 
-def _for_rank(options: DenoiserOptions, rank: int) -> DenoiserOptions:
+def _choose_rank_options(options: DenoiserOptions, rank: int) -> DenoiserOptions:
     """Each rank has a GPU of its own."""
     assert options.ranks is not None
     device = f"{options.device}:{rank}" if options.device == "cuda" else options.device

@@ -21,14 +21,14 @@ from cantata.contract.data.errors import CantataError
 from cantata.contract.model.denoiser import Denoiser
 from cantata.contract.model.factory import resolve
 from cantata.stages.common.lifeline import exit_when_closed
-from cantata.stages.diffusion.ranks.group import join
-from cantata.stages.diffusion.ranks.messages import (
+from cantata.stages.diffusion.ranks.group import (
     Advance,
     Begin,
     Forget,
     Loaded,
     LoadModel,
     Message,
+    join,
 )
 from cantata.stages.diffusion.stage import NICENESS
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> None:
     # Rank 0 computes in a thread that is as nice.
     os.nice(NICENESS)
     try:
-        model = _loaded(load)
+        model = _load_model(load)
     except CantataError as error:
         connection.send(Loaded(error))
         return
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> None:
         _handle(model, jobs, connection.recv())
 
 
-def _loaded(load: LoadModel) -> Denoiser:
+def _load_model(load: LoadModel) -> Denoiser:
     options = load.options
     assert options.ranks is not None
     join(options.ranks, options.device, load.store_port, None)

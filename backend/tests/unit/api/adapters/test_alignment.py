@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cantata.api.adapters.alignment import CharacterClock
-from cantata.api.adapters.elevenlabs_messages import socket_alignment
+from cantata.api.adapters.elevenlabs_messages import CharacterClock, socket_alignment
 
 
 def test_words_are_interpolated_and_gaps_belong_to_what_stands_in_them() -> None:

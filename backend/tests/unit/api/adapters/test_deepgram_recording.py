@@ -60,7 +60,10 @@ async def test_a_recording(server: Server, http: httpx.AsyncClient) -> None:
 
 
 async def test_utterances_and_paragraphs(http: httpx.AsyncClient) -> None:
-    answer = await listen(http, utterances="true", paragraphs="true")
+    # The fake hears words in the second before the speech, too, so the pause is long.
+    sound = np.concatenate([speech(), silence(3), speech()])
+    data = write_file(sound, "wav", "pcm_s16le")
+    answer = await listen(http, data, utterances="true", paragraphs="true")
     first, second = answer["results"]["utterances"]
     assert first["end"] < second["start"]
     assert [word["word"] for word in first["words"]] == first["transcript"].split()
@@ -90,6 +93,8 @@ async def test_a_model_without_times_has_no_words(server: Server, http: httpx.As
     assert alternative["words"] == []
     first, second = answer["results"]["utterances"]
     assert 0 <= first["start"] < first["end"] <= second["start"]
+    # Not where its sound begins, which is a second before.
+    assert second["start"] >= 3.44 + 2
     assert alternative["paragraphs"]["paragraphs"][0]["num_words"] == 2
     plain = only_alternative(await listen(http))
     assert plain["transcript"] == "hello there hello there"

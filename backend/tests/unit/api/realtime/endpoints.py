@@ -26,6 +26,8 @@ class Endpoints:
         self.deltas = ["The ", "answer."]
         self.calls: list[dict[str, Any]] = []
         """Pieces of `tool_calls`, after the text."""
+        self.deltas_behind: list[str] = []
+        """Text after the calls."""
         self.finish = "stop"
         self.status = 200
         self.broken = False
@@ -42,6 +44,21 @@ class Endpoints:
         """Answers in progress."""
         self.chat: Endpoint
         self.transcription: Endpoint
+
+    def answer_by_call(self) -> None:
+        """The next answer is a function call, in pieces."""
+        self.deltas = []
+        self.finish = "tool_calls"
+        first = {"name": "tell_time", "arguments": ""}
+        self.calls = [
+            {"index": 0, "id": "call_1", "type": "function", "function": first},
+            {"index": 0, "function": {"arguments": '{"zone": '}},
+            {"index": 0, "function": {"arguments": '"UTC"}'}},
+        ]
+
+    def answer_in_words(self, text: str) -> None:
+        """The next answers are this text."""
+        self.deltas, self.calls, self.finish = [text], [], "stop"
 
     async def answer(self, request: Request) -> Response:
         self.asked.append(await request.json())
@@ -72,6 +89,8 @@ class Endpoints:
                 yield _chunk({"content": text})
             for call in self.calls:
                 yield _chunk({"tool_calls": [call]})
+            for text in self.deltas_behind:
+                yield _chunk({"content": text})
             if self.broken:
                 yield "data: {broken\n\n"
                 return

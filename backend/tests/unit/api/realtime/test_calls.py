@@ -10,7 +10,7 @@ from endpoints import Endpoints
 from fake_service import eventually, expected_pcm
 from live_server import Server
 
-from calling import RATE, Caller, caller
+from calling import LOUD, RATE, Caller, caller, loudest
 from cantata.audio.pcm import encode_s16le
 from talking import ANSWER, HEARD, SPOKEN, TRANSCRIBED, assert_idle, cancelled, part, speech
 
@@ -88,6 +88,40 @@ async def test_speech_interrupts_what_is_heard_and_the_rest_is_forgotten(
     assert abs(truncated["audio_end_ms"] / 1000 - heard_s) < 0.3
     assert len(call.loud_times()) - before <= LATE
     assert server.solo.counts.aborted == 1
+
+
+@pytest.mark.usefixtures("slow")
+async def test_an_answer_makes_room_for_a_backchannel_and_comes_back(
+    call: Caller, server: Server
+) -> None:
+    """Where words interrupt, the answer is silent as soon as somebody speaks, and nothing of it is
+    lost if that was no interruption."""
+    await call.update(
+        audio={"input": {"turn_detection": {"type": "server_vad", "interrupt_on": "words"}}}
+    )
+    await begin(call)
+    brief = speech()[: round(1.2 * 48_000)] + bytes(48_000)
+    ears = server.service.ears
+    ears.behaviour.text = "Mm-hm."
+    call.microphone.play(brief)
+    await eventually(lambda: ears.counts.finished == 1)
+    assert quiet_packets(call) >= 25, "half a second at least"
+    loud = len(call.loud_times())
+    await eventually(lambda: len(call.loud_times()) > loud + 5)
+    assert quiet_packets(call) < 100, "sooner than the limit would bring it back"
+    assert not {"input_audio_buffer.speech_started", CLEARED, STOPPED} & set(call.types())
+    ears.behaviour.text = "Wait, stop."
+    call.microphone.play(brief)
+    truncated = await call.until("conversation.item.truncated")
+    assert call.types().count("input_audio_buffer.speech_started") == 1
+    heard_s = len(call.loud_times()) / 50
+    assert abs(truncated["audio_end_ms"] / 1000 - heard_s) < 0.15, "silence is no part of it"
+
+
+def quiet_packets(call: Caller) -> int:
+    """Silent packets since the first that was not."""
+    loud = [loudest(one) > LOUD for one in call.heard]
+    return loud[loud.index(True) :].count(False)
 
 
 @pytest.mark.usefixtures("slow")

@@ -137,6 +137,51 @@ async def test_what_was_not_heard_is_forgotten(server: Server, others: Endpoints
         assert others.asked[1]["messages"][-1] == {"role": "assistant", "content": "Heard words"}
 
 
+async def test_an_answer_sounds_before_its_sentence_is_written(
+    server: Server, others: Endpoints
+) -> None:
+    """The chat goes on only after the first sound. What was heard of both pieces is known: `duo`'s
+    words are 10 ms a character."""
+    others.deltas = ["When the kettle boils, we", " shall have some tea."]
+    others.gate = asyncio.Event()
+    async with talker(server.url, "?model=duo") as c:
+        await c.write("Speak.")
+        await c.send("response.create")
+        await c.until("response.output_audio.delta")
+        assert others.open == 1
+        others.gate.set()
+        item = (await c.until("response.done"))["response"]["output"][0]
+        said = ["When the kettle boils,", "we shall have some tea."]
+        assert [request.text for request in server.service.duo.counts.requests] == said
+        assert item["content"][0]["transcript"] == "".join(others.deltas)
+        kind = "conversation.item.truncate"
+        await c.send(kind, item_id=item["id"], content_index=0, audio_end_ms=10 * 30 + 5)
+        await c.until("conversation.item.truncated")
+        await c.send("conversation.item.retrieve", item_id=item["id"])
+        shown = (await c.until("conversation.item.retrieved"))["item"]
+        assert shown["content"][0]["transcript"] == "When the kettle boils, we shall"
+
+
+async def test_an_opening_that_is_interrupted_has_no_rest(
+    server: Server, others: Endpoints
+) -> None:
+    others.deltas = ["When the kettle boils, we shall, as ever", ", have tea."]
+    others.gate = asyncio.Event()
+    async with talker(server.url, "?model=duo") as c:
+        await c.write("Speak.")
+        await c.send("response.create")
+        await c.until("response.output_audio.delta")
+        await c.send("response.cancel")
+        await c.until("response.done")
+        await eventually(lambda: others.open == 0)
+        others.deltas, others.gate = ["Good."], None
+        await c.send("response.create")
+        await c.until("response.done")
+    first, *_, last = [request.text for request in server.service.duo.counts.requests]
+    assert (first, last) == ("When the kettle boils, we shall,", "Good.")
+    await assert_idle(server.url)
+
+
 @pytest.mark.usefixtures("slow")
 async def test_truncating_ends_an_answer_that_is_being_spoken(
     server: Server, others: Endpoints

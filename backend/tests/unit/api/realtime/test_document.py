@@ -54,6 +54,9 @@ def test_every_limit_is_named() -> None:
         f"{limits.max_session_s:g} s | error `session_expired`",
         f"{limits.answer_timeout_s:g} s | the response fails",
         f"at most {limits.max_ahead_s:g} s ahead",
+        f"within {limits.resuming.kept_s:g} s and misses nothing",
+        f"the last {limits.resuming.max_bytes >> 20} MiB are kept",
+        f"has {limits.resuming.max_sessions} such sessions",
         f"takes {limits.calls.max_calls} calls",
         f"{limits.calls.connect_s:g} s to connect",
     ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cantata.api.realtime.calls.playout import FRAME_SAMPLES, PLAYOUT_RATE, Playout
 from cantata.api.realtime.output_audio import HeardAnswer
 from cantata.api.realtime.server_events import PlayoutEvent
@@ -77,6 +79,66 @@ def test_the_packet_after_a_clear_is_silent_and_what_was_heard_is_known() -> Non
     assert p.playout.clear() == []
     p.answer("c", 1)
     assert p.take(1) != [SILENCE]
+
+
+def test_a_held_answer_fades_and_comes_back_at_the_sample_where_it_stopped() -> None:
+    p = Player()
+    ramp = (np.arange(8 * FRAME_SAMPLES) + 1000).astype("<i2")
+    p.playout.begin("resp_a", "item_a")
+    p.playout.feed(ramp.tobytes())
+    p.playout.end()
+    heard: list[bytes] = []
+    p.playout.on_played = heard.append
+    before = p.take(3)
+    p.playout.hold()
+    p.playout.hold()
+    falling, *held = p.take(5)
+    assert held == [SILENCE] * 4
+    p.playout.resume()
+    rising, *after = p.take(5)
+    third = ramp[3 * FRAME_SAMPLES : 4 * FRAME_SAMPLES].astype(int)
+    down, up = (np.frombuffer(one, "<i2").astype(int) for one in (falling, rising))
+    assert (down[0], down[-1]) == (third[0], 0)
+    assert (up[0], up[-1]) == (0, third[-1])
+    assert np.abs(down + up - third).max() <= 2, "together the packet at which it stopped"
+    assert b"".join(before) == ramp[: 3 * FRAME_SAMPLES].tobytes()
+    assert b"".join(after) == ramp[4 * FRAME_SAMPLES :].tobytes()
+    assert heard == [*before, falling, rising, *after], "an echo of the fades is one, too"
+    assert p.told == [("started", "resp_a"), ("stopped", "resp_a")]
+
+
+def test_what_was_held_may_be_cleared_and_counts_as_far_as_it_was_heard() -> None:
+    p = Player()
+    p.answer("a", 10)
+    p.take(3)
+    p.playout.hold()
+    p.take(5)
+    assert p.playout.clear() == [HeardAnswer("item_a", 3 * FRAME_SAMPLES / PLAYOUT_RATE)]
+    p.answer("b", 2)
+    assert p.take(1) == [b"\1" * PACKET], "neither held nor fading"
+
+
+def test_an_answer_is_not_held_for_ever() -> None:
+    p = Player()
+    p.answer("a", 10)
+    p.take(3)
+    p.playout.hold()
+    packets = p.take(1000)
+    p.playout.hold()  # whoever still speaks is not waited for again
+    assert len([one for one in packets if one != SILENCE]) == 1 + 7
+    assert packets[1:].index(SILENCE) == 0
+    assert not p.playout.playing
+    assert p.told[-1] == ("stopped", "resp_a")
+
+
+def test_an_answer_does_not_begin_while_it_is_held() -> None:
+    p = Player()
+    p.playout.hold()
+    p.answer("a", 1)
+    assert p.take(3) == [SILENCE] * 3
+    assert not p.told
+    p.playout.resume()
+    assert p.take(1) == [b"\1" * PACKET]
 
 
 def test_answers_without_sound_tell_nothing() -> None:

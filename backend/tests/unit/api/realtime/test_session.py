@@ -9,7 +9,7 @@ from endpoints import Endpoints
 from live_server import Server
 
 from cantata.speech_input import cascade
-from cantata.speech_input.smart_turn import weights
+from cantata.speech_input.semantic_end import weights
 from talking import HEARD, speech, talker
 
 needs_smart_turn = pytest.mark.skipif(weights() is None, reason="smart-turn is not installed")
@@ -173,6 +173,16 @@ async def test_semantic_vad_has_openais_defaults(server: Server) -> None:
         }
         session = await c.update(audio={"input": {"turn_detection": {"eagerness": "low"}}})
         assert session["audio"]["input"]["turn_detection"] == {**found, "eagerness": "low"}
+        session = await c.update(audio={"input": {"turn_detection": {"interrupt_on": "speech"}}})
+        assert session["audio"]["input"]["turn_detection"]["interrupt_on"] == "speech"
+        await c.send(
+            "session.update",
+            session={
+                "type": "realtime",
+                "audio": {"input": {"turn_detection": {"interrupt_on": 1}}},
+            },
+        )
+        assert (await c.error())["param"] == "session.audio.input.turn_detection.interrupt_on"
         session = await c.update(audio={"input": {"turn_detection": {"type": "server_vad"}}})
         assert session["audio"]["input"]["turn_detection"]["silence_duration_ms"] == 500
 

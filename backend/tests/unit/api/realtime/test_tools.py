@@ -46,18 +46,6 @@ CALLED = [
 ]
 
 
-def calling(others: Endpoints) -> None:
-    """The next answer is a call, in pieces."""
-    others.deltas = []
-    others.finish = "tool_calls"
-    first = {"name": "tell_time", "arguments": ""}
-    others.calls = [
-        {"index": 0, "id": "call_1", "type": "function", "function": first},
-        {"index": 0, "function": {"arguments": '{"zone": '}},
-        {"index": 0, "function": {"arguments": '"UTC"}'}},
-    ]
-
-
 async def respond(c: Talker, **response: Any) -> Event:
     await c.send("response.create", response=response)
     return dict((await c.until("response.done"))["response"])
@@ -65,7 +53,7 @@ async def respond(c: Talker, **response: Any) -> Event:
 
 async def ask(c: Talker, others: Endpoints) -> Event:
     """A call is made; its item."""
-    calling(others)
+    others.answer_by_call()
     await c.update(tools=[TOOL])
     await c.write("What time is it?")
     c.events.clear()
@@ -96,7 +84,7 @@ async def test_the_answer_goes_on_from_the_output(server: Server, others: Endpoi
         await c.send("conversation.item.create", item=output)
         shown = (await c.until("conversation.item.done"))["item"]
         assert {key: shown[key] for key in output} == output
-        others.deltas, others.calls, others.finish = ["It is noon."], [], "stop"
+        others.answer_in_words("It is noon.")
         response = await respond(c)
         assert response["output"][0]["content"][0]["transcript"] == "It is noon."
         assert c.sound()
@@ -114,7 +102,7 @@ async def test_the_answer_goes_on_from_the_output(server: Server, others: Endpoi
 async def test_words_before_calls_are_spoken_and_calls_may_be_several(
     server: Server, others: Endpoints
 ) -> None:
-    calling(others)
+    others.answer_by_call()
     others.deltas = ["One moment."]
     second = {"name": "tell_time", "arguments": "{}"}
     others.calls.append({"index": 1, "id": "call_2", "type": "function", "function": second})
@@ -128,6 +116,39 @@ async def test_words_before_calls_are_spoken_and_calls_may_be_several(
         assert c.sound()
         added = [e for e in c.events if e["type"] == "response.output_item.added"]
         assert [event["output_index"] for event in added] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("before", "output"),
+    [
+        (["One moment."], [("message", "One moment. Nearly there."), ("function_call", None)]),
+        ([], [("function_call", None)]),
+    ],
+)
+async def test_words_behind_a_call_go_on_with_those_before_it(
+    server: Server, others: Endpoints, before: list[str], output: list[tuple[str, str | None]]
+) -> None:
+    others.answer_by_call()
+    others.deltas, others.deltas_behind = before, [" Nearly there."]
+    async with talker(server.url) as c:
+        await c.update(tools=[TOOL])
+        await c.write("What time is it?")
+        c.events.clear()
+        items = (await respond(c))["output"]
+        said = [one["content"][0]["transcript"] if "content" in one else None for one in items]
+        assert list(zip([one["type"] for one in items], said, strict=True)) == output
+        assert "".join(e["delta"] for e in c.events if "transcript.delta" in e["type"]) == (
+            output[0][1] or ""
+        )
+        assert bool(c.sound()) == bool(before)
+        others.deltas_behind = []
+        others.answer_in_words("It is noon.")
+        result = {"type": "function_call_output", "call_id": "call_1", "output": "noon"}
+        await c.send("conversation.item.create", item=result)
+        await respond(c)
+    kept = others.asked[-1]["messages"][-2:]
+    assert [one["role"] for one in kept] == ["assistant", "tool"], "the call and its output"
+    assert kept[0]["content"] == (output[0][1] or "")
 
 
 async def test_a_single_answer_has_its_own_tools(server: Server, others: Endpoints) -> None:

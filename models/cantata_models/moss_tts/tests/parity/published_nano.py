@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cantata_layers.random_files import write_json
+from cantata_layers.random_tensors import write_json
 from cantata_models.moss_tts.config import NanoConfig, load_nano_config
 from cantata_models.moss_tts.prompt import MossMode, MossPromptBuilder
 from cantata_models.moss_tts.random_checkpoint_talker import NANO, TINY_NANO, nano_config

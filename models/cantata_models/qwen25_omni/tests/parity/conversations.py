@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cantata_layers.omni.messages import Message, Part, Role, Text
+from cantata_layers.omni.messages import Part, PromptMessage, PromptRole, Text
 from cantata_layers.omni.tests.media import film, picture, sound, video
 
 SEED = 13
@@ -20,7 +20,7 @@ class Conversation:
     """One, and how it is answered."""
 
     name: str
-    messages: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     speaker: str | None = "Chelsie"
     """None: the answer is not spoken."""
     max_tokens: int = 16
@@ -31,16 +31,16 @@ class Conversation:
         return max(24, TALKER_POSITIONS - prompt - 2)
 
 
-def _user(*parts: Part | str) -> Message:
+def _user(*parts: Part | str) -> PromptMessage:
     made = tuple(Text(part) if isinstance(part, str) else part for part in parts)
-    return Message(Role.USER, made)
+    return PromptMessage(PromptRole.USER, made)
 
 
-def _said(role: Role, text: str) -> Message:
-    return Message(role, (Text(text),))
+def _said(role: PromptRole, text: str) -> PromptMessage:
+    return PromptMessage(role, (Text(text),))
 
 
-BRIEF = _said(Role.SYSTEM, "You answer briefly.")
+BRIEF = _said(PromptRole.SYSTEM, "You answer briefly.")
 CONVERSATIONS: tuple[Conversation, ...] = (
     Conversation("text", (_user("Good morning! How are you?"),)),
     Conversation("system", (BRIEF, _user("Wie heißt du? 你叫什么？")), "Ethan"),  # noqa: RUF001
@@ -68,7 +68,7 @@ CONVERSATIONS: tuple[Conversation, ...] = (
         "two_turns",
         (
             _user(picture(56, 84, 8), "What colour?"),
-            _said(Role.ASSISTANT, "Many colours."),
+            _said(PromptRole.ASSISTANT, "Many colours."),
             _user(sound(0.5, 5), "And this?"),
         ),
     ),

@@ -20,8 +20,7 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Pcm
 from cantata.contract.model.pipeline import CODES
 from cantata.stages.codec import CodecStage
-from cantata_layers.random_files import write_json
-from cantata_layers.random_tensors import write_tensors
+from cantata_layers.random_tensors import write_json, write_tensors
 from cantata_models.qwen25_omni.random_checkpoint import (
     PUBLISHED,
     TINY,

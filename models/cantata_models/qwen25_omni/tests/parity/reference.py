@@ -21,7 +21,7 @@ from transformers.models.qwen2_5_omni.processing_qwen2_5_omni import Qwen2_5Omni
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from cantata_layers.json_fields import read_json
-from cantata_layers.omni.messages import Message, Picture, Sound, Text, Video
+from cantata_layers.omni.messages import PromptMessage, PromptPicture, PromptSound, Text, Video
 from cantata_layers.omni.tests.media import collect_sounds, has_films
 from cantata_models.qwen25_omni.tests.parity.conversations import Conversation
 
@@ -159,11 +159,11 @@ class Qwen25OmniReference:
                 handle.remove()
         return seen
 
-    def _inputs(self, messages: tuple[Message, ...]) -> dict[str, Any]:
+    def _inputs(self, messages: tuple[PromptMessage, ...]) -> dict[str, Any]:
         media = [part for message in messages for part in message.parts]
         features = {
             **self._sounds(collect_sounds(messages)),
-            **self._still([part for part in media if isinstance(part, Picture)]),
+            **self._still([part for part in media if isinstance(part, PromptPicture)]),
             **self._moving([part for part in media if isinstance(part, Video)]),
         }
         ids = self._ids(messages, features)
@@ -173,7 +173,7 @@ class Qwen25OmniReference:
             **features,
         }
 
-    def _ids(self, messages: tuple[Message, ...], features: dict[str, Any]) -> list[int]:
+    def _ids(self, messages: tuple[PromptMessage, ...], features: dict[str, Any]) -> list[int]:
         plain = [
             {"role": message.role.value, "content": [_plain(part) for part in message.parts]}
             for message in messages
@@ -212,7 +212,7 @@ class Qwen25OmniReference:
         ids: list[int] = self._tokenizer(expanded)["input_ids"]
         return ids
 
-    def _sounds(self, sounds: list[Sound]) -> dict[str, Any]:
+    def _sounds(self, sounds: list[PromptSound]) -> dict[str, Any]:
         if not sounds:
             return {}
         made = self._extractor(
@@ -227,7 +227,7 @@ class Qwen25OmniReference:
             "feature_attention_mask": made["attention_mask"].long(),
         }
 
-    def _still(self, pictures: list[Picture]) -> dict[str, Any]:
+    def _still(self, pictures: list[PromptPicture]) -> dict[str, Any]:
         if not pictures:
             return {}
         made = self._pictures([Image.fromarray(p.pixels) for p in pictures], return_tensors="pt")
@@ -262,9 +262,9 @@ def _plain(part: Any) -> dict[str, str]:
         case Text(text):
             # The reference reads control tokens that a text spells; here they are text.
             return {"type": "text", "text": text}
-        case Sound():
+        case PromptSound():
             return {"type": "audio"}
-        case Picture():
+        case PromptPicture():
             return {"type": "image"}
         case _:
             return {"type": "video"}

@@ -23,7 +23,7 @@ from transformers.models.qwen3_omni_moe import (
 )
 
 from cantata_layers.json_fields import read_json
-from cantata_layers.omni.messages import Message, Picture, Sound, Text, Video
+from cantata_layers.omni.messages import PromptMessage, PromptPicture, PromptSound, Text, Video
 from cantata_layers.omni.tests.double_precision import DoublePrecision
 from cantata_layers.omni.tests.media import collect_sounds, has_films
 from cantata_models.qwen3_omni.tests.parity.scenarios import Qwen3OmniScenario
@@ -117,10 +117,10 @@ class Qwen3OmniReference:
     def _precision(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext() if self._dtype is torch.float32 else DoublePrecision()
 
-    def _inputs(self, messages: tuple[Message, ...]) -> dict[str, Any]:
+    def _inputs(self, messages: tuple[PromptMessage, ...]) -> dict[str, Any]:
         media = [part for message in messages for part in message.parts]
         sounds = self._sounds(collect_sounds(messages))
-        pictures = self._still([part for part in media if isinstance(part, Picture)])
+        pictures = self._still([part for part in media if isinstance(part, PromptPicture)])
         videos = self._moving([part for part in media if isinstance(part, Video)])
         ids = self._ids(messages, sounds, pictures, videos)
         made = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -128,7 +128,7 @@ class Qwen3OmniReference:
             made[name] = value.to(self._dtype) if value.is_floating_point() else value
         return made
 
-    def _ids(self, messages: tuple[Message, ...], *features: dict[str, Any]) -> torch.Tensor:
+    def _ids(self, messages: tuple[PromptMessage, ...], *features: dict[str, Any]) -> torch.Tensor:
         plain = [
             {"role": message.role.value, "content": [_plain(part) for part in message.parts]}
             for message in messages
@@ -156,7 +156,7 @@ class Qwen3OmniReference:
         )
         return torch.tensor([self._tokenizer(expanded)["input_ids"]])
 
-    def _sounds(self, sounds: list[Sound]) -> dict[str, Any]:
+    def _sounds(self, sounds: list[PromptSound]) -> dict[str, Any]:
         if not sounds:
             return {}
         whole = [np.pad(s.samples, (0, -len(s.samples) % 160)) for s in sounds]
@@ -173,7 +173,7 @@ class Qwen3OmniReference:
             "feature_attention_mask": made["attention_mask"],
         }
 
-    def _still(self, pictures: list[Picture]) -> dict[str, Any]:
+    def _still(self, pictures: list[PromptPicture]) -> dict[str, Any]:
         if not pictures:
             return {}
         made = self._pictures([Image.fromarray(p.pixels) for p in pictures], return_tensors="pt")
@@ -259,9 +259,9 @@ def _plain(part: Any) -> dict[str, str]:
         case Text(text):
             # The reference reads control tokens that a text spells; here they are text.
             return {"type": "text", "text": text}
-        case Sound():
+        case PromptSound():
             return {"type": "audio"}
-        case Picture():
+        case PromptPicture():
             return {"type": "image"}
         case _:
             return {"type": "video"}

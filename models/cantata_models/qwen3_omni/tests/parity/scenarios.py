@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cantata_layers.omni.messages import Message, Part, Role, Text
+from cantata_layers.omni.messages import Part, PromptMessage, PromptRole, Text
 from cantata_layers.omni.tests.media import film, picture, sound, video
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
@@ -20,7 +20,7 @@ class Qwen3OmniScenario:
     name: str
     seed: int
     """Of the tiny checkpoint."""
-    messages: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     speaker: str | None = "ethan"
     """None: the answer is not spoken."""
     max_tokens: int = 24
@@ -28,16 +28,16 @@ class Qwen3OmniScenario:
     max_frames: int = 24
 
 
-def _user(*parts: Part | str) -> Message:
+def _user(*parts: Part | str) -> PromptMessage:
     made = tuple(Text(part) if isinstance(part, str) else part for part in parts)
-    return Message(Role.USER, made)
+    return PromptMessage(PromptRole.USER, made)
 
 
-def _said(role: Role, text: str) -> Message:
-    return Message(role, (Text(text),))
+def _said(role: PromptRole, text: str) -> PromptMessage:
+    return PromptMessage(role, (Text(text),))
 
 
-SYSTEM = _said(Role.SYSTEM, "You answer briefly.")
+SYSTEM = _said(PromptRole.SYSTEM, "You answer briefly.")
 SCENARIOS: tuple[Qwen3OmniScenario, ...] = (
     Qwen3OmniScenario("text", 1, (_user("Good morning! How are you?"),)),
     Qwen3OmniScenario("system", 3, (SYSTEM, _user("Wie heißt du? 你叫什么？")), speaker="chelsie"),  # noqa: RUF001
@@ -70,7 +70,7 @@ SCENARIOS: tuple[Qwen3OmniScenario, ...] = (
         1,
         (
             _user(picture(64, 64, 8), "What colour?"),
-            _said(Role.ASSISTANT, "Many colours."),
+            _said(PromptRole.ASSISTANT, "Many colours."),
             _user(sound(0.5, 5), "And this?"),
         ),
         speaker="aiden",

@@ -22,7 +22,7 @@ from cantata_models.sketch.training.evaluation.judge import named
 from cantata_models.sketch.training.latent_code import LatentCode
 from cantata_models.sketch.training.networks.autoencoder import Autoencoder
 from cantata_models.sketch.training.picture_training import Drawer
-from cantata_models.sketch.training.pictures import Pictures, Pixels
+from cantata_models.sketch.training.pictures import Pixels, TrainingPictures
 from cantata_models.sketch.training.sampling import draw_pictures
 
 NAMES = 160
@@ -79,7 +79,7 @@ class Neighbour:
 
 @torch.no_grad()
 def measure_reconstruction(
-    autoencoder: Autoencoder, code: LatentCode, pictures: Pictures
+    autoencoder: Autoencoder, code: LatentCode, pictures: TrainingPictures
 ) -> Reconstruction:
     """Measures the autoencoder on pictures kept from it."""
     unseen = unseen_pixels(pictures)
@@ -96,7 +96,7 @@ def evenly(count: int, wanted: int) -> list[int]:
 
 
 def likeness(
-    drawn: Pixels, pictures: Pictures
+    drawn: Pixels, pictures: TrainingPictures
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     """Gives the PSNR in dB, `[n, pictures]`, of small copies of drawn and real pictures."""
     asked, known = (
@@ -110,7 +110,7 @@ def likeness(
 
 
 def measure_names(
-    drawer: Drawer, autoencoder: Autoencoder, judge: nn.Module, pictures: Pictures
+    drawer: Drawer, autoencoder: Autoencoder, judge: nn.Module, pictures: TrainingPictures
 ) -> NameScore:
     """Draws seen names and asks the judge what they are."""
     shown = shown_names(pictures)
@@ -132,7 +132,7 @@ def measure_pairs(
     drawer: Drawer,
     autoencoder: Autoencoder,
     judge: nn.Module,
-    pictures: Pictures,
+    pictures: TrainingPictures,
     *,
     held_out: bool,
 ) -> PairScore:
@@ -151,7 +151,7 @@ def measure_pairs(
     )
 
 
-def judged_pairs(judge: nn.Module, pictures: Pictures, items: list[Painted]) -> float:
+def judged_pairs(judge: nn.Module, pictures: TrainingPictures, items: list[Painted]) -> float:
     """Share of truly painted pictures whose kind the judge names: no drawing can be above it."""
     real = np.stack([item.draw(pictures) for item in items])
     kinds = [get_kind(pictures.names[index]) for index in named(judge, real)[:, 0].tolist()]
@@ -165,7 +165,7 @@ def share(hits: Iterable[bool]) -> float:
 
 
 def neighbours(
-    drawer: Drawer, autoencoder: Autoencoder, pictures: Pictures, captions: list[str]
+    drawer: Drawer, autoencoder: Autoencoder, pictures: TrainingPictures, captions: list[str]
 ) -> tuple[Pixels, list[Neighbour]]:
     """Draws captions and finds the real picture nearest to each."""
     drawn = draw_pictures(drawer, autoencoder, captions)

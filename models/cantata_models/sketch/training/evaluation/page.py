@@ -24,7 +24,7 @@ COLUMNS = 8
 
 
 @dataclass(frozen=True)
-class Report:
+class SketchReport:
     """Everything that the evaluation measured."""
 
     reconstruction: Reconstruction
@@ -37,7 +37,7 @@ class Report:
     seconds: float
 
 
-def as_text(report: Report) -> str:
+def as_text(report: SketchReport) -> str:
     """Writes the figures as Markdown tables."""
     r, n, s, u = report.reconstruction, report.names, report.seen_pairs, report.unseen_pairs
     rows = [

@@ -8,9 +8,14 @@ from cantata_models.sketch.training.captions import get_kind, painted_pictures
 from cantata_models.sketch.training.checkpoint_files import CODE, read_autoencoder, read_drawer
 from cantata_models.sketch.training.evaluation import gates
 from cantata_models.sketch.training.evaluation.judge import reliability, train_judge
-from cantata_models.sketch.training.evaluation.page import Report, as_text, contact_sheet, publish
+from cantata_models.sketch.training.evaluation.page import (
+    SketchReport,
+    as_text,
+    contact_sheet,
+    publish,
+)
 from cantata_models.sketch.training.latent_code import LatentCode
-from cantata_models.sketch.training.stages import Workspace
+from cantata_models.sketch.training.stages import PictureWorkspace
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +30,7 @@ SAMPLES = [
 """Two rows of seen names, one of colours, one of captions that nothing was called."""
 
 
-def run_evaluate(work: Workspace) -> str:
+def run_evaluate(work: PictureWorkspace) -> str:
     """Measures the weights; returns the figures, and publishes them where that is asked."""
     drawer, autoencoder = read_drawer(work.weights), read_autoencoder(work.weights)
     everything, code = work.pictures(), LatentCode.load(work.weights / CODE)
@@ -36,7 +41,7 @@ def run_evaluate(work: Workspace) -> str:
     logger.info("drawing")
     drawn, near = gates.neighbours(drawer, autoencoder, pictures, SAMPLES)
     contact_sheet(drawn).save(work.folder / "samples.png")
-    report = Report(
+    report = SketchReport(
         gates.measure_reconstruction(autoencoder, code, everything),
         reliability(judge, pictures.pixels, [get_kind(name) for name in pictures.names]),
         gates.judged_pairs(judge, pictures, painted),

@@ -26,7 +26,7 @@ class AutoencoderSize:
     num_res_blocks: int = 1
 
 
-class ChannelNorm(nn.Module):
+class SketchNorm(nn.Module):
     """Scales the channels of every pixel to a root mean square of one, then by `gamma`."""
 
     def __init__(self, channels: int, trailing: int) -> None:
@@ -45,9 +45,9 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, before: int, after: int) -> None:
         super().__init__()
-        self.norm1 = ChannelNorm(before, 3)
+        self.norm1 = SketchNorm(before, 3)
         self.conv1 = nn.Conv2d(before, after, 3, padding=1)
-        self.norm2 = ChannelNorm(after, 3)
+        self.norm2 = SketchNorm(after, 3)
         self.conv2 = nn.Conv2d(after, after, 3, padding=1)
         self.conv_shortcut = nn.Conv2d(before, after, 1) if before != after else nn.Identity()
         nn.init.zeros_(self.conv2.weight)
@@ -65,7 +65,7 @@ class AttentionBlock(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.norm = ChannelNorm(channels, 2)
+        self.norm = SketchNorm(channels, 2)
         self.to_qkv = nn.Conv2d(channels, 3 * channels, 1)
         self.proj = nn.Conv2d(channels, channels, 1)
         nn.init.zeros_(self.proj.weight)
@@ -95,7 +95,7 @@ class MidBlock(nn.Module):
         return y
 
 
-class Downsample(nn.Module):
+class SketchDownsample(nn.Module):
     """A convolution of stride 2 over the picture padded by one pixel right and below."""
 
     def __init__(self, channels: int) -> None:
@@ -126,7 +126,7 @@ class Doubling(nn.Module):
         return y
 
 
-class Encoder(nn.Module):
+class SketchEncoder(nn.Module):
     """Pictures to the mean and the log variance of their latents."""
 
     def __init__(self, size: AutoencoderSize) -> None:
@@ -138,9 +138,9 @@ class Encoder(nn.Module):
             for block in range(size.num_res_blocks):
                 self.down_blocks.append(ResidualBlock(after if block else before, after))
             if level < len(size.dim_mult) - 1:
-                self.down_blocks.append(Downsample(after))
+                self.down_blocks.append(SketchDownsample(after))
         self.mid_block = MidBlock(widths[-1])
-        self.norm_out = ChannelNorm(widths[-1], 3)
+        self.norm_out = SketchNorm(widths[-1], 3)
         self.conv_out = nn.Conv2d(widths[-1], 2 * size.z_dim, 3, padding=1)
 
     def forward(self, pictures: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ class Encoder(nn.Module):
         return y
 
 
-class UpBlock(nn.Module):
+class SketchUpBlock(nn.Module):
     """The decoder's residual blocks of one resolution, then the step to the next."""
 
     def __init__(self, before: int, after: int, blocks: int, *, doubling: bool) -> None:
@@ -169,7 +169,7 @@ class UpBlock(nn.Module):
         return x
 
 
-class Decoder(nn.Module):
+class SketchDecoder(nn.Module):
     """Latents to pictures."""
 
     def __init__(self, size: AutoencoderSize) -> None:
@@ -179,7 +179,7 @@ class Decoder(nn.Module):
         self.mid_block = MidBlock(widths[0])
         last = len(size.dim_mult) - 1
         self.up_blocks = nn.ModuleList(
-            UpBlock(
+            SketchUpBlock(
                 before // 2 if level else before,
                 after,
                 size.num_res_blocks + 1,
@@ -187,7 +187,7 @@ class Decoder(nn.Module):
             )
             for level, (before, after) in enumerate(pairwise(widths))
         )
-        self.norm_out = ChannelNorm(widths[-1], 3)
+        self.norm_out = SketchNorm(widths[-1], 3)
         self.conv_out = nn.Conv2d(widths[-1], 3, 3, padding=1)
 
     def forward(self, latents: Tensor) -> Tensor:
@@ -205,10 +205,10 @@ class Autoencoder(nn.Module):
     def __init__(self, size: AutoencoderSize) -> None:
         super().__init__()
         self.size = size
-        self.encoder = Encoder(size)
+        self.encoder = SketchEncoder(size)
         self.quant_conv = nn.Conv2d(2 * size.z_dim, 2 * size.z_dim, 1)
         self.post_quant_conv = nn.Conv2d(size.z_dim, size.z_dim, 1)
-        self.decoder = Decoder(size)
+        self.decoder = SketchDecoder(size)
 
     def encode(self, pictures: Tensor) -> Tensor:
         """Maps `[n, 3, h, w]` in -1..1 to the mean `[n, z, h/8, w/8]` of the latents."""

@@ -63,7 +63,7 @@ class TimeEmbedding(nn.Module):
         return y
 
 
-class FeedForward(nn.Module):
+class SketchFeedForward(nn.Module):
     """Widens fourfold, GELU (tanh), narrows."""
 
     def __init__(self, width: int) -> None:
@@ -78,7 +78,7 @@ class FeedForward(nn.Module):
         return y
 
 
-class JointAttention(nn.Module):
+class SketchAttention(nn.Module):
     """Every token, of text or picture, attends to all."""
 
     def __init__(self, size: TransformerSize) -> None:
@@ -128,7 +128,7 @@ def turned(x: Tensor, turns: Tensor) -> Tensor:
     return torch.view_as_real(pairs * turns[:, None]).flatten(-2).type_as(x)
 
 
-class Block(nn.Module):
+class SketchBlock(nn.Module):
     """Attention and feed-forward of both streams, modulated by the time."""
 
     def __init__(self, size: TransformerSize) -> None:
@@ -136,9 +136,9 @@ class Block(nn.Module):
         width = size.width
         self.img_mod = nn.ModuleList([nn.Identity(), nn.Linear(width, 6 * width)])
         self.txt_mod = nn.ModuleList([nn.Identity(), nn.Linear(width, 6 * width)])
-        self.attn = JointAttention(size)
-        self.img_mlp = FeedForward(width)
-        self.txt_mlp = FeedForward(width)
+        self.attn = SketchAttention(size)
+        self.img_mlp = SketchFeedForward(width)
+        self.txt_mlp = SketchFeedForward(width)
         for mod in (self.img_mod, self.txt_mod):
             nn.init.zeros_(mod[1].weight)  # type: ignore[arg-type]
 
@@ -174,7 +174,7 @@ class Transformer(nn.Module):
         self.txt_norm = RootNorm(size.joint_attention_dim, eps=EPSILON)
         self.img_in = nn.Linear(size.in_channels, width)
         self.txt_in = nn.Linear(size.joint_attention_dim, width)
-        self.transformer_blocks = nn.ModuleList(Block(size) for _ in range(size.num_layers))
+        self.transformer_blocks = nn.ModuleList(SketchBlock(size) for _ in range(size.num_layers))
         self.norm_out = nn.ModuleDict({"linear": nn.Linear(width, 2 * width)})
         self.proj_out = nn.Linear(width, size.in_channels)
         for layer in (self.norm_out["linear"], self.proj_out):

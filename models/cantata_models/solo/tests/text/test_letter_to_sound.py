@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from cantata_layers.english.lexicon import PHONES
 from cantata_models.solo.text.letter_to_sound import (
     ALPHABET,
     MAX_LETTERS,
@@ -14,10 +15,9 @@ from cantata_models.solo.text.letter_to_sound import (
     phone_errors,
 )
 from cantata_models.solo.text.pronounce import past, plural, word_phones
-from cantata_models.solo.text.tokens import PHONES
 from cantata_models.solo.training.letter_alignment import align, train_table
 from cantata_models.solo.training.letter_to_sound import (
-    Network,
+    LetterNetwork,
     is_held_out,
     lexicon_pairs,
     phone_error_rate,
@@ -39,7 +39,7 @@ def test_numpy_chooses_as_torch_does() -> None:
     weights = {key: torch.from_numpy(value) for key, value in model._weights.items()}
     hidden = weights["gru.weight_hh_l0"].shape[1]
     embedding = weights["embedding.weight"].shape[1]
-    network = Network(len(model._chunks), embedding=embedding, hidden=hidden)
+    network = LetterNetwork(len(model._chunks), embedding=embedding, hidden=hidden)
     network.load_state_dict(weights)
     network.eval()
     for word in ("zorblat", "kwyjibo", "phthisis", "o'brien"):

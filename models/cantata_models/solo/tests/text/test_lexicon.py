@@ -7,15 +7,15 @@ import sys
 
 import pytest
 
-from cantata_models.solo.text.fixes import FIXES, LETTERS
-from cantata_models.solo.text.homographs import HOMOGRAPHS
-from cantata_models.solo.text.lexicon import (
+from cantata_layers.english.fixes import FIXES, LETTERS
+from cantata_layers.english.lexicon import (
     LEXICON_FILE,
+    PHONES,
     decode_phones,
     encode_phones,
     load_lexicon,
 )
-from cantata_models.solo.text.tokens import PHONES
+from cantata_models.solo.text.homographs import HOMOGRAPHS
 from cantata_models.solo.training.lexicon import first_pronunciations, pack
 
 
@@ -60,7 +60,7 @@ def test_hand_written_pronunciations_use_the_inventory() -> None:
 def test_run_time_needs_neither_pocketsphinx_nor_torch_and_loads_lazily() -> None:
     script = (
         "import sys; import cantata_models.solo.text as text;"
-        "from cantata_models.solo.text.lexicon import load_lexicon;"
+        "from cantata_layers.english.lexicon import load_lexicon;"
         "assert load_lexicon.cache_info().currsize == 0;"
         "text.phonemize('Hello zorblat');"
         "found = {'pocketsphinx', 'torch', 'inflect', 'num2words'} & set(sys.modules);"

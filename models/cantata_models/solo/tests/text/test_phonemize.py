@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import pytest
 
+from cantata_layers.english.lexicon import PHONES
 from cantata_models.solo.text import Sentence, TextError, phonemize
-from cantata_models.solo.text.tokens import PHONES, SIL
+from cantata_models.solo.text.tokens import SIL
 
 
 def phonemize_text(text: str) -> str:

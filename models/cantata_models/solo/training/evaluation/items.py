@@ -25,7 +25,7 @@ class UnknownChoice(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class EvaluatedSentence:
     """One sentence in one voice."""
 
     speaker: str
@@ -78,7 +78,7 @@ def short_sentences() -> list[HeldOut]:
     ]
 
 
-def prompt_items() -> list[Item]:
+def prompt_items() -> list[EvaluatedSentence]:
     """Returns the sentences that follow a reference, for every held-out pseudo-speaker."""
     references = [
         item.text
@@ -87,13 +87,15 @@ def prompt_items() -> list[Item]:
     ]
     said = [item for group in PROMPT_GROUPS for item in first_sentences(group, 1)]
     return [
-        Item(speaker.name, item.group, item.text, reference=references[number % len(references)])
+        EvaluatedSentence(
+            speaker.name, item.group, item.text, reference=references[number % len(references)]
+        )
         for number, speaker in enumerate(HELD_OUT_PSEUDO)
         for item in said
     ]
 
 
-def plan_items(offered_voices: Sequence[str], selection: Selection) -> list[Item]:
+def plan_items(offered_voices: Sequence[str], selection: Selection) -> list[EvaluatedSentence]:
     """Returns every item. Includes speeds and references only if no group is chosen.
 
     Raises:
@@ -104,7 +106,7 @@ def plan_items(offered_voices: Sequence[str], selection: Selection) -> list[Item
     groups = choose(selection.groups, offered_groups, "group")
     sentences = short_sentences() if selection.short else read_heldout()
     items = [
-        Item(voice, item.group, item.text)
+        EvaluatedSentence(voice, item.group, item.text)
         for voice in voices
         for item in sentences
         if item.group in groups
@@ -112,7 +114,7 @@ def plan_items(offered_voices: Sequence[str], selection: Selection) -> list[Item
     if selection.short or selection.groups:
         return items
     items += [
-        Item(voice, item.group, item.text, speed)
+        EvaluatedSentence(voice, item.group, item.text, speed)
         for voice in voices
         for speed in SPEEDS
         for group in offered_groups

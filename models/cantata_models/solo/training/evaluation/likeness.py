@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from cantata_models.solo.training.evaluation.acoustics import Rows
-from cantata_models.solo.training.evaluation.measures import Heard
+from cantata_models.solo.training.evaluation.measures import RecordingMeasures
 from cantata_models.solo.training.evaluation.results import Result
 from cantata_models.solo.training.evaluation.timbre import distance, nearest, usual_spread
 
 
 @dataclass(frozen=True, slots=True)
-class Recognition:
+class NearestTeacher:
     """The nearest teacher for each sentence of each voice."""
 
     confusion: dict[str, dict[str, int]]
@@ -55,12 +55,12 @@ class Prompting:
     speakers: tuple[Prompted, ...]
 
 
-def rows(sounds: Sequence[Heard]) -> Rows:
+def rows(sounds: Sequence[RecordingMeasures]) -> Rows:
     """Returns the sounds' embeddings, [n, 42]."""
     return np.array([sound.embedding for sound in sounds])
 
 
-def semitones(sounds: Sequence[Heard], others: Sequence[Heard]) -> float:
+def semitones(sounds: Sequence[RecordingMeasures], others: Sequence[RecordingMeasures]) -> float:
     """Returns the distance between the two median pitches, infinite if one has no pitch."""
     one, other = (float(np.median([s.pitch_hz for s in part])) for part in (sounds, others))
     return abs(12 * math.log2(one / other)) if one and other else math.inf
@@ -68,7 +68,7 @@ def semitones(sounds: Sequence[Heard], others: Sequence[Heard]) -> float:
 
 def recognise(
     speech: Mapping[str, Rows], teachers: Mapping[str, Rows], spread: Rows
-) -> Recognition:
+) -> NearestTeacher:
     """Compares each sentence with every teacher's centre."""
     centres = {name: found.mean(axis=0) for name, found in teachers.items()}
     confusion = {name: dict.fromkeys(teachers, 0) for name in speech}
@@ -80,7 +80,7 @@ def recognise(
         for index, row in enumerate(found):
             others = np.delete(found, index, axis=0) if len(found) > 1 else found
             own += nearest(row, centres | {name: others.mean(axis=0)}, spread) == name
-    return Recognition(
+    return NearestTeacher(
         confusion,
         accuracy=sum(confusion[name][name] for name in speech) / sum(map(len, speech.values())),
         teacher_accuracy=own / sum(map(len, teachers.values())),
@@ -88,9 +88,9 @@ def recognise(
 
 
 def follow(
-    speech: Sequence[Heard],
-    own: Sequence[Heard],
-    stock: Mapping[str, Sequence[Heard]],
+    speech: Sequence[RecordingMeasures],
+    own: Sequence[RecordingMeasures],
+    stock: Mapping[str, Sequence[RecordingMeasures]],
     speaker: str,
     spread: Rows,
 ) -> Prompted:
@@ -115,7 +115,7 @@ def follow(
 
 def judge_speakers(
     stock: Mapping[str, Sequence[Result]], prompted: Sequence[Result]
-) -> tuple[Recognition, Prompting | None]:
+) -> tuple[NearestTeacher, Prompting | None]:
     """Judges the stock voices' sentences and any that follow a reference."""
     teachers = {name: rows([r.teacher for r in found]) for name, found in stock.items()}
     spread = usual_spread(list(teachers.values()))

@@ -23,7 +23,7 @@ FRAME_SAMPLES = 1920
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class RecordingMeasures:
     """Measurements of one recording alone."""
 
     words: str
@@ -46,11 +46,11 @@ class Likeness:
     edges: Edges
 
 
-def measure(samples: Samples, judge: Judge | None) -> Heard:
+def measure(samples: Samples, judge: Judge | None) -> RecordingMeasures:
     """Measures mono sound at 24 kHz."""
     analysis = analyse(samples)
     magnitude = np.abs(samples)
-    return Heard(
+    return RecordingMeasures(
         words="" if judge is None else judge.hear(samples, SAMPLE_RATE),
         seconds=len(samples) / SAMPLE_RATE,
         peak=float(magnitude.max(initial=0.0)),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE
-from cantata_models.solo.training.evaluation.items import Item
+from cantata_models.solo.training.evaluation.items import EvaluatedSentence
 from cantata_models.solo.training.evaluation.synthesis import Synthesiser
 
 SENTENCES = 8
@@ -20,7 +20,7 @@ SENTENCES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RealTimeFactors:
     """Seconds of one thread per second of speech (real-time factors)."""
 
     talker: float
@@ -29,22 +29,24 @@ class Pace:
     """Time to decode frame by frame, as in streaming."""
 
 
-def chosen(items: Sequence[Item], voice: str) -> list[Item]:
+def chosen(items: Sequence[EvaluatedSentence], voice: str) -> list[EvaluatedSentence]:
     """Returns `SENTENCES` of a voice's sentences at normal speed, spread over the groups."""
     usual = [i for i in items if i.speaker == voice and not i.reference and i.speed == 1.0]
     return usual[:: max(1, len(usual) // SENTENCES)][:SENTENCES]
 
 
-def measure_pace(synthesiser: Synthesiser, items: Sequence[Item]) -> dict[str, Pace]:
+def measure_pace(
+    synthesiser: Synthesiser, items: Sequence[EvaluatedSentence]
+) -> dict[str, RealTimeFactors]:
     """Synthesises some of the sentences again, one after another; returns voice -> pace."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    paces: dict[str, Pace] = {}
+    paces: dict[str, RealTimeFactors] = {}
     for voice in dict.fromkeys(item.speaker for item in items if not item.reference):
         speaker = synthesiser.stock_speaker(voice)
         said = [synthesiser.say(item.text, speaker) for item in chosen(items, voice)]
         seconds = sum(len(speech.samples) for speech in said) / SAMPLE_RATE
-        paces[voice] = Pace(
+        paces[voice] = RealTimeFactors(
             talker=sum(speech.talker_s for speech in said) / seconds,
             decoder=sum(speech.codec_s for speech in said) / seconds,
         )

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from cantata_models.solo.training.evaluation.judge import Score
-from cantata_models.solo.training.evaluation.likeness import Prompting, Recognition
-from cantata_models.solo.training.evaluation.summary import Figures, SpeedFigures, Summary
+from cantata_models.solo.training.evaluation.likeness import NearestTeacher, Prompting
+from cantata_models.solo.training.evaluation.summary import SentenceFigures, SpeedFigures, Summary
 
 BEGIN = "<!-- figures: written by `make eval-voice PUBLISH=1` -->"
 END = "<!-- end of figures -->"
@@ -31,7 +31,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def columns(summary: Summary) -> tuple[list[str], list[Figures]]:
+def columns(summary: Summary) -> tuple[list[str], list[SentenceFigures]]:
     """Returns one column per voice and one for all voices."""
     names = [item.voice for item in summary.voices]
     return [*names, "all"], [*(item.overall for item in summary.voices), summary.overall]
@@ -90,7 +90,7 @@ def speed_table(speeds: Sequence[SpeedFigures]) -> str:
     return table(["speed", *names], lines)
 
 
-def speaker_table(found: Recognition) -> str:
+def speaker_table(found: NearestTeacher) -> str:
     """The nearest teachers of each voice's sentences."""
     names = list(found.confusion)
     lines = [

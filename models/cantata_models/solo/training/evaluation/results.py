@@ -18,13 +18,18 @@ import soundfile
 import torch
 from pydantic import TypeAdapter
 
+from cantata_layers.training.progress import tracked
 from cantata_models.solo.training.audio import speak, trim
 from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE, Samples
-from cantata_models.solo.training.evaluation.items import Item
+from cantata_models.solo.training.evaluation.items import EvaluatedSentence
 from cantata_models.solo.training.evaluation.judge import Judge
-from cantata_models.solo.training.evaluation.measures import Heard, Likeness, compare, measure
+from cantata_models.solo.training.evaluation.measures import (
+    Likeness,
+    RecordingMeasures,
+    compare,
+    measure,
+)
 from cantata_models.solo.training.evaluation.synthesis import Synthesiser
-from cantata_models.solo.training.progress import tracked
 from cantata_models.solo.training.speakers import SPEAKERS
 
 DIGEST_SIZE = 12
@@ -38,15 +43,15 @@ HEARING = ("judge", "acoustics", "warping", "edges", "seams", "timbre", "measure
 class Result:
     """The measurements of one item."""
 
-    item: Item
-    teacher: Heard
-    speech: Heard
+    item: EvaluatedSentence
+    teacher: RecordingMeasures
+    speech: RecordingMeasures
     likeness: Likeness
-    codec: Heard | None
+    codec: RecordingMeasures | None
     """The teacher's reading, encoded and decoded; only for stock voices at normal speed."""
 
 
-HEARD = TypeAdapter(Heard)
+HEARD = TypeAdapter(RecordingMeasures)
 RESULT = TypeAdapter(Result)
 
 
@@ -105,7 +110,7 @@ class Bench:
         """Synthesises text in a stock voice."""
         return self._synthesiser.say(text, self._synthesiser.stock_speaker(voice)).samples
 
-    def teacher(self, item: Item, samples: Samples) -> Heard:
+    def teacher(self, item: EvaluatedSentence, samples: Samples) -> RecordingMeasures:
         """Measures a teacher's reading; the result serves all weights."""
         sound = self._reading_path(item.speaker, item.text, item.speed)
         path = sound.with_suffix(f".{self._hearing}.json")
@@ -113,7 +118,7 @@ class Bench:
             path.write_bytes(HEARD.dump_json(measure(samples, self._judge)))
         return HEARD.validate_json(path.read_bytes())
 
-    def measure(self, item: Item) -> Result:
+    def measure(self, item: EvaluatedSentence) -> Result:
         """Synthesises an item and measures it."""
         voice = self._synthesiser
         reading = self.reading(item.speaker, item.text, item.speed)
@@ -134,7 +139,7 @@ class Bench:
         )
 
 
-def read_results(path: Path) -> dict[Item, Result]:
+def read_results(path: Path) -> dict[EvaluatedSentence, Result]:
     """Reads the file written by `measure_all`; skips a line cut off by an interruption."""
     if not path.exists():
         return {}
@@ -156,7 +161,7 @@ def _start_worker(weights: Path, folder: Path) -> None:
     _bench = Bench(weights, folder)
 
 
-def _measure(item: Item) -> Result:
+def _measure(item: EvaluatedSentence) -> Result:
     assert _bench is not None
     return _bench.measure(item)
 
@@ -167,7 +172,9 @@ def results_path(weights: Path, folder: Path) -> Path:
     return folder / name
 
 
-def measure_all(items: Sequence[Item], weights: Path, folder: Path, workers: int) -> list[Result]:
+def measure_all(
+    items: Sequence[EvaluatedSentence], weights: Path, folder: Path, workers: int
+) -> list[Result]:
     """Measures the items missing from `folder`, stores each as it finishes, and returns all."""
     folder.mkdir(parents=True, exist_ok=True)
     path = results_path(weights, folder)

@@ -10,10 +10,10 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from cantata_models.solo.checkpoint import WEIGHTS_FOLDER
-from cantata_models.solo.training.evaluation.items import Item, short_sentences
+from cantata_models.solo.training.evaluation.items import EvaluatedSentence, short_sentences
 from cantata_models.solo.training.evaluation.judge import Judge, score
 from cantata_models.solo.training.evaluation.likeness import rows
-from cantata_models.solo.training.evaluation.measures import Heard, measure
+from cantata_models.solo.training.evaluation.measures import RecordingMeasures, measure
 from cantata_models.solo.training.evaluation.results import Result
 from cantata_models.solo.training.evaluation.synthesis import Synthesiser
 from cantata_models.solo.training.evaluation.timbre import nearest, usual_spread
@@ -58,7 +58,7 @@ BASELINE = TypeAdapter(Baseline)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedVoice:
     """One voice's current figures."""
 
     wer: float
@@ -79,7 +79,9 @@ def rounded(values: Iterable[float]) -> tuple[float, ...]:
     return tuple(round(float(value), 4) for value in values)
 
 
-def check_voice(sounds: Mapping[str, Heard], voice: str, baseline: Baseline) -> Checked:
+def check_voice(
+    sounds: Mapping[str, RecordingMeasures], voice: str, baseline: Baseline
+) -> CheckedVoice:
     """Summarises one voice's sentences (text -> sound) against the baseline's teachers."""
     teacher = baseline.voices[voice].teacher_seconds
     centres = {name: np.array(one.centre) for name, one in baseline.voices.items()}
@@ -87,7 +89,7 @@ def check_voice(sounds: Mapping[str, Heard], voice: str, baseline: Baseline) -> 
     ratios = np.array([sound.seconds / teacher[text] for text, sound in sounds.items()])
     found = [nearest(row, centres, spread) == voice for row in rows(list(sounds.values()))]
     seams = [sound.seams for sound in sounds.values()]
-    return Checked(
+    return CheckedVoice(
         wer=score(list(sounds), [sound.words for sound in sounds.values()]).wer,
         duration_close=float((np.abs(ratios - 1) <= CLOSE_SHARE).mean()),
         recognised=float(np.mean(found)),
@@ -96,7 +98,7 @@ def check_voice(sounds: Mapping[str, Heard], voice: str, baseline: Baseline) -> 
     )
 
 
-def problems(voice: str, now: Checked, then: VoiceBaseline) -> list[str]:
+def problems(voice: str, now: CheckedVoice, then: VoiceBaseline) -> list[str]:
     """Describes what got worse; empty if nothing did."""
     found: list[str] = []
     if now.wer > then.wer + WORSE_WER:
@@ -125,7 +127,10 @@ def make_baseline(weights: str, results: Sequence[Result]) -> Baseline:
     teachers = {n: rows([r.teacher for r in stock if r.item.speaker == n]) for n in names}
     spread = rounded(usual_spread(list(teachers.values())))
     by_item = {result.item: result for result in stock}
-    chosen = {n: [by_item[Item(n, s.group, s.text)] for s in short_sentences()] for n in names}
+    chosen = {
+        n: [by_item[EvaluatedSentence(n, s.group, s.text)] for s in short_sentences()]
+        for n in names
+    }
     voices = {
         name: VoiceBaseline(
             wer=0.0,
@@ -151,7 +156,7 @@ def make_baseline(weights: str, results: Sequence[Result]) -> Baseline:
 
 def say(
     sentences: Iterable[HeldOut], voice: str, synthesiser: Synthesiser, judge: Judge
-) -> dict[str, Heard]:
+) -> dict[str, RecordingMeasures]:
     """Synthesises sentences in one voice and measures them: text -> sound."""
     speaker = synthesiser.stock_speaker(voice)
     return {

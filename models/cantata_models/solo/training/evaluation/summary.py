@@ -9,8 +9,12 @@ from itertools import groupby
 import numpy as np
 
 from cantata_models.solo.training.evaluation.judge import Score, score
-from cantata_models.solo.training.evaluation.likeness import Prompting, Recognition, judge_speakers
-from cantata_models.solo.training.evaluation.pace import Pace
+from cantata_models.solo.training.evaluation.likeness import (
+    NearestTeacher,
+    Prompting,
+    judge_speakers,
+)
+from cantata_models.solo.training.evaluation.pace import RealTimeFactors
 from cantata_models.solo.training.evaluation.results import Result
 
 CLOSE_SHARE = 0.15
@@ -20,7 +24,7 @@ SPEED_SHARE = 0.10
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class SentenceFigures:
     """Figures for a set of sentences at normal speed."""
 
     teacher: Score
@@ -63,9 +67,9 @@ class VoiceFigures:
     """Figures for one voice, over all its sentences and per group."""
 
     voice: str
-    pace: Pace
-    overall: Figures
-    groups: dict[str, Figures]
+    pace: RealTimeFactors
+    overall: SentenceFigures
+    groups: dict[str, SentenceFigures]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +78,15 @@ class Summary:
 
     weights: str
     """Digest of the checkpoint."""
-    overall: Figures
+    overall: SentenceFigures
     voices: tuple[VoiceFigures, ...]
     speeds: tuple[SpeedFigures, ...]
-    recognition: Recognition
+    recognition: NearestTeacher
     prompting: Prompting | None
     """None if no item followed a reference."""
 
 
-def figures(results: Sequence[Result]) -> Figures:
+def figures(results: Sequence[Result]) -> SentenceFigures:
     """Summarises sentences at normal speed; there is at least one."""
     texts = [result.item.text for result in results]
     speech = [result.speech for result in results]
@@ -92,7 +96,7 @@ def figures(results: Sequence[Result]) -> Figures:
     def mean(values: Iterable[float]) -> float:
         return float(np.mean(list(values)))
 
-    return Figures(
+    return SentenceFigures(
         teacher=score(texts, [result.teacher.words for result in results]),
         codec=score(texts, [result.codec.words if result.codec else "" for result in results]),
         speech=score(texts, [sound.words for sound in speech]),
@@ -130,7 +134,7 @@ def speed_figures(fast_or_slow: Sequence[Result], usual: Sequence[Result]) -> Sp
     )
 
 
-def voice_figures(voice: str, results: Sequence[Result], pace: Pace) -> VoiceFigures:
+def voice_figures(voice: str, results: Sequence[Result], pace: RealTimeFactors) -> VoiceFigures:
     """Summarises one voice's sentences at normal speed."""
     groups = dict.fromkeys(result.item.group for result in results)
     return VoiceFigures(
@@ -141,7 +145,9 @@ def voice_figures(voice: str, results: Sequence[Result], pace: Pace) -> VoiceFig
     )
 
 
-def summarise(weights: str, results: Sequence[Result], paces: Mapping[str, Pace]) -> Summary:
+def summarise(
+    weights: str, results: Sequence[Result], paces: Mapping[str, RealTimeFactors]
+) -> Summary:
     """Summarises all results. `weights` is the checkpoint's digest; `paces` has one per voice."""
     stock = [result for result in results if not result.item.reference]
     usual = [result for result in stock if result.item.speed == 1.0]

@@ -17,13 +17,13 @@ from cantata_models.solo.checkpoint import load_codec_decoder, load_codec_encode
 from cantata_models.solo.config import load_config
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
-from cantata_models.solo.networks.talker import Talker
+from cantata_models.solo.networks.talker import SoloTalkerNetwork
 from cantata_models.solo.training.align import read_text
 from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE, Samples
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
+class SynthesizedSentence:
     """One synthesised sentence and its cost."""
 
     samples: Samples
@@ -37,7 +37,7 @@ class Speech:
 class Synthesiser:
     """The loaded checkpoint."""
 
-    talker: Talker
+    talker: SoloTalkerNetwork
     decoder: CodecDecoder
     encoder: CodecEncoder
     quantiser: ResidualQuantiser
@@ -63,7 +63,7 @@ class Synthesiser:
         return torch.from_numpy(speaker_vector(reference, SAMPLE_RATE))
 
     @torch.inference_mode()
-    def say(self, text: str, speaker: torch.Tensor, speed: float = 1.0) -> Speech:
+    def say(self, text: str, speaker: torch.Tensor, speed: float = 1.0) -> SynthesizedSentence:
         """Synthesises spoken-form text; decodes the frames one by one, as in streaming.
 
         Raises:
@@ -81,7 +81,7 @@ class Synthesiser:
         codes = self.talker.generate(track.rows)
         spoken = time.process_time()
         samples = self.stream(codes)
-        return Speech(samples, spoken - began, time.process_time() - spoken)
+        return SynthesizedSentence(samples, spoken - began, time.process_time() - spoken)
 
     def stream(self, codes: torch.Tensor) -> Samples:
         """[T, Q] int64 -> [T * 1920] samples, decoded frame by frame."""

@@ -1,0 +1,1 @@
+"""Files over HTTP, and batches of requests that are answered in the background."""

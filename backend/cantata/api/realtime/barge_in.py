@@ -1,0 +1,208 @@
+"""Speech over an answer, which is held back until it proves to be an interruption.
+
+Clients stop playing when they hear of speech, so nothing of it is told before that is known. Where
+the client plays the answer, it goes on as if nobody had spoken. Where the server plays it, it falls
+silent while somebody speaks, and comes back if that was no interruption.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cantata.api.realtime.input_audio import HeardItem, SpeechBegan
+from cantata.contract.data.transcripts import Transcript
+from cantata.speech_input.agreed_words import WordDelta
+from cantata.speech_input.interruptions import LEAST_S, SpeechEvidence, is_interruption
+from cantata.speech_input.sound import HEARD_RATE, Heard
+from cantata.speech_input.speech_level import SpeechLevel
+from cantata.speech_input.vad import WINDOW
+
+_QUIET_WINDOWS = 10
+"""A third of a second without speech, after which an answer comes back before the turn is over."""
+_WORDS_S = 10.0
+"""Time after its end for the words of such speech; then its length decides."""
+
+
+class TurnListener(Protocol):
+    """Takes what a client is told of the user's speech."""
+
+    def speech_began(self, event: SpeechBegan) -> None:
+        """Called when a turn begins; one that was held back may have begun some time ago."""
+        ...
+
+    def speech_ended(self, event: HeardItem) -> None:
+        """Called when a turn that has begun is over."""
+        ...
+
+    def words_heard(self, item_id: str, delta: WordDelta) -> None:
+        """Called with more words of a turn that has begun."""
+        ...
+
+    def hold_answer(self) -> None:
+        """Called, often, while somebody speaks who may be interrupting."""
+        ...
+
+    def resume_answer(self) -> None:
+        """Called when nobody does any more, or it is decided."""
+        ...
+
+    def is_answer_heard(self) -> bool:
+        """Whether an answer is being played to the user."""
+        ...
+
+
+@dataclass(slots=True)
+class _HeldSpeech:
+    """Speech of which nothing has been told."""
+
+    began: SpeechBegan | None = None
+    evidence: SpeechEvidence = field(default_factory=SpeechEvidence)
+    deltas: list[WordDelta] = field(default_factory=list)
+    ended: HeardItem | None = None
+    outlasted: bool = False
+    """Whether the answer was over when the speech was."""
+    limit: asyncio.TimerHandle | None = None
+    """Of the wait for its words."""
+
+
+class BargeIn:
+    """Implements `input_audio.SpeechObserver`: passes turns on to its listener, in order.
+
+    Args:
+        listener: takes them.
+    """
+
+    def __init__(self, listener: TurnListener) -> None:
+        self._listener = listener
+        self.holds = False
+        """Whether speech over an answer is held back at all."""
+        self._level = SpeechLevel()
+        self._held: deque[_HeldSpeech] = deque()
+        """The last one may be going on."""
+        self._is_held = False
+        """Whether the turn in progress is."""
+        self._quiet_windows = 0
+        """Since somebody near spoke in it."""
+
+    def begin(self) -> Callable[[Transcript], None] | None:
+        # Behind one that is not decided, too: turns are told in order.
+        self._is_held = bool(self._held) or (self.holds and self._listener.is_answer_heard())
+        if not self._is_held:
+            return None
+        held = _HeldSpeech()
+        self._held.append(held)
+
+        def take(transcript: Transcript) -> None:
+            held.evidence.transcript = transcript
+            self.review()
+
+        return take
+
+    def hear(self, window: Heard, *, is_speech: bool) -> None:
+        if is_speech and not self._is_held:
+            self._level.learn(window)
+        elif is_speech and self._level.is_near(window):
+            self._held[-1].evidence.speech_s += WINDOW / HEARD_RATE
+            self._quiet_windows = 0
+            self._listener.hold_answer()
+        elif self._is_held:
+            self._quiet_windows += 1
+            if self._quiet_windows == _QUIET_WINDOWS:
+                self._listener.resume_answer()
+
+    def drop(self) -> None:
+        if self._is_held:
+            self._held.pop()
+            self._is_held = False
+            self._listener.resume_answer()
+
+    def began(self, event: SpeechBegan) -> None:
+        """A turn has begun."""
+        if not self._is_held:
+            self._listener.speech_began(event)
+            return
+        self._held[-1].began = event
+        self._held[-1].evidence.has_ears = event.words is not None
+
+    def ended(self, event: HeardItem) -> None:
+        """The turn in progress is over."""
+        if not self._is_held:
+            self._listener.speech_ended(event)
+            return
+        self._is_held = False
+        held = self._held[-1]
+        held.ended = event
+        held.outlasted = not self._listener.is_answer_heard()
+        if event.hearing.words is not None:
+            held.limit = asyncio.get_running_loop().call_later(_WORDS_S, self.review)
+            event.hearing.words.add_done_callback(lambda _: self.review())
+        self.review()
+
+    def words_heard(self, item_id: str, delta: WordDelta) -> None:
+        """More words of a turn are certain."""
+        for held in self._held:
+            if held.began is not None and held.began.item_id == item_id:
+                held.deltas.append(delta)
+                return
+        self._listener.words_heard(item_id, delta)
+
+    def accept(self) -> None:
+        """Whatever is held back is meant: the client says so."""
+        while self._held:
+            self._tell(self._take_first())
+
+    def review(self) -> None:
+        """Tell, or forget, what is decided. Turns are told in order."""
+        while self._held and (verdict := self._decide(self._held[0])) is not None:
+            held = self._take_first()
+            if verdict:
+                self._tell(held)
+
+    def stop(self) -> None:
+        """Forget everything: the connection is over."""
+        while self._held:
+            self._take_first()
+        self._is_held = False
+
+    def _take_first(self) -> _HeldSpeech:
+        held = self._held.popleft()
+        if held.limit is not None:
+            held.limit.cancel()
+        if not self._held:
+            self._listener.resume_answer()
+        return held
+
+    def _decide(self, held: _HeldSpeech) -> bool | None:
+        """Whether the speech is meant; None: not known yet."""
+        if held.began is None:
+            return None
+        evidence, ended = held.evidence, held.ended
+        if is_interruption(evidence):
+            return True
+        is_enough = evidence.speech_s >= LEAST_S
+        if ended is None:
+            # Who speaks on when the answer is over has taken the turn.
+            return True if is_enough and not self._listener.is_answer_heard() else None
+        if held.outlasted:
+            return is_enough
+        words = ended.hearing.words
+        if words is None or (words.done() and not words.cancelled() and not words.exception()):
+            return False
+        loop = asyncio.get_running_loop()
+        if not words.done() and held.limit is not None and loop.time() < held.limit.when():
+            return None
+        return is_interruption(SpeechEvidence(evidence.speech_s, has_ears=False))
+
+    def _tell(self, held: _HeldSpeech) -> None:
+        assert held.began is not None
+        if held.ended is None:
+            self._is_held = False
+        self._listener.speech_began(held.began)
+        for delta in held.deltas:
+            self._listener.words_heard(held.began.item_id, delta)
+        if held.ended is not None:
+            self._listener.speech_ended(held.ended)

@@ -1,0 +1,1 @@
+"""Sessions that outlive a lost connection for a while."""

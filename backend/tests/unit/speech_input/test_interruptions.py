@@ -1,0 +1,100 @@
+"""What stops an answer, by words and length; and how loud the speaker's own speech is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cantata.contract.data.transcripts import Transcript
+from cantata.speech_input.interruptions import SpeechEvidence, find_content, is_interruption
+from cantata.speech_input.speech_level import SpeechLevel
+from cantata.speech_input.vad import WINDOW
+
+
+def heard(text: str, speech_s: float, avg_logprob: float | None = -0.3) -> SpeechEvidence:
+    return SpeechEvidence(speech_s, Transcript(text, avg_logprob=avg_logprob))
+
+
+@pytest.mark.parametrize(
+    ("text", "speech_s"),
+    [
+        ("Stop.", 0.4),
+        ("No,", 0.3),
+        ("Wait, wait.", 0.5),
+        ("What about", 0.4),
+        ("Yeah, but", 0.5),
+        ("Okay, I want the blue one", 1.2),
+        ("Don\N{RIGHT SINGLE QUOTATION MARK}t", 0.3),
+        ("Thursday would", 0.7),
+        ("Mm-hm. Play jazz", 0.9),
+        ("That's wrong.", 0.8),
+    ],
+)
+def test_words_that_take_the_turn_stop_an_answer(text: str, speech_s: float) -> None:
+    assert is_interruption(heard(text, speech_s))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Mm-hm.", "Uh-huh.", "Yeah, yeah.", "Oh, I see.", "That's right.", "Okay, got it. Thank you.",
+     "Hmm", "I'm hum.", "Mama", "[cough]", "(laughs) ha ha", "How interesting!",
+     "Oh, that is lovely.", ""],
+)  # fmt: skip
+def test_whoever_only_listens_stops_nothing_however_long(text: str) -> None:
+    assert not is_interruption(heard(text, 0.5))
+    assert not is_interruption(heard(text, 4.0))
+
+
+def test_one_or_two_words_of_a_hum_do_not_count() -> None:
+    assert not is_interruption(heard("Of her.", 0.45))
+    assert not is_interruption(heard("Blue", 3.0)), "one word that asks for nothing"
+    assert is_interruption(heard("Blue shoes", 0.8))
+
+
+def test_a_word_that_only_joins_counts_later() -> None:
+    """What is heard of the beginnings of "Hm, interesting" and "Hm, that's good"."""
+    assert not is_interruption(heard("an interest.", 0.67))
+    assert not is_interruption(heard("And that's", 1.5))
+    assert is_interruption(heard("The blue", 1.1))
+
+
+def test_words_that_the_recogniser_doubts_are_not_used() -> None:
+    assert not is_interruption(heard("Stop it now", 1.0, -1.2))
+    assert is_interruption(heard("Stop it now", 1.0, None)), "models that tell no probabilities"
+    assert is_interruption(heard("Stop it now", 2.6, -1.2)), "long speech in any language"
+
+
+def test_without_words_the_length_decides() -> None:
+    assert not is_interruption(SpeechEvidence(0.5, has_ears=False))
+    assert is_interruption(SpeechEvidence(0.8, has_ears=False))
+    assert not is_interruption(SpeechEvidence(1.5)), "the words are still to come"
+    assert is_interruption(SpeechEvidence(2.5))
+
+
+def test_words_from_afar_do_not_count() -> None:
+    """A television is understood well, but nobody near has spoken."""
+    assert not is_interruption(heard("Stop the car!", 0.0))
+
+
+def test_content_leaves_phrases_out_as_a_whole() -> None:
+    assert find_content("I see. I see the sea") == ["the", "sea"]
+    assert find_content("That's great, go on!") == []
+
+
+def test_the_usual_level_is_learnt_and_quieter_speech_is_far() -> None:
+    random = np.random.default_rng(0)
+
+    def speech(db: float) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
+        noise = random.standard_normal(WINDOW) * 32768 * 10 ** (db / 20)
+        return np.clip(noise, -32768, 32767).astype(np.int16)
+
+    level = SpeechLevel()
+    assert level.is_near(speech(-60)), "nothing is known yet"
+    for _ in range(100):
+        level.learn(speech(-26))
+    assert level.is_near(speech(-34))
+    assert not level.is_near(speech(-41))
+    assert not level.is_near(np.zeros(WINDOW, np.int16))
+    for _ in range(1000):
+        level.learn(speech(-45))
+    assert level.is_near(speech(-50)), "who moves away is followed"

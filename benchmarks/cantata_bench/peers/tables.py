@@ -1,0 +1,29 @@
+"""What was found, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cantata_bench.peers.duel import Compared, Ratio
+from cantata_bench.tables import table
+
+
+def make_peers_table(other: str, found: Sequence[Compared]) -> str:
+    """Ratios alone: what was measured of two programs in one run on one machine."""
+    head = (
+        f"requests at once, beside {other}",
+        "time to the first sound",
+        "seconds of sound per second",
+        "memory",
+    )
+    return table(
+        head,
+        [
+            (str(one.listeners), _say(one.first), _say(one.throughput), _say(one.memory))
+            for one in found
+        ],
+    )
+
+
+def _say(ratio: Ratio) -> str:
+    return f"{ratio.middle:.2f}x ({ratio.least:.2f} to {ratio.most:.2f})"

@@ -1,0 +1,1 @@
+"""What trainings of models share; not in the wheel."""
