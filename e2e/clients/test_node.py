@@ -48,10 +48,10 @@ def samples(server: Address, tmp_path: Path) -> Path:
     return file
 
 
-def run(node: Path, script: str, url: str, *files: Path, **environment: str) -> Any:
+def run(node: Path, script: str, url: str, *arguments: Path | str, **environment: str) -> Any:
     """What a script prints."""
     done = subprocess.run(
-        [node, "--import", "./this_machine_only.mjs", script, f"{url}/v1", *files],
+        [node, "--import", "./this_machine_only.mjs", script, f"{url}/v1", *arguments],
         cwd=FOLDER,
         env={**os.environ, **environment},
         capture_output=True,

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from pipecat.frames.frames import (
@@ -21,7 +22,10 @@ from pipecat.frames.frames import (
 )
 from pipecat.pipeline.pipeline import Pipeline
 from pipecat.pipeline.worker import PipelineWorker
+from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.processors.aggregators.llm_response_universal import LLMContextAggregatorPair
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+from pipecat.services.llm_service import FunctionCallParams
 from pipecat.services.openai.realtime import events
 from pipecat.services.openai.realtime.llm import OpenAIRealtimeLLMService
 from pipecat.workers.runner import WorkerRunner
@@ -33,6 +37,7 @@ from .listening import KEY
 pytestmark = pytest.mark.e2e
 
 PATIENCE_S = 60.0
+ToolHandler = Callable[[FunctionCallParams], Awaitable[None]]
 
 
 class Speaker(FrameProcessor):
@@ -69,8 +74,10 @@ class Speaker(FrameProcessor):
 
 
 @asynccontextmanager
-async def conversation(server: Address) -> AsyncIterator[tuple[PipelineWorker, Speaker]]:
-    """A running pipeline."""
+async def conversation(
+    server: Address, tool: dict[str, Any] | None = None, call: ToolHandler | None = None
+) -> AsyncIterator[tuple[PipelineWorker, Speaker]]:
+    """A running pipeline; `call` is the tool's function."""
     detection = events.TurnDetection(type="server_vad", silence_duration_ms=500)
     properties = events.SessionProperties(
         audio=events.AudioConfiguration(
@@ -78,16 +85,21 @@ async def conversation(server: Address) -> AsyncIterator[tuple[PipelineWorker, S
                 transcription=events.InputAudioTranscription(), turn_detection=detection
             ),
             output=events.AudioOutput(voice="alloy"),
-        )
+        ),
+        tools=[tool] if tool else None,
     )
     service = OpenAIRealtimeLLMService(
         api_key=KEY,
         base_url=f"{server.websocket}/v1/realtime",
         settings=OpenAIRealtimeLLMService.Settings(session_properties=properties),
     )
+    if tool:
+        service.register_function(tool["name"], call)
     ready = asyncio.Event()
     speaker = Speaker()
-    worker = PipelineWorker(Pipeline([service, speaker]), cancel_on_idle_timeout=False)
+    user, assistant = LLMContextAggregatorPair(LLMContext())
+    around = [user, service, speaker, assistant] if tool else [service, speaker]
+    worker = PipelineWorker(Pipeline(around), cancel_on_idle_timeout=False)
 
     @worker.event_handler("on_pipeline_started")
     async def on_pipeline_started(worker: PipelineWorker, frame: Frame) -> None:

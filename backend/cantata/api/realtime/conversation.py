@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cantata.api.realtime.refusals import ItemExists, NoSuchItem
-from cantata.api.realtime.server_events import ContentObject, ItemObject
+from cantata.api.realtime.server_events import ContentObject, InputAudioObject, ItemObject
 from cantata.speech_input.chat import UNINTELLIGIBLE, ChatCall, ChatMessage, Role
 from cantata.speech_input.sound import HEARD_RATE, Heard
 
@@ -47,8 +47,10 @@ class Content:
     def shown(self) -> ContentObject:
         """The part as clients see it."""
         self.settle()
+        if self.type == "input_audio":
+            return InputAudioObject(transcript=None if self.words else self.text)
         if self.audio:
-            return ContentObject(type=self.type, transcript=None if self.words else self.text)
+            return ContentObject(type=self.type, transcript=self.text)
         return ContentObject(type=self.type, text=self.text)
 
 

@@ -33,7 +33,15 @@ class ContentObject(BaseModel):
     type: str
     text: Annotated[str | None, Field(exclude_if=_is_none)] = None
     transcript: Annotated[str | None, Field(exclude_if=_is_none)] = None
-    """Transcript of sound; absent until it is known."""
+    """Of an answer's sound."""
+
+
+class InputAudioObject(ContentObject):
+    """What the user said."""
+
+    type: Literal["input_audio"] = "input_audio"
+    transcript: str | None = None
+    """None until it is known, and never left out: clients insist on the field."""
 
 
 class ItemObject(BaseModel):
@@ -45,7 +53,9 @@ class ItemObject(BaseModel):
     status: str
     role: Annotated[str | None, Field(exclude_if=_is_none)] = None
     """Of a message, as the next."""
-    content: Annotated[list[ContentObject] | None, Field(exclude_if=_is_none)] = None
+    content: Annotated[
+        list[InputAudioObject | ContentObject] | None, Field(exclude_if=_is_none)
+    ] = None
     call_id: Annotated[str | None, Field(exclude_if=_is_none)] = None
     """Of a function's call, and of its output."""
     name: Annotated[str | None, Field(exclude_if=_is_none)] = None

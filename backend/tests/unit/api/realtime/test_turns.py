@@ -78,6 +78,8 @@ async def test_a_spoken_turn(server: Server, others: Endpoints) -> None:
         assert heard["item_id"] == user_item
         first, second = (e for e in c.events if e["type"] == "conversation.item.added")
         assert (first["item"]["id"], first["previous_item_id"]) == (user_item, None)
+        (words,) = first["item"]["content"]
+        assert words["transcript"] in (None, user["content"]), "null, not absent"
         assert second["previous_item_id"] == user_item
         assert second["item"]["id"] == response["output"][0]["id"]
 
