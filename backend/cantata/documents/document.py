@@ -28,6 +28,19 @@ MAX_CHARACTERS = 10_000_000
 MAX_CHAPTERS = 2_000
 
 
+class DamagedDocument(InvalidDocument):
+    """A file is not what its name says, or a part of it is lost.
+
+    Args:
+        kind: such as `PDF`.
+        reason: what was found.
+    """
+
+    def __init__(self, kind: str, reason: object) -> None:
+        found = str(reason).rstrip(".")
+        super().__init__(f"the {kind} is damaged ({found}); download or export it again")
+
+
 @dataclass(frozen=True, slots=True)
 class Chapter:
     """A part of a document with a name."""

@@ -21,7 +21,7 @@ from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
 from cantata.contract.data.errors import InvalidDocument
-from cantata.documents.document import Chapter, Document
+from cantata.documents.document import Chapter, DamagedDocument, Document
 from cantata.documents.plain import decode_text
 from cantata.documents.web_page import PageBlock, read_page, split_chapters
 
@@ -43,7 +43,7 @@ class Archive:
         try:
             self._file = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-            raise InvalidDocument(f"the EPUB is damaged: {error}") from error
+            raise DamagedDocument("EPUB", error) from error
         self._left = MAX_TOTAL_BYTES
         self.names = frozenset(self._file.namelist())
         if len(self._file.filelist) > MAX_ENTRIES:
@@ -63,9 +63,9 @@ class Archive:
             with self._file.open(entry) as opened:
                 data = opened.read(most + 1)
         except KeyError:
-            raise InvalidDocument(f"the EPUB is damaged: it has no file {name[:200]!r}") from None
+            raise DamagedDocument("EPUB", f"it has no file {name[:200]!r}") from None
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
-            raise InvalidDocument(f"the EPUB is damaged: {name[:100]}: {error}") from error
+            raise DamagedDocument("EPUB", f"{name[:100]}: {error}") from error
         if len(data) > most:
             raise InvalidDocument(
                 f"the EPUB is too large once unpacked ({name[:100]}): at most "
@@ -286,7 +286,7 @@ def _parse(archive: Archive, name: str) -> Element:
             f"the EPUB's {name[:100]} declares entities, which are not expanded"
         ) from error
     except (ParseError, ValueError, LookupError) as error:
-        raise InvalidDocument(f"the EPUB is damaged: {name[:100]} is not XML: {error}") from error
+        raise DamagedDocument("EPUB", f"{name[:100]} is not XML: {error}") from error
     return root
 
 

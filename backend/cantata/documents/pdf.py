@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cantata.contract.data.errors import InvalidDocument, NotInstalled
-from cantata.documents.document import Chapter, Document
+from cantata.documents.document import Chapter, DamagedDocument, Document
 
 MAX_PAGES = 5_000
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[a-z\u00df-\u00ff])")
@@ -43,9 +43,9 @@ def read_pdf(path: Path) -> Document:
     except InvalidDocument:
         raise
     except PyPdfError as error:
-        raise InvalidDocument(f"the PDF is damaged: {error}") from error
+        raise DamagedDocument("PDF", error) from error
     except Exception as error:  # whatever else the library stumbles over is the file's fault
-        raise InvalidDocument(f"the PDF is damaged ({type(error).__name__})") from error
+        raise DamagedDocument("PDF", type(error).__name__) from error
     if not any(character.isalnum() for page in pages for character in page):
         raise InvalidDocument(
             "the PDF has no text: its pages are pictures; run a text recogniser over it first"

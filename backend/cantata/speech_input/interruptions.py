@@ -6,12 +6,16 @@ The rule was found on synthetic voices and noises (`cantata bench interruptions`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from cantata.contract.data.transcripts import Transcript
+from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
 
-LEAST_S = 0.1
+_LEAST_S = 0.1
 """Speech below this is a click, whatever a recogniser makes of it."""
+_NEAR_SHARE = 0.1
+"""Of a short turn, what must be as loud as the user usually is: a word said in passing falls off
+quickly. Voices in the background, 15 dB below, have less (0 to 0.1, measured)."""
 _CONTENT_S = 0.6
 """Speech from which on two words of any kind stop the answer: recognisers make one or two words of
 a hum, which is shorter."""
@@ -63,6 +67,12 @@ _NOISE = re.compile(r"[\[(*][^\])*]*[\])*]")
 """How recognisers write what is no speech: [cough], (laughs)."""
 
 
+_EXAMPLES = "Mm-hm. Yeah. Okay. Stop! Wait! Cancel. What? Enough. Uh-huh."
+"""What people say over an answer, hums and words alike, since recognisers do badly with a word that
+stands alone. With it, the embedded one recognises 109 of 120 (85 without), makes such a word of 4
+of 120 backchannels (4) and of no noise (none), and sentences keep their words."""
+
+
 @dataclass(slots=True)
 class SpeechEvidence:
     """What is known of speech over an answer."""
@@ -73,11 +83,20 @@ class SpeechEvidence:
     """The latest; None: not yet, or nobody finds words."""
     has_ears: bool = True
     """Somebody finds words."""
+    voice_s: float = 0.0
+    """Seconds in which anybody spoke, near or not."""
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is the user's speech, however short."""
+        if self.speech_s >= _LEAST_S:
+            return True
+        return self.voice_s >= _LEAST_S and self.speech_s >= _NEAR_SHARE * self.voice_s
 
 
 def is_interruption(evidence: SpeechEvidence) -> bool:
     """Whether the speech stops the answer, as far as it is known; more of it may change a no."""
-    if evidence.speech_s < LEAST_S:
+    if not evidence.is_near:
         return False
     if not evidence.has_ears:
         return evidence.speech_s >= _UNHEARD_S
@@ -91,6 +110,21 @@ def is_interruption(evidence: SpeechEvidence) -> bool:
     if len(says) >= 2:
         return evidence.speech_s >= _CONTENT_S
     return bool(says) and len(content) >= 2 and evidence.speech_s >= _JOINED_S
+
+
+def expect_short_words(
+    request: TranscriptionRequest, languages: Sequence[str]
+) -> TranscriptionRequest:
+    """The request for speech over an answer: single words are expected, if it is English.
+
+    Args:
+        request: the session's.
+        languages: BCP 47 tags of what the recogniser understands.
+    """
+    spoken = [request.language] if request.language else languages
+    if not spoken or not all(tag.lower().partition("-")[0] == "en" for tag in spoken):
+        return request
+    return replace(request, prompt=f"{request.prompt} {_EXAMPLES}".strip())
 
 
 def find_content(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Protocol
 from cantata.api.realtime.input_audio import HeardItem, SpeechBegan
 from cantata.contract.data.transcripts import Transcript
 from cantata.speech_input.agreed_words import WordDelta
-from cantata.speech_input.interruptions import LEAST_S, SpeechEvidence, is_interruption
+from cantata.speech_input.interruptions import SpeechEvidence, is_interruption
 from cantata.speech_input.sound import HEARD_RATE, Heard
 from cantata.speech_input.speech_level import SpeechLevel
 from cantata.speech_input.vad import WINDOW
@@ -103,16 +103,18 @@ class BargeIn:
         return take
 
     def hear(self, window: Heard, *, is_speech: bool) -> None:
-        if is_speech and not self._is_held:
-            self._level.learn(window)
-        elif is_speech and self._level.is_near(window):
-            self._held[-1].evidence.speech_s += WINDOW / HEARD_RATE
-            self._quiet_windows = 0
+        if not self._is_held:
+            if is_speech:
+                self._level.learn(window)
+            return
+        evidence, is_near = self._held[-1].evidence, is_speech and self._level.is_near(window)
+        evidence.voice_s += is_speech * WINDOW / HEARD_RATE
+        evidence.speech_s += is_near * WINDOW / HEARD_RATE
+        self._quiet_windows = 0 if is_near else self._quiet_windows + 1
+        if is_near:
             self._listener.hold_answer()
-        elif self._is_held:
-            self._quiet_windows += 1
-            if self._quiet_windows == _QUIET_WINDOWS:
-                self._listener.resume_answer()
+        elif self._quiet_windows == _QUIET_WINDOWS:
+            self._listener.resume_answer()
 
     def drop(self) -> None:
         if self._is_held:
@@ -183,7 +185,7 @@ class BargeIn:
         evidence, ended = held.evidence, held.ended
         if is_interruption(evidence):
             return True
-        is_enough = evidence.speech_s >= LEAST_S
+        is_enough = evidence.is_near
         if ended is None:
             # Who speaks on when the answer is over has taken the turn.
             return True if is_enough and not self._listener.is_answer_heard() else None

@@ -16,6 +16,7 @@ from cantata.api.realtime.transcription_choice import build_options, find_transc
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.transcripts import Transcript
 from cantata.speech_input.agreed_words import AgreedWords, WordDelta
+from cantata.speech_input.interruptions import expect_short_words
 from cantata.speech_input.sound import Heard
 from cantata.speech_input.transcription import HeardPiece
 
@@ -123,7 +124,9 @@ class TranscriptionFeed:
                 transcriber = context.cascade.transcriber(model)
                 options = build_options(settings)
                 if on_transcript is not None:
-                    options = replace(options, partials=True, partial_s=_OFTEN_S)
+                    languages = () if model is None else model.languages
+                    request = expect_short_words(options.request, languages)
+                    options = replace(options, request=request, partials=True, partial_s=_OFTEN_S)
                 self.transcript = await transcriber.transcribe(
                     options, self._iterate_pieces(), report
                 )

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cantata.contract.data.transcripts import Transcript
-from cantata.speech_input.interruptions import SpeechEvidence, find_content, is_interruption
+from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
+from cantata.speech_input.interruptions import (
+    SpeechEvidence,
+    expect_short_words,
+    find_content,
+    is_interruption,
+)
 from cantata.speech_input.speech_level import SpeechLevel
 from cantata.speech_input.vad import WINDOW
 
@@ -98,3 +103,30 @@ def test_the_usual_level_is_learnt_and_quieter_speech_is_far() -> None:
     for _ in range(1000):
         level.learn(speech(-45))
     assert level.is_near(speech(-50)), "who moves away is followed"
+
+
+@pytest.mark.parametrize(
+    ("near_s", "voice_s", "stops"),
+    [(0.03, 0.26, True), (0.06, 0.5, True), (0.03, 0.8, False), (0.0, 0.3, False), (0.1, 6, True)],
+)
+def test_a_word_that_falls_off_quickly_is_the_user_s(
+    near_s: float, voice_s: float, stops: bool
+) -> None:
+    """Voices in the background that a word comes out of are not; nor does it matter how long they
+    have been heard when the user speaks."""
+    evidence = SpeechEvidence(near_s, Transcript("No.", avg_logprob=-0.3), voice_s=voice_s)
+    assert is_interruption(evidence) == stops
+
+
+def test_short_words_are_expected_in_english_alone() -> None:
+    plain = TranscriptionRequest(prompt="Ada, Grace")
+    expected = expect_short_words(plain, ["en"])
+    assert expected.prompt.startswith("Ada, Grace Mm-hm.")
+    assert "Stop!" in expected.prompt
+    assert expect_short_words(TranscriptionRequest("en-GB"), ["de", "en"]).prompt
+    for request, languages in [
+        (plain, ["de", "en"]),
+        (plain, []),
+        (TranscriptionRequest("de"), ["de", "en"]),
+    ]:
+        assert expect_short_words(request, languages) is request
