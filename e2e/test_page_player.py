@@ -67,6 +67,15 @@ def speak(speech_page: SpeechPage, text: str = TEXT) -> NDArray[np.int16]:
     return speech_page.played()
 
 
+def speak_without_gap(speech_page: SpeechPage, text: str = TEXT) -> NDArray[np.int16]:
+    """A gap of a busy machine is drawn, too, and moves what comes after it."""
+    for _ in range(5):
+        played = speak(speech_page, text)
+        if not speech_page.metrics()["gaps"]:
+            return played
+    pytest.fail("it stuttered five times")
+
+
 def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
@@ -99,7 +108,7 @@ def click_at(thing: Locator, share: float) -> None:
 
 def test_a_click_on_the_sound_or_on_the_bar_goes_there(speech_page: SpeechPage) -> None:
     page = speech_page.page
-    whole = speak(speech_page)
+    whole = speak_without_gap(speech_page)
     waveform = page.get_by_role("img", name="Waveform of the speech")
     width = waveform.evaluate("canvas => canvas.clientWidth")
     # A column of 5 pixels is 20 ms, or twice that, and again, until all of them fit.

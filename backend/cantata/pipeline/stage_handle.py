@@ -44,8 +44,10 @@ PING_INTERVAL_S = 1.0
 PING_DEADLINE_S = 30.0
 """A stage answers between two steps."""
 ENDING_DEADLINE_S = 5.0
-REAP_TIMEOUT_S = 0.5
-"""A process that broke its connection is killed if it has not exited within this time."""
+REAP_TIMEOUT_S = 5.0
+"""A process that broke its connection is killed if it has not exited within this time. Its exit
+code tells whether a request is to blame, and a large process on a busy machine may take a second to
+exit."""
 
 
 class StageHandle:

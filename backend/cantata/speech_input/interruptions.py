@@ -36,14 +36,17 @@ _PHRASES = re.compile(
     r"(?:that|this|it) is|that'?s (?:right|true|good|great|fine|nice|interesting|cool)|"
     r"makes? sense|sounds? good|"
     r"you'?re right|thank you|thanks|very (?:good|nice)|all right|for sure|fair enough|"
+    r"(?:fair|good|great) (?:point|idea)|point taken|good to know|same here|me too|well said|"
+    r"you bet|no doubt|"
     r"how (?:nice|interesting|lovely)|what a [a-z]+)\b"
 )
 """Said by whoever goes on listening."""
 _BACKCHANNELS = frozenset(
     _WORD.findall(
-        "a ah aha ahem alright absolutely bye cool correct definitely er exactly fine good great "
-        "ha haha indeed interesting lovely nice oh ok okay perfect really right so sure totally "
-        "true uh well wonderful wow yeah yep yes yup you"
+        "a agreed ah aha ahem alright absolutely amazing awesome brilliant bye certainly cool "
+        "correct dear definitely er exactly excellent fine good goodness gosh gotcha great ha haha "
+        "indeed interesting lovely nice oh ok okay perfect really right so sure totally true uh "
+        "understood well whoa wonderful wow yeah yep yes yup you"
     )
 )
 _HUM = re.compile(r"[aeiou']*(?:[hm][aeiou']*)+|i'm|her|hum+|hm+")

@@ -188,3 +188,12 @@ async def test_one_that_ends_the_process_twice_is_quarantined(
     await drawn(painter, asked(0))
     await until_free(painter)
     assert scribe.admission.quarantined == painter.admission.quarantined == 1
+
+
+async def test_so_is_one_whose_process_takes_a_second_to_end(scribe: PipelineChatModel) -> None:
+    before = scribe.admission.quarantined
+    for error in (StageDied, Quarantined):
+        with pytest.raises(error):
+            await answered(scribe, saying("LINGER"))
+        await scribe.orchestrator.until_ready(30)
+    assert scribe.admission.quarantined == before + 1

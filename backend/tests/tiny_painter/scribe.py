@@ -27,6 +27,7 @@ from tiny_painter.stages import TinyDenoiser, TinyJob
 
 MAX_TOKENS = 200
 """Letters of an answer."""
+LINGERS_S = 1.0
 READING = 1
 """Steps."""
 
@@ -91,6 +92,10 @@ class TinyScribe(TinyDenoiser):
                     raise ValueError("no ink")
                 case "FATAL" if job.done == 2:
                     os._exit(3)
+                case "LINGER":
+                    os.closerange(3, 1024)  # as a large process does on a busy machine
+                    time.sleep(LINGERS_S)
+                    os._exit(3)
         pictures = [job for job in jobs if isinstance(job, TinyJob)]
         drawn = iter(super().advance(pictures) if pictures else ())
         time.sleep(sum(job.talk.step_s for job in answers))
@@ -137,7 +142,7 @@ class TinyScribeBuilder:
         if not texts:
             raise InvalidRequest("nothing to say again", "messages")
         said, most = texts[-1], MAX_TOKENS if request.max_tokens is None else request.max_tokens
-        fault = next((word for word in ("CRASH", "FATAL") if word in said), "")
+        fault = next((word for word in ("CRASH", "FATAL", "LINGER") if word in said), "")
         talk = TinyTalk(said, most, fault, SLOW_S if SLOW in said else 0.0)
         without = frozenset({"denoiser.latents", "denoiser.progress"})
         return PlannedAnswer(

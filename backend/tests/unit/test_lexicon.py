@@ -92,7 +92,8 @@ def test_a_chain_of_aliases_is_followed_once() -> None:
         return time.process_time() - began_s
 
     few_s = min(measure(250) for _ in range(5))
-    assert measure(4_000) / few_s < 16 * 16, "as the square at most"
+    # The shortest of them: the collector may come, for all that the tests before this have left.
+    assert min(measure(4_000) for _ in range(3)) / few_s < 16 * 16, "as the square at most"
 
 
 def test_a_million_entries_are_refused_before_they_are_read() -> None:

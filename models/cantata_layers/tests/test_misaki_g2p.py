@@ -78,12 +78,13 @@ def test_a_text_without_a_full_stop_is_read_in_time(reader: EnglishG2P) -> None:
     """Which grows with its length, not with the square of it."""
 
     def cpu_s(words: int) -> float:
-        begun = time.process_time()
+        begun = time.thread_time()
         reader.read("and so it went on " * (words // 5))
-        return time.process_time() - begun
+        return time.thread_time() - begun
 
     cpu_s(500)
-    assert cpu_s(16_000) < 8 * cpu_s(4_000)
+    limit_s = 8 * min(cpu_s(4_000) for _ in range(3))
+    assert any(cpu_s(16_000) < limit_s for _ in range(3))
 
 
 def test_several_words_of_one_number_share_its_place(reader: EnglishG2P) -> None:

@@ -43,7 +43,7 @@ def test_words_that_take_the_turn_stop_an_answer(text: str, speech_s: float) -> 
     "text",
     ["Mm-hm.", "Uh-huh.", "Yeah, yeah.", "Oh, I see.", "That's right.", "Okay, got it. Thank you.",
      "Hmm", "I'm hum.", "Mama", "[cough]", "(laughs) ha ha", "How interesting!",
-     "Oh, that is lovely.", ""],
+     "Oh, that is lovely.", "Good point.", "Oh, that's brilliant!", "Point taken, me too.", ""],
 )  # fmt: skip
 def test_whoever_only_listens_stops_nothing_however_long(text: str) -> None:
     assert not is_interruption(heard(text, 0.5))
