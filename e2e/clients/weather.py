@@ -40,7 +40,7 @@ TOOL = {
     "parameters": PARAMETERS,
 }
 """As in a session of the Realtime API."""
-_START_S = 30.0
+_STOP_S = 30.0
 
 
 def assert_told(answer: Answer) -> None:
@@ -62,7 +62,7 @@ def serve_weather_chat() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         server.should_exit = True
-        thread.join(_START_S)
+        thread.join(_STOP_S)
 
 
 async def _answer(request: Request) -> StreamingResponse:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from cantata.api.schemas import Name, Text, WireModel
 from cantata.jobs.batch import BatchStatus, KeptBatch, KeptFile, TokenUsage
@@ -32,11 +32,16 @@ class ExpiresAfter(WireModel):
     seconds: Annotated[int, Field(ge=MIN_EXPIRES_S, le=MAX_EXPIRES_S)]
 
 
-class FileObject(WireModel):
+class ListedObject(WireModel):
+    """What is listed."""
+
+    id: str
+
+
+class FileObject(ListedObject):
     """A kept file."""
 
     object: Literal["file"] = "file"
-    id: str
     bytes: int
     created_at: int
     """Unix time, as the next."""
@@ -46,14 +51,31 @@ class FileObject(WireModel):
     status: Literal["processed"] = "processed"
 
 
-class FileList(WireModel):
-    """GET /v1/files."""
+Listed = TypeVar("Listed", bound=ListedObject)
+
+
+class PagedList(WireModel, Generic[Listed]):
+    """A page of a list."""
 
     object: Literal["list"] = "list"
-    data: list[FileObject]
-    first_id: str | None
-    last_id: str | None
+    data: list[Listed]
     has_more: bool
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def first_id(self) -> str | None:
+        """Id of the page's first object."""
+        return self.data[0].id if self.data else None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def last_id(self) -> str | None:
+        """Id of the last one, behind which the next page begins."""
+        return self.data[-1].id if self.data else None
+
+
+class FileList(PagedList[FileObject]):
+    """GET /v1/files."""
 
 
 class DeletedFile(WireModel):
@@ -130,11 +152,10 @@ class BatchUsage(WireModel):
     total_tokens: int
 
 
-class BatchObject(WireModel):
+class BatchObject(ListedObject):
     """A kept batch. Times are Unix times."""
 
     object: Literal["batch"] = "batch"
-    id: str
     endpoint: str
     errors: BatchProblems | None
     input_file_id: str
@@ -165,14 +186,8 @@ class BatchObject(WireModel):
     metadata: dict[str, str] | None
 
 
-class BatchList(WireModel):
+class BatchList(PagedList[BatchObject]):
     """GET /v1/batches; the newest first."""
-
-    object: Literal["list"] = "list"
-    data: list[BatchObject]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
 
 
 def describe_file(file: KeptFile) -> FileObject:

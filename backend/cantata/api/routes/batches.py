@@ -44,14 +44,9 @@ async def list_batches(
     """Batches of this client, the newest first."""
     store = batch_store(context)
     if not job_store(context).exists:
-        return BatchList(data=[], first_id=None, last_id=None, has_more=False)
+        return BatchList(data=[], has_more=False)
     found, more = await store.list_page(get_key_label(request.scope), ListPage(limit, after))
-    return BatchList(
-        data=[describe_batch(one) for one in found],
-        first_id=found[0].id if found else None,
-        last_id=found[-1].id if found else None,
-        has_more=more,
-    )
+    return BatchList(data=[describe_batch(one) for one in found], has_more=more)
 
 
 @router.get("/v1/batches/{batch_id}")

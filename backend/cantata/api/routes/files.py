@@ -65,14 +65,9 @@ async def list_files(
     """Files of this client."""
     store, page = file_store(context), ListPage(limit, after, newest_first=order == "desc")
     if not job_store(context).exists:
-        return FileList(data=[], first_id=None, last_id=None, has_more=False)
+        return FileList(data=[], has_more=False)
     found, more = await store.list_page(get_key_label(request.scope), page, purpose)
-    return FileList(
-        data=[describe_file(one) for one in found],
-        first_id=found[0].id if found else None,
-        last_id=found[-1].id if found else None,
-        has_more=more,
-    )
+    return FileList(data=[describe_file(one) for one in found], has_more=more)
 
 
 @router.get("/v1/files/{file_id}")
