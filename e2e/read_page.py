@@ -13,16 +13,19 @@ from playwright.sync_api import FilePayload, Locator, Page
 
 from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
-# Each word as it is heard, and each as it is marked.
+# Each word as it is heard, with the seconds since the page last looked, and each as it is marked.
 NOTE = """
 () => {
   window.heard = [];
   window.marked = [];
   const { reader } = window.cantata;
+  let looked = performance.now();
   reader.addEventListener("place", () => {
+    const since = (performance.now() - looked) / 1000;
+    looked = performance.now();
     const { word, book } = reader;
     if (word === null || word.from === window.heard.at(-1)?.[0]) return;
-    window.heard.push([word.from, book.text.slice(word.from, word.to)]);
+    window.heard.push([word.from, book.text.slice(word.from, word.to), since]);
     const [mark] = CSS.highlights.get("cantata-word") ?? [];
     window.marked.push(String(mark ?? ""));
   });
@@ -111,7 +114,12 @@ class ReadPage:
 
     def heard(self) -> list[tuple[int, str]]:
         """Each word since `note`: its place in the text, and the word."""
-        return [(int(place), str(word)) for place, word in self.page.evaluate("window.heard")]
+        return [(int(place), str(word)) for place, word, _ in self.page.evaluate("window.heard")]
+
+    def looked_after_s(self) -> list[float]:
+        """For each word of `heard`: the time since the page had looked for words before it. A busy
+        page passes over the words in between."""
+        return [float(since) for *_, since in self.page.evaluate("window.heard")]
 
     def marked(self) -> list[str]:
         return [str(word) for word in self.page.evaluate("window.marked")]

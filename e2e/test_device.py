@@ -30,9 +30,26 @@ RATE = 24_000
 PACKETS = np.random.default_rng(7).integers(-9_000, 9_000, (6, RATE // 5)).astype("<i2")
 """Of 200 ms, more than the player collects before it starts."""
 PACKET_EVERY_MS = 200
-START_TURNS = 4
+START_TURNS = 12
 MAX_START_S = 0.3
 """The packet's way into the browser, and the device's buffers; found: 20 ms."""
+MAX_LATE_S = 0.05
+"""How late a timer of an undisturbed page fires."""
+WATCH_TIMER = """
+() => {
+  let due = performance.now();
+  let latest = 0;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    latest = Math.max(latest, now - due - 10);
+    due = now;
+  }, 10);
+  window.stopWatchingTimer = () => {
+    clearInterval(timer);
+    return latest / 1000;
+  };
+}
+"""
 STILL = 0.02
 """Above what is left of a fade when Stop was pressed."""
 
@@ -103,7 +120,7 @@ def test_the_device_gets_the_servers_speech_and_nothing_else(
 def test_sound_begins_soon_after_its_first_packet(
     browser_page: Page, server: Server, device: Device, figures: Callable[..., None]
 ) -> None:
-    """The fastest of several turns: no busy moment decides."""
+    """One undisturbed turn suffices; a machine that has none is too busy to tell."""
     sent_at: list[float] = []
 
     def answer(route: WebSocketRoute) -> None:
@@ -124,16 +141,19 @@ def test_sound_begins_soon_after_its_first_packet(
     browser_page.route_web_socket("**/v1/audio/speech/stream", answer)
     speech_page = SpeechPage(browser_page)
     speech_page.open(server.url)
-    delays_s = []
+    delays_s, late_s = [], []
     for _ in range(START_TURNS):
+        browser_page.evaluate(WATCH_TIMER)
         speak(speech_page, device, "Hello.")
         delays_s.append(device.first_sound_at_s() - sent_at[-1])
-    figures(
-        test="behind the player",
-        what="first packet to sound",
-        heard=f"after {1000 * min(delays_s):.0f} ms",
-    )
-    assert 0 < min(delays_s) <= MAX_START_S, f"sound begins {min(delays_s):.2f} s after its packet"
+        late_s.append(float(browser_page.evaluate("window.stopWatchingTimer()")))
+        if 0 < delays_s[-1] <= MAX_START_S:
+            break
+    what = f"after {1000 * min(delays_s):.0f} ms"
+    figures(test="behind the player", what="first packet to sound", heard=what)
+    if min(delays_s) > MAX_START_S and min(late_s) > MAX_LATE_S:
+        pytest.skip(f"sound begins {what}, but the page's timers are {min(late_s):.2f} s late")
+    assert 0 < min(delays_s) <= MAX_START_S, f"sound begins {what}"
 
 
 def test_sound_resumes_after_a_pause_where_its_word_begins(

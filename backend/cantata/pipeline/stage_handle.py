@@ -31,7 +31,7 @@ from cantata.contract.process.messages import (
 )
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory, send_memory
 from cantata.ipc.stage_messages import decode_message, encode_message
-from cantata.ipc.wire import AsyncChannel
+from cantata.ipc.wire import AsyncChannel, BrokenChannel
 from cantata.pipeline.spawning import spawn
 from cantata.pipeline.stage_process import Death, Report, StageState
 from cantata.pipeline.watchdog import INTERVAL_S, Hang, HangDetector, sample_process
@@ -45,7 +45,7 @@ PING_DEADLINE_S = 30.0
 """A stage answers between two steps."""
 ENDING_DEADLINE_S = 5.0
 REAP_TIMEOUT_S = 5.0
-"""A process that broke its connection is killed if it has not exited within this time. Its exit
+"""A process that closed its connection is killed if it has not exited within this time. Its exit
 code tells whether a request is to blame, and a large process on a busy machine may take a second to
 exit."""
 
@@ -238,8 +238,10 @@ class StageHandle:
         try:
             while True:
                 self._dispatch(decode_message(await channel.receive()))
-        except ConnectionError as error:
+        except BrokenChannel as error:
             self._mark_dead(f"its connection broke: {error}")
+        except ConnectionError as error:
+            self._mark_dead(f"its connection broke: {error}", is_exiting=True)
 
     def _dispatch(self, message: object) -> None:
         match message:
@@ -286,21 +288,22 @@ class StageHandle:
                 self._mark_dead(hang.why, hang)
                 return
 
-    def _mark_dead(self, why: str, hang: Hang | None = None) -> None:
-        """The process is unusable: from here on it gets no requests."""
+    def _mark_dead(self, why: str, hang: Hang | None = None, *, is_exiting: bool = False) -> None:
+        """The process is unusable: from here on it gets no requests. Unless it is exiting by
+        itself, it is killed."""
         if self.state in (StageState.ENDED, StageState.DRAINING):
             return
         was_ready, self.state = self.state is StageState.READY, StageState.ENDED
         logger.error("%s (process %s): %s", self._title, self.pid, why)
-        self._spawn_task(self._reap(why, hang, was_ready=was_ready), "bury")
+        self._spawn_task(self._reap(why, hang, was_ready, is_exiting), "reap")
 
-    async def _reap(self, why: str, hang: Hang | None, *, was_ready: bool) -> None:
+    async def _reap(self, why: str, hang: Hang | None, was_ready: bool, is_exiting: bool) -> None:
         assert self._process is not None
-        if hang is not None:
-            self._process.kill()
-        await asyncio.to_thread(self._process.join, REAP_TIMEOUT_S)
-        self._process.kill()  # no effect if it has ended
+        if is_exiting:
+            await asyncio.to_thread(self._process.join, REAP_TIMEOUT_S)
+        # Read before the kill: our own signal says nothing about the cause.
         self.exit_code = self._process.exitcode
+        self._process.kill()  # no effect if it has ended
         ending = "" if self.exit_code is None else f" with exit code {self.exit_code}"
         error = StageDied(f"stage {self.name!r} (process {self.pid}) has ended{ending}: {why}")
         if not self._ready.done():
