@@ -290,7 +290,8 @@ def interruptions(
         str,
         typer.Option(
             help="tuned: what the server's rule was found on; held-out: other words, voices and "
-            "noises; wide: again others, of three engines (needs espeak-ng), 60 of each kind."
+            "noises; wide: again others, of three engines (needs espeak-ng), 60 of each kind; "
+            "unseen: as wide, the only one after whose faults the rule was never changed."
         ),
     ] = "tuned",
     interrupt_on: Annotated[

@@ -2,8 +2,8 @@
 
 Each voice says each text. `TUNED` is what the server's rule was found on; `HELD_OUT` has other
 words, other voices and other noises. `WIDE` has again others, by three engines and at several
-levels, and at least 60 of each kind. The rule has been changed after faults of both, so that the
-next change needs a set that nobody has seen.
+levels, and at least 60 of each kind. The rule has been changed after faults of both. `UNSEEN` is as
+wide, and the rule has never been changed after its faults: whoever does so writes the next one.
 """
 
 from __future__ import annotations
@@ -145,7 +145,10 @@ HELD_OUT = _combine(
 
 
 def _combine_wide(
-    voices: Sequence[str], interruptions: Sequence[str], backchannels: Sequence[str]
+    voices: Sequence[str],
+    interruptions: Sequence[str],
+    backchannels: Sequence[str],
+    first_seed: int,
 ) -> tuple[InterruptionCase, ...]:
     texts: dict[Kind, Sequence[str]] = {
         "interruption": interruptions,
@@ -159,7 +162,7 @@ def _combine_wide(
         for number, one in enumerate(said)
     ]
     noises = [
-        InterruptionCase("noise", noise, voices[seed % len(voices)], 20 + seed, level)
+        InterruptionCase("noise", noise, voices[seed % len(voices)], first_seed + seed, level)
         for noise in (*NOISES, _BABBLE)
         for level in (_BABBLE_LEVELS_DB if noise == _BABBLE else _NOISE_LEVELS_DB)
         for seed in range(3)
@@ -213,5 +216,54 @@ WIDE = _combine_wide(
         "Mm-hm, mm-hm.",
         "Great, great.",
     ),
+    first_seed=20,
 )
-CASE_SETS = {"tuned": TUNED, "held-out": HELD_OUT, "wide": WIDE}
+UNSEEN = _combine_wide(
+    ("quartet/ben", "hibari/heart", "solo/clara"),
+    (
+        "Sorry?",
+        "Cancel.",
+        "One moment.",
+        "Hello?",
+        "Slow down.",
+        "Not that one.",
+        "Why not?",
+        "Can I say something?",
+        "Cancel the second order.",
+        "What time is it now?",
+        "Go back to the first one.",
+        "Is there a cheaper option?",
+        "You have the wrong name.",
+        "I have a question.",
+        "Let me stop you there.",
+        "Change the subject, please.",
+        "Call me a taxi.",
+        "Which of them is closer?",
+        "Say that again in French.",
+        "We live on the other side of town.",
+    ),
+    (
+        "Mhm.",
+        "Ah.",
+        "Oh.",
+        "Hmm.",
+        "Wow.",
+        "Yeah, sure.",
+        "Okay, good.",
+        "Oh, I see.",
+        "Yes, yes.",
+        "Very nice.",
+        "Indeed.",
+        "Totally.",
+        "Understood.",
+        "Interesting.",
+        "Lovely.",
+        "Sounds good.",
+        "That's true.",
+        "Ah, right.",
+        "Definitely.",
+        "All right, yes.",
+    ),
+    first_seed=60,
+)
+CASE_SETS = {"tuned": TUNED, "held-out": HELD_OUT, "wide": WIDE, "unseen": UNSEEN}
