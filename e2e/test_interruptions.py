@@ -159,7 +159,7 @@ def onsets(sound: Sound) -> int:
     judge, converter = SileroJudge(), SoundInput("pcm", RATE)
     heard = converter.feed((sound * 32767).astype("<i2").tobytes())
     ends = range(WINDOW, len(heard), WINDOW)
-    speech = np.array([judge.probability(heard[end - WINDOW : end]) > 0.5 for end in ends])
+    speech = np.array([judge.compute_probability(heard[end - WINDOW : end]) > 0.5 for end in ends])
     return int(np.count_nonzero(speech[1:] & speech[:-1]))
 
 

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Page
 
-from cantata.config.plugins import installed_plugins
+from cantata.config.plugins import load_plugins
 from served import served
 
 from .device import Device, deliver_whole
@@ -47,7 +47,7 @@ REACH = """
 @pytest.fixture(scope="module", params=["moss-tts-nano", "moss-tts-local"])
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp(request.param)
-    write = installed_plugins()[request.param].write_random_checkpoint
+    write = load_plugins()[request.param].write_random_checkpoint
     assert write is not None
     write(folder)
     with served(folder, tmp_path_factory.mktemp("voices"), pages=True) as url:

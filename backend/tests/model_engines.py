@@ -75,7 +75,7 @@ class Checkpoints(ABC, Generic[K, L]):
         # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
         with patch.object(gc, "collect"):
             for stage in stages:
-                assert set(stage.counts().values()) <= {0}, "a request was left"
+                assert set(stage.get_counts().values()) <= {0}, "a request was left"
                 stage.close()
 
 

@@ -61,7 +61,7 @@ def _sound(stage: CodecStage, seed: int) -> Sound:
             aborted = sorted(sent)[0]
             stage.abort(aborted)
             del sent[aborted]
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
     return sound
 
 

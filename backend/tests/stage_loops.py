@@ -26,7 +26,7 @@ from cantata.contract.process.messages import (
     StepMeasured,
 )
 from cantata.contract.process.stage import StepResult, Working
-from cantata.ipc.connectors import ChunkSender, SocketSender, listen, new_address
+from cantata.ipc.connectors import ChunkSender, SocketSender, listen, make_address
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory
 from cantata.ipc.stage_messages import Message, decode_message, encode_message
 from cantata.ipc.wire import BlockingChannel
@@ -92,7 +92,7 @@ class EchoStage:
     def has_work(self) -> bool:
         return bool(self.pending)
 
-    def due_in_s(self) -> float | None:
+    def get_due_in_s(self) -> float | None:
         return None
 
     def step(self) -> StepResult:
@@ -105,7 +105,7 @@ class EchoStage:
         samples = chunk.payload.values[:, :1].astype(np.float32)
         return StepResult([pcm_chunk(chunk.request_id, chunk.index, samples, chunk.final)])
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         return {"requests": len(self.requests)}
 
     def start_thread(self, working: Working) -> None:
@@ -177,7 +177,7 @@ def running_loop(
     """On a clock that is read before and after every step, which takes `step_s`. Without edges,
     the server gets the chunks."""
     ours, theirs = socket.socketpair()
-    address = new_address("edge")
+    address = make_address("edge")
     listener = listen(address)
     stage = stage or EchoStage()
     clock = count(step=step_s)

@@ -273,10 +273,10 @@ def composed(
     folder: Annotated[Path, typer.Option(help="Folder for the logs.")] = Path("artifacts/bench"),
 ) -> None:
     """Measure spoken answers of a text model: one server, and two that are joined by HTTP."""
-    from cantata.config.plugins import embedded_models
+    from cantata.config.plugins import list_embedded_models
     from cantata_bench.composed import composed_table, measure_composed
 
-    speaks = voice or embedded_models()[0]
+    speaks = voice or list_embedded_models()[0]
     try:
         found = measure_composed(mind, speaks, rounds, sessions, folder, typer.echo)
     except RuntimeError as error:

@@ -27,7 +27,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from websockets.asyncio.client import ClientConnection, connect
 
-from cantata.config.plugins import embedded_models
+from cantata.config.plugins import list_embedded_models
 from cantata_bench.server import free_port, running_server
 from cantata_bench.transcription.run import count_errors
 from cantata_bench.voice_quality.run import read_sentences
@@ -320,7 +320,7 @@ async def measure_realtime(
     found = {}
     async with serve_long_answers() as chat:
         # All named, so that the server is ready when all are.
-        models = [model] if model else embedded_models()
+        models = [model] if model else list_embedded_models()
         models += [] if mind is None else [mind]
         served = [option for name in models for option in ("--model", name)]
         ready = ["--chat-url", chat, "--chat-model", "ready"] if mind is None else []

@@ -21,7 +21,7 @@ import soxr
 from numpy.typing import NDArray
 
 from cantata.contract.data.request import SpeechRequest
-from cantata.pipeline.local import local_model
+from cantata.pipeline.local import find_local_model
 from cantata.watermark.detection import THRESHOLD, extract_details, find_mark, score_mark
 from cantata.watermark.marker import Marker
 from cantata.watermark.pattern import draw_signs
@@ -39,7 +39,7 @@ _HEARD_HZ = 16_000
 
 async def speak(count: int, name: str) -> AsyncIterator[tuple[Sound, int]]:
     """Sentences in turn by all embedded voices, of 3 s and more, and their sample rate in Hz."""
-    model = local_model(name)
+    model = find_local_model(name)
     assert model is not None
     lines = [line.split("\t")[1] for line in _SENTENCES.read_text("utf-8").splitlines()]
     number = made = 0

@@ -56,7 +56,7 @@ class CountingTalker:
     def has_work(self) -> bool:
         return bool(self.made)
 
-    def due_in_s(self) -> float | None:
+    def get_due_in_s(self) -> float | None:
         return None
 
     def step(self) -> StepResult:
@@ -69,7 +69,7 @@ class CountingTalker:
                 del self.made[request_id]
         return StepResult(chunks)
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         return {"requests": len(self.made)}
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ def test_the_bare_loop_answers_as_many_at_a_time_as_it_is_told() -> None:
     assert len(builder.asked) == (1 + 4) * (1 + ROUNDS)
     assert {(one.voice, one.max_tokens) for one in builder.asked} == {("ann", 48)}
     assert {one.seed for one in builder.asked[-4:]} == {0, 1, 2, 3}, "as those that are served"
-    assert not any({**talker.counts(), **decoder.counts()}.values())
+    assert not any({**talker.get_counts(), **decoder.get_counts()}.values())
 
 
 def test_steps_that_serve_fewer_requests_are_left_out() -> None:

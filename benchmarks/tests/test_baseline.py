@@ -34,6 +34,6 @@ def test_the_bare_loop_measures_every_stage_at_every_batch() -> None:
     shapes = {(step.stage, step.rows, step.frames) for step in floor.steps}
     assert {("first", 4, 4), ("last", 4, 4), ("last", 1, 8), ("last", 4, 32)} <= shapes
     assert {request.voice for request in builder.spoken} == {"ann", "bob"}
-    assert not any({**talker.counts(), **decoder.counts()}.values())
+    assert not any({**talker.get_counts(), **decoder.get_counts()}.values())
     assert talker.closed
     assert decoder.closed

@@ -53,7 +53,7 @@ def test_a_bare_round_ends_with_its_last_request() -> None:
     for one in taken:
         assert 0 < one.first_s < one.whole_s
         assert one.amount == pytest.approx(FRAMES * PERIOD_S)
-    assert not any({**talker.counts(), **decoder.counts()}.values())
+    assert not any({**talker.get_counts(), **decoder.get_counts()}.values())
 
 
 async def test_speech_is_asked_for_all_at_once(server: Server) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from live_server import Server
 
-from cantata.config.plugins import installed_plugins
+from cantata.config.plugins import load_plugins
 from cantata.contract.data.errors import ConfigError
 from cantata_bench.first_packet import ROUNDS, StreamTimes, hear_rounds
 from cantata_bench.reference_compare import (
@@ -92,7 +92,7 @@ def test_a_model_without_a_reference_says_so() -> None:
 def test_the_reference_s_answer_is_its_last_line(tmp_path: Path) -> None:
     with_script = (
         plugin
-        for plugin in installed_plugins().values()
+        for plugin in load_plugins().values()
         if (plugin.deployment.parent / SCRIPT).is_file()
     )
     config = {"model_type": next(with_script).model_types[0]}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from cantata.contract.model.numerics import NumericsReport, differing_counts
+from cantata.contract.model.numerics import NumericsReport, find_differing_counts
 
 TYPICAL_ROWS = 64
 """Rows for which a codec's products are laid out, one for each position; any number works."""
@@ -59,4 +59,4 @@ def _list_differing(
     numbers = torch.randn(inputs + outputs, generator=generator)
     weight = numbers.as_strided((outputs, inputs), (1, 1)).contiguous()
     row = torch.randn(inputs, generator=generator)
-    return differing_counts(RowProduct(weight, *layouts), row, counts, AMONG)
+    return find_differing_counts(RowProduct(weight, *layouts), row, counts, AMONG)

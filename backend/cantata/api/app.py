@@ -31,7 +31,7 @@ from cantata.api.http.overload import OverloadMiddleware
 from cantata.api.http.recorded import RecordingMiddleware, open_sinks
 from cantata.api.http.request_id import BodyLimitMiddleware, RequestIdMiddleware
 from cantata.api.http.request_line import RequestLineMiddleware
-from cantata.api.jobs.working import working_on_jobs
+from cantata.api.jobs.working import work_on_jobs
 from cantata.api.routes import (
     batches,
     beta_sessions,
@@ -246,12 +246,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         stack.push_async_callback(context.resumable.close)
         stack.push_async_callback(app.state.mcp.close)
         limits, sinks = _list_larger_bodies(context.settings), app.state.request_sinks
-        await stack.enter_async_context(working_on_jobs(context, limits, sinks))
+        await stack.enter_async_context(work_on_jobs(context, limits, sinks))
         if app.state.wyoming is not None:
             # Its package is optional.
-            from cantata.api.adapters.wyoming import wyoming_server
+            from cantata.api.adapters.wyoming import serve_wyoming
 
-            await stack.enter_async_context(wyoming_server(context, app.state.wyoming))
+            await stack.enter_async_context(serve_wyoming(context, app.state.wyoming))
         yield
 
 

@@ -89,7 +89,7 @@ class ApiContext:
             ModelNotFound: none has that name.
         """
         self.lifecycle.check()
-        name = self.real_name(name)
+        name = self.resolve_alias(name)
         return self.service.model(self.service.default_model if name is None else name)
 
     def mark(self, output: OutputFormat, model: str) -> OutputFormat:
@@ -120,7 +120,7 @@ class ApiContext:
     def chat_model(self, name: str | None) -> ChatModel:
         """The model of this name that answers messages, None the first; errors as of `model`."""
         self.lifecycle.check()
-        return self.service.chat_model(self.real_name(name))
+        return self.service.chat_model(self.resolve_alias(name))
 
     def find_speech_model(self, thinker: ChatModel, voice: str | None = None) -> SpeechModel | None:
         """The model that speaks the answers of one that only writes.
@@ -150,7 +150,7 @@ class ApiContext:
         """The model of this name that draws; errors as of `model`. None, and OpenAI's names, mean
         the first that does what is asked: edit pictures, or make them from words alone."""
         self.lifecycle.check()
-        name = self.real_name(name)
+        name = self.resolve_alias(name)
         model, models = self.service.image_model(name), self.service.image_models
         if name in models:
             return model
@@ -161,9 +161,9 @@ class ApiContext:
         """The model of this name that transcribes; None, and OpenAI's names, mean the first; errors
         as of `model`."""
         self.lifecycle.check()
-        return self.service.transcription_model(self.real_name(name))
+        return self.service.transcription_model(self.resolve_alias(name))
 
-    def conversing_painter(self, name: str | None) -> ImageModel:
+    def get_conversing_painter(self, name: str | None) -> ImageModel:
         """The model of this name that draws what a conversation comes to; None, and OpenAI's names,
         mean the first.
 
@@ -173,7 +173,7 @@ class ApiContext:
             InvalidRequest: the one that has it does not draw there.
         """
         self.lifecycle.check()
-        name = self.real_name(name)
+        name = self.resolve_alias(name)
         named = self.service.image_models.get(name or "")
         able = [one for one in self.service.image_models.values() if one.limits.conversations]
         if named is not None and named.limits.conversations:
@@ -189,7 +189,7 @@ class ApiContext:
         asked = "no model" if name is None else f"no model {name!r}"
         raise ModelNotFound(f"{asked} that draws in conversations; served: {served}", "model")
 
-    def real_name(self, name: str | None) -> str | None:
+    def resolve_alias(self, name: str | None) -> str | None:
         """The model that an operator's own name means (`--alias`); other names are their own."""
         return self.settings.model_aliases.get(name, name) if name is not None else None
 

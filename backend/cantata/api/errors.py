@@ -53,7 +53,7 @@ from cantata.contract.data.errors import (
     VoicesFull,
 )
 from cantata.telemetry.request_record import note_error
-from cantata.utils.logs import of_request
+from cantata.utils.logs import log_for_request
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ def explain_validation(problems: Sequence[Any], sent: Any = None) -> InvalidRequ
         return InvalidRequest(f"the body is not valid JSON: {reason}")
     missing = problem["type"] in ("missing", "union_tag_not_found")
     if isinstance(sent, dict) and problem["loc"][0] == "body":
-        param = place_in(problem["loc"][1:], sent, missing=missing)
+        param = describe_place(problem["loc"][1:], sent, missing=missing)
     else:
         param = get_field(problem["loc"])
     if param is None:
@@ -245,7 +245,7 @@ async def _on_error(request: Request, error: Exception) -> Response:
     described = describe(error)
     if described.status == 500:
         # Starlette also calls this after the code that knew the id has been left.
-        with of_request(get_request_id(request.scope)):
+        with log_for_request(get_request_id(request.scope)):
             logger.error("request failed: %s", error)
     return respond(request, described)
 
@@ -268,7 +268,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
     return respond(request, HttpError(error.status_code, detail, dict(error.headers or {})))
 
 
-def place_in(location: Sequence[int | str], sent: Any, *, missing: bool) -> str | None:
+def describe_place(location: Sequence[int | str], sent: Any, *, missing: bool) -> str | None:
     """The way through a body to the value at fault, such as `messages[0].content[1].text`.
 
     Args:

@@ -147,12 +147,14 @@ class MeasuredRun(Generic[E]):
         self.stop_waiting(self._clock())
         model, metrics = self.model, self._metrics
         if self.ttfp_s is not None:
-            metrics.first_pcm(model, self.ttfp_s)
+            metrics.observe_first_pcm(model, self.ttfp_s)
             for playback in self.playbacks if is_live else ():
-                metrics.played(model, playback.reserve_s, playback.underruns, playback.still_s)
+                metrics.observe_playback(
+                    model, playback.reserve_s, playback.underruns, playback.still_s
+                )
         if reason is not None:
-            metrics.aborted(model, reason)
-        metrics.ended(model, outcome, self.duration_s, self.rtf, reason)
+            metrics.count_abort(model, reason)
+        metrics.finish(model, outcome, self.duration_s, self.rtf, reason)
         figures = {
             "model": model,
             "work_id": self.request_id,
@@ -187,7 +189,7 @@ class MeasuredRun(Generic[E]):
             milestones = (*self.run.milestones, *chunk.milestones, arrived)
             self.timeline = build_timeline(self.asked_at, milestones)
         duration_s = len(chunk.samples) / self._sample_rate
-        self._metrics.sound(self.model, duration_s)
+        self._metrics.add_sound(self.model, duration_s)
         for playback in self.playbacks:
             playback.take(asked_at, arrived_at, duration_s)
         self.samples += len(chunk.samples)
@@ -244,13 +246,13 @@ async def measure(
         async with running as run:
             is_admitted = True
             waited_s = build_timeline(asked_at, run.milestones)[ADMIT]
-            metrics.opened(model, waited_s=waited_s, batch=batch)
+            metrics.start(model, waited_s=waited_s, batch=batch)
             work = measured(run, asked_at)
             async with _record_work(work, is_live=is_live):
                 yield work
     except (InvalidRequest, Overloaded) as refusal:
         if not is_admitted:
-            metrics.rejected(model, refusal.code)
+            metrics.count_rejection(model, refusal.code)
         raise
 
 

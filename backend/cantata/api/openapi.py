@@ -40,11 +40,11 @@ def either(*responses: Responses) -> Responses:
     return {200: {"content": content}}
 
 
-def errors_as(body: type[BaseModel]) -> Responses:
+def describe_errors(body: type[BaseModel]) -> Responses:
     """Every error has this body. Saying so also keeps FastAPI's own 422, which is never sent, out
     of the document."""
     return {status: {"model": body} for status in ("4XX", "5XX")}
 
 
-ERRORS = errors_as(ErrorBody)
+ERRORS = describe_errors(ErrorBody)
 """Errors of the routes that answer in the protocol's own format."""

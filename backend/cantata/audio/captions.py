@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpokenWord
-from cantata.text import spoken_text
+from cantata.text import strip_markup
 
 FORMATS = (".json", ".srt", ".vtt")
 MAX_CAPTION_CHARACTERS = 84
@@ -102,7 +102,7 @@ def _iterate_captions(text: str, words: Sequence[SpokenWord]) -> Iterator[tuple[
             continue
         start = words[first].text_start if first else 0
         end = len(text) if last else words[index + 1].text_start
-        caption = " ".join(spoken_text(text[start:end]).split())
+        caption = " ".join(strip_markup(text[start:end]).split())
         yield words[first].start_s, word.end_s, caption
         first = index + 1
 

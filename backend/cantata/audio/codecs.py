@@ -156,7 +156,7 @@ class CompressedEncoder:
         self._container.close()
         return self._written.take()
 
-    def head(self, size: int) -> bytes:
+    def encode_head(self, size: int) -> bytes:
         """What a whole file begins with: of FLAC, the number of samples, their MD5 and so on; of
         WAV, its lengths."""
         return with_sizes(self._wav_head, size) if self._wav_head else self._head

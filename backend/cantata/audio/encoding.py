@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cantata.audio.codecs import CODECS, CompressedEncoder
 from cantata.audio.formats import OutputFormat
-from cantata.audio.pcm import encode_s16le, streaming_header, with_sizes
+from cantata.audio.pcm import build_streaming_header, encode_s16le, with_sizes
 
 Samples = NDArray[np.float32]
 """[N, C] samples."""
@@ -30,7 +30,7 @@ class Encoder(Protocol):
         """The rest of the file. Call this last."""
         ...
 
-    def head(self, size: int) -> bytes:
+    def encode_head(self, size: int) -> bytes:
         """What the file should begin with now that it is whole, for those who have kept it; as long
         as what it begins with, or empty. Call this after `finish`.
 
@@ -53,7 +53,9 @@ def open_encoder(output: OutputFormat) -> Encoder:
         encoder = CompressedEncoder(codec, sample_rate, channels, output.bit_rate, output.tags)
     else:
         wav = name == "wav"
-        encoder = _PcmEncoder(streaming_header(sample_rate, channels, output.tags) if wav else b"")
+        encoder = _PcmEncoder(
+            build_streaming_header(sample_rate, channels, output.tags) if wav else b""
+        )
     if sample_rate == output.model_rate:
         return encoder
     return _ResamplingEncoder(encoder, output)
@@ -78,7 +80,7 @@ class _PcmEncoder:
     def finish(self) -> bytes:
         return self._take_header()
 
-    def head(self, size: int) -> bytes:
+    def encode_head(self, size: int) -> bytes:
         return with_sizes(self._whole_header, size) if self._whole_header else b""
 
     def close(self) -> None:
@@ -111,8 +113,8 @@ class _ResamplingEncoder:
         rest = self._resample(np.zeros((0, self._channels), np.float32), last=True)
         return self._encoder.feed(rest) + self._encoder.finish()
 
-    def head(self, size: int) -> bytes:
-        return self._encoder.head(size)
+    def encode_head(self, size: int) -> bytes:
+        return self._encoder.encode_head(size)
 
     def close(self) -> None:
         self._encoder.close()

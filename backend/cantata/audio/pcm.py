@@ -50,7 +50,7 @@ _PCM = 1
 _FMT_CHUNK_BYTES = 16
 
 
-def streaming_header(
+def build_streaming_header(
     sample_rate: int, channels: int, tags: Sequence[tuple[str, str]] = ()
 ) -> bytes:
     """What stands in front of s16le samples that follow until the stream ends: 44 bytes without
@@ -91,7 +91,7 @@ def _build_info_list(tags: Sequence[tuple[str, str]]) -> bytes:
 
 
 def with_sizes(header: bytes, size: int) -> bytes:
-    """A `streaming_header` with the sizes of a file that is complete now and has `size` bytes."""
+    """A `build_streaming_header` with the sizes of a complete file, which has `size` bytes."""
     known = bytearray(header)
     struct.pack_into("<I", known, _RIFF_SIZE_AT, size - 8)
     struct.pack_into("<I", known, len(header) - _SIZE_BYTES, size - len(header))

@@ -71,11 +71,11 @@ def list_local_voices(model: str | None) -> list[ListedVoice]:
     Raises:
         ConfigError: no such model, or it does not speak given texts.
     """
-    from cantata.config.plugins import embedded_models, installed_plugins, locate
+    from cantata.config.plugins import list_embedded_models, load_plugins, locate
     from cantata.pipeline.local import LocalModel
 
-    plugins = installed_plugins()
-    speaking = [name for name in embedded_models() if plugins[name].load_builder is not None]
+    plugins = load_plugins()
+    speaking = [name for name in list_embedded_models() if plugins[name].load_builder is not None]
     found = []
     for asked in speaking if model is None else [model]:
         located = locate(asked)
@@ -88,7 +88,7 @@ def list_local_voices(model: str | None) -> list[ListedVoice]:
 
 
 def _list_local_models() -> list[dict[str, Any]]:
-    from cantata.config.plugins import installed_plugins
+    from cantata.config.plugins import load_plugins
 
     return [
         {
@@ -98,7 +98,7 @@ def _list_local_models() -> list[dict[str, Any]]:
             "default": plugin.is_default,
         }
         for name, plugin in sorted(
-            installed_plugins().items(),
+            load_plugins().items(),
             key=lambda one: (one[1].embedded_checkpoint is None, one[0]),
         )
     ]
@@ -128,7 +128,7 @@ async def _ask(server: str, path: str, query: Mapping[str, str]) -> Any:
     import httpx
 
     from cantata.client import KEY_VARIABLE, ServerError
-    from cantata.client.speech import authorization, http_error
+    from cantata.client.speech import authorization, read_http_error
 
     try:
         async with httpx.AsyncClient(base_url=server, timeout=30) as http:
@@ -137,7 +137,7 @@ async def _ask(server: str, path: str, query: Mapping[str, str]) -> Any:
     except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise ServerError(f"{server}: {error}") from error
     if response.is_error:
-        raise http_error(response)
+        raise read_http_error(response)
     return response.json()
 
 

@@ -163,10 +163,10 @@ def check_numa(found: bool) -> Check:
 
 def check_weights() -> list[Check]:
     """Every plug-in loads, and what ships with it is there."""
-    from cantata.config.plugins import installed_plugins
+    from cantata.config.plugins import load_plugins
 
     try:
-        plugins = installed_plugins()
+        plugins = load_plugins()
     except (ConfigError, ImportError) as error:
         return [Check("models", Verdict.FAILED, str(error), "install Cantata again")]
     if not plugins:

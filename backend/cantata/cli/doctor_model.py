@@ -11,7 +11,7 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.pipeline import StageSpec
 from cantata.pipeline.plan import ServicePlan, plan_service
-from cantata.stages.codec.decoding import spare_slots
+from cantata.stages.codec.decoding import count_spare_slots
 from cantata.stages.codec.stage import load_decoder
 from cantata.stages.common.device import free_bytes
 
@@ -51,7 +51,7 @@ def _check_decoder(plan: ServicePlan, spec: StageSpec, deployment: CodecDeployme
         return Check(what, Verdict.FAILED, str(error), "fetch the checkpoint again")
     if not decoder.slot_bytes:
         return Check(what, Verdict.OK, f"loads; {deployment.slots} slots of little memory")
-    spare, free = spare_slots(decoder, deployment), free_bytes(device)
+    spare, free = count_spare_slots(decoder, deployment), free_bytes(device)
     slots = deployment.slots + spare
     needed = decoder.slot_bytes * slots
     found = (

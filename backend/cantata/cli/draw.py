@@ -177,7 +177,7 @@ async def _from_stages(
     from cantata.pipeline.plan import plan_service
     from cantata.pipeline.service import create_service
 
-    service = create_service(plan_service(options.model or embedded_painter()))
+    service = create_service(plan_service(options.model or get_embedded_painter()))
     checked = _check_order(options, service, pictures)
     try:
         await service.start()
@@ -188,15 +188,15 @@ async def _from_stages(
         await service.stop()
 
 
-def embedded_painter() -> str:
+def get_embedded_painter() -> str:
     """The model that draws whose weights ship with it; the first by name.
 
     Raises:
         ConfigError: there is none.
     """
-    from cantata.config.plugins import installed_plugins
+    from cantata.config.plugins import load_plugins
 
-    for name, plugin in sorted(installed_plugins().items()):
+    for name, plugin in sorted(load_plugins().items()):
         if plugin.embedded_checkpoint and plugin.load_image_builder:
             return name
     raise ConfigError(
@@ -212,14 +212,14 @@ def _check_order(
 
     from cantata.api.errors import explain_validation
     from cantata.api.images.body import ImageOptions
-    from cantata.api.images.order import SentPicture, order_for
+    from cantata.api.images.order import SentPicture, check_picture_options
 
     if not service.image_models:
         raise ConfigError(f"the model {options.model!r} does not draw")
     model = service.image_model(None)
     sent = [SentPicture(data, str(path)) for path, data in zip(options.edit, pictures, strict=True)]
     try:
-        return order_for(model, ImageOptions.model_validate(options.options), sent)
+        return check_picture_options(model, ImageOptions.model_validate(options.options), sent)
     except ValidationError as error:
         raise explain_validation(error.errors()) from None
 

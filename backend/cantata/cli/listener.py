@@ -61,9 +61,9 @@ def find_listener() -> str:
     Raises:
         ConfigError: there is none.
     """
-    from cantata.config.plugins import embedded_recognizers
+    from cantata.config.plugins import list_embedded_recognizers
 
-    for name in embedded_recognizers():
+    for name in list_embedded_recognizers():
         return name
     raise ConfigError(
         "no model that transcribes ships with this installation; pip install 'cantata[whisper]', "

@@ -30,10 +30,10 @@ class SoundForm(StrEnum):
 
 
 def _complete_models(incomplete: str) -> Iterator[str]:
-    from cantata.config.plugins import installed_plugins
+    from cantata.config.plugins import load_plugins
 
     with suppress(CantataError):
-        yield from (name for name in installed_plugins() if name.startswith(incomplete))
+        yield from (name for name in load_plugins() if name.startswith(incomplete))
 
 
 def _complete_voices(incomplete: str) -> Iterator[str]:

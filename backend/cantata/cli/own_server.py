@@ -89,12 +89,12 @@ def choose_mind(model: str | None) -> str:
     Raises:
         ConfigError: there is none; says how to get one.
     """
-    from cantata.config.plugins import find_install_command, find_weights, installed_plugins
+    from cantata.config.plugins import find_install_command, find_weights, load_plugins
 
     if model is not None:
         return model
     installs: list[str] = []
-    for name, plugin in sorted(installed_plugins().items()):
+    for name, plugin in sorted(load_plugins().items()):
         if plugin.load_chat_builder is None:
             continue
         if find_weights(plugin) is not None:

@@ -60,11 +60,11 @@ def open_source(
     """
     if options.server:
         return _from_server(options, options.server, console)
-    from cantata.pipeline.local import find_model, local_model
+    from cantata.pipeline.local import find_local_model, find_model
 
     if options.model is None and options.voice is not None:
         options = replace(options, model=find_model(options.voice))
-    local = local_model(options.model)
+    local = find_local_model(options.model)
     return _from_stages(options, console) if local is None else _from_here(options, local, console)
 
 

@@ -147,8 +147,10 @@ def serve(
         allow_ref_urls=allow_ref_urls,
         ref_url_ports=tuple(ref_url_port or ()),
         drain_timeout_s=drain_timeout,
-        chat=server_config.chat_endpoint(chat_url, chat_model),
-        transcription=server_config.transcription_endpoint(transcription_url, transcription_model),
+        chat=server_config.read_chat_endpoint(chat_url, chat_model),
+        transcription=server_config.read_transcription_endpoint(
+            transcription_url, transcription_model
+        ),
         webrtc_ports=webrtc_ports,
         webrtc_address=webrtc_address,
     )

@@ -34,7 +34,7 @@ from cantata.client.realtime import (
     SpeechStarted,
     open_conversation,
 )
-from cantata.contract.data.errors import ConfigError, first_error
+from cantata.contract.data.errors import ConfigError, get_first_error
 from cantata.serving.shutdown import run_until, stop_on_signals
 
 
@@ -66,7 +66,7 @@ def talk(options: TalkArguments, console: Console) -> None:
         try:
             asyncio.run(conversation.hold(server, model))
         except ExceptionGroup as errors:
-            raise first_error(errors) from None
+            raise get_first_error(errors) from None
         finally:
             conversation.save()
 

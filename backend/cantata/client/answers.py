@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from cantata.client.speech import Pcm, ServerError, authorization, http_error, server_error
+from cantata.client.speech import Pcm, ServerError, authorization, read_http_error, server_error
 
 ANSWER_RATE = 24_000
 """Hz, of an answer's sound, which is mono."""
@@ -54,7 +54,7 @@ def stream_answer(
         ):
             if response.is_error:
                 response.read()
-                raise http_error(response)
+                raise read_http_error(response)
             for line in response.iter_lines():
                 event = line.removeprefix(_EVENT)
                 if event != line and event != _DONE:

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from cantata.client.speech import ServerError, authorization, http_error, server_error
+from cantata.client.speech import ServerError, authorization, read_http_error, server_error
 
 _GENERATIONS, _EDITS = "/v1/images/generations", "/v1/images/edits"
 _CONNECT_S = 10.0
@@ -72,7 +72,7 @@ async def draw_picture(
     ):
         if response.is_error:
             await response.aread()
-            raise http_error(response)
+            raise read_http_error(response)
         async for line in response.aiter_lines():
             if line.startswith("data:"):
                 yield _read(json.loads(line.removeprefix("data:")))

@@ -221,7 +221,7 @@ async def stream_speech(
     ):
         if response.is_error:
             await response.aread()
-            raise http_error(response)
+            raise read_http_error(response)
         channels = int(response.headers["x-channels"])
         words: list[SpokenWord] = []
         events = options.get("timestamps")
@@ -280,7 +280,7 @@ def authorization(api_key: str | None) -> dict[str, str]:
     return {} if api_key is None else {"authorization": f"Bearer {api_key}"}
 
 
-def http_error(response: httpx.Response) -> ServerError:
+def read_http_error(response: httpx.Response) -> ServerError:
     """The error in a response whose body has been read."""
     try:
         return server_error(response.json())

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import httpx
 
-from cantata.client.speech import authorization, http_error, server_error
+from cantata.client.speech import authorization, read_http_error, server_error
 
 _TRANSCRIBE, _TRANSLATE = "/v1/audio/transcriptions", "/v1/audio/translations"
 _CONNECT_S = 10.0
@@ -77,7 +77,7 @@ async def transcribe_file(
     ):
         if response.is_error:
             await response.aread()
-            raise http_error(response)
+            raise read_http_error(response)
         async for line in response.aiter_lines():
             if line.startswith("data: {"):
                 yield _read(json.loads(line.removeprefix("data:")))

@@ -45,7 +45,7 @@ class LocatedModel:
         return pipeline if unused is None else pipeline.without(unused(self.checkpoint))
 
 
-def installed_plugins() -> Mapping[str, ModelPlugin]:
+def load_plugins() -> Mapping[str, ModelPlugin]:
     """Every plug-in that an installed package offers, by name.
 
     Raises:
@@ -107,7 +107,7 @@ def locate(model: str | None) -> LocatedModel:
     Raises:
         ConfigError: nothing matches, or it is not one that is the default; lists what is installed.
     """
-    plugins = installed_plugins()
+    plugins = load_plugins()
     if model is not None and Path(model).is_dir():
         return _locate_checkpoint(Path(model), plugins)
     if model is not None and Path(model).is_file():
@@ -149,10 +149,10 @@ def find_install_command(plugin: ModelPlugin) -> str | None:
     return plugin.install or usual
 
 
-def embedded_models() -> list[str]:
+def list_embedded_models() -> list[str]:
     """Names of the plug-ins whose weights ship with them, in the order in which they load: the
     default, what finds the words of those who talk with it, other voices, the rest."""
-    plugins = _list_embedded(installed_plugins())
+    plugins = _list_embedded(load_plugins())
     ordered = sorted(
         plugins,
         key=lambda one: (
@@ -164,9 +164,9 @@ def embedded_models() -> list[str]:
     return [plugin.name for plugin in ordered]
 
 
-def embedded_recognizers() -> list[str]:
+def list_embedded_recognizers() -> list[str]:
     """The embedded models that turn speech into text."""
-    plugins = _list_embedded(installed_plugins())
+    plugins = _list_embedded(load_plugins())
     return [plugin.name for plugin in plugins if plugin.load_transcription_builder is not None]
 
 

@@ -32,7 +32,7 @@ def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
     for problem in problems:
         key = ".".join(str(part) for part in problem["loc"]) or "(all)"
         lines.append(f"{where}: {key}: {problem['msg']} (got {problem['input']!r})")
-    valid = dict.fromkeys(valid_at(model, problem["loc"]) for problem in problems)
+    valid = dict.fromkeys(list_valid_keys(model, problem["loc"]) for problem in problems)
     return "\n".join([*lines, *(f"{where}: {one}" for one in valid)])
 
 
@@ -41,7 +41,7 @@ def list_keys(model: type[BaseModel]) -> str:
     return ", ".join(model.model_fields)
 
 
-def valid_at(model: type[BaseModel], place: Sequence[int | str]) -> str:
+def list_valid_keys(model: type[BaseModel], place: Sequence[int | str]) -> str:
     """List the keys of the innermost block that a place lies in, or the kinds that it may have.
 
     Args:

@@ -334,11 +334,11 @@ class SpeechService(Protocol):
         """
         ...
 
-    async def stage_reports(self) -> list[StageReport]:
+    async def collect_stage_reports(self) -> list[StageReport]:
         """One report per stage process, available also while stages load or are down."""
         ...
 
-    def replica_reports(self) -> list[ReplicaReport]:
+    def get_replica_reports(self) -> list[ReplicaReport]:
         """One report per replica; none if this server's models run on its own machine."""
         ...
 

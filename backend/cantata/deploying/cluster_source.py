@@ -11,7 +11,7 @@ from cantata.distributed.address import ReplicaDirectory
 from cantata.distributed.edge.service import RemoteService
 from cantata.distributed.key import LinkKey
 from cantata.distributed.link.tls import read_tls
-from cantata.distributed.ray.authentication import link_secret
+from cantata.distributed.ray.authentication import derive_link_secret
 from cantata.utils.logs import LogFormat
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ModelsOnCluster:
     def service(self, log_format: LogFormat) -> TranscriptionService:
         """Over links, with the secret that follows from Ray's token."""
         # As text, since that is what the environment of a replica carries.
-        secret = link_secret(os.environ, Path.home()).hex().encode()
+        secret = derive_link_secret(os.environ, Path.home()).hex().encode()
         key = LinkKey(secret, read_tls())
         self._service = RemoteService(self._directory, key)
         return self._service

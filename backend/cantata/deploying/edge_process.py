@@ -66,12 +66,12 @@ async def _serve(
     edge: EdgeArguments, source: ModelsOnCluster, on_accepting: Callable[[], None]
 ) -> None:
     listening = server.ListenOptions(_EVERYWHERE, edge.edges.port, shared=True)
-    options = operator_options(edge)
+    options = build_operator_options(edge)
     console = Console(stderr=True)
     await server.serve(listening, source, options, LogFormat.TEXT, console, on_accepting)
 
 
-def operator_options(edge: EdgeArguments) -> server_config.ServerOptions:
+def build_operator_options(edge: EdgeArguments) -> server_config.ServerOptions:
     """What an edge on the cluster is told, as a command line would say it."""
     options = server_config.ServerOptions(
         api_keys=os.environ.get(server_config.KEYS_VARIABLE, ""),
@@ -79,8 +79,8 @@ def operator_options(edge: EdgeArguments) -> server_config.ServerOptions:
         no_auth=edge.no_auth,
         voices_url=edge.voices,
         drain_timeout_s=edge.drain_s,
-        chat=server_config.chat_endpoint(None, None),
-        transcription=server_config.transcription_endpoint(None, None),
+        chat=server_config.read_chat_endpoint(None, None),
+        transcription=server_config.read_transcription_endpoint(None, None),
     )
     return server.with_conversation(options, edge.realtime or ConversationDeployment())
 

@@ -45,7 +45,7 @@ class PolledDirectory:
             except DirectoryGone as error:
                 logger.warning("the directory of replicas does not answer: %s", error)
             else:
-                before, known = known, present.merged_with(known)
+                before, known = known, present.merge_with(known)
                 if known != before:
                     yield frozenset(map(Address.parse, known))
             await asyncio.sleep(ANNOUNCE_EVERY_S)

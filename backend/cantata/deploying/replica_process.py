@@ -18,7 +18,7 @@ from cantata.contract.data.errors import CantataError
 from cantata.distributed.address import Address
 from cantata.distributed.key import KEY_VARIABLE
 from cantata.distributed.ray.arguments import ModelArguments, read_arguments
-from cantata.distributed.ray.authentication import link_secret
+from cantata.distributed.ray.authentication import derive_link_secret
 from cantata.distributed.ray.hosted import Actor, connect_actor, hosted
 from cantata.serving.replica import ReplicaOptions, run_replica
 from cantata.utils.logs import LogFormat, configure_logging
@@ -70,7 +70,7 @@ async def main() -> int:
 async def _run(actor: Actor, model: ModelArguments, machine: str, folder: Path) -> None:
     file = folder / "deploy.yaml"
     file.write_text(yaml.safe_dump(dict(model.deployment)), encoding="utf-8")
-    os.environ[KEY_VARIABLE] = link_secret(os.environ, Path.home()).hex()
+    os.environ[KEY_VARIABLE] = derive_link_secret(os.environ, Path.home()).hex()
     options = ReplicaOptions(
         listen=str(Address(machine, 0)),
         models=[model.model],

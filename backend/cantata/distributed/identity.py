@@ -22,7 +22,7 @@ def hash_identity(checkpoint: Path, deployment: Deployment) -> str:
     for name, number in versions().items():
         digest.update(f"{name} {number}\n".encode())
     digest.update(deployment.placed_here.model_dump_json().encode())
-    digest.update(files_digest(checkpoint).encode())
+    digest.update(hash_files(checkpoint).encode())
     return digest.hexdigest()
 
 
@@ -31,7 +31,7 @@ def versions() -> Mapping[str, str]:
     return {name: version(name) for name in _PACKAGES}
 
 
-def files_digest(checkpoint: Path) -> str:
+def hash_files(checkpoint: Path) -> str:
     """A digest of the files in a model's folder: their names, sizes and parts of their content."""
     digest = hashlib.sha256()
     files = [path for path in checkpoint.rglob("*") if path.is_file()]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from cantata.contract.data.errors import InvalidDocument
 from cantata.documents.document import Chapter, Document
-from cantata.text import spoken_text
+from cantata.text import strip_markup
 
 TitleFinder = Callable[[str], str]
 """The title of the chapter that a block begins; empty: it begins none."""
@@ -109,7 +109,7 @@ def _collect(blocks: Iterator[str], find_title: TitleFinder) -> Document:
         if begun:
             if paragraphs:
                 chapters.append(Chapter(title, tuple(paragraphs)))
-            title, paragraphs = spoken_text(begun), []
+            title, paragraphs = strip_markup(begun), []
         paragraphs.append(block)
     if paragraphs:
         chapters.append(Chapter(title, tuple(paragraphs)))

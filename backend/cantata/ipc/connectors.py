@@ -83,7 +83,7 @@ class MemoryConnector(ChunkSender, ChunkReceiver):
             pass
 
 
-def new_address(edge: str) -> str:
+def make_address(edge: str) -> str:
     """An unused address.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from typing import Any, Protocol
 
-from cantata.contract.data.errors import CantataError, first_error
+from cantata.contract.data.errors import CantataError, get_first_error
 from cantata.jobs.batch import BatchLine, BatchStatus, KeptBatch, LineAnswer, LineProblem
 from cantata.jobs.batch_input import check_input, read_line
 from cantata.jobs.batches import BatchStore
@@ -109,7 +109,7 @@ class AnsweredBatches:
                     answering = self._answer_some(batch, lines, taking)
                     group.create_task(answering, name=f"{batch.id}:{number}")
         except BaseExceptionGroup as errors:
-            raise first_error(errors) from None
+            raise get_first_error(errors) from None
         await self._store.set_finalizing(batch.id)
 
     async def _answer_some(

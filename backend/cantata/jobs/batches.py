@@ -33,7 +33,7 @@ from cantata.jobs.batch import (
     NewBatch,
 )
 from cantata.jobs.database import Work
-from cantata.jobs.files import FileStore, new_file_id
+from cantata.jobs.files import FileStore, make_file_id
 from cantata.jobs.records import (
     ListPage,
     count_rows,
@@ -101,8 +101,8 @@ class BatchStore:
                 raise JobsFull(f"{limits.per_owner} batches are kept at most; try again later")
             row = asdict(new) | {
                 "id": id,
-                "output_file": new_file_id(),
-                "error_file": new_file_id(),
+                "output_file": make_file_id(),
+                "error_file": make_file_id(),
                 "metadata": json.dumps(new.metadata),
                 "status": BatchStatus.VALIDATING,
                 "created_at": now,

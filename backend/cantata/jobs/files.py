@@ -57,7 +57,7 @@ class FileStore:
             JobsFull: there are too many of this client, or of all.
             StorageFailed: it cannot be written.
         """
-        id, database = new_file_id(), self._jobs.database
+        id, database = make_file_id(), self._jobs.database
         part = self._folder / (id + _PART)
         source.seek(0, os.SEEK_END)
         size = source.tell()
@@ -161,7 +161,7 @@ class FileStore:
             )
 
 
-def new_file_id() -> str:
+def make_file_id() -> str:
     """An id that no other file has."""
     return f"file-{uuid.uuid4().hex}"
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cantata.jobs.job import SoundShape
-from cantata.text import spoken_text
+from cantata.text import strip_markup
 
 _OF_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -88,4 +88,4 @@ def _place_clips(onsets: Sequence[int | None], end: int) -> list[tuple[int, int]
 
 
 def _write_plainly(text: str) -> str:
-    return " ".join(_OF_XML.sub(" ", spoken_text(text)).split())
+    return " ".join(_OF_XML.sub(" ", strip_markup(text)).split())

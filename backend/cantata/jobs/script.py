@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from cantata.contract.data.request import TextSpan
 from cantata.documents.document import Document
 from cantata.jobs.job import JobSentence
-from cantata.text import is_silent, spoken_text
+from cantata.text import is_silent, strip_markup
 from cantata.text.sentences import split_sentences, trimmed
 
 PARAGRAPH_S = 0.35
@@ -68,7 +68,7 @@ def cut_sentences(text: str) -> Iterator[str]:
     for span in (*spans, trimmed(text, TextSpan(rest, len(text)))):
         sentence = text[span.start : span.end]
         for part in _cut_long(sentence):
-            if not is_silent(spoken_text(part)):
+            if not is_silent(strip_markup(part)):
                 yield part
 
 

@@ -25,7 +25,7 @@ from cantata.contract.data.errors import (
 from cantata.contract.service import SpeechChunk, SpokenWord
 from cantata.jobs.job import Job, JobFile, JobSentence, JobStatus, SpokenSentence
 from cantata.jobs.store import JobStopped, JobStore
-from cantata.text import spoken_text
+from cantata.text import strip_markup
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ async def speak_or_skip(
     except InvalidRequest as error:
         if error.param != "input":
             raise
-    plain = spoken_text(sentence.text).replace("<", " ").replace("[", " ")
+    plain = strip_markup(sentence.text).replace("<", " ").replace("[", " ")
     try:
         spoken = await speak(replace(sentence, text=plain))
     except InvalidRequest as error:

@@ -144,7 +144,7 @@ class _ResultWriter:
                     file.write(encoder.finish())
                     size = file.tell()
                     file.seek(0)
-                    file.write(encoder.head(size))
+                    file.write(encoder.encode_head(size))
             finally:
                 encoder.close()
             yield settle_file(path, output.audio_format.media_type)

@@ -130,7 +130,7 @@ class RequestMedia:
         data = await self._loader.unpack(encoded, AUDIO, param, self._bytes_left)
         return await self._decode_audio(data, param)
 
-    async def audio_at(self, url: str, param: str) -> AudioPart:
+    async def load_audio(self, url: str, param: str) -> AudioPart:
         """The sound of the file behind a URL."""
         data = await self._loader.load(url, AUDIO, param, self._bytes_left)
         return await self._decode_audio(data, param)
@@ -148,7 +148,7 @@ class RequestMedia:
         wide = await asyncio.to_thread(_widen, samples)
         return AudioPart(wide, sample_rate)
 
-    async def image_at(self, url: str, param: str, *, low: bool = False) -> ImagePart:
+    async def load_image(self, url: str, param: str, *, low: bool = False) -> ImagePart:
         """The picture behind a URL; `low`: a small version of it."""
         data = await self._loader.load(url, IMAGE, param, self._bytes_left)
         limits = self._limits
@@ -160,7 +160,7 @@ class RequestMedia:
         check_size(len(data), param, self._bytes_left)
         return await self._decode_image(data, self._limits.max_image_pixels, param)
 
-    async def video_at(self, url: str, param: str, *, with_sound: bool = False) -> VideoPart:
+    async def load_video(self, url: str, param: str, *, with_sound: bool = False) -> VideoPart:
         """Frames of the video behind a URL; `with_sound`: with its sound, if it has any."""
         data = await self._loader.load(url, VIDEO, param, self._bytes_left)
         work = partial(read_video, data, VideoLimits(self._deadline_s), param)

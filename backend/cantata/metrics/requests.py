@@ -138,31 +138,33 @@ class UtteranceMetrics:
             registry=registry,
         )
 
-    def opened(self, model: str, *, waited_s: float, batch: bool) -> None:
-        """An utterance was admitted after this wait; `ended` follows."""
+    def start(self, model: str, *, waited_s: float, batch: bool) -> None:
+        """An utterance was admitted after this wait; `finish` follows."""
         self._running.labels(model).inc()
         self._queue_wait.labels(model, "batch" if batch else "live").observe(waited_s)
 
-    def first_pcm(self, model: str, ttfp_s: float) -> None:
+    def observe_first_pcm(self, model: str, ttfp_s: float) -> None:
         """The first samples of an utterance have arrived."""
         self._ttfp.labels(model).observe(ttfp_s)
 
-    def sound(self, model: str, duration_s: float) -> None:
+    def add_sound(self, model: str, duration_s: float) -> None:
         """More of an utterance's sound was generated."""
         self._sound.labels(model).inc(duration_s)
 
-    def played(self, model: str, reserve_s: float, underruns: int, still_s: float) -> None:
+    def observe_playback(
+        self, model: str, reserve_s: float, underruns: int, still_s: float
+    ) -> None:
         """How a player that begins with `reserve_s` of sound plays an utterance."""
         labels = (model, str(round(reserve_s * 1000)))
         self._underruns.labels(*labels).inc(underruns)
         self._still.labels(*labels).observe(still_s)
         self._continuous.labels(*labels).inc(not underruns)
 
-    def aborted(self, model: str, reason: EndReason) -> None:
+    def count_abort(self, model: str, reason: EndReason) -> None:
         """An utterance ended before its text did."""
         self._aborts.labels(model, reason).inc()
 
-    def ended(
+    def finish(
         self,
         model: str,
         outcome: Outcome,
@@ -181,7 +183,7 @@ class UtteranceMetrics:
             if rtf is not None:
                 self._rtf.labels(model).observe(rtf)
 
-    def rejected(self, model: str, code: str) -> None:
+    def count_rejection(self, model: str, code: str) -> None:
         """A request was rejected before it became an utterance, an answer or a picture."""
         self._rejected.labels(model, code).inc()
 
@@ -228,15 +230,17 @@ class PictureMetrics:
             registry=registry,
         )
 
-    def opened(self, model: str) -> None:
-        """A picture was admitted; `ended` follows."""
+    def start(self, model: str) -> None:
+        """A picture was admitted; `finish` follows."""
         self._drawing.labels(model).inc()
 
-    def stepped(self, model: str, steps: int) -> None:
+    def count_steps(self, model: str, steps: int) -> None:
         """A picture has advanced by this many steps."""
         self._steps.labels(model).inc(steps)
 
-    def ended(self, model: str, outcome: Outcome, reason: EndReason | None, seconds: float) -> None:
+    def finish(
+        self, model: str, outcome: Outcome, reason: EndReason | None, seconds: float
+    ) -> None:
         """A picture is over; its time is recorded only if it was completed."""
         self._drawing.labels(model).dec()
         if outcome is Outcome.COMPLETED:

@@ -26,7 +26,7 @@ _MODEL_GAUGES = {
 }
 
 
-def replica_metrics(reports: Sequence[ReplicaReport]) -> Iterable[Metric]:
+def collect_replica_metrics(reports: Sequence[ReplicaReport]) -> Iterable[Metric]:
     """One series per replica."""
     if not reports:
         return []
@@ -94,7 +94,7 @@ class ServiceCollector(Collector):
             *self._collect_stages(),
             *self._collect_steps(),
             *self._reuse(),
-            *replica_metrics(self._replicas),
+            *collect_replica_metrics(self._replicas),
         ]
 
     def _list_label_values(self, report: StageReport) -> list[str]:

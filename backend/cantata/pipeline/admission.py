@@ -85,7 +85,7 @@ class AdmissionPolicy(Protocol):
         """
         ...
 
-    async def until_ready(self, deadline_s: float = math.inf) -> None:
+    async def wait_until_ready(self, deadline_s: float = math.inf) -> None:
         """Return once the pipeline runs.
 
         Args:

@@ -38,7 +38,7 @@ from cantata.pipeline.admission import AdmissionPolicy, Demand
 from cantata.pipeline.model import PipelineModel
 from cantata.pipeline.output_parser import MarkedOutput, OutputParser, ParsedOutput
 from cantata.pipeline.output_stream import OpenRequest
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 from cantata.utils.merge_streams import merge_streams
 
 WARM_UP_EVENTS = 3
@@ -97,7 +97,7 @@ class PipelineChatModel(PipelineModel):
     async def warm_up(self) -> None:
         request = self._builder.warm_up
         planned = await self._policy.text_executor.run(
-            0, self._builder.build, new_work_id(), request
+            0, self._builder.build, make_work_id(), request
         )
         async with (
             self.orchestrator.open(planned.request) as opened,
@@ -112,10 +112,10 @@ class PipelineChatModel(PipelineModel):
     @asynccontextmanager
     async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
         """Continue a conversation."""
-        await self._policy.until_ready()
+        await self._policy.wait_until_ready()
         if not request.batch:
             self.check_room()  # before its text costs any time
-        request_id = new_work_id()
+        request_id = make_work_id()
         await self._prepare(request)
         planned = await self._policy.text_executor.run(
             _count_characters(request), self._builder.build, request_id, request

@@ -63,7 +63,7 @@ class CrashTracker:
             del self._watched[opened.request_id]
             self._serial_retries.give_back(opened.request_id)
 
-    def progressed(self, opened: OpenRequest) -> None:
+    def record_progress(self, opened: OpenRequest) -> None:
         """A request has got further; once it is past its strike, or complete, it is no longer a
         suspect."""
         digest = self._watched.get(opened.request_id)
@@ -73,7 +73,7 @@ class CrashTracker:
             self._quarantine.clear(digest)
             self._serial_retries.give_back(opened.request_id)
 
-    def died(
+    def record_death(
         self, stage: str, death: Death, requests: Mapping[str, OpenRequest]
     ) -> Mapping[str, Quarantined]:
         """A stage process has died; returns the errors of the requests that caused it."""
@@ -85,7 +85,7 @@ class CrashTracker:
             if request_id in requests
         }
         implicated = {digest: death.at_work_on[name] for name, digest in digests.items()}
-        found = self._quarantine.died(stage, implicated)
+        found = self._quarantine.record_death(stage, implicated)
         if found is None:
             return {}
         message = f"this request has ended the {stage} process twice and is rejected from now on"

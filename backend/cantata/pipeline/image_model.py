@@ -19,7 +19,7 @@ from cantata.pipeline.model import PipelineModel
 from cantata.pipeline.output_stream import OpenRequest
 from cantata.pipeline.step_policy import StepPolicy
 from cantata.scheduling.step_plan import JobView
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 
 class PipelineImageModel(PipelineModel):
@@ -42,7 +42,7 @@ class PipelineImageModel(PipelineModel):
     async def warm_up(self) -> None:
         """Draw what measures the steps."""
         for request in self._builder.warm_up:
-            request_id = new_work_id()
+            request_id = make_work_id()
             planned = self._builder.build(request_id, request)
             async with self.orchestrator.open(planned.request) as opened:
                 await self._outputs.image(opened)
@@ -50,8 +50,8 @@ class PipelineImageModel(PipelineModel):
     @asynccontextmanager
     async def run(self, request: ImageRequest) -> AsyncIterator[Drawing]:
         """Draw one picture. While the model loads, it waits as long as it would for others."""
-        request_id, arrived_s = new_work_id(), time.monotonic()
-        await self._policy.until_ready(_compute_deadline(request))
+        request_id, arrived_s = make_work_id(), time.monotonic()
+        await self._policy.wait_until_ready(_compute_deadline(request))
         planned = await self._policy.text_executor.run(
             _count_characters(request), self._builder.build, request_id, request
         )
@@ -107,7 +107,7 @@ class PipelineImageModel(PipelineModel):
             mailbox.fail(error)
             return
         ended_s = time.monotonic()
-        self._steps.took_besides(besides_s - began_s + ended_s - denoised_s)
+        self._steps.add_time_besides(besides_s - began_s + ended_s - denoised_s)
         mailbox.put(PendingImageEvents.of(image))
 
     async def _follow_progress(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cantata.config import Deployment
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec
-from cantata.ipc.connectors import listen, new_address
+from cantata.ipc.connectors import listen, make_address
 from cantata.pipeline.remote_stages import RemoteEdge
 from cantata.stages.process.launch import StageLaunch
 from cantata.utils.logs import LogFormat
@@ -40,7 +40,7 @@ def plan_edges(pipeline: PipelineSpec, hosts: Mapping[str, str]) -> PlannedEdges
             continue
         source, target = hosts.get(edge.stage), hosts.get(edge.target)
         if source is None or target is None:
-            address = addresses[edge] = new_address(f"{edge.source}-{edge.target}")
+            address = addresses[edge] = make_address(f"{edge.source}-{edge.target}")
             listeners[edge] = listen(address)
         if source is None and target is not None:
             crossing.append(RemoteEdge(edge, listener=listeners[edge]))

@@ -22,7 +22,7 @@ from cantata.config import (
     StageDeployment,
     load_deployment,
 )
-from cantata.config.plugins import LocatedModel, embedded_models, locate
+from cantata.config.plugins import LocatedModel, list_embedded_models, locate
 from cantata.contract.catalogue import find_voice, with_aliases
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
@@ -34,7 +34,7 @@ from cantata.contract.service import Samples, SpeechChunk
 from cantata.pipeline.devices import check_devices
 from cantata.pipeline.utterance import TextSegment, plan_utterance, spoken_words
 from cantata.text import TextPause
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 
 def find_model(voice: str) -> str | None:
@@ -43,7 +43,7 @@ def find_model(voice: str) -> str | None:
     Args:
         voice: any of its names.
     """
-    for name in embedded_models():
+    for name in list_embedded_models():
         located = locate(name)
         if located.plugin.load_builder is None:
             continue
@@ -106,7 +106,7 @@ class LocalModel:
         check_text_length(len(request.text), most, may_be_empty=request.continued)
         blends = self._builder.capabilities.voice_blends
         voice = find_voice(self._voices, request.voice or None, self._name, blends=blends)
-        return plan_utterance(self._builder, new_work_id(), replace(request, voice=voice.id))
+        return plan_utterance(self._builder, make_work_id(), replace(request, voice=voice.id))
 
     def load(self) -> bool:
         """Build the stages; False: this machine lacks a requirement, so a server must be used.
@@ -173,9 +173,9 @@ class LocalModel:
     def _play_at_pace(self, piece: TextSegment) -> AsyncGenerator[Chunk[Pcm], None]:
         output, factor = self._iterate_sound(piece), piece.request.stretch
         if factor != 1.0:
-            from cantata.pipeline.time_stretch import time_stretch
+            from cantata.pipeline.time_stretch import stretch_time
 
-            output = time_stretch(output, factor, self._stages[-1].capacity)
+            output = stretch_time(output, factor, self._stages[-1].capacity)
         return _run_in_thread(output)
 
     def _iterate_sound(self, piece: TextSegment) -> Iterator[Chunk[Pcm]]:
@@ -218,7 +218,7 @@ async def _run_in_thread(chunks: Iterator[Chunk[Pcm]]) -> AsyncGenerator[Chunk[P
         yield chunk
 
 
-def local_model(model: str | None) -> LocalModel | None:
+def find_local_model(model: str | None) -> LocalModel | None:
     """The model to speak with in this process; None: it needs a server.
 
     Args:

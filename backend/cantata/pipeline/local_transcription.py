@@ -19,7 +19,7 @@ from cantata.contract.service import AdmissionReport
 from cantata.contract.transcription_service import Recognition
 from cantata.pipeline.whole_window import GrowingWindow
 from cantata.utils.gpus import see_one_gpu
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 
 class LocalTranscriptionModel:
@@ -78,7 +78,7 @@ class LocalTranscriptionModel:
     def _transcribe(self, request: TranscriptionRequest, sound: Sound) -> Transcript:
         if self._recognizer is None:
             self._recognizer = self._load()
-        built = self._builder.build(new_work_id(), request, None)
+        built = self._builder.build(make_work_id(), request, None)
         (inputs,) = built.inputs.values()
         [update] = self._recognizer.recognize([SpeechWindow(inputs, sound)])
         if isinstance(update, CantataError):

@@ -16,7 +16,7 @@ from cantata.contract.data.errors import (
     Overloaded,
     StageDied,
     StartFailed,
-    first_error,
+    get_first_error,
 )
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport
@@ -113,7 +113,7 @@ async def warm_up_together(
                 for number in range(requests):
                     group.create_task(warm_up(), name=f"{model}:warm-up:{number}")
         except ExceptionGroup as errors:
-            error = first_error(errors)
+            error = get_first_error(errors)
             if not isinstance(error, ChunkTimeout) or time.monotonic() > deadline_s:
                 raise error from errors
             requests = max(requests // 2, 1)

@@ -189,7 +189,7 @@ class Orchestrator:
         """
         await self._supervisor.start()
 
-    async def until_ready(self, timeout_s: float) -> None:
+    async def wait_until_ready(self, timeout_s: float) -> None:
         """Return when every stage accepts requests.
 
         Raises:
@@ -197,7 +197,7 @@ class Orchestrator:
         """
         try:
             async with asyncio.timeout(timeout_s):
-                await self._supervisor.until_ready()
+                await self._supervisor.wait_until_ready()
         except TimeoutError:
             raise StageDied(STAGE_DOWN) from None
 
@@ -214,7 +214,7 @@ class Orchestrator:
         """
         async with self._idle_unloader.use():
             if ready_within_s:
-                await self.until_ready(ready_within_s)
+                await self.wait_until_ready(ready_within_s)
             with self._host_drain.track_request():
                 yield
 
@@ -324,7 +324,7 @@ class Orchestrator:
         if opened is None:
             return
         opened.arrive(stage, chunk, frames_in([chunk], self._supervisor.capacities[stage]))
-        self._crash_tracker.progressed(opened)
+        self._crash_tracker.record_progress(opened)
         if opened.complete:
             self._supervisor.useful()
 
@@ -335,7 +335,7 @@ class Orchestrator:
         return task
 
     def _on_death(self, name: str, death: Death) -> None:
-        culprits = self._crash_tracker.died(name, death, self._open)
+        culprits = self._crash_tracker.record_death(name, death, self._open)
         if culprits:
             self._supervisor.history[name].forgive()
         for request_id, opened in self._open.items():

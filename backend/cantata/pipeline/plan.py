@@ -10,8 +10,8 @@ from pathlib import Path
 from cantata.config import Deployment, Dtype, StageDeployment, load_deployment
 from cantata.config.plugins import (
     LocatedModel,
-    embedded_models,
-    embedded_recognizers,
+    list_embedded_models,
+    list_embedded_recognizers,
     locate,
 )
 from cantata.contract.data.errors import ConfigError
@@ -58,7 +58,7 @@ def find_services(
     models: Sequence[str], deploy: Sequence[Path] = (), dtype: Dtype | None = None
 ) -> list[ServicePlan]:
     """Plan services for other machines: whether this one has their devices does not matter."""
-    names = list(models) or embedded_models()
+    names = list(models) or list_embedded_models()
     if len(deploy) > len(names):
         raise ConfigError(f"{len(deploy)} deployment files for {len(names)} models: {names}")
     files = [*deploy, *[None] * (len(names) - len(deploy))]
@@ -80,7 +80,7 @@ def plan_recognizer(plans: Iterable[ServicePlan]) -> list[ServicePlan]:
         return []
     if not any(plugin.load_builder or plugin.load_chat_builder for plugin in plugins):
         return []
-    return [plan_service(name) for name in embedded_recognizers()[:1]]
+    return [plan_service(name) for name in list_embedded_recognizers()[:1]]
 
 
 def check_speech_models(plans: Iterable[ServicePlan]) -> None:

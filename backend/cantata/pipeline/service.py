@@ -129,7 +129,7 @@ class PipelineService(
             await asyncio.wait([self._starting_later])
         await asyncio.gather(*(one.policy.stop(DRAIN_DEADLINE_S) for one in self._served))
 
-    async def stage_reports(self) -> list[StageReport]:
+    async def collect_stage_reports(self) -> list[StageReport]:
         """The state of every stage process, and what it holds. Models that start later are included
         once they have started."""
         stages = [
@@ -140,7 +140,7 @@ class PipelineService(
         ]
         return list(await asyncio.gather(*(_report(model, stage) for model, stage in stages)))
 
-    def replica_reports(self) -> list[ReplicaReport]:
+    def get_replica_reports(self) -> list[ReplicaReport]:
         """None: the stages run on this machine."""
         return []
 

@@ -67,7 +67,7 @@ class SlotPolicy:
         if self._admission is not None and self.orchestrator.ready:
             self._admission.check()
 
-    async def until_ready(self, deadline_s: float = math.inf) -> None:
+    async def wait_until_ready(self, deadline_s: float = math.inf) -> None:
         """Return at once: nobody waits for a model that speaks while it loads."""
         self._get_admission()
 

@@ -25,7 +25,7 @@ from cantata.pipeline.slot_policy import SlotPolicy
 from cantata.pipeline.speech_pump import Part, PlayoutObserver, SpeechPump
 from cantata.pipeline.utterance import WORDLESS_S, plan_utterance
 from cantata.text import TextPause
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 WARM_UP_CHUNKS = 3
 """Chunks of each warm-up utterance."""
@@ -82,7 +82,7 @@ class PipelineSpeechModel(PipelineModel):
                 f"model {self.name!r} declares mono sound of {declared} Hz and makes "
                 f"{made.channels} channels of {made.sample_rate} Hz"
             )
-        parts = await self._plan_parts(new_work_id(), self._builder.warm_up)
+        parts = await self._plan_parts(make_work_id(), self._builder.warm_up)
         async with aclosing(SpeechPump(self.orchestrator).run(parts)) as chunks:
             number = 0
             async for _ in chunks:
@@ -114,10 +114,10 @@ class PipelineSpeechModel(PipelineModel):
         Raises:
             ChunkTimeout: the beginning of a text that arrives in pieces came too late.
         """
-        await self._policy.until_ready()
+        await self._policy.wait_until_ready()
         if not request.batch:
             self.check_room()  # before its text costs any time
-        request_id = new_work_id()
+        request_id = make_work_id()
         parts: Sequence[Part]
         if more_text is None:
             parts = await self._plan_parts(request_id, request)

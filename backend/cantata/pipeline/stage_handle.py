@@ -98,7 +98,7 @@ class StageHandle:
         except (psutil.Error, OSError):  # gone, or there is no descriptor to read it with
             return 0
 
-    async def until_possible(self) -> None:
+    async def wait_until_possible(self) -> None:
         """A process of this machine can be started at any time."""
 
     async def start(self, deadline_s: float) -> StageCapacity:
@@ -143,7 +143,7 @@ class StageHandle:
         except ConnectionError as error:
             raise self._build_died_error() from error
 
-    async def counts(self) -> Mapping[str, int]:
+    async def get_counts(self) -> Mapping[str, int]:
         """What the stage holds now, by name; raises as `ask` does."""
         return (await self.ask()).counts
 

@@ -79,7 +79,7 @@ class StageProcess(Protocol):
         """Resident memory of the process; 0: unknown."""
         ...
 
-    async def until_possible(self) -> None:
+    async def wait_until_possible(self) -> None:
         """Return once there is a machine to start it on."""
         ...
 
@@ -100,7 +100,7 @@ class StageProcess(Protocol):
         """
         ...
 
-    async def counts(self) -> Mapping[str, int]:
+    async def get_counts(self) -> Mapping[str, int]:
         """What the stage holds now, by name; raises as `ask` does."""
         ...
 

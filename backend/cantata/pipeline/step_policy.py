@@ -89,7 +89,7 @@ class StepPolicy:
             cost, now_s = self.orchestrator.forward_cost, time.monotonic()
             self._admission.check_slots(list(self._jobs.values()), cost, now_s)
 
-    async def until_ready(self, deadline_s: float = math.inf) -> None:
+    async def wait_until_ready(self, deadline_s: float = math.inf) -> None:
         """While the model loads, a request waits as long as it would for others."""
         if not self._start.done:
             limits, left_s = self._admission.limits, deadline_s - time.monotonic()
@@ -116,7 +116,7 @@ class StepPolicy:
         if job is not None:
             self._jobs[request_id] = replace(job, steps_left=steps_left)
 
-    def took_besides(self, seconds: float) -> None:
+    def add_time_besides(self, seconds: float) -> None:
         """A picture took so long before and after its denoising."""
         self._besides_s += _NEW_BESIDES * (seconds - self._besides_s)
 

@@ -98,7 +98,7 @@ class RestartHistory:
         """The cause of the death is quarantined and cannot recur."""
         self._useful = True
 
-    def died(self, why: str, exit_code: int | None) -> float:
+    def record_death(self, why: str, exit_code: int | None) -> float:
         """The process has ended, ready or not; returns the seconds to wait before a restart."""
         now_s = self._clock()
         ready_at_s, self._ready_at_s = self._ready_at_s, None
@@ -182,7 +182,7 @@ class Supervisor:
         states = [stage.state for stage in self.stages.values()]
         return len(states) == len(self._pipeline.stages) and set(states) == {StageState.READY}
 
-    async def until_ready(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Return when every stage accepts requests."""
         while not self.ready:
             self._came_up.clear()
@@ -280,7 +280,7 @@ class Supervisor:
         limit_s = max(RESTART_DEADLINE_S, RESTART_SHARE * stage.startup_s)
         deadline_s = min(self._deployment.start_timeout_s, limit_s)
         exit_code = None if death.hang is not None else death.exit_code
-        wait_s = self.history[name].died(death.error.message, exit_code)
+        wait_s = self.history[name].record_death(death.error.message, exit_code)
         task = asyncio.create_task(self._restart(name, wait_s, deadline_s), name=f"restart:{name}")
         self._restarting.add(task)
         task.add_done_callback(self._restarting.discard)
@@ -290,7 +290,7 @@ class Supervisor:
         while True:
             await self.stages[name].stop(deadline_s=0)
             await asyncio.sleep(wait_s)
-            await self.stages[name].until_possible()
+            await self.stages[name].wait_until_possible()
             logger.warning("restarting stage %s", name)
             try:
                 await self._start_stage(name, deadline_s)
@@ -299,6 +299,6 @@ class Supervisor:
                 # memory, no thread, a disk that does not answer - may be gone at the next attempt.
                 logger.error("stage %s could not be started: %s", name, error or repr(error))
                 exit_code = self.stages[name].exit_code
-                wait_s = self.history[name].died(str(error) or repr(error), exit_code)
+                wait_s = self.history[name].record_death(str(error) or repr(error), exit_code)
             else:
                 return

@@ -20,7 +20,7 @@ FIRST_S = 0.04
 the next frame takes a talker step."""
 
 
-def time_stretch(
+def stretch_time(
     chunks: Iterable[Chunk[Pcm]], factor: float, output: StageCapacity
 ) -> Iterator[Chunk[Pcm]]:
     """The chunks of one request, played `factor` times as fast; `index` and `final` are not

@@ -28,7 +28,7 @@ from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.output_stream import OpenRequest
 from cantata.pipeline.whole_window import WholeWindow
 from cantata.pipeline.window_policy import WindowPolicy
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 _QUEUE_S = 600.0
 """Longest wait for the transcript of a window that is complete: others may be before it. A stage
@@ -75,8 +75,8 @@ class PipelineTranscriptionModel(PipelineModel):
     @asynccontextmanager
     async def run(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
         """Begin a window."""
-        await self._policy.until_ready()
-        demand = Demand(new_work_id(), batch=request.batch)
+        await self._policy.wait_until_ready()
+        demand = Demand(make_work_id(), batch=request.batch)
         async with self._policy.admit(demand), self._open_window(request) as window:
             yield window
 
@@ -85,7 +85,7 @@ class PipelineTranscriptionModel(PipelineModel):
         if self._builder.stage is None:
             yield WholeWindow(self, request)
             return
-        request_id = new_work_id()
+        request_id = make_work_id()
         built = await self._build(request_id, request, None)
         async with self.orchestrator.open(built) as opened:
             opened.silence_s = _LISTENING_S
@@ -106,7 +106,7 @@ class PipelineTranscriptionModel(PipelineModel):
         """The transcript of a whole window, of a pipeline without a recognition stage."""
         reader = self._builder.reader()
         assert reader is not None, "a model without a recognition stage has a reader"
-        built = await self._build(new_work_id(), request, sound)
+        built = await self._build(make_work_id(), request, sound)
         async with self.orchestrator.open(built) as opened:
             async for chunk in self.orchestrator.output(opened, self._edge):
                 reader.read(chunk.payload)

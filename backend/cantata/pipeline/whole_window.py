@@ -11,7 +11,7 @@ import numpy as np
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
 from cantata.contract.model.recognizer import Sound
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 
 class WholeWindowModel(Protocol):
@@ -36,7 +36,7 @@ class WholeWindow:
     """
 
     def __init__(self, model: WholeWindowModel, request: TranscriptionRequest) -> None:
-        self.request_id = new_work_id()
+        self.request_id = make_work_id()
         self._model = model
         self._request = request
         self._pieces: list[Sound] = []

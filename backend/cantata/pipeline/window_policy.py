@@ -76,7 +76,7 @@ class WindowPolicy:
             self._refused[QUEUE_FULL] += 1
             raise Overloaded(f"all {self.orchestrator.slots} slots are taken", RETRY_S)
 
-    async def until_ready(self, deadline_s: float = math.inf) -> None:
+    async def wait_until_ready(self, deadline_s: float = math.inf) -> None:
         if not self._start.done:
             left_s = deadline_s - time.monotonic()
             await self._start.wait(min(_LOADING_S, left_s), _WAITING_FOR_START)

@@ -35,11 +35,11 @@ from cantata.references.stored import (
     MAX_WORDS_BYTES,
     StoredVoice,
     StoreLimits,
+    build_name_taken_error,
     build_reference,
     encode_wav,
     find_voice,
-    name_taken,
-    new_voice,
+    make_stored_voice,
 )
 from cantata.references.upload import VoiceUpload, fold
 
@@ -185,10 +185,10 @@ class SharedVoiceStore:
     def _add(
         self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
     ) -> StoredVoice:
-        voice, sound = new_voice(upload, deletion_digest), encode_wav(reference)
+        voice, sound = make_stored_voice(upload, deletion_digest), encode_wav(reference)
         self._read(0.0)
         if self.find(upload.name) is not None:
-            raise name_taken(upload.name)
+            raise build_name_taken_error(upload.name)
         self._limits.check(len(self.voices), self._measure_size() + len(sound))
         try:
             self._files.makedirs(f"{self._root}/{_SOUNDS}", exist_ok=True)
@@ -208,7 +208,7 @@ class SharedVoiceStore:
             self._files.pipe_file(path, words, mode="create")
         except FileExistsError:
             self._discard(voice)
-            raise name_taken(voice.name) from None
+            raise build_name_taken_error(voice.name) from None
         except OSError:
             self._discard(voice)
             raise

@@ -35,11 +35,11 @@ from cantata.references.stored import (
     MAX_WORDS_BYTES,
     StoredVoice,
     StoreLimits,
+    build_name_taken_error,
     build_reference,
     encode_wav,
     find_voice,
-    name_taken,
-    new_voice,
+    make_stored_voice,
 )
 from cantata.references.upload import ID_PREFIX, VoiceUpload
 
@@ -124,7 +124,7 @@ class VoiceStore:
     def _add(
         self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
     ) -> StoredVoice:
-        voice, sound = new_voice(upload, deletion_digest), encode_wav(reference)
+        voice, sound = make_stored_voice(upload, deletion_digest), encode_wav(reference)
         with self._changing:
             self._check_room(upload, len(sound))
             try:
@@ -136,7 +136,7 @@ class VoiceStore:
 
     def _check_room(self, upload: VoiceUpload, size: int) -> None:
         if self.find(upload.name) is not None:
-            raise name_taken(upload.name)
+            raise build_name_taken_error(upload.name)
         used = sum(_measure_size(self._folder / id) for id in self._voices)
         self._limits.check(len(self._voices), used + size)
 

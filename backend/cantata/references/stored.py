@@ -27,7 +27,7 @@ from cantata.references.upload import ID_PREFIX, VoiceUpload, fold
 _TOKEN_BYTES = 32
 
 
-def new_token() -> str:
+def make_token() -> str:
     """A token that cannot be guessed, valid in a header."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
@@ -143,7 +143,7 @@ class Voices(Protocol):
         """
 
 
-def new_voice(upload: VoiceUpload, deletion_digest: str) -> StoredVoice:
+def make_stored_voice(upload: VoiceUpload, deletion_digest: str) -> StoredVoice:
     """A new voice with an id of its own."""
     return StoredVoice(
         id=f"{ID_PREFIX}{uuid.uuid4().hex}",
@@ -163,7 +163,7 @@ def find_voice(voices: Iterable[StoredVoice], name: str) -> StoredVoice | None:
     return next((v for v in voices if wanted in (v.id, fold(v.name))), None)
 
 
-def name_taken(name: str) -> VoiceExists:
+def build_name_taken_error(name: str) -> VoiceExists:
     """The error for a name that another voice has."""
     return VoiceExists(f"there is already a voice {name!r}; delete it first", "name")
 

@@ -80,7 +80,7 @@ class Quarantine:
         """Forget the strike of a request that got further or completed."""
         self._crash_records.pop(digest, None)
 
-    def died(
+    def record_death(
         self, process: str, implicated: Mapping[bytes, int], *, others: int = 0
     ) -> bytes | None:
         """A process crashed while working on these requests. Returns the culprit, if it is certain.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cantata.pipeline.remote_stages import RemoteStagesFactory
 
 
-def remote_stages_factory(
+def build_remote_stages_factory(
     plans: Iterable[ServicePlan], key_file: Path | None
 ) -> RemoteStagesFactory | None:
     """Makes what runs them; None: no stage names a host, and nothing of a cluster is imported.

@@ -67,13 +67,13 @@ def make_host(
     from cantata.distributed.identity import hash_identity
     from cantata.distributed.replica.host import ReplicaHost
     from cantata.pipeline.service import create_service
-    from cantata.serving.remote_stages import remote_stages_factory
+    from cantata.serving.remote_stages import build_remote_stages_factory
 
     identities = {
         plan.located.plugin.name: hash_identity(plan.located.checkpoint, plan.deployment)
         for plan in (*plans, *later)
     }
-    remote_stages = remote_stages_factory((*plans, *later), key_file)
+    remote_stages = build_remote_stages_factory((*plans, *later), key_file)
     service = create_service(
         *plans, later=later, log_format=log_format, remote_stages=remote_stages
     )

@@ -122,9 +122,9 @@ class ModelsHere:
     def service(self, log_format: LogFormat) -> TranscriptionService:
         """Over pipelines in stage processes."""
         from cantata.pipeline.service import create_service
-        from cantata.serving.remote_stages import remote_stages_factory
+        from cantata.serving.remote_stages import build_remote_stages_factory
 
-        remote_stages = remote_stages_factory((*self._first, *self._later), self._key_file)
+        remote_stages = build_remote_stages_factory((*self._first, *self._later), self._key_file)
         return create_service(
             *self._first, later=self._later, log_format=log_format, remote_stages=remote_stages
         )

@@ -51,12 +51,12 @@ async def run_stage_host(
         from cantata.ipc import fork_server
 
         fork_server.begin()  # it imports torch while this process waits for its first server
-        from cantata.config.plugins import installed_plugins
+        from cantata.config.plugins import load_plugins
         from cantata.distributed.stages.host.host import StageHost
         from cantata.distributed.stages.host.pipeline import StageLogs
 
         logs = StageLogs(logging.getLogger().getEffectiveLevel(), options.log_format)
-        host = StageHost(installed_plugins() if plugins is None else plugins, listener, key, logs)
+        host = StageHost(load_plugins() if plugins is None else plugins, listener, key, logs)
         shorten_time_slice()
         host.start()
         show(f"stage host ready on {host.address}")

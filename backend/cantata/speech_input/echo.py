@@ -222,7 +222,7 @@ class EchoAwareJudge:
         self._judge = judge
         self._echo = echo
 
-    def probability(self, window: Heard) -> float:
+    def compute_probability(self, window: Heard) -> float:
         self._echo.hear(window)
-        found = self._judge.probability(window)
+        found = self._judge.compute_probability(window)
         return 0.0 if found >= _DOUBTFUL and self._echo.explains() else found

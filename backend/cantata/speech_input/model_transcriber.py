@@ -48,7 +48,7 @@ class RecognitionLoad:
         """Whether a partial transcript may be asked for."""
         return not self.waiting and time.monotonic() >= self.partials_from
 
-    def partial_samples(self, wanted_s: float) -> int:
+    def get_partial_interval(self, wanted_s: float) -> int:
         """Sound from one partial transcript to the next, at least so many seconds of it."""
         return round(max(wanted_s, _PARTIAL_SHARE * self.took_s) * SPEECH_RATE)
 
@@ -119,7 +119,7 @@ class ModelTranscriber:
             rest = np.concatenate([rest, piece.sound])
             while len(rest) >= WINDOW:
                 window, rest = rest[:WINDOW], rest[WINDOW:]
-                yield window, judge.probability(window)
+                yield window, judge.compute_probability(window)
                 count += 1
                 if count % _JUDGED_AT_ONCE == 0:
                     await asyncio.sleep(0)
@@ -146,7 +146,7 @@ class _Utterance:
         if self._window is None:
             self._window = await self._open()
         window = self._window
-        least = self._load.partial_samples(self._options.partial_s)
+        least = self._load.get_partial_interval(self._options.partial_s)
         is_due = window.unasked >= least and not is_quiet
         is_partial = self._options.partials and is_due and self._load.has_time
         await window.feed(_to_sound(passage.sound), recognize=passage.is_pause or is_partial)

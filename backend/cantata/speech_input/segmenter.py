@@ -116,7 +116,7 @@ class SpeechSegmenter:
         return found
 
     def _take(self, window: Sound) -> SpeechSegment | None:
-        probability = self._judge.probability(to_s16(window))
+        probability = self._judge.compute_probability(to_s16(window))
         self._judged += 1
         if not self._windows:
             self._begin(window, probability)

@@ -37,7 +37,7 @@ _WEIGHTS = Path("data") / "silero_vad_16k_op15.onnx"
 class SpeechJudge(Protocol):
     """Follows one stream of sound and judges its windows."""
 
-    def probability(self, window: Heard) -> float:
+    def compute_probability(self, window: Heard) -> float:
         """The probability of speech in the next `WINDOW` samples: 0 to 1."""
         ...
 
@@ -55,7 +55,7 @@ class SileroJudge:
         self._context = np.zeros((1, _CONTEXT), np.float32)
         self._rate = np.array(HEARD_RATE, np.int64)
 
-    def probability(self, window: Heard) -> float:
+    def compute_probability(self, window: Heard) -> float:
         samples: NDArray[np.float32] = window.astype(np.float32)[None] / np.float32(32768)
         seen = np.concatenate([self._context, samples], axis=1)
         inputs = {"input": seen, "state": self._state, "sr": self._rate}

@@ -9,9 +9,9 @@ A text that arrives in pieces is read by the same rules. Each rule looks only at
 characters beside it and the beginning of its line, so plain words never wait for later text.
 """
 
-from cantata.text.arriving import ArrivingMarkup, markup_spans
+from cantata.text.arriving import ArrivingMarkup, find_markup_spans
 from cantata.text.passages import Passage, TextPause, is_silent, with_pauses_inside
-from cantata.text.reading import find_ignored, read_markup, spoken_text
+from cantata.text.reading import find_ignored, read_markup, strip_markup
 from cantata.text.ssml import Prosody, TextMark, find_lexicons, find_marks
 
 __all__ = [
@@ -23,9 +23,9 @@ __all__ = [
     "find_ignored",
     "find_lexicons",
     "find_marks",
+    "find_markup_spans",
     "is_silent",
-    "markup_spans",
     "read_markup",
-    "spoken_text",
+    "strip_markup",
     "with_pauses_inside",
 ]

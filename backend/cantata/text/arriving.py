@@ -29,7 +29,7 @@ _CONTEXT = 16
 """Characters before a mark that decide what the mark is."""
 
 
-def markup_spans(text: str) -> list[TextSpan]:
+def find_markup_spans(text: str) -> list[TextSpan]:
     """The spans of markup in a text that is still arriving, in order; it must not be cut there.
 
     The last span may be of markup whose end has not arrived yet.
@@ -41,7 +41,8 @@ def markup_spans(text: str) -> list[TextSpan]:
 
 
 class ArrivingMarkup:
-    """Reads a text's markup while the text arrives; together the pieces are its `spoken_text`.
+    """Reads a text's markup while the text arrives; together the pieces are what `strip_markup`
+    makes of it.
 
     Pauses become spaces: a model that takes text while it speaks cannot pause on demand.
     """

@@ -6,8 +6,8 @@ import re
 from enum import IntEnum
 
 from cantata.contract.data.request import TextSpan
-from cantata.text.arriving import markup_spans
-from cantata.text.reading import spoken_text
+from cantata.text.arriving import find_markup_spans
+from cantata.text.reading import strip_markup
 from cantata.text.sentences import is_inside, trimmed
 
 MIN_WORDS = 4
@@ -104,11 +104,11 @@ def find_opening(text: str, least: OpeningEnd) -> tuple[TextSpan, int] | None:
     """
     if "|" in text:
         return None
-    marks, signs = markup_spans(text), _OpenSigns()
+    marks, signs = find_markup_spans(text), _OpenSigns()
     words = seen = end = 0
     for cut in _CUT.finditer(text):
         piece = text[seen : cut.end()]
-        words += len(_WORD.findall(spoken_text(piece)))
+        words += len(_WORD.findall(strip_markup(piece)))
         signs.take(piece)
         seen = cut.end()
         least_words = _LEAST_WORDS.get(cut.lastgroup or "", MIN_WORDS)

@@ -70,7 +70,7 @@ def find_ignored(text: str, can: Capabilities = ANY_MODEL, *, language: str = ""
     return [f"ssml:{name}" for name in sorted(reader.ignored)]
 
 
-def spoken_text(text: str) -> str:
+def strip_markup(text: str) -> str:
     """The text without its markup, with a space for each pause, even a wrong one."""
     reader = MarkupReader(pauses=False)
     reader.read(text, 0, len(text))

@@ -7,8 +7,8 @@ from bisect import bisect
 from collections.abc import Iterator
 
 from cantata.contract.data.request import TextSpan
-from cantata.text.arriving import markup_spans
-from cantata.text.reading import spoken_text
+from cantata.text.arriving import find_markup_spans
+from cantata.text.reading import strip_markup
 
 _END = re.compile(
     r"""
@@ -43,7 +43,7 @@ def split_sentences(text: str) -> tuple[list[TextSpan], int]:
         The complete sentences, and where the rest begins, which more text may still change.
     """
     sentences: list[TextSpan] = []
-    marks = markup_spans(text)
+    marks = find_markup_spans(text)
     start = seen = 0
     has_words = False
     for end in _END.finditer(text):
@@ -61,7 +61,7 @@ def split_clauses(text: str) -> tuple[list[TextSpan], int]:
     """Cut off the clauses that are certainly complete: as `split_sentences`, and also after commas
     and the like, if that leaves no clause of fewer than `MIN_CLAUSE` letters."""
     sentences, rest = split_sentences(text)
-    marks = markup_spans(text)
+    marks = find_markup_spans(text)
     clauses: list[TextSpan] = []
     for sentence in sentences:
         cuts, start = _cut_clauses(text, sentence, marks, least_rest=MIN_CLAUSE)
@@ -87,7 +87,7 @@ def _cut_clauses(
 
 
 def _count_letters(piece: str) -> int:
-    return sum(map(str.isalnum, spoken_text(piece)))
+    return sum(map(str.isalnum, strip_markup(piece)))
 
 
 def trimmed(text: str, span: TextSpan) -> TextSpan:
@@ -97,7 +97,9 @@ def trimmed(text: str, span: TextSpan) -> TextSpan:
     return TextSpan(start, start + len(piece.strip()))
 
 
-def line_starts(text: str, spans: list[TextSpan], rest: int, *, line_start: bool) -> Iterator[bool]:
+def iterate_line_starts(
+    text: str, spans: list[TextSpan], rest: int, *, line_start: bool
+) -> Iterator[bool]:
     """Whether each of the spans, and last the rest, begins a line; `line_start` says so of `text`.
 
     Args:
@@ -118,7 +120,7 @@ def is_inside(position: int, spans: list[TextSpan]) -> bool:
 
 
 def _has_words(piece: str) -> bool:
-    return any(character.isalnum() for character in spoken_text(piece))
+    return any(character.isalnum() for character in strip_markup(piece))
 
 
 def _ends_in_abbreviation(tail: str) -> bool:

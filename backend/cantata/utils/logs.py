@@ -1,7 +1,7 @@
 """What every process of a server logs, and for which request: as text for people or as JSON.
 
-Work for a request runs inside `of_request`. Tasks and worker threads started there belong to it
-too, and so do records that libraries write meanwhile.
+Work for a request runs inside `log_for_request`. Tasks and worker threads started there belong to
+it too, and so do records that libraries write meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LogFormat(StrEnum):
 
 
 @contextmanager
-def of_request(request_id: str) -> Iterator[None]:
+def log_for_request(request_id: str) -> Iterator[None]:
     """Records logged inside are about this request."""
     token = _request_id.set(request_id)
     try:
@@ -44,7 +44,7 @@ def of_request(request_id: str) -> Iterator[None]:
         _request_id.reset(token)
 
 
-def new_work_id() -> str:
+def make_work_id() -> str:
     """A unique id for a piece of work; it begins with the id of the request that the work
     is for, so that one search finds the records of all processes."""
     asked, unique = _request_id.get(), uuid.uuid4().hex

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.errors import InvalidAudio
 from cantata.contract.service import Samples
 from cantata.media.sound import MAX_WORK_S, SoundLimits, read_sound
-from cantata.watermark.pattern import SLOT_S, SLOTS, Signs, band_edges
+from cantata.watermark.pattern import SLOT_S, SLOTS, Signs, compute_band_edges
 
 SAMPLE_RATE = 16_000
 THRESHOLD = 9.5
@@ -71,7 +71,7 @@ def extract_details(samples: Samples, sample_rate: int) -> NDArray[np.float64]:
     if sample_rate != SAMPLE_RATE:
         mono = soxr.resample(mono, sample_rate, SAMPLE_RATE, quality="HQ")
     if len(mono) < _MIN_S * SAMPLE_RATE:
-        return np.zeros((0, len(band_edges()) - 1))
+        return np.zeros((0, len(compute_band_edges()) - 1))
     return _remove_speech(_measure_energies(mono))
 
 
@@ -90,7 +90,7 @@ def _measure_energies(mono: NDArray[np.float64]) -> NDArray[np.float64]:
     """Energies of the bands every `_STEPS`-th of a slot, in dB: [steps, bands]."""
     slot = round(SLOT_S * SAMPLE_RATE)
     width = round(_WINDOW_SLOTS * slot)
-    hz, edges = np.fft.rfftfreq(width, 1 / SAMPLE_RATE)[:, None], band_edges()
+    hz, edges = np.fft.rfftfreq(width, 1 / SAMPLE_RATE)[:, None], compute_band_edges()
     bands = ((hz >= edges[:-1]) & (hz < edges[1:])).astype(np.float64)
     frames = np.lib.stride_tricks.sliding_window_view(mono, width)[:: slot // _STEPS]
     parts = [

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.service import Run, Samples, SpeechChunk, SpeechModel
 from cantata.contract.transcription_service import TranscriptionService
-from cantata.watermark.pattern import DECIBELS, SLOT_S, SLOTS, Signs, band_edges
+from cantata.watermark.pattern import DECIBELS, SLOT_S, SLOTS, Signs, compute_band_edges
 
 _TAPS_S = 0.02
 _SPECTRUM_S = 0.08
@@ -100,7 +100,7 @@ class Marker:
 
 def _shape_bands(sample_rate: int, size: int) -> NDArray[np.float64]:
     """Each band's gain over frequency, as a natural logarithm: [bands, size // 2 + 1]."""
-    hz, edges = np.fft.rfftfreq(size, 1 / sample_rate), band_edges()[:, None]
+    hz, edges = np.fft.rfftfreq(size, 1 / sample_rate), compute_band_edges()[:, None]
     low, high = edges[:-1], edges[1:]
     slope = _SOFT_EDGE * (high - low)
     rising, falling = (

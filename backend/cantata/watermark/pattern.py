@@ -32,7 +32,7 @@ _BANDS, _LOWEST_HZ, _HIGHEST_HZ = 30, 400.0, 7_200.0
 
 
 @cache
-def band_edges() -> NDArray[np.float64]:
+def compute_band_edges() -> NDArray[np.float64]:
     """Edges of the bands in Hz, equally far from each other in mel: [bands + 1]."""
     low, high = (2595 * np.log10(1 + hz / 700) for hz in (_LOWEST_HZ, _HIGHEST_HZ))
     edges: NDArray[np.float64] = 700 * (10 ** (np.linspace(low, high, _BANDS + 1) / 2595) - 1)

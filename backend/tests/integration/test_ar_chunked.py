@@ -53,7 +53,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stage, St
     pair = tuple(build_stage(TALKER, folder, deployment) for deployment in (plain, chunked))
     yield pair  # type: ignore[misc]
     for stage in pair:
-        assert set(stage.counts().values()) == {0}
+        assert set(stage.get_counts().values()) == {0}
         stage.close()
 
 

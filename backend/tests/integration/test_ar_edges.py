@@ -73,7 +73,7 @@ def repeated(stage: Stage, *parts: Frames) -> Frames:
         stage.receive([codes_chunk("r", index, part, index == len(parts) - 1)])
         while stage.has_work():
             listener.step(stage)
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
     return listener.frames("r")
 
 
@@ -82,7 +82,7 @@ def test_it_speaks_as_far_as_it_has_heard_and_no_further(repeater: Stage) -> Non
     repeater.add("r", TinyInput(max_frames=FRAMES), batch=False)
     repeater.receive([codes_chunk("r", 0, frames[: HEARD_FIRST - 1], False)])
     assert not repeater.has_work()
-    assert repeater.counts()["slots"] == 1
+    assert repeater.get_counts()["slots"] == 1
     for index, heard in enumerate((HEARD_FIRST, HEARD_FIRST + 4), 1):
         before = HEARD_FIRST - 1 if index == 1 else HEARD_FIRST
         repeater.receive([codes_chunk("r", index, frames[before:heard], False)])
@@ -90,7 +90,7 @@ def test_it_speaks_as_far_as_it_has_heard_and_no_further(repeater: Stage) -> Non
             listener.step(repeater)
         assert len(listener.frames("r")) == heard - HEARD_FIRST + 1
     repeater.abort("r")
-    assert set(repeater.counts().values()) == {0}
+    assert set(repeater.get_counts().values()) == {0}
 
 
 @pytest.mark.parametrize("lengths", [(1,) * 10, (3, 7), (5, 0, 4, 1), (9, 1, 0)])
@@ -110,7 +110,7 @@ def test_a_request_that_waits_can_be_aborted_and_what_it_cannot_use_fails_it_alo
     repeater.add("gone", TinyInput(max_frames=FRAMES), batch=False)
     repeater.abort("gone")
     repeater.receive([codes_chunk("gone", 0, said(3), False)])
-    assert set(repeater.counts().values()) == {0}
+    assert set(repeater.get_counts().values()) == {0}
 
     no_codes = pcm_chunk("bad", 0, np.zeros((4, 1), np.float32), False)
     too_few = codes_chunk("bad", 0, said(HEARD_FIRST - 1), True)
@@ -136,7 +136,7 @@ def test_a_request_with_nothing_to_say_ends_without_a_frame(repeater: Stage) -> 
     assert listener.finished("silent")
     assert "gone" not in listener.chunks
     assert not repeater.has_work()
-    assert set(repeater.counts().values()) == {0}
+    assert set(repeater.get_counts().values()) == {0}
 
 
 async def speak(pipeline: Orchestrator, number: int, name: str) -> tuple[Frames, list[Pcm]]:
@@ -163,4 +163,4 @@ async def test_two_talkers_speak_at_once_and_alike_alone_and_in_company(
             np.testing.assert_array_equal(np.concatenate([p.samples for p in parts]), expected)
         np.testing.assert_array_equal(same_frames, frames)
     for stage in pipeline.stages.values():
-        assert not any((await stage.counts()).values())
+        assert not any((await stage.get_counts()).values())

@@ -37,7 +37,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def stage(engine: Stage) -> Iterator[Stage]:
     yield engine
     assert not engine.has_work()
-    assert set(engine.counts().values()) == {0}
+    assert set(engine.get_counts().values()) == {0}
 
 
 def payload(text: Sequence[int], **more: Any) -> TinyInput:
@@ -96,7 +96,7 @@ def test_it_waits_for_text_while_others_go_on(stage: Stage) -> None:
     # One frame from the prompt's row, one with each row after it: text is never padded.
     assert len(listener.frames("open")) == 3
     assert not stage.has_work()
-    assert stage.counts()["slots"] == 1
+    assert stage.get_counts()["slots"] == 1
     for name, other in others.items():
         stage.add(name, other, batch=False)
     run(stage, listener)

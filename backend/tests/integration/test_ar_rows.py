@@ -47,7 +47,7 @@ def stage(checkpoint: Path) -> Iterator[Stage]:
     """Its prompts are prefilled in parts; `test_ar_runners.py` compares that with whole ones."""
     stage = build_stage(EXPORTING, checkpoint, DEPLOYMENT)
     yield stage
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
     stage.close()
 
 
@@ -136,5 +136,5 @@ async def test_a_talker_speaks_from_the_rows_of_a_thinker_that_still_thinks(
         assert len(sound) == FRAMES * SAMPLES_PER_FRAME
         np.testing.assert_array_equal(sound, same)
     assert len({sound.tobytes() for sound in alone}) == len(TEXTS)
-    counts = [await stage.counts() for stage in pipeline.stages.values()]
+    counts = [await stage.get_counts() for stage in pipeline.stages.values()]
     assert [what for stage in counts for what, count in stage.items() if count] == []

@@ -56,7 +56,7 @@ def engine(checkpoint: Path) -> Iterator[Stage]:
 def stage(engine: Stage) -> Iterator[Stage]:
     yield engine
     assert not engine.has_work()
-    assert set(engine.counts().values()) == {0}
+    assert set(engine.get_counts().values()) == {0}
 
 
 @pytest.fixture(scope="module")
@@ -196,13 +196,13 @@ def test_short_prompts(stage: Stage, length: int) -> None:
 def test_nothing_is_held_after_the_last_chunk_or_abort(stage: Stage) -> None:
     stage.add("ends", TinyInput(text=[1], max_frames=2, min_frames=2), batch=False)
     stage.step()
-    assert stage.counts() == {"slots": 1, "requests": 1, "kv_blocks": 1, "runner_requests": 1}
+    assert stage.get_counts() == {"slots": 1, "requests": 1, "kv_blocks": 1, "runner_requests": 1}
     assert stage.step().chunks[0].final
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
     stage.add("is left", TinyInput(text=[1], max_frames=9), batch=False)
     stage.step()
     stage.abort("is left")
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
     assert not stage.has_work()
 
 

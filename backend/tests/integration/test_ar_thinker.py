@@ -57,7 +57,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stage(checkpoint: Path) -> Iterator[Stage]:
     stage = build_stage(THINKER, checkpoint, ROOMY)
     yield stage
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
     stage.close()
 
 
@@ -132,7 +132,7 @@ def test_with_memory_for_few_all_are_answered(checkpoint: Path, alone: dict[str,
         for name, expected in alone.items():
             np.testing.assert_array_equal(listener.frames(name), expected.frames(name))
             np.testing.assert_array_equal(listener.rows(name), expected.rows(name))
-        assert set(small.counts().values()) == {0}
+        assert set(small.get_counts().values()) == {0}
     finally:
         small.close()
 

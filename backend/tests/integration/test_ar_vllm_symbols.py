@@ -7,14 +7,14 @@ import importlib.metadata
 import pytest
 
 from cantata.stages.ar.environment import prepare_environment
-from cantata.stages.ar.vllm_symbols import VLLM_VERSION, moved_symbols
+from cantata.stages.ar.vllm_symbols import VLLM_VERSION, list_moved_symbols
 
 pytestmark = pytest.mark.vllm
 
 
 def test_nothing_has_moved() -> None:
     prepare_environment()
-    assert moved_symbols() == []
+    assert list_moved_symbols() == []
 
 
 def test_the_fingerprints_are_of_the_pinned_release() -> None:

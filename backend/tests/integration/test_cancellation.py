@@ -233,7 +233,7 @@ class Rounds:
             await asyncio.gather(*(caller.heard() for caller in callers))
         decoder = self._server.model.orchestrator.stages["decoder"]
         async with asyncio.timeout(60):
-            while (await decoder.counts())["queued_frames"] < 100:
+            while (await decoder.get_counts())["queued_frames"] < 100:
                 pass  # each answer follows a step of the decoder
         await self._leave("unread", callers)
         await settled(self._server)

@@ -70,7 +70,7 @@ async def held(model: PipelineChatModel) -> dict[str, int]:
     return {
         f"{name}.{what}": count
         for name, stage in model.orchestrator.stages.items()
-        for what, count in (await stage.counts()).items()
+        for what, count in (await stage.get_counts()).items()
         if count
     }
 
@@ -116,7 +116,7 @@ async def test_read_alone_the_text_is_the_same_and_no_stage_that_speaks_hears_of
         assert answer.prompt_tokens == 1 + len(TEXTS[1])
         read = [await anext(aiter(answer))]
         for speaker in SPEAKERS:
-            assert set((await model.orchestrator.stages[speaker].counts()).values()) == {0}
+            assert set((await model.orchestrator.stages[speaker].get_counts()).values()) == {0}
         read += [event async for event in answer]
     assert join_text(read) == join_text(spoken)
     assert not [event for event in read if isinstance(event, SpeechChunk)]
@@ -165,7 +165,7 @@ async def test_unread_sound_does_not_keep_the_model_from_thinking(
             pass
         async with asyncio.timeout(60):
             thinker = model.orchestrator.stages["thinker"]
-            while any((await thinker.counts()).values()):  # noqa: ASYNC110 (no event to wait for)
+            while any((await thinker.get_counts()).values()):  # noqa: ASYNC110 (no event to wait for)
                 await asyncio.sleep(0.01)
         rest = [event async for event in stream]
     assert any(isinstance(event, TextEnd) for event in rest)

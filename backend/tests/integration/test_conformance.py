@@ -17,13 +17,13 @@ import yaml
 from numpy.typing import NDArray
 
 from cantata.config import load_deployment
-from cantata.config.plugins import LocatedModel, installed_plugins
+from cantata.config.plugins import LocatedModel, load_plugins
 from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk, SpokenWord
 from cantata.distributed.key import LinkKey
 from cantata.distributed.stages.pipeline import StagesOnHosts
-from cantata.pipeline.local import local_model
+from cantata.pipeline.local import find_local_model
 from cantata.pipeline.plan import ServicePlan, plan_service
 from cantata.pipeline.service import PipelineService, create_service
 from cantata.pipeline.speech_model import PipelineSpeechModel
@@ -37,7 +37,7 @@ NOT_INSTALLED = {plugin.name: plugin for plugin in (TINY_LATENT, TINY_VOICE)}
 """The shapes that no installed model has: two AR stages; one ONNX file and no vLLM."""
 PLUGINS = {
     name: plugin
-    for name, plugin in {**installed_plugins(), **NOT_INSTALLED}.items()
+    for name, plugin in {**load_plugins(), **NOT_INSTALLED}.items()
     if plugin.load_builder and (plugin.embedded_checkpoint or plugin.write_random_checkpoint)
 }
 ON_HOSTS = "-on-hosts"
@@ -205,7 +205,7 @@ async def held(model: PipelineSpeechModel) -> dict[str, int]:
     return {
         f"{name}.{what}": count
         for name, stage in model.orchestrator.stages.items()
-        for what, count in (await stage.counts()).items()
+        for what, count in (await stage.get_counts()).items()
         if count
     }
 
@@ -307,7 +307,7 @@ async def test_without_a_server_it_says_the_same(
     model: PipelineSpeechModel, served: Served
 ) -> None:
     """Samples and word times, in every voice: `cantata say` against stage processes with vLLM."""
-    local = None if model.name in NOT_INSTALLED else local_model(served.checkpoint)
+    local = None if model.name in NOT_INSTALLED else find_local_model(served.checkpoint)
     if local is None:
         pytest.skip("this model speaks from stage processes alone")
     assert await asyncio.to_thread(local.load)

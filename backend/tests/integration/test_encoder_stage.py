@@ -67,7 +67,7 @@ async def reuse(pipeline: Orchestrator) -> ReuseReport:
 
 
 async def held(pipeline: Orchestrator) -> list[str]:
-    counts = [await stage.counts() for stage in pipeline.stages.values()]
+    counts = [await stage.get_counts() for stage in pipeline.stages.values()]
     return [what for stage in counts for what, count in stage.items() if count]
 
 
@@ -127,7 +127,7 @@ async def test_an_encoder_that_dies_or_hangs_takes_only_those_who_wait_for_it(
         taken = [(await anext(chunks)).payload.samples]
         with pytest.raises(StageDied):
             await heard(pipeline, request("fatal", fault))
-        await pipeline.until_ready(20)
+        await pipeline.wait_until_ready(20)
         taken += [chunk.payload.samples async for chunk in chunks]
     np.testing.assert_array_equal(np.concatenate(taken), expected)
     np.testing.assert_array_equal(await heard(pipeline, request("after", 1.0)), expected)

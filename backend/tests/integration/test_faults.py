@@ -101,7 +101,7 @@ async def settled(server: TinyServer) -> None:
 
 async def recovered(server: TinyServer) -> None:
     async with asyncio.timeout(120):
-        await server.model.orchestrator.until_ready(120)
+        await server.model.orchestrator.wait_until_ready(120)
 
 
 def stage(server: TinyServer, name: str) -> StageHandle:
@@ -230,7 +230,7 @@ async def test_stages_are_watched_on_when_descriptors_ran_out(server: TinyServer
         try:
             with pytest.raises(OSError, match="Too many open files"):
                 os.dup(0)
-            reports = await server.app.state.context.service.stage_reports()
+            reports = await server.app.state.context.service.collect_stage_reports()
             await asyncio.sleep(4 * watchdog.INTERVAL_S)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, usual)
@@ -244,7 +244,7 @@ async def test_kills_from_outside_quarantine_no_request(server: TinyServer) -> N
     text = f"Killed {LONG}" * 4
     for _ in range(3):
         speaking = asyncio.create_task(outcome(server, text))
-        while not (await stage(server, "decoder").counts())["requests"]:
+        while not (await stage(server, "decoder").get_counts())["requests"]:
             pass  # each answer follows a step of the decoder
         os.kill(get_pid(server, "decoder"), signal.SIGKILL)
         with a_clock_that_leaves_out_stalls() as passed:
@@ -310,7 +310,7 @@ async def test_a_slot_whose_abort_was_lost_is_reclaimed(
     async with listening(server, 2):
         pass
     assert server.model.orchestrator.slots_in_use == 0
-    assert (await decoder.counts())["requests"] == 2
+    assert (await decoder.get_counts())["requests"] == 2
     monkeypatch.undo()
 
     async def nothing_held() -> bool:

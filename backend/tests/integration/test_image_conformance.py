@@ -13,7 +13,7 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.config import load_deployment
-from cantata.config.plugins import LocatedModel, installed_plugins
+from cantata.config.plugins import LocatedModel, load_plugins
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.pictures import ImageRequest
 from cantata.pipeline.image_model import PipelineImageModel
@@ -24,7 +24,7 @@ from tiny_painter.plugin import PLUGIN as TINY_PAINTER
 
 PLUGINS = {
     name: plugin
-    for name, plugin in {**installed_plugins(), TINY_PAINTER.name: TINY_PAINTER}.items()
+    for name, plugin in {**load_plugins(), TINY_PAINTER.name: TINY_PAINTER}.items()
     if plugin.load_image_builder and (plugin.embedded_checkpoint or plugin.write_random_checkpoint)
 }
 PROMPTS = ("a red heart", "a house", "", "two cats and a dog under a very old tree")

@@ -93,5 +93,5 @@ async def test_a_request_of_which_one_output_was_read_is_freed_everywhere(
 
 
 async def held(pipeline: Orchestrator) -> list[str]:
-    counts = [await stage.counts() for stage in pipeline.stages.values()]
+    counts = [await stage.get_counts() for stage in pipeline.stages.values()]
     return [what for stage in counts for what, count in stage.items() if count]

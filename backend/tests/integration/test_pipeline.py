@@ -91,7 +91,7 @@ async def held(orchestrator: Orchestrator) -> dict[str, int]:
     return {
         f"{name}.{what}": count
         for name, stage in orchestrator.stages.items()
-        for what, count in (await stage.counts()).items()
+        for what, count in (await stage.get_counts()).items()
         if count
     }
 
@@ -174,12 +174,12 @@ async def test_a_client_that_stops_reading_delays_no_other_stream(pipeline: Orch
         # Two seconds of credit are 100 samples, 25 frames: the rest of the 100 frames waits.
         decoder, waiting = pipeline.stages["decoder"], {"requests": 1, "queued_frames": 75}
         async with asyncio.timeout(30):
-            while await decoder.counts() != waiting:
+            while await decoder.get_counts() != waiting:
                 pass  # each answer follows a step of the decoder
         assert np.array_equal(
             await speak(pipeline, request(3, "beside")), await speak(pipeline, request(3))
         )
-        assert await decoder.counts() == waiting
+        assert await decoder.get_counts() == waiting
         taken.extend([new.payload.samples async for new in chunks])
     assert sum(map(len, taken)) == 400
     assert np.array_equal(np.concatenate(taken), await speak(pipeline, request(60, "b", 100)))

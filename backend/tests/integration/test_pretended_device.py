@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from cantata.config.plugins import installed_plugins
+from cantata.config.plugins import load_plugins
 from cantata.contract.model.pipeline import StageKind
 from cantata.contract.model.plugin import ModelPlugin
 from pretended_device import device, in_own_process, pretended
 
 PLUGINS = {
     name: plugin
-    for name, plugin in sorted(installed_plugins().items())
+    for name, plugin in sorted(load_plugins().items())
     if plugin.embedded_checkpoint or plugin.write_random_checkpoint
 }
 

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from cantata.config.deployment import Dtype
-from cantata.config.plugins import installed_plugins
+from cantata.config.plugins import load_plugins
 from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.contract.data.languages import has_language
 from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
@@ -25,9 +25,7 @@ from cantata.pipeline.service import create_service
 from cantata.pipeline.transcription_model import PipelineTranscriptionModel
 
 PLUGINS = {
-    name: plugin
-    for name, plugin in installed_plugins().items()
-    if plugin.load_transcription_builder
+    name: plugin for name, plugin in load_plugins().items() if plugin.load_transcription_builder
 }
 RANDOM = "-random"
 SERVED = [
@@ -105,7 +103,7 @@ async def transcribe(
 async def assert_nothing_held(model: PipelineTranscriptionModel) -> None:
     assert model.admission.running == model.admission.slots_in_use == 0
     for stage in model.orchestrator.stages.values():
-        assert not any((await stage.counts()).values())
+        assert not any((await stage.get_counts()).values())
 
 
 def list_requests(plain: TranscriptionRequest) -> Sequence[TranscriptionRequest]:

@@ -22,7 +22,7 @@ import namespaces
 from cantata.contract.data.errors import ReplicaLost, StageDied
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata.distributed.address import StaticDirectory
-from cantata.distributed.edge.replicas import affinity_match, affinity_target
+from cantata.distributed.edge.replicas import choose_by_affinity, hash_recording
 from cantata.distributed.edge.service import RemoteService
 from cantata.distributed.edge.waiting import MAX_WAIT_S
 from cantata.distributed.key import LinkKey
@@ -57,19 +57,19 @@ class TinyCluster:
     async def known(self, count: int) -> None:
         """Return when the edge can order from so many replicas."""
         async with asyncio.timeout(START_S):
-            while sum(report.ready for report in self.edge.replica_reports()) != count:  # noqa: ASYNC110
+            while sum(report.ready for report in self.edge.get_replica_reports()) != count:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
     def streams(self) -> dict[str, int]:
         """Open at each replica."""
-        return {report.address: report.streams for report in self.edge.replica_reports()}
+        return {report.address: report.streams for report in self.edge.get_replica_reports()}
 
     async def idle(self) -> None:
         """Return when no replica's stage holds anything."""
         async with asyncio.timeout(30):
             while any(  # noqa: ASYNC110
                 count
-                for report in await self.edge.stage_reports()
+                for report in await self.edge.collect_stage_reports()
                 if report.alive
                 for count in report.counts.values()
             ):
@@ -188,7 +188,7 @@ def recordings_for(cluster: TinyCluster) -> list[ReferenceAudio]:
     for number in count():
         samples = np.random.default_rng(number).random((6, 1), np.float32)
         recording = ReferenceAudio(samples, 24_000)
-        known = found[affinity_match(free, affinity_target(recording))]
+        known = found[choose_by_affinity(free, hash_recording(recording))]
         known += [recording] * (len(known) < RECORDINGS)
         if all(len(known) == RECORDINGS for known in found.values()):
             break
@@ -206,7 +206,11 @@ async def test_each_recording_is_encoded_at_one_replica_and_then_found_there(
     assert len(set(sounds[0])) == 2 * RECORDINGS
     assert sounds == [sounds[0]] * ROUNDS
     edge = cluster.edge
-    metrics = Metrics().render(await edge.stage_reports(), {}, edge.replica_reports()).decode()
+    metrics = (
+        Metrics()
+        .render(await edge.collect_stage_reports(), {}, edge.get_replica_reports())
+        .decode()
+    )
     encodes, hits = reused(metrics, "encodes"), reused(metrics, "hits")
     assert encodes == [RECORDINGS] * 2
     assert hits == [(ROUNDS - 1) * RECORDINGS] * 2
@@ -289,7 +293,7 @@ async def test_a_killed_replica_is_not_heard(
 async def test_an_upgrade_that_starts_the_new_replica_first_rejects_nobody(
     cluster: TinyCluster, undisturbed: list[bytes]
 ) -> None:
-    [old] = [cluster.replicas[r.address] for r in cluster.edge.replica_reports() if r.ready]
+    [old] = [cluster.replicas[r.address] for r in cluster.edge.get_replica_reports() if r.ready]
     [new] = [replica for replica in cluster.replicas.values() if replica is not old]
     rejected = dict(cluster.edge.model("tiny").admission.refused)
     hearing_old = await crowd(cluster)
@@ -311,7 +315,7 @@ async def test_the_last_replica_drains_and_then_there_is_none(
     cluster: TinyCluster, undisturbed: list[bytes]
 ) -> None:
     """It ends what it speaks; after it, there is a typed error at once."""
-    [left] = [report.address for report in cluster.edge.replica_reports() if report.ready]
+    [left] = [report.address for report in cluster.edge.get_replica_reports() if report.ready]
     replica = cluster.replicas[left]
     listening = await crowd(cluster)
     replica.send(signal.SIGTERM)

@@ -56,7 +56,7 @@ async def held(model: PipelineSpeechModel) -> dict[str, int]:
     return {
         f"{name}.{what}": count
         for name, stage in model.orchestrator.stages.items()
-        for what, count in (await stage.counts()).items()
+        for what, count in (await stage.get_counts()).items()
         if count
     }
 

@@ -63,7 +63,7 @@ async def drawn(service: PipelineService, request: ImageRequest) -> Image:
 
 async def test_a_picture_waits_for_the_model_that_starts_later(service: PipelineService) -> None:
     assert service.ready
-    assert {report.model for report in await service.stage_reports()} == {TALKER.name}
+    assert {report.model for report in await service.collect_stage_reports()} == {TALKER.name}
     assert not service.image_model(None).admission.places
     soon = ImageRequest("a", seed=1, deadline_s=time.monotonic())
     with pytest.raises(StageDied, match="still loading"):
@@ -72,7 +72,7 @@ async def test_a_picture_waits_for_the_model_that_starts_later(service: Pipeline
         first = await drawn(service, ImageRequest("a", seed=1))
     second = await drawn(service, ImageRequest("a", seed=1))
     assert first.pixels.tobytes() == second.pixels.tobytes()
-    reports = await service.stage_reports()
+    reports = await service.collect_stage_reports()
     assert {report.model for report in reports} == {TALKER.name, PAINTER.name}
     assert all(report.alive for report in reports)
 

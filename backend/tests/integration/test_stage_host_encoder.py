@@ -103,5 +103,5 @@ async def test_a_stream_that_has_left_its_encoder_behind_goes_on(
     np.testing.assert_array_equal(np.concatenate(parts), followed)
     host.end()
     host.start()
-    await pipeline.until_ready(LIMIT_S)
+    await pipeline.wait_until_ready(LIMIT_S)
     np.testing.assert_array_equal(await heard(pipeline, following("f3")), followed)

@@ -92,5 +92,5 @@ async def test_answers_and_pictures_are_those_of_one_machine(
     for alone, found in zip(expected, await pictures, strict=True):
         np.testing.assert_array_equal(found, alone)
     await assert_idle(service.image_models[PLUGIN.name])
-    (denoiser,) = (one for one in await service.stage_reports() if one.host)
+    (denoiser,) = (one for one in await service.collect_stage_reports() if one.host)
     assert denoiser.stage == "denoiser"

@@ -74,7 +74,7 @@ class Server:
         """Return when no stage holds anything."""
         async with asyncio.timeout(LIMIT_S):
             while any(  # noqa: ASYNC110
-                any(report.counts.values()) for report in await self.service.stage_reports()
+                any(report.counts.values()) for report in await self.service.collect_stage_reports()
             ):
                 await asyncio.sleep(0.02)
 
@@ -204,7 +204,7 @@ async def test_a_killed_stage_is_started_again_on_its_host(
     await server.ready()
     assert await server.spoken(TEXT) == undisturbed
     assert server.pids["decoder"] == before["decoder"]
-    [report] = [r for r in await server.service.stage_reports() if r.stage == "talker"]
+    [report] = [r for r in await server.service.collect_stage_reports() if r.stage == "talker"]
     assert report.host == str(server.host.address)
     assert "exit code -9" in (report.last_death or "")
     assert report.rss_bytes > 0
@@ -271,7 +271,7 @@ async def test_who_leaves_early_leaves_nothing_behind(server: Server, undisturbe
 async def test_a_host_with_other_files_is_refused_with_a_reason(
     checkpoint: Path, host: HostProcess, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline_module, "files_digest", lambda folder: "of other files")
+    monkeypatch.setattr(pipeline_module, "hash_files", lambda folder: "of other files")
     with pytest.raises(StageDied, match=r"cannot start: the files in .* are not the server's"):
         await service_with(checkpoint, host).start()
     assert server.service.ready
@@ -297,7 +297,7 @@ async def test_a_host_that_stops_cuts_no_stream_and_is_used_again_afterwards(
                 await asyncio.sleep(0.02)
         with pytest.raises(StageDied):
             await server.spoken(TEXT)
-        assert all(report.alive for report in await server.service.stage_reports())
+        assert all(report.alive for report in await server.service.collect_stage_reports())
     async with asyncio.timeout(LIMIT_S):
         await asyncio.gather(*tasks)
     assert await asyncio.to_thread(server.host.process.wait, 60) == 0

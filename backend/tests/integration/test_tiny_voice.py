@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cantata.config import load_deployment, plugins
-from cantata.config.plugins import LocatedModel, embedded_models, installed_plugins, locate
+from cantata.config.plugins import LocatedModel, list_embedded_models, load_plugins, locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import SpeechRequest
 from cantata.pipeline import spawning
@@ -74,16 +74,16 @@ def test_a_model_that_ships_its_weights_does_not_take_over(
     usual = locate(None).plugin.name
     write_voice(tmp_path)
     first = replace(PLUGIN, name="aardvark", embedded_checkpoint=tmp_path)
-    known = {"aardvark": first, **installed_plugins()}
-    monkeypatch.setattr(plugins, "installed_plugins", lambda: known)
+    known = {"aardvark": first, **load_plugins()}
+    monkeypatch.setattr(plugins, "load_plugins", lambda: known)
     assert locate(None).plugin.name == usual
-    assert embedded_models()[0] == usual
-    assert "aardvark" in embedded_models()
+    assert list_embedded_models()[0] == usual
+    assert "aardvark" in list_embedded_models()
 
 
 @pytest.mark.parametrize("claims", [0, 2])
 def test_one_model_is_the_default(claims: int, monkeypatch: pytest.MonkeyPatch) -> None:
     known = {n: replace(PLUGIN, name=n, is_default=i < claims) for i, n in enumerate("ab")}
-    monkeypatch.setattr(plugins, "installed_plugins", lambda: known)
+    monkeypatch.setattr(plugins, "load_plugins", lambda: known)
     with pytest.raises(ConfigError, match=r"--model: \['a', 'b'\]"):
         locate(None)

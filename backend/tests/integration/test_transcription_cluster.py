@@ -57,7 +57,7 @@ class ListeningCluster:
         async with asyncio.timeout(30):
             while any(  # noqa: ASYNC110
                 count
-                for report in await self.edge.stage_reports()
+                for report in await self.edge.collect_stage_reports()
                 for count in report.counts.values()
             ):
                 await asyncio.sleep(0.02)
@@ -117,7 +117,7 @@ async def test_the_words_are_those_of_one_machine(cluster: ListeningCluster, spe
         alone.close()
     assert await transcribed(cluster.model, speech) == expected
     assert cluster.model.admission.places == 4
-    [report] = await cluster.edge.stage_reports()
+    [report] = await cluster.edge.collect_stage_reports()
     assert (report.stage, report.host) == (STAGE, str(cluster.host.address))
     await cluster.idle()
 

@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from cantata.config import load_deployment
-from cantata.config.plugins import embedded_recognizers, locate
+from cantata.config.plugins import list_embedded_recognizers, locate
 from cantata.contract.data.errors import InvalidRequest, Overloaded, StageDied
 from cantata.contract.data.transcripts import SPEECH_RATE, Transcript, TranscriptionRequest
 from cantata.contract.model.recognizer import Sound
@@ -31,7 +31,7 @@ from cantata_models.whisper.tests.spoken import spoken_sentences
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
-NAME = embedded_recognizers()[0]
+NAME = list_embedded_recognizers()[0]
 SLOTS = 4
 DEADLINE_S = 60.0
 LIVE = TranscriptionRequest()
@@ -165,7 +165,7 @@ async def test_who_leaves_or_is_cancelled_frees_the_slot(model: PipelineTranscri
         await listening
     assert model.admission.slots_in_use == model.admission.running == 0
     (stage,) = model.orchestrator.stages.values()
-    assert (await stage.counts())["requests"] == 0
+    assert (await stage.get_counts())["requests"] == 0
 
 
 async def test_a_window_s_sound_is_freed_with_it(model: PipelineTranscriptionModel) -> None:
@@ -289,5 +289,5 @@ async def test_a_window_whose_process_dies_fails_and_the_next_one_does_not(
             await reading
         with pytest.raises(StageDied):
             await window.finish()
-    await model.orchestrator.until_ready(DEADLINE_S)
+    await model.orchestrator.wait_until_ready(DEADLINE_S)
     assert (await transcribe(model, spoken_sentences()[0].sound)).text

@@ -99,7 +99,7 @@ async def test_it_answers_while_it_draws(
         np.testing.assert_array_equal(found, expected)
     assert await answered(scribe, saying(SAID[1], 4)) == ("What", FinishReason.LENGTH)
     await assert_idle(painter)
-    names = [report.stage for report in await service.stage_reports()]
+    names = [report.stage for report in await service.collect_stage_reports()]
     assert names == ["text", "looking", "denoiser", "decoder"]
     assert list(service.chat_models) == list(service.image_models) == [PLUGIN.name]
     assert not service.models
@@ -184,7 +184,7 @@ async def test_one_that_ends_the_process_twice_is_quarantined(
     for error in (StageDied, Quarantined, Quarantined):
         with pytest.raises(error):
             await answered(scribe, saying("FATAL"))
-        await scribe.orchestrator.until_ready(30)
+        await scribe.orchestrator.wait_until_ready(30)
     await drawn(painter, asked(0))
     await until_free(painter)
     assert scribe.admission.quarantined == painter.admission.quarantined == 1
@@ -195,5 +195,5 @@ async def test_so_is_one_whose_process_takes_a_second_to_end(scribe: PipelineCha
     for error in (StageDied, Quarantined):
         with pytest.raises(error):
             await answered(scribe, saying("LINGER"))
-        await scribe.orchestrator.until_ready(30)
+        await scribe.orchestrator.wait_until_ready(30)
     assert scribe.admission.quarantined == before + 1

@@ -16,7 +16,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from cantata.config.plugins import LocatedModel, installed_plugins
+from cantata.config.plugins import LocatedModel, load_plugins
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plugin import ModelPlugin
 from on_device.check import check_on_device
@@ -54,7 +54,7 @@ def find_failure(plugin: ModelPlugin) -> str | None:
 
 
 if __name__ == "__main__":
-    plugins = installed_plugins()
+    plugins = load_plugins()
     failures = {name: find_failure(plugins[name]) for name in sys.argv[1:]}
     # vLLM and torch write to standard output, too: the answer is its last line.
     print(f"\n{json.dumps(failures)}")

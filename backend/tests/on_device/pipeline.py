@@ -162,9 +162,9 @@ def run(
                     continue
                 made.setdefault(f"{chunk.request_id}/{source}", []).append(chunk.payload)
                 _deliver(located, stages, source, chunk, without[chunk.request_id])
-        if not any(sum(stage.counts().values()) for stage in stages.values()):
+        if not any(sum(stage.get_counts().values()) for stage in stages.values()):
             return made
-    held = {name: dict(stage.counts()) for name, stage in stages.items()}
+    held = {name: dict(stage.get_counts()) for name, stage in stages.items()}
     raise AssertionError(f"no stage has anything to do, and not all has ended: {held}")
 
 

@@ -149,7 +149,7 @@ class DeviceEngine:
         """Whether a request may make a frame."""
         return any(run.frames_left > 0 for run in self._running.values())
 
-    def counts(self) -> dict[str, int]:
+    def get_counts(self) -> dict[str, int]:
         """What is held now."""
         return {"requests": len(self._running)}
 

@@ -11,7 +11,7 @@ async def until_free(model: PipelineImageModel) -> None:
     """No stage holds anything."""
     stages = model.orchestrator.stages.values()
     async with asyncio.timeout(30):
-        while any([any((await stage.counts()).values()) for stage in stages]):  # noqa: ASYNC110
+        while any([any((await stage.get_counts()).values()) for stage in stages]):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 

@@ -88,7 +88,11 @@ def listen(stage: Stage, payloads: Mapping[str, Any], every: int = 0) -> Listene
     listener, waiting, steps = Listener(), dict(payloads), 0
     while waiting or stage.has_work():
         added = len(payloads) - len(waiting)
-        while waiting and stage.counts()["slots"] < stage.capacity.slots and steps >= every * added:
+        while (
+            waiting
+            and stage.get_counts()["slots"] < stage.capacity.slots
+            and steps >= every * added
+        ):
             request_id = next(iter(waiting))
             stage.add(request_id, waiting.pop(request_id), batch=False)
             added += 1

@@ -57,7 +57,7 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     assert type(stage._engine._runner).__module__ == "vllm.v1.worker.cpu.model_runner"  # type: ignore[attr-defined]
     asked, conversations = pickle.loads(requests.read_bytes())
     listener = listen(stage, asked, every=2)
-    assert set(stage.counts().values()) == {0}, stage.counts()
+    assert set(stage.get_counts().values()) == {0}, stage.get_counts()
     stage.close()
     latents = build_stage(LATENT_TALKER, checkpoint, deployment)
     latent_listener = listen(latents, asked)

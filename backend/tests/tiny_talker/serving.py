@@ -47,7 +47,7 @@ class TinyServer:
         return {
             f"{name}.{what}": count
             for name, stage in self.model.orchestrator.stages.items()
-            for what, count in (await stage.counts()).items()
+            for what, count in (await stage.get_counts()).items()
             if count
         }
 

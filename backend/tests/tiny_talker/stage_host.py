@@ -11,7 +11,7 @@ import logging
 import sys
 from dataclasses import replace
 
-from cantata.config.plugins import installed_plugins
+from cantata.config.plugins import load_plugins
 from cantata.serving.stage_host import StageHostOptions, run_stage_host
 from cantata.utils.logs import LogFormat, configure_logging
 from tiny_painter import scribe
@@ -27,7 +27,7 @@ PLUGINS = {one.name: one for one in (PLUGIN, LOUD, LED, latent_plugin.PLUGIN, sc
 async def main(listen: str) -> None:
     """Until SIGTERM."""
     options = StageHostOptions(listen, None, DRAIN_S, LogFormat.TEXT)
-    plugins = {**installed_plugins(), **PLUGINS}
+    plugins = {**load_plugins(), **PLUGINS}
     await run_stage_host(options, lambda line: print(line, flush=True), plugins)
 
 

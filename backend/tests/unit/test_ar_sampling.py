@@ -11,7 +11,7 @@ from cantata.contract.model.sampling import (
     penalize_use,
     sample_codes,
 )
-from cantata.stages.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import draw_counter_uniforms
 
 FRAMES, CODEBOOKS = 4000, 16
 REFERENCE = [[4094770, 2484438, 1841434], [8816129, 10559677, 11702493]]
@@ -32,7 +32,7 @@ def chi_squared(values: torch.Tensor, bins: int) -> float:
 
 @pytest.mark.parametrize("seed", [0, 1, 2, -1, 2**63, 2**200 + 5])
 def test_uniform(seed: int) -> None:
-    values = counter_uniforms(seed, FRAMES, CODEBOOKS)
+    values = draw_counter_uniforms(seed, FRAMES, CODEBOOKS)
     assert values.shape == (FRAMES, CODEBOOKS)
     assert values.dtype == torch.float32
     assert float(values.min()) >= 0.0
@@ -44,8 +44,8 @@ def test_uniform(seed: int) -> None:
 
 
 def test_neighbours_are_independent() -> None:
-    values = counter_uniforms(7, FRAMES, CODEBOOKS).double() - 0.5
-    other = counter_uniforms(8, FRAMES, CODEBOOKS).double() - 0.5
+    values = draw_counter_uniforms(7, FRAMES, CODEBOOKS).double() - 0.5
+    other = draw_counter_uniforms(8, FRAMES, CODEBOOKS).double() - 0.5
     pairs = {
         "codebooks": (values[:, :-1], values[:, 1:]),
         "frames": (values[:-1], values[1:]),
@@ -58,7 +58,7 @@ def test_neighbours_are_independent() -> None:
 
 
 def test_no_two_seeds_share_numbers() -> None:
-    streams = torch.stack([counter_uniforms(seed, 8, 4) for seed in range(500)])
+    streams = torch.stack([draw_counter_uniforms(seed, 8, 4) for seed in range(500)])
     assert len(torch.unique(streams.view(500, -1), dim=0)) == 500
     # 16,000 draws from 2**24 numbers collide about eight times.
     assert len(torch.unique(streams)) > 16_000 - 40
@@ -66,18 +66,18 @@ def test_no_two_seeds_share_numbers() -> None:
 
 def test_the_numbers_stay_what_they_are() -> None:
     """A seed that a caller noted down means the same speech in the next release."""
-    values = counter_uniforms(1234, 2, 3)
+    values = draw_counter_uniforms(1234, 2, 3)
     expected = torch.tensor(REFERENCE, dtype=torch.float64) / 2**24
     assert torch.equal(values.double(), expected)
 
 
 def test_a_longer_request_begins_like_a_shorter_one() -> None:
-    assert torch.equal(counter_uniforms(3, 10, 8), counter_uniforms(3, 500, 8)[:10])
+    assert torch.equal(draw_counter_uniforms(3, 10, 8), draw_counter_uniforms(3, 500, 8)[:10])
 
 
 def test_draws_follow_the_distribution() -> None:
     logits = torch.tensor([0.1, 2.0, -1.0, 0.7, 1.4]).expand(40_000, -1)
-    uniforms = counter_uniforms(5, 40_000, 1)[:, 0]
+    uniforms = draw_counter_uniforms(5, 40_000, 1)[:, 0]
     codes = sample_codes(logits, uniforms, sampling(40_000, temperature=0.8))
     found = torch.bincount(codes, minlength=5) / 40_000
     torch.testing.assert_close(found, (logits[0] / 0.8).softmax(0), atol=0.01, rtol=0.0)
@@ -91,14 +91,14 @@ def test_temperature_zero_takes_the_largest() -> None:
 
 def test_top_k_keeps_the_k_most_likely() -> None:
     logits = torch.randn(1, 30, generator=torch.Generator().manual_seed(1)).expand(2000, -1)
-    uniforms = counter_uniforms(1, 2000, 1)[:, 0]
+    uniforms = draw_counter_uniforms(1, 2000, 1)[:, 0]
     codes = sample_codes(logits, uniforms, sampling(2000, temperature=3.0, top_k=4))
     assert set(codes.tolist()) == set(logits[0].topk(4).indices.tolist())
 
 
 def test_top_p_keeps_the_smallest_set_that_reaches_it() -> None:
     logits = torch.tensor([0.5, 0.3, 0.15, 0.05]).log().expand(2000, -1)
-    uniforms = counter_uniforms(2, 2000, 1)[:, 0]
+    uniforms = draw_counter_uniforms(2, 2000, 1)[:, 0]
     for top_p, kept in ((0.4, {0}), (0.6, {0, 1}), (0.85, {0, 1, 2}), (1.0, {0, 1, 2, 3})):
         codes = sample_codes(logits, uniforms, sampling(2000, temperature=1.0, top_p=top_p))
         assert set(codes.tolist()) == kept
@@ -107,7 +107,7 @@ def test_top_p_keeps_the_smallest_set_that_reaches_it() -> None:
 def test_top_p_is_a_share_of_what_top_k_leaves() -> None:
     """Of 0.4 and 0.3 the first alone is more than a half, though of all codes it is not."""
     logits = torch.tensor([0.4, 0.3, 0.2, 0.1]).log().expand(2000, -1)
-    uniforms = counter_uniforms(2, 2000, 1)[:, 0]
+    uniforms = draw_counter_uniforms(2, 2000, 1)[:, 0]
     codes = sample_codes(logits, uniforms, sampling(2000, temperature=1.0, top_k=2, top_p=0.5))
     assert set(codes.tolist()) == {0}
 
@@ -121,7 +121,7 @@ def test_the_largest_uniform_number_stays_inside() -> None:
 
 def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
     logits = torch.randn(16, 300, generator=torch.Generator().manual_seed(3))
-    uniforms = counter_uniforms(9, 16, 1)[:, 0]
+    uniforms = draw_counter_uniforms(9, 16, 1)[:, 0]
     options = CodeSampling(
         torch.linspace(0.0, 1.5, 16), torch.arange(16), torch.linspace(0.5, 1.0, 16)
     )

@@ -18,7 +18,7 @@ from cantata.stages.ar.request_state import (
     RequestStates,
     ResolvedSampling,
 )
-from cantata.stages.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import draw_counter_uniforms
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
 from pretended_device import device, in_own_process, pretended
 
@@ -287,7 +287,7 @@ def test_the_decision_to_stop_is_drawn_apart_from_code_0(states: RequestStates) 
     sampled = replace(GREEDY, seed=7, stop=LevelSampling(temperature=1.0))
     states.add("a", prompt(), sampled)
     talker.odds = 0.3
-    uniform = float(counter_uniforms(7, 1, CODEBOOKS + 1)[0, -1])
+    uniform = float(draw_counter_uniforms(7, 1, CODEBOOKS + 1)[0, -1])
     assert 0.3 < uniform < 0.7
     schedule(step, {"a": (0, 2)})
     assert step.sample(scores(4))[1][0, 0] == 4  # going on is likelier and comes first
@@ -344,7 +344,7 @@ def test_a_talker_s_own_law_sees_the_last_frames_and_draws_of_its_own() -> None:
     for position, count in ((0, 2), (2, 1), (3, 1), (4, 1)):
         schedule(step, {"a": (position, count)})
         found.append(int(step.sample(scores(1))[0]))
-    uniforms = counter_uniforms(7, 4, CODEBOOKS + 2)
+    uniforms = draw_counter_uniforms(7, 4, CODEBOOKS + 2)
     assert found == [int(uniforms[frame, 3] * (CODES - 1)) for frame in range(4)]
     assert len(set(found)) > 1
     seen = talker.seen[-1]

@@ -17,7 +17,7 @@ from cantata.config.cluster import ClusterOptions
 from cantata.config.plugins import locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
-from cantata.deploying.edge_process import operator_options
+from cantata.deploying.edge_process import build_operator_options
 from cantata.distributed.ray.arguments import (
     EdgeArguments,
     ModelArguments,
@@ -148,7 +148,7 @@ def test_edges_hear_and_answer_as_the_first_deployment_says(tmp_path: Path) -> N
     assert code == 0, output
     applications = {one["name"]: one for one in yaml.safe_load(output)["applications"]}
     edge = read_arguments(EdgeArguments, applications["cantata-edges"]["args"])
-    settings = build_settings(operator_options(edge), "127.0.0.1")
+    settings = build_settings(build_operator_options(edge), "127.0.0.1")
     assert settings.realtime.chat == Endpoint("http://there/v1", "a model", None)
     assert settings.realtime.transcription is None
 

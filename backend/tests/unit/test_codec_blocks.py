@@ -132,7 +132,7 @@ def test_a_stream_is_cut_by_its_frames_alone(total: int, at_once: int, late_end:
         stage.receive([codes_chunk("a", index + 1, codes[:0], True)])
         chunks += run(stage)
     np.testing.assert_array_equal(heard(chunks, "a"), expected(codes, 7))
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
 
 
 def test_a_block_is_heard_as_soon_as_what_is_ahead_of_it_is_there() -> None:

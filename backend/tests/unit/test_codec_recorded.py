@@ -116,7 +116,7 @@ def test_the_spare_slot_needs_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = StageSpec("decoder", StageKind.CODEC, f"{__name__}:load_large")
     monkeypatch.setattr("cantata.stages.common.device.free_bytes", lambda device: 50)
     assert build_stage(spec, Path(), CodecDeployment(slots=5)).capacity.state_bytes == 50
-    monkeypatch.setattr(stage_module, "spare_slots", lambda decoder, deployment: 1)
+    monkeypatch.setattr(stage_module, "count_spare_slots", lambda decoder, deployment: 1)
     with pytest.raises(ConfigError, match=r"5 slots and 1 spare of decoder .* at most 4 slots fit"):
         build_stage(spec, Path(), CodecDeployment(slots=5))
     assert build_stage(spec, Path(), CodecDeployment(slots=4)).capacity.state_bytes == 50

@@ -69,7 +69,7 @@ def test_streams_share_batches_and_keep_their_own_samples() -> None:
     chunks.extend(run(stage))
     for request_id, request_codes in codes.items():
         np.testing.assert_array_equal(pcm(chunks, request_id), expected(request_codes))
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
 
 
 def test_who_plays_twice_as_fast_runs_dry_twice_as_soon() -> None:
@@ -92,7 +92,7 @@ def test_a_late_empty_final_chunk_ends_the_request() -> None:
     stage.receive([codes_chunk("a", 1, codes[:0], True)])
     chunks.extend(run(stage))
     np.testing.assert_array_equal(pcm(chunks, "a"), expected(codes))
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
 
 
 def test_words_leave_with_the_next_samples_and_none_is_lost() -> None:
@@ -128,7 +128,7 @@ def test_context_is_decoded_at_once_and_not_heard() -> None:
     chunks += run(stage)
     whole = expected(np.concatenate([context, codes]))
     np.testing.assert_array_equal(pcm(chunks, "a"), whole[len(context) * SAMPLES_PER_FRAME :])
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
 
 
 def test_context_alone_ends_without_a_sample() -> None:
@@ -157,10 +157,10 @@ def test_a_listener_without_credit_stops_its_own_decoding_only() -> None:
     stage.receive([codes_chunk("slow", 0, slow, True), codes_chunk("live", 0, live, True)])
     chunks = run(stage)
     np.testing.assert_array_equal(pcm(chunks, "live"), expected(live))
-    assert stage.counts() == {"requests": 1, "queued_frames": 4}
+    assert stage.get_counts() == {"requests": 1, "queued_frames": 4}
     stage.credit("slow", 8)
     chunks.extend(run(stage))
-    assert stage.counts()["queued_frames"] == 2
+    assert stage.get_counts()["queued_frames"] == 2
     stage.credit("slow", 8)
     chunks.extend(run(stage))
     np.testing.assert_array_equal(pcm(chunks, "slow"), expected(slow))
@@ -211,7 +211,7 @@ def test_a_malformed_chunk_fails_its_own_request_only(chunk: Chunk[Payload], pro
         raise error
     rest = [*result.chunks, *run(stage)]
     np.testing.assert_array_equal(pcm(rest, "good"), expected(codes))
-    assert stage.counts()["requests"] == 0
+    assert stage.get_counts()["requests"] == 0
 
 
 LATENTS = np.random.default_rng(0).normal(size=(5, LATENT_SIZE)).astype(np.float32)
@@ -247,7 +247,7 @@ def test_malformed_latents_are_named(chunk: Chunk[Payload], problem: str) -> Non
     ((_, error),) = stage.step().failures
     with pytest.raises(RequestFailed, match=problem):
         raise error
-    assert stage.counts()["requests"] == 0
+    assert stage.get_counts()["requests"] == 0
 
 
 def test_only_decoders_of_codes_run_in_windows(tmp_path: Path) -> None:

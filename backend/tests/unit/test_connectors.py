@@ -28,7 +28,7 @@ from cantata.ipc.connectors import (
     SocketReceiver,
     SocketSender,
     listen,
-    new_address,
+    make_address,
 )
 from cantata.ipc.stage_messages import decode_message, encode_message
 from cantata.ipc.wire import AsyncChannel, BlockingChannel, BrokenChannel
@@ -58,7 +58,7 @@ def test_memory_connector_keeps_order() -> None:
 
 
 def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer() -> None:
-    address = new_address("edge")
+    address = make_address("edge")
     listener, sender = listen(address), SocketSender(address)
     large = pcm_chunk(
         "a", 0, np.random.default_rng(0).random((1_000_000, 1)).astype(np.float32), True
@@ -78,7 +78,7 @@ def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer() -> None:
 
 
 def test_socket_sender_survives_its_receiver_and_reaches_the_next_one() -> None:
-    address = new_address("edge")
+    address = make_address("edge")
     listener, sender = listen(address), SocketSender(address)
     sender.put([frame_chunk("a", 0)])
     first = SocketReceiver(listener)
@@ -118,7 +118,7 @@ async def test_what_is_no_message_breaks_a_channel_at_once(garbage: bytes) -> No
 def test_an_edge_has_no_file_and_rejects_other_users(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    address = new_address("edge")
+    address = make_address("edge")
     listener, sender = listen(address), SocketSender(address)
     assert address[0] == "\0"
     sender.put([frame_chunk("a", 0)])

@@ -64,8 +64,8 @@ def test_only_what_a_process_did_itself_is_blamed(
     how: Death, blamed: bool, oom_kills: list[int]
 ) -> None:
     watched, open_streams = CrashTracker(), {"a": stream("a")}
-    assert watched.died("talker", how, open_streams) == {}
-    told = watched.died("talker", how, open_streams)
+    assert watched.record_death("talker", how, open_streams) == {}
+    told = watched.record_death("talker", how, open_streams)
     assert [type(error) for error in told.values()] == [Quarantined] * blamed
     assert watched.quarantined == blamed
 
@@ -74,7 +74,7 @@ def test_a_kill_for_want_of_memory_is_blamed(oom_kills: list[int]) -> None:
     watched, open_streams = CrashTracker(), {"a": stream("a")}
     for _ in range(2):
         oom_kills[0] += 1
-        told = watched.died("talker", death("a", exit_code=KILLED), open_streams)
+        told = watched.record_death("talker", death("a", exit_code=KILLED), open_streams)
     assert isinstance(told["a"], Quarantined)
     with pytest.raises(Quarantined):
         watched.check({"talker": {"text": "a"}})
@@ -82,7 +82,9 @@ def test_a_kill_for_want_of_memory_is_blamed(oom_kills: list[int]) -> None:
 
 async def test_suspects_begin_one_at_a_time_until_they_are_past_where_they_were() -> None:
     watched, names = CrashTracker(), ("a", "b", "poison")
-    assert watched.died("talker", death(*names), {name: stream(name) for name in names}) == {}
+    assert (
+        watched.record_death("talker", death(*names), {name: stream(name) for name in names}) == {}
+    )
     again = {name: stream(name) for name in names}
     begun = {name: asyncio.Event() for name in names}
 
@@ -93,7 +95,7 @@ async def test_suspects_begin_one_at_a_time_until_they_are_past_where_they_were(
 
     def make(name: str, frames: int) -> None:
         again[name].outputs[SOUND].arrive(pcm_chunk(name, 0, NO_SAMPLES, False), frames)
-        watched.progressed(again[name])
+        watched.record_progress(again[name])
 
     tasks = [asyncio.create_task(run(name)) for name in names]
     await begun["a"].wait()
@@ -105,7 +107,7 @@ async def test_suspects_begin_one_at_a_time_until_they_are_past_where_they_were(
     await begun["b"].wait()
     make("b", 20)
     await begun["poison"].wait()
-    told = watched.died("talker", death(*names), again)
+    told = watched.record_death("talker", death(*names), again)
     assert list(told) == ["poison"]
     for task in tasks:
         task.cancel()

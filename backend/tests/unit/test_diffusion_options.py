@@ -19,7 +19,7 @@ from cantata.contract.model.denoiser import (
 )
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.stages.diffusion import build_stage
-from cantata.stages.diffusion.loading import denoiser_options
+from cantata.stages.diffusion.loading import build_denoiser_options
 from tiny_painter.plugin import PAINTER
 from tiny_painter.stages import TinyDenoiser
 
@@ -88,7 +88,7 @@ def test_the_model_is_told_of_another_executor() -> None:
 
 @pytest.mark.parametrize(("kind", "ranks"), [("ulysses", 4), ("ring", 2), ("tensor", 8)])
 def test_ranks_are_numbered_by_the_stage(kind: str, ranks: int) -> None:
-    options = denoiser_options(deployment(parallel={"kind": kind, "ranks": ranks}))
+    options = build_denoiser_options(deployment(parallel={"kind": kind, "ranks": ranks}))
     assert options.ranks == Ranks(Parallel(kind), ranks, rank=0)
 
 

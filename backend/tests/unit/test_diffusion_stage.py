@@ -17,7 +17,7 @@ from cantata.contract.process.messages import ForwardCost
 from cantata.contract.process.stage import StepResult
 from cantata.stages.diffusion import DiffusionStage
 from cantata.stages.diffusion.forwards import Leaves
-from cantata.stages.diffusion.jobs import preview_steps
+from cantata.stages.diffusion.jobs import choose_preview_steps
 from cantata.stages.diffusion.stage import REPORT_S
 from tiny_painter.inputs import TinyCanvas
 from tiny_painter.scribe import TinyScribe, TinyTalk
@@ -92,7 +92,7 @@ def test_a_picture_begins_once_everything_has_arrived(stage: DiffusionStage) -> 
     chunks, failures = run(stage)
     assert not failures
     assert latents(chunks, "a").shape == (8, 3)
-    assert stage.counts() == {"requests": 0}
+    assert stage.get_counts() == {"requests": 0}
 
 
 def test_progress_is_reported_of_every_step_with_previews_where_they_belong(
@@ -134,7 +134,7 @@ def test_a_model_that_writes_leaves_a_token_a_step_and_no_latents(clock: Clock) 
         codes = np.concatenate([c.payload.values for c in texts if isinstance(c.payload, Codes)])
         assert codes.tolist() == [[step] for step in range(1, count)]
     assert not [chunk for chunk in chunks if chunk.port != "codes"]
-    assert stage.counts() == {"requests": 0}
+    assert stage.get_counts() == {"requests": 0}
 
 
 class TinyThinker(TinyDenoiser):
@@ -244,7 +244,7 @@ def test_a_model_may_find_that_it_needs_fewer_steps(
     [(0, 9, set()), (3, 20, {5, 10, 15}), (1, 2, {1}), (9, 4, {1, 2, 3}), (3, 1, set())],
 )
 def test_previews_are_spread_evenly(previews: int, count: int, expected: set[int]) -> None:
-    assert preview_steps(previews, count) == expected
+    assert choose_preview_steps(previews, count) == expected
 
 
 def test_pictures_of_any_depth_share_a_forward_and_none_depends_on_it(
@@ -273,7 +273,7 @@ def test_an_aborted_picture_takes_part_in_no_further_forward(
     for _ in range(1 + done):
         stage.step()
     stage.abort("a")
-    assert stage.counts() == {"requests": 0}
+    assert stage.get_counts() == {"requests": 0}
     assert not stage.has_work()
     assert len(model.forwards) == done
     stage.receive([condition("a")])
@@ -369,11 +369,11 @@ def test_an_abort_does_not_wait_for_the_forward_that_is_computed() -> None:
         stage.step()
         select([descriptor], [], [], 0.05)
     stage.abort("a")
-    assert stage.counts() == {"requests": 0}
+    assert stage.get_counts() == {"requests": 0}
     begin(stage, "b", canvas(5, steps=1))
     model.may_end.set()
     chunks: list[Chunk[Payload]] = []
-    while stage.counts()["requests"]:
+    while stage.get_counts()["requests"]:
         select([descriptor], [], [], 10)
         if stage.has_work():
             chunks += stage.step().chunks

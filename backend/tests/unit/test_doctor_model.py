@@ -9,7 +9,7 @@ import torch
 
 from cantata.cli import doctor_model
 from cantata.cli.doctor import Verdict, _check_weights
-from cantata.config.plugins import embedded_models, installed_plugins
+from cantata.config.plugins import list_embedded_models, load_plugins
 from cantata.stages.common.device import free_bytes
 from running_sum import RunningSumDecoder
 
@@ -27,16 +27,16 @@ def test_an_embedded_model_is_ready() -> None:
     assert "slots of little memory" in decoder.found
 
 
-@pytest.mark.parametrize("name", embedded_models())
+@pytest.mark.parametrize("name", list_embedded_models())
 def test_the_weights_that_ship_are_found(name: str) -> None:
-    check = _check_weights(installed_plugins()[name])
+    check = _check_weights(load_plugins()[name])
     assert check.verdict is Verdict.OK
     assert "weight files" in check.found
 
 
 def test_a_model_without_a_decoder_of_sound_is_ready_too() -> None:
-    plugins = installed_plugins()
-    drawing = next(name for name in embedded_models() if plugins[name].load_image_builder)
+    plugins = load_plugins()
+    drawing = next(name for name in list_embedded_models() if plugins[name].load_image_builder)
     (known,) = doctor_model.check_model(drawing, None)
     assert known.verdict is Verdict.OK
     assert "denoise (diffusion)" in known.found

@@ -161,7 +161,7 @@ def test_a_whole_file_has_its_true_length(name: str, sample_rate: int, channels:
     for _ in range(7):
         file += encoder.feed(np.zeros((1999, channels), np.float32))
     file += encoder.finish()
-    head = encoder.head(len(file))
+    head = encoder.encode_head(len(file))
     file[: len(head)] = head
     encoder.close()
     expected = round(7 * 1999 * sample_rate / 24_000)
@@ -220,7 +220,7 @@ def test_tags_come_first_and_change_no_sample(name: str) -> None:
     for output in (plain, replace(plain, tags=make_sound_tags("solo"))):
         encoder = open_encoder(output)
         file = bytearray(encoder.feed(samples) + encoder.finish())
-        head = encoder.head(len(file))
+        head = encoder.encode_head(len(file))
         file[: len(head)] = head
         encoder.close()
         files.append(bytes(file))

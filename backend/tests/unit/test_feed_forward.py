@@ -105,13 +105,13 @@ def test_it_makes_every_port_of_each_request_and_holds_nothing_then(build: Build
     stage = build()
     add(stage, "a", Sound(3))
     assert stage.has_work()
-    assert stage.counts() == {"requests": 1}
+    assert stage.get_counts() == {"requests": 1}
     result = stage.step()
     assert numbers(result) == {"a": 3}
     (vector,) = [c.payload for c in result.chunks if isinstance(c.payload, Rows)]
     assert (vector.values == 6.0).all()
     assert not stage.has_work()
-    assert stage.counts() == {"requests": 0}
+    assert stage.get_counts() == {"requests": 0}
 
 
 def test_sixteen_equal_requests_are_computed_once(build: Build, model: Doubling) -> None:
@@ -172,7 +172,7 @@ def test_an_error_reaches_all_who_wait_and_is_not_kept(build: Build, model: Doub
     assert {name: type(error) for name, error in result.failures} == dict.fromkeys(
         ("a", "b"), InvalidAudio
     )
-    assert stage.counts() == {"requests": 0}
+    assert stage.get_counts() == {"requests": 0}
     add(stage, "again", Sound(2))
     assert numbers(stage.step()) == {"again": 2}
     assert model.batches == [[1, 2], [2]]
@@ -209,7 +209,7 @@ def test_aborting_one_who_waits_leaves_the_others(build: Build, model: Doubling)
     add(stage, "hit", Sound(1))
     stage.abort("hit")
     assert not stage.has_work()
-    assert stage.counts() == {"requests": 0}
+    assert stage.get_counts() == {"requests": 0}
 
 
 def test_memory_for_kept_results_is_bounded(build: Build, model: Doubling) -> None:
@@ -284,7 +284,7 @@ def test_known_results_joins_and_aborts_do_not_wait_for_a_computation() -> None:
     stage.abort("leaves")
     assert numbers(stage.step()) == {"known": 1}
     assert not stage.has_work()
-    assert stage.counts() == {"requests": 3}
+    assert stage.get_counts() == {"requests": 3}
 
     model.opened.set()
     wait()
@@ -295,7 +295,7 @@ def test_known_results_joins_and_aborts_do_not_wait_for_a_computation() -> None:
     model.opened.set()
     wait()
     assert numbers(stage.step()) == {"next": 3}
-    assert stage.counts() == {"requests": 0}
+    assert stage.get_counts() == {"requests": 0}
     assert model.batches == [[1], [2], [3]]
     assert marks == ["in", "out"] * 3
     stage.close()
@@ -371,10 +371,10 @@ def test_what_edges_bring_is_awaited_whole(fed: FeedForwardStage) -> None:
     assert numbers(fed.step()) == {"b": 2}
     fed.receive([arriving("a", "left", 10, final=False), arriving("a", "right", 100)])
     assert not fed.has_work()
-    assert fed.counts() == {"requests": 1}
+    assert fed.get_counts() == {"requests": 1}
     fed.receive([arriving("a", "left", 1000, 1)])
     assert numbers(fed.step()) == {"a": 1111}
-    assert fed.counts() == {"requests": 0}
+    assert fed.get_counts() == {"requests": 0}
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_a_wrong_chunk_fails_its_own_request(
     assert message in str(error)
     while "b" not in numbers(result):
         result = fed.step()
-    assert fed.counts() == {"requests": 0}
+    assert fed.get_counts() == {"requests": 0}
 
 
 def test_a_request_that_awaits_something_has_a_slot_and_can_be_aborted(
@@ -409,4 +409,4 @@ def test_a_request_that_awaits_something_has_a_slot_and_can_be_aborted(
     fed.abort("a")
     fed.receive([arriving("a", "left", 1)])
     add(fed, "c", Sound(1))
-    assert fed.counts() == {"requests": 2}
+    assert fed.get_counts() == {"requests": 2}

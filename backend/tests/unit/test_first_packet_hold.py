@@ -114,14 +114,14 @@ def test_it_does_not_wait_for_text_that_is_late() -> None:
 def test_it_does_not_wait_when_nothing_is_delivered_any_more() -> None:
     """All texts may be late at once."""
     crowd = Crowd(SLOWLY_S)
-    assert crowd.stage.due_in_s() is None
+    assert crowd.stage.get_due_in_s() is None
     assert crowd.deliver("old", "new") == {"old": [1]}
-    assert crowd.stage.due_in_s() == 4 * PERIOD_S
+    assert crowd.stage.get_due_in_s() == 4 * PERIOD_S
     crowd.now_s += 3.9 * PERIOD_S
     assert crowd.heard() == {}
     crowd.now_s += 0.2 * PERIOD_S
     assert crowd.heard() == {"new": [1]}
-    assert crowd.stage.due_in_s() is None
+    assert crowd.stage.get_due_in_s() is None
     assert crowd.deliver("old", "new") == {"old": [1], "new": [1]}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cantata.config import plugins
-from cantata.config.plugins import ENTRY_POINT_GROUP, LocatedModel, installed_plugins, locate
+from cantata.config.plugins import ENTRY_POINT_GROUP, LocatedModel, load_plugins, locate
 from cantata.contract.data.errors import ConfigError
 from tiny_painter.scribe import PLUGIN as SCRIBE
 
@@ -24,7 +24,7 @@ def test_nothing_named_is_what_ships_with_the_server() -> None:
 
 
 def test_a_checkpoint_is_known_by_its_type(tmp_path: Path) -> None:
-    known = [(p, kind) for p in installed_plugins().values() for kind in p.model_types]
+    known = [(p, kind) for p in load_plugins().values() for kind in p.model_types]
     for plugin, kind in known:
         (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
         assert locate(str(tmp_path)) == LocatedModel(plugin, tmp_path)
@@ -35,7 +35,7 @@ def test_a_checkpoint_is_known_by_its_type(tmp_path: Path) -> None:
 
 def test_a_checkpoint_without_a_type_is_known_by_its_keys(tmp_path: Path) -> None:
     """As Kokoro-82M is published."""
-    known = [plugin for plugin in installed_plugins().values() if plugin.config_keys]
+    known = [plugin for plugin in load_plugins().values() if plugin.config_keys]
     assert known
     for plugin in known:
         config: dict[str, object] = {key: {} for key in plugin.config_keys}
@@ -48,7 +48,7 @@ def test_a_checkpoint_without_a_type_is_known_by_its_keys(tmp_path: Path) -> Non
 
 
 def test_without_a_type_its_architecture_counts(tmp_path: Path) -> None:
-    plugin = next(iter(installed_plugins().values()))
+    plugin = next(iter(load_plugins().values()))
     config: dict[str, str] = {"architecture": plugin.model_types[0]}
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     assert locate(str(tmp_path)) == LocatedModel(plugin, tmp_path)
@@ -59,7 +59,7 @@ def test_without_a_type_its_architecture_counts(tmp_path: Path) -> None:
 
 
 def test_a_plug_in_can_be_named_for_a_checkpoint(tmp_path: Path) -> None:
-    for plugin in installed_plugins().values():
+    for plugin in load_plugins().values():
         assert locate(f"{plugin.name}={tmp_path}") == LocatedModel(plugin, tmp_path)
     with pytest.raises(ConfigError, match="'nowhere' is not a folder"):
         locate("solo=nowhere")
@@ -72,7 +72,7 @@ def test_a_folder_of_parts_is_known_by_its_pipeline(tmp_path: Path) -> None:
     (tmp_path / "model_index.json").write_text('{"_class_name": "Nobody"}', encoding="utf-8")
     with pytest.raises(ConfigError, match="no plug-in loads 'Nobody'"):
         locate(str(tmp_path))
-    kinds = [k for p in installed_plugins().values() if p.load_image_builder for k in p.model_types]
+    kinds = [k for p in load_plugins().values() if p.load_image_builder for k in p.model_types]
     assert kinds
     for kind in kinds:
         index = json.dumps({"_class_name": kind})
@@ -120,19 +120,19 @@ def offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., No
 
 def test_every_folder_with_a_plugin_is_found(offered: Callable[..., None]) -> None:
     offered("found", a=PLUGIN_FILE.format(names=("one", "two")), b="NOTHING = None")
-    assert set(installed_plugins()) == {"one", "two"}
+    assert set(load_plugins()) == {"one", "two"}
 
 
 def test_two_models_of_one_name_are_rejected(offered: Callable[..., None]) -> None:
     offered("twice", "cantata_models", a=PLUGIN_FILE.format(names=("one", "solo")))
     with pytest.raises(ConfigError, match="'cantata_models': there is another model 'solo'"):
-        installed_plugins()
+        load_plugins()
 
 
 def test_a_model_that_cannot_be_imported_is_named(offered: Callable[..., None]) -> None:
     offered("broken", a="import nothing_of_this_name")
     with pytest.raises(ConfigError, match=r"models in 'broken' cannot be imported.*nothing_of"):
-        installed_plugins()
+        load_plugins()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_model_that_cannot_be_imported_is_named(offered: Callable[..., None]) 
     ],
 )
 def test_a_model_speaks_texts_or_else_answers_and_draws(kinds: set[str], allowed: bool) -> None:
-    speech, chat = installed_plugins()["solo"].load_builder, SCRIBE.load_chat_builder
+    speech, chat = load_plugins()["solo"].load_builder, SCRIBE.load_chat_builder
     builders: dict[str, Any] = {
         "load_builder": speech if "speech" in kinds else None,
         "load_chat_builder": chat if "chat" in kinds else None,
@@ -160,8 +160,8 @@ def test_a_model_speaks_texts_or_else_answers_and_draws(kinds: set[str], allowed
 
 
 def test_weights_of_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    without = {n: replace(p, embedded_checkpoint=None) for n, p in installed_plugins().items()}
-    monkeypatch.setattr(plugins, "installed_plugins", lambda: without)
+    without = {n: replace(p, embedded_checkpoint=None) for n, p in load_plugins().items()}
+    monkeypatch.setattr(plugins, "load_plugins", lambda: without)
     with pytest.raises(ConfigError, match=r"pip install 'cantata\[hibari\]'"):
         locate("hibari")
     with pytest.raises(ConfigError, match=r"give a checkpoint$"):
@@ -172,7 +172,7 @@ def test_weights_of_another_package_are_served_where_they_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "weights.one").touch()
-    solo = installed_plugins()["solo"]
+    solo = load_plugins()["solo"]
     found: list[Path] = []
 
     def find() -> Path | None:
@@ -189,14 +189,14 @@ def test_weights_of_another_package_are_served_where_they_are_named(
         file_suffix=".one",
         open_file=open_file,
     )
-    monkeypatch.setattr(plugins, "installed_plugins", lambda: {"solo": plugin})
+    monkeypatch.setattr(plugins, "load_plugins", lambda: {"solo": plugin})
     with pytest.raises(ConfigError, match=r"give a checkpoint, or pip install it$"):
         locate("solo")
     found.append(tmp_path / "weights.one")
     served = LocatedModel(plugin, tmp_path / "weights.folder")
     assert locate("solo") == served
     assert locate(str(found[0])) == served
-    assert plugins.embedded_models() == []
+    assert plugins.list_embedded_models() == []
 
 
 def test_a_file_that_is_no_checkpoint_is_refused_with_what_may_be(tmp_path: Path) -> None:

@@ -11,19 +11,19 @@ import pytest
 
 SCRIPT = """
 import asyncio, logging
-from cantata.utils.logs import LogFormat, configure_logging, new_work_id, of_request
+from cantata.utils.logs import LogFormat, configure_logging, make_work_id, log_for_request
 
 configure_logging(logging.INFO, LogFormat("{}"), "cantata:talker:0")
 logger = logging.getLogger("somebody's.library")
 
 async def work(name):
-    with of_request(name):
+    with log_for_request(name):
         await asyncio.sleep(0)
         await asyncio.to_thread(logger.info, "in a thread of %s", name)
         await asyncio.create_task(task())
 
 async def task():
-    logger.warning("in a task", extra={{"audio_s": 1.5, "work_id": new_work_id()}})
+    logger.warning("in a task", extra={{"audio_s": 1.5, "work_id": make_work_id()}})
 
 async def main():
     await asyncio.gather(work("a"), work("b"))

@@ -14,9 +14,9 @@ from cantata.contract.data.request import TextSpan
 from cantata.text import (
     ArrivingMarkup,
     Passage,
-    markup_spans,
+    find_markup_spans,
     read_markup,
-    spoken_text,
+    strip_markup,
     with_pauses_inside,
 )
 
@@ -172,7 +172,7 @@ def test_errors_name_the_markup_and_its_position(text: str, says: str) -> None:
 )
 def test_what_is_read_of_markup(text: str, spoken: str | None) -> None:
     """None: the text as it stands."""
-    assert spoken_text(text) == (text if spoken is None else spoken)
+    assert strip_markup(text) == (text if spoken is None else spoken)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_phones_behind_a_word_replace_it_where_the_model_reads_phones(text: str,
         assert text[part.starts[place] : part.ends[place]] in ("Misaki", "Kokoro")
     (part,) = read_markup(text)
     assert isinstance(part, Passage)
-    assert part.text == spoken_text(text), "other models read the word"
+    assert part.text == strip_markup(text), "other models read the word"
 
 
 def test_a_continued_line_does_not_begin_with_a_line_mark() -> None:
@@ -250,7 +250,7 @@ def test_a_text_in_pieces_is_read_like_the_whole(text: str, cuts: list[int]) -> 
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     arriving = ArrivingMarkup()
     read = [arriving.push(text[a:b]) for a, b in pairwise(places)]
-    assert "".join(read) + arriving.close() == spoken_text(text)
+    assert "".join(read) + arriving.close() == strip_markup(text)
 
 
 @given(TEXTS)
@@ -284,5 +284,5 @@ def test_plain_words_do_not_wait_for_what_follows() -> None:
     ],
 )
 def test_markup_that_is_still_arriving_has_its_place_already(text: str) -> None:
-    assert markup_spans(text)[-1] == TextSpan(6, len(text))
-    assert markup_spans("Hello there") == []
+    assert find_markup_spans(text)[-1] == TextSpan(6, len(text))
+    assert find_markup_spans("Hello there") == []

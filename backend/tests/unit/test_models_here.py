@@ -8,9 +8,9 @@ import pytest
 
 from cantata.api.server.server_config import EndpointOptions, ServerOptions
 from cantata.config.plugins import (
-    embedded_models,
-    embedded_recognizers,
-    installed_plugins,
+    list_embedded_models,
+    list_embedded_recognizers,
+    load_plugins,
     locate,
 )
 from cantata.contract.data.errors import ConfigError
@@ -47,11 +47,11 @@ def test_what_ships_with_weights_is_served_and_the_default_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first, later = prepare(monkeypatch)
-    assert (first, [*first, *later]) == ([SPEAKS], embedded_models())
+    assert (first, [*first, *later]) == ([SPEAKS], list_embedded_models())
 
 
 def test_a_recognizer_comes_later_beside_a_named_voice(monkeypatch: pytest.MonkeyPatch) -> None:
-    [recognizer] = embedded_recognizers()
+    [recognizer] = list_embedded_recognizers()
     assert prepare(monkeypatch, SPEAKS) == ([SPEAKS], [recognizer])
     # Not beside one that was named,
     assert prepare(monkeypatch, SPEAKS, recognizer) == ([SPEAKS, recognizer], [])
@@ -59,16 +59,16 @@ def test_a_recognizer_comes_later_beside_a_named_voice(monkeypatch: pytest.Monke
     endpoint = ServerOptions(transcription=EndpointOptions("http://there/v1", "a-model"))
     assert prepare(monkeypatch, SPEAKS, options=endpoint) == ([SPEAKS], [])
     # nor beside what only draws,
-    plugins = installed_plugins()
-    draws = next(name for name in embedded_models() if plugins[name].load_image_builder)
+    plugins = load_plugins()
+    draws = next(name for name in list_embedded_models() if plugins[name].load_image_builder)
     assert prepare(monkeypatch, draws) == ([draws], [])
     # nor without the package that runs it.
-    monkeypatch.setattr(plan, "embedded_recognizers", list)
+    monkeypatch.setattr(plan, "list_embedded_recognizers", list)
     assert prepare(monkeypatch, SPEAKS) == ([SPEAKS], [])
 
 
 @pytest.mark.parametrize(
-    ("with_recognizer", "later"), [(True, embedded_recognizers()), (False, [])]
+    ("with_recognizer", "later"), [(True, list_embedded_recognizers()), (False, [])]
 )
 async def test_a_replica_serves_the_same(
     monkeypatch: pytest.MonkeyPatch, with_recognizer: bool, later: list[str]
@@ -102,7 +102,7 @@ def test_an_option_unloads_models_whose_deployments_do_not_say(
     own = tmp_path / "own.yaml"
     shipped = locate(None).plugin.deployment.read_text()
     own.write_text(f"idle_unload_s: 5\n{shipped}")
-    [recognizer] = embedded_recognizers()
+    [recognizer] = list_embedded_recognizers()
     here = ModelsHere([SPEAKS, recognizer], [own], None, idle_unload_s=60)
     here.prepare(ServerOptions())
     assert [one.deployment.idle_unload_s for one in here._first] == [5, 60]

@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional
 
 from cantata.cli import doctor
-from cantata.config.plugins import installed_plugins
-from cantata.contract.model.numerics import NumericsReport, differing_counts
+from cantata.config.plugins import load_plugins
+from cantata.contract.model.numerics import NumericsReport, find_differing_counts
 from cantata.contract.model.row_products import RowLinear, is_packed
 from fewer_instructions import run_again, with_fewer_instructions
 
@@ -27,11 +27,11 @@ def test_row_counts_with_different_sums_are_reported() -> None:
             products[-1] = sum(terms[::-1], torch.zeros(()))[-1]
         return products
 
-    assert differing_counts(last_of_seven_in_another_order, row, range(1, 12), among=9) == [7]
+    assert find_differing_counts(last_of_seven_in_another_order, row, range(1, 12), among=9) == [7]
 
 
 def test_the_doctor_says_which_kernels_are_used_and_which_differ() -> None:
-    plugin = next(iter(installed_plugins().values()))
+    plugin = next(iter(load_plugins().values()))
     report = NumericsReport(exact=True, found="by oneDNN")
     exact = doctor.check_model_numerics(replace(plugin, check_numerics=lambda: report))
     assert (exact.verdict, exact.found) == (doctor.Verdict.OK, "by oneDNN")
@@ -43,9 +43,9 @@ def test_the_doctor_says_which_kernels_are_used_and_which_differ() -> None:
 
 
 @pytest.mark.thorough  # the doctor's test says the same
-@pytest.mark.parametrize("name", installed_plugins())
+@pytest.mark.parametrize("name", load_plugins())
 def test_products_of_every_model_are_exact_per_row(name: str) -> None:
-    check = installed_plugins()[name].check_numerics
+    check = load_plugins()[name].check_numerics
     if check is None:
         pytest.skip("says nothing of its products")
     assert check().exact, check().found

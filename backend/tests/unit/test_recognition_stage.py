@@ -142,10 +142,10 @@ def test_a_window_is_recognised_once_it_is_complete() -> None:
     add(stage, "a", 1, 2)
     feed(stage, "a", 3)
     assert not stage.has_work()
-    assert stage.counts() == {"requests": 1, "seconds": 0}
+    assert stage.get_counts() == {"requests": 1, "seconds": 0}
     feed(stage, "a", final=True)
     assert run(stage) == [("a", "a 1 2 3", True)]
-    assert stage.counts() == {"requests": 0, "seconds": 0}
+    assert stage.get_counts() == {"requests": 0, "seconds": 0}
 
 
 def test_speakers_go_before_files_whole_windows_before_partial_ones_then_the_first() -> None:
@@ -215,7 +215,7 @@ def test_a_window_that_is_too_long_is_refused_and_freed() -> None:
     stage.extend("a", SoundPiece(whole), final=False)
     with pytest.raises(InvalidRequest, match=r"5\.0 s of sound; valid: up to 5 s"):
         feed(stage, "a", 1, final=True)
-    assert stage.counts()["requests"] == 0
+    assert stage.get_counts()["requests"] == 0
     feed(stage, "a", 1, final=True)  # what was on its way
     assert run(stage) == []
 
@@ -270,7 +270,7 @@ def test_a_faulty_window_leaves_the_others_of_its_batch(
     assert sorted(run(stage)) == sorted(
         [("a", "a 1", True), ("b", "b 1", True), (fault, error.__name__, True)]
     )
-    assert stage.counts()["requests"] == 0
+    assert stage.get_counts()["requests"] == 0
 
 
 def test_a_thread_recognises_while_sound_comes() -> None:
@@ -320,7 +320,7 @@ def test_an_abort_while_it_is_recognised_frees_the_window_at_once() -> None:
         add(stage, "a", 1, final=True)
         step(stage)
         stage.abort("a")
-        assert stage.counts()["requests"] == 0
+        assert stage.get_counts()["requests"] == 0
         stage.add("a", named("again"), batch=False)  # another one with its id
         feed(stage, "a", 7, final=True)
         model.gate.set()

@@ -16,7 +16,7 @@ from cantata.contract.process.messages import (
     Register,
 )
 from cantata.contract.process.stage import StepResult
-from cantata.ipc.connectors import SocketSender, listen, new_address
+from cantata.ipc.connectors import SocketSender, listen, make_address
 from cantata.stages.process.loop import StageLoop
 from stage_chunks import codes_chunk
 from stage_loops import (
@@ -97,7 +97,7 @@ def test_all_chunks_that_have_arrived_are_there_for_the_next_step() -> None:
     """A stage slower than the one before it must find a new stream's chunk behind all others."""
     ours, theirs = socket.socketpair()
     control, stage = ControlEnd(ours), SpeakingStage(frames=1)
-    address = new_address("edge")
+    address = make_address("edge")
     listener, upstream = listen(address), SocketSender(address)
     for index in range(5):
         upstream.put([codes_chunk("speaker", index, np.ones((1, 1), np.int32), False)])

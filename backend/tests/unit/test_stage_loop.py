@@ -113,7 +113,7 @@ class PatientStage(EchoStage):
     def has_work(self) -> bool:
         return bool(self.pending) and time.monotonic() >= self.arrived_s + self.PATIENCE_S
 
-    def due_in_s(self) -> float | None:
+    def get_due_in_s(self) -> float | None:
         due_s = self.arrived_s + self.PATIENCE_S
         return max(0.0, due_s - time.monotonic()) if self.pending else None
 

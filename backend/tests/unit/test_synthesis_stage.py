@@ -75,7 +75,7 @@ def test_parts_leave_one_by_one_and_the_end_follows() -> None:
     assert isinstance(chunk.payload, Pcm)
     assert chunk.payload.words == (WordTiming(0, 0.0, 0.4),)
     assert steps(stage) == [("a", 1, 500, False), ("a", 2, 500, False), ("a", 3, 0, True)]
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
 
 
 def test_a_model_that_plans_when_it_is_called_is_called_when_it_is_its_turn() -> None:

@@ -20,7 +20,7 @@ from cantata.contract.process.messages import StageCapacity
 from cantata.contract.service import SpeechChunk
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.speech_pump import SpeechPump
-from cantata.pipeline.time_stretch import AT_ONCE_S, FIRST_S, time_stretch
+from cantata.pipeline.time_stretch import AT_ONCE_S, FIRST_S, stretch_time
 from cantata.pipeline.utterance import TextSegment
 from cantata.text import Passage
 from stage_chunks import pcm_chunk
@@ -133,7 +133,7 @@ OUTPUT = StageCapacity(1, 0.08, RATE, 1)
 
 
 def play(chunks: list[Chunk[Pcm]], factor: float) -> list[Chunk[Pcm]]:
-    return list(time_stretch(chunks, factor, OUTPUT))
+    return list(stretch_time(chunks, factor, OUTPUT))
 
 
 async def pump(chunks: list[Chunk[Pcm]], factor: float) -> list[SpeechChunk]:

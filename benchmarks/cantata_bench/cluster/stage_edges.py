@@ -58,14 +58,14 @@ def measure_edges(pace: CarriedLoad) -> list[EdgeCost]:
 
 
 def _measure_unix(pace: CarriedLoad) -> EdgeCost:
-    address = local.new_address("bench")
+    address = local.make_address("bench")
     with local.listen(address) as listener, ExitStack() as stack:
         _begin(stack, _send, pace, address)
         return EdgeCost("Unix socket", median(_receive_steps(listener, pace)), ())
 
 
 def _measure_link(pace: CarriedLoad) -> EdgeCost:
-    near, far = local.new_address("bench-near"), local.new_address("bench-far")
+    near, far = local.make_address("bench-near"), local.make_address("bench-far")
     with (
         local.listen(far) as end,
         local.listen(near) as start,

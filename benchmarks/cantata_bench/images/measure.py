@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from cantata.config.plugins import embedded_models, locate
+from cantata.config.plugins import list_embedded_models, locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.pictures import ImageLimits
 from cantata_bench.client import Target
@@ -120,7 +120,7 @@ def measure_images(
         ConfigError: no such model, or diffusers cannot load it.
         RuntimeError: a server did not start.
     """
-    name = model or embedded_models()[-1]
+    name = model or list_embedded_models()[-1]
     located = locate(name)
     if located.plugin.load_image_builder is None:
         raise ConfigError(f"model {name!r} does not draw")
@@ -235,7 +235,7 @@ def _measure_beside_speech(
     name: str, orders: Sequence[ReferenceJob], folder: Path
 ) -> BesideSpeech | None:
     """Measure one server that speaks and draws."""
-    speaking = embedded_models()[0]
+    speaking = list_embedded_models()[0]
     if speaking == name:
         return None
     options = ("--model", speaking, "--model", name)

@@ -17,7 +17,7 @@ import soxr
 from prometheus_client.parser import text_string_to_metric_families
 from websockets.asyncio.client import ClientConnection, connect
 
-from cantata.config.plugins import embedded_models
+from cantata.config.plugins import list_embedded_models
 from cantata.contract.data.errors import ConfigError
 from cantata_bench.interruptions.cases import InterruptionCase
 from cantata_bench.interruptions.noises import RATE, Sound
@@ -219,7 +219,7 @@ async def measure_interruptions(
     """
     async with serve_long_answers() as chat:
         speaking = {case.voice.partition("/")[0] for case in cases} - {ESPEAK}
-        names = dict.fromkeys([*embedded_models(), *sorted(speaking)])
+        names = dict.fromkeys([*list_embedded_models(), *sorted(speaking)])
         models = [option for name in names for option in ("--model", name)]
         options = ["--chat-url", chat, "--chat-model", "ready", *models]
         serving = running_server(folder / "interruptions.log", options=options)

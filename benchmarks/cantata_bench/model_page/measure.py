@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from cantata.config import Dtype
-from cantata.config.plugins import LocatedModel, installed_plugins, locate
+from cantata.config.plugins import LocatedModel, load_plugins, locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.plugin import ModelPlugin
 from cantata.pipeline.plan import plan_service
@@ -211,7 +211,7 @@ def _work_for(plugin: ModelPlugin, checkpoint: str, settings: Settings) -> PageW
 @contextmanager
 def _open_checkpoint(model: str) -> Iterator[tuple[str, str]]:
     """The checkpoint to serve, and a description of it."""
-    plugin = installed_plugins().get(model)
+    plugin = load_plugins().get(model)
     if plugin is None or plugin.embedded_checkpoint is not None:
         located = locate(model)
         yield model, f"{located.checkpoint.name}, {_describe_size(located.checkpoint)}"

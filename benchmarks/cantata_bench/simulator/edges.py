@@ -1,8 +1,8 @@
 """Edges before simulated replicas: they pick by free places, as they were told over a link.
 
-`least_loaded` is the production code. Around it, as there: a replica tells its places with every
-heartbeat and change, an edge subtracts the orders that it does not know of yet, a replica without a
-place refuses, and who gets none waits at the edge.
+`choose_least_loaded` is the production code. Around it, as there: a replica tells its places with
+every heartbeat and change, an edge subtracts the orders that it does not know of yet, a replica
+without a place refuses, and who gets none waits at the edge.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cantata.contract.data.errors import Overloaded
-from cantata.distributed.edge.replicas import least_loaded
+from cantata.distributed.edge.replicas import choose_least_loaded
 from cantata.distributed.edge.waiting import MAX_WAIT_S
 from cantata.distributed.link.heartbeat import BEAT_S
 from cantata_bench.listener import Arrival
@@ -98,7 +98,9 @@ class SimulatedEdge:
             self._look_again()
 
     def _find_best(self) -> _View | None:
-        number = least_loaded({n: view.free for n, view in enumerate(self._views)}, self._turn)
+        number = choose_least_loaded(
+            {n: view.free for n, view in enumerate(self._views)}, self._turn
+        )
         self._turn += number is not None
         return None if number is None else self._views[number]
 

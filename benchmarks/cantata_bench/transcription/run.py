@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jiwer
 
-from cantata.config.plugins import embedded_models
+from cantata.config.plugins import list_embedded_models
 from cantata_bench.server import running_server
 from cantata_bench.tables import table
 from cantata_bench.transcription.recognisers import (
@@ -98,7 +98,7 @@ def measure(
         RuntimeError: the server did not start.
     """
     found = []
-    options = [option for model in embedded_models() for option in ("--model", model)]
+    options = [option for model in list_embedded_models() for option in ("--model", model)]
     with running_server(folder / "server.log", options=options) as server:
         spoken = {voice: _read_all(server.url, voice, sentences) for voice in voices}
         espeak = [one for s in sentences if (one := read_by_espeak(s.text)) is not None]

@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import soundfile
 
-from cantata.config.plugins import embedded_models
+from cantata.config.plugins import list_embedded_models
 from cantata_bench.client import Target
 from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
@@ -82,7 +82,7 @@ def measure_uploads(
         RuntimeError: the server did not start, or nothing was spoken.
     """
     spec = LoadSpec(kind="live", streams=streams, seconds=seconds)
-    options = [option for model in embedded_models() for option in ("--model", model)]
+    options = [option for model in list_embedded_models() for option in ("--model", model)]
     with running_server(folder / "uploads.log", options=options) as server:
         target = Target(server.url, voices=(_STREAM_VOICE,))
         texts = [sentence.text for sentence in read_sentences(None)[:_SENTENCES]]

@@ -18,7 +18,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from cantata.config.plugins import installed_plugins
+from cantata.config.plugins import load_plugins
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import SpeechRequest
@@ -41,7 +41,7 @@ OMNIS = {
     "qwen3-omni": "Qwen3OmniMoeForConditionalGeneration",
     "qwen2.5-omni": "Qwen2_5OmniForConditionalGeneration",
 }
-PLUGINS = {n: p for n, p in installed_plugins().items() if p.write_random_checkpoint}
+PLUGINS = {n: p for n, p in load_plugins().items() if p.write_random_checkpoint}
 
 pytestmark = [
     pytest.mark.integration,

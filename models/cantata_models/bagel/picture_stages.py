@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Image, Payload, Rows
 from cantata.contract.data.errors import CantataError, RequestFailed
-from cantata.contract.model.feed_forward import Fed, picture_key
+from cantata.contract.model.feed_forward import Fed, hash_pictures
 from cantata.contract.model.pipeline import LATENTS
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.numerics import dtype_on
@@ -46,7 +46,7 @@ class VisionEncoderStage:
 
     def key(self, inputs: VisionInput) -> bytes:
         """Hash of the pixels."""
-        return picture_key(inputs.pictures)
+        return hash_pictures(inputs.pictures)
 
     def run(self, batch: Sequence[VisionInput]) -> Sequence[Mapping[str, Payload] | CantataError]:
         """See pictures one after the other: their sizes differ."""
@@ -84,7 +84,7 @@ class BagelReferenceEncoder:
 
     def key(self, inputs: BagelReferenceInput) -> bytes:
         """Hash of the pixels and of the seed, which chooses among a picture's latents."""
-        return picture_key(inputs.pictures, f"{inputs.seed}")
+        return hash_pictures(inputs.pictures, f"{inputs.seed}")
 
     def run(
         self, batch: Sequence[BagelReferenceInput]

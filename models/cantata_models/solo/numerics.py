@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cantata.contract.model.numerics import NumericsReport, differing_counts
+from cantata.contract.model.numerics import NumericsReport, find_differing_counts
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.packed_product import PackedProduct, describe, missing_rows
 
@@ -58,7 +58,7 @@ def check_numerics() -> NumericsReport:
         weight = torch.randn(outputs, inputs, generator=generator)
         row = torch.randn(inputs, generator=generator)
         for kind, made_of in (("float16", weight.half().float()), ("float32", weight)):
-            if counts := differing_counts(PackedProduct(made_of), row, _COUNTS, _AMONG):
+            if counts := find_differing_counts(PackedProduct(made_of), row, _COUNTS, _AMONG):
                 shown = ", ".join(map(str, counts))
                 differing.append(f"{inputs} x {outputs} {kind} with {shown} rows")
     if differing:

@@ -76,7 +76,7 @@ def read_keys(listed: str, file: Path | None) -> ApiKeys:
     return ApiKeys(keys)
 
 
-def shown_keys(scope: Scope) -> Iterator[str]:
+def iterate_shown_keys(scope: Scope) -> Iterator[str]:
     """Everything in a request's headers that may be a key."""
     headers = Headers(scope=scope)
     scheme, _, credentials = headers.get("authorization", "").partition(" ")
@@ -93,7 +93,7 @@ def shown_keys(scope: Scope) -> Iterator[str]:
             yield protocol
 
 
-def spoken_subprotocol(scope: Scope) -> str | None:
+def choose_subprotocol(scope: Scope) -> str | None:
     """The subprotocol to accept among those that a WebSocket client offers: never a key.
 
     A browser that offers some and gets none accepted breaks the connection.

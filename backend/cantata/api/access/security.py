@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cantata.api.access.api_keys import ApiKeys, shown_keys, spoken_subprotocol
+from cantata.api.access.api_keys import ApiKeys, choose_subprotocol, iterate_shown_keys
 from cantata.api.access.client_secrets import ClientSecret, ClientSecrets, looks_like_secret
 from cantata.api.errors import refuse
 from cantata.api.http.bodies import has_body
@@ -119,7 +119,7 @@ class KeyMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        shown = list(shown_keys(scope))
+        shown = list(iterate_shown_keys(scope))
         opens_session = _SESSIONS.fullmatch(_read_path(scope)) is not None
         secrets = [secret for key in shown if (secret := self._secrets.find(key))]
         scope[_SECRET] = secrets[0] if secrets and opens_session else None
@@ -343,7 +343,7 @@ def _read_path(scope: Scope) -> str:
 
 def _agree_to_subprotocol(scope: Scope, send: Send) -> Send:
     """`send` that agrees to the subprotocol of a WebSocket client which showed its key in one."""
-    protocol = spoken_subprotocol(scope)
+    protocol = choose_subprotocol(scope)
     if protocol is None:
         return send
 

@@ -26,13 +26,13 @@ from cantata.api.adapters.deepgram_messages import (
     SpeakQuery,
     SpeakSocketQuery,
 )
-from cantata.api.adapters.formats import ALL_FORMATS, SoundStream, sound_output
+from cantata.api.adapters.formats import ALL_FORMATS, SoundStream, build_sound_output
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.voices import ModelVoice, resolve_model_voice
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError, describe, respond
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import errors_as, sound
+from cantata.api.openapi import describe_errors, sound
 from cantata.api.sessions.connection import Channel
 from cantata.api.sessions.socket import (
     SocketConnection,
@@ -63,7 +63,7 @@ IDLE_TIMEOUT_S = 3600.0
 """Clients keep a connection idle for their next turn, up to an hour."""
 
 router = APIRouter(
-    tags=["deepgram"], route_class=CheckedRoute, responses=errors_as(DeepgramErrorBody)
+    tags=["deepgram"], route_class=CheckedRoute, responses=describe_errors(DeepgramErrorBody)
 )
 
 _FOREIGN_VOICES = re.compile(r"aura[-\w]*", re.ASCII)
@@ -155,10 +155,10 @@ def _choose_output(model: SpeechModel, query: SpeakQuery) -> OutputFormat:
             "container",
         )
     rate = query.sample_rate or _SAMPLE_RATES.get(encoding, _COMPRESSED_SAMPLE_RATE)
-    return sound_output(name, model.sample_rate, rate, query.bit_rate)
+    return build_sound_output(name, model.sample_rate, rate, query.bit_rate)
 
 
-def deepgram_code(code: str | None) -> str:
+def to_deepgram_code(code: str | None) -> str:
     """Our error code in Deepgram's form."""
     named = {"rate_limit_exceeded": "TOO_MANY_REQUESTS"}
     return named.get(code or "", (code or "internal_error").upper())
@@ -187,7 +187,7 @@ class _SpeakConnection(SocketConnection):
         name = _FORMATS[query.encoding, query.container]
         rate = query.sample_rate or _SAMPLE_RATES[query.encoding]
         self._speed = query.speed
-        self._channel = _SpeakChannel(self, sound_output(name, model.sample_rate, rate))
+        self._channel = _SpeakChannel(self, build_sound_output(name, model.sample_rate, rate))
         self._text = SentenceBuffer(self._channel, model.max_input_characters, self._build_job)
         self._answers = count()
 
@@ -218,7 +218,7 @@ class _SpeakConnection(SocketConnection):
                 self.stop()
 
     def refuse(self, error: CantataError) -> None:
-        code = deepgram_code(error.code)
+        code = to_deepgram_code(error.code)
         warning = DeepgramWarning(
             code=code, description=error.message, warn_code=code, warn_msg=error.message
         )
@@ -226,7 +226,7 @@ class _SpeakConnection(SocketConnection):
 
     async def close_with_error(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail
-        await self.send(make_error(deepgram_code(detail.code), detail.message, self.name))
+        await self.send(make_error(to_deepgram_code(detail.code), detail.message, self.name))
         await self.shut(close_code(error))
 
     def _build_job(self, text: str) -> SpeakJob:
@@ -249,7 +249,7 @@ class _SpeakChannel(Channel):
                 await self._send_sound(self._sound.end())
                 await self._socket.send(Flushed(sequence_id=int(item.context_id or 0)))
             case ErrorMessage():
-                code = deepgram_code(item.error.code)
+                code = to_deepgram_code(item.error.code)
                 await self._socket.send(make_error(code, item.error.message, self._socket.name))
             case AudioStart() | AudioDone():
                 pass

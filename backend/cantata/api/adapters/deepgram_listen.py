@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from cantata.api.adapters.arriving_sound import ArrivingFile, ArrivingSamples, ArrivingSound
-from cantata.api.adapters.deepgram import deepgram_code, make_error
+from cantata.api.adapters.deepgram import make_error, to_deepgram_code
 from cantata.api.adapters.deepgram_listen_messages import (
     LISTEN_CLIENT_MESSAGES,
     CloseStream,
@@ -36,7 +36,7 @@ from cantata.api.adapters.deepgram_transcripts import make_alternative, model_in
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, respond
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import errors_as
+from cantata.api.openapi import describe_errors
 from cantata.api.sessions.connection import Channel
 from cantata.api.sessions.socket import SocketConnection, close_code, parse_query
 from cantata.api.speech.messages import parse_message
@@ -66,7 +66,7 @@ IDLE_TIMEOUT_S = 3600.0
 """Clients keep a connection open for a whole conversation."""
 
 router = APIRouter(
-    tags=["deepgram"], route_class=CheckedRoute, responses=errors_as(DeepgramErrorBody)
+    tags=["deepgram"], route_class=CheckedRoute, responses=describe_errors(DeepgramErrorBody)
 )
 
 _FOREIGN_MODELS = re.compile(
@@ -117,7 +117,7 @@ async def listen_live(socket: WebSocket, context: Context) -> None:
 def _find_model(context: ApiContext, query: AnyQuery) -> TranscriptionModel:
     """Finds the model: one of ours by name; for a name of Deepgram's, the first that knows the
     language."""
-    name = context.real_name(query.model)
+    name = context.resolve_alias(query.model)
     is_ours = name in context.service.transcription_models
     is_foreign = not is_ours and _FOREIGN_MODELS.fullmatch(query.model)
     model = context.transcription_model(None if is_foreign else query.model)
@@ -213,7 +213,7 @@ class _ListenConnection(SocketConnection):
             await self._sound.feed(data)
 
     def refuse(self, error: CantataError) -> None:
-        code = deepgram_code(error.code)
+        code = to_deepgram_code(error.code)
         warning = DeepgramWarning(
             code=code, description=error.message, warn_code=code, warn_msg=error.message
         )
@@ -221,7 +221,7 @@ class _ListenConnection(SocketConnection):
 
     async def close_with_error(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail
-        await self.send(make_error(deepgram_code(detail.code), detail.message, self.name))
+        await self.send(make_error(to_deepgram_code(detail.code), detail.message, self.name))
         await self.shut(close_code(error))
 
     def close(self) -> None:
@@ -283,7 +283,7 @@ class _ListenConnection(SocketConnection):
             case WordsEnded():
                 post(UtteranceEndMessage(last_word_end=round(event.last_word_end_s, 3)))
             case LiveFailure(error):
-                post(make_error(deepgram_code(error.code), error.message, self.name))
+                post(make_error(to_deepgram_code(error.code), error.message, self.name))
             case LiveTranscript(transcript):
                 said = make_alternative(
                     transcript,

@@ -22,14 +22,14 @@ from cantata.api.adapters.elevenlabs_messages import (
     SynthesisFileQuery,
     SynthesisQuery,
     TimedCharacter,
-    character_alignment,
+    build_http_alignment,
 )
 from cantata.api.adapters.formats import ALL_FORMATS
 from cantata.api.adapters.voices import ModelVoice, resolve_model, resolve_model_voice
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import answers, errors_as, sound
+from cantata.api.openapi import answers, describe_errors, sound
 from cantata.api.speech.framing import AudioFraming, Framing
 from cantata.api.speech.response import SpeechResponse
 from cantata.api.speech.validated_request import ValidatedRequest
@@ -43,7 +43,7 @@ PREFIX = "/v1/text-to-speech"
 PREFIXES = (PREFIX, "/v1/voices", "/v2/voices", elevenlabs_dictionaries.PREFIX)
 
 router = APIRouter(
-    tags=["elevenlabs"], route_class=CheckedRoute, responses=errors_as(ElevenLabsErrorBody)
+    tags=["elevenlabs"], route_class=CheckedRoute, responses=describe_errors(ElevenLabsErrorBody)
 )
 
 _FOREIGN_MODELS = re.compile(r"eleven_\w+", re.ASCII)
@@ -166,18 +166,18 @@ class _LineFraming(Framing):
     def __init__(self, text: str) -> None:
         self._clock = CharacterClock(text)
 
-    def audio(self, data: bytes) -> bytes:
+    def frame_audio(self, data: bytes) -> bytes:
         return _encode_line(data, []) if data else b""
 
-    def words(self, words: Sequence[SpokenWord]) -> bytes:
-        timed = spoken_characters(self._clock, words)
+    def frame_words(self, words: Sequence[SpokenWord]) -> bytes:
+        timed = time_characters(self._clock, words)
         return _encode_line(b"", timed) if timed else b""
 
     def end(self, duration_s: float) -> bytes:
         rest = self._clock.rest(duration_s)
         return _encode_line(b"", rest) if rest else b""
 
-    def error(self, error: CantataError) -> bytes | None:
+    def frame_error(self, error: CantataError) -> bytes | None:
         return None
 
 
@@ -191,29 +191,29 @@ class _WholeFraming(Framing):
         self._sound = bytearray()
         self._timed: list[TimedCharacter] = []
 
-    def audio(self, data: bytes) -> bytes:
+    def frame_audio(self, data: bytes) -> bytes:
         self._sound += data
         return b""
 
-    def words(self, words: Sequence[SpokenWord]) -> bytes:
-        self._timed += spoken_characters(self._clock, words)
+    def frame_words(self, words: Sequence[SpokenWord]) -> bytes:
+        self._timed += time_characters(self._clock, words)
         return b""
 
     def end(self, duration_s: float) -> bytes:
         # The space that `rest` adds stands for an utterance that follows.
         return _encode_line(bytes(self._sound), [*self._timed, *self._clock.rest(duration_s)][:-1])
 
-    def error(self, error: CantataError) -> bytes | None:
+    def frame_error(self, error: CantataError) -> bytes | None:
         return None
 
 
-def spoken_characters(clock: CharacterClock, words: Sequence[SpokenWord]) -> list[TimedCharacter]:
+def time_characters(clock: CharacterClock, words: Sequence[SpokenWord]) -> list[TimedCharacter]:
     """Characters up to the last of these words."""
     return clock.words((one.text_start, one.text_end, one.start_s, one.end_s) for one in words)
 
 
 def _encode_line(data: bytes, characters: Sequence[TimedCharacter]) -> bytes:
-    alignment = character_alignment(characters) if characters else None
+    alignment = build_http_alignment(characters) if characters else None
     line = AudioWithTimestamps(
         audio_base64=base64.b64encode(data).decode("ascii"),
         alignment=alignment,

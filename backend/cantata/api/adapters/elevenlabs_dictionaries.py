@@ -11,10 +11,10 @@ from pydantic import Field, StringConstraints
 from cantata.api.adapters.elevenlabs_messages import ElevenLabsErrorBody
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import errors_as
+from cantata.api.openapi import describe_errors
 from cantata.api.routes.lexicons import keep_lexicon
 from cantata.api.schemas import WireModel
-from cantata.api.speech.voice_choice import lexicon_store
+from cantata.api.speech.voice_choice import get_lexicon_store
 from cantata.contract.data.errors import InvalidLexicon, LexiconNotFound
 from cantata.contract.data.request import LexiconEntry
 from cantata.lexicons.pls import MAX_CHARACTERS, MAX_ENTRIES, collect_entries, write_pls
@@ -27,7 +27,7 @@ router = APIRouter(
     prefix=PREFIX,
     tags=["elevenlabs"],
     route_class=CheckedRoute,
-    responses=errors_as(ElevenLabsErrorBody),
+    responses=describe_errors(ElevenLabsErrorBody),
 )
 
 
@@ -120,7 +120,7 @@ class RulesBody(WireModel):
 async def add_rules(context: Context, body: RulesBody) -> PronunciationDictionary:
     """Adds a lexicon of rules, for ElevenLabs' clients."""
     entries = collect_entries([rule.to_entry() for rule in body.rules], "rules")
-    store = lexicon_store(context)
+    store = get_lexicon_store(context)
     return _describe_lexicon(await store.add(body.name, entries, body.description or ""))
 
 
@@ -131,20 +131,20 @@ def _collapse_spaces(text: str) -> str:
 @router.get("")
 async def list_dictionaries(context: Context) -> PronunciationDictionaries:
     """All lexicons, for ElevenLabs' clients."""
-    kept = [_describe_lexicon(one) for one in lexicon_store(context).lexicons]
+    kept = [_describe_lexicon(one) for one in get_lexicon_store(context).lexicons]
     return PronunciationDictionaries(pronunciation_dictionaries=kept)
 
 
 @router.get("/{name}")
 async def get_dictionary(name: str, context: Context) -> PronunciationDictionary:
     """One lexicon, for ElevenLabs' clients."""
-    return _describe_lexicon(lexicon_store(context).find(name))
+    return _describe_lexicon(get_lexicon_store(context).find(name))
 
 
 @router.get("/{name}/{version}/download", response_class=Response)
 async def download_dictionary(name: str, version: str, context: Context) -> Response:
     """The file of a lexicon, for ElevenLabs' clients: PLS 1.0."""
-    found = lexicon_store(context).find(name)
+    found = get_lexicon_store(context).find(name)
     if version != found.id:
         raise LexiconNotFound(f"lexicon {found.name!r} has one version: {found.id}", "version")
     text = await asyncio.to_thread(write_pls, found.entries)

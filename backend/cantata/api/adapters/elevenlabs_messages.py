@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from cantata.api.adapters.formats import sound_output
+from cantata.api.adapters.formats import build_sound_output
 from cantata.api.schemas import Name, Seed, Speed, Text, WireModel
 from cantata.api.speech.messages import ContextId
 from cantata.audio.formats import OutputFormat
@@ -123,7 +123,7 @@ class SynthesisQuery(BaseModel):
             )
         codec, sample_rate, kilobits = parts.groups()
         bit_rate = int(kilobits) * 1000 if kilobits else None
-        return sound_output(
+        return build_sound_output(
             _FORMATS.get(codec, codec), model.sample_rate, int(sample_rate), bit_rate
         )
 
@@ -274,7 +274,7 @@ class ElevenLabsErrorBody(WireModel):
     detail: ElevenLabsErrorDetail
 
 
-def socket_alignment(characters: Sequence[TimedCharacter], since_s: float) -> SocketAlignment:
+def build_socket_alignment(characters: Sequence[TimedCharacter], since_s: float) -> SocketAlignment:
     """The WebSockets' form, in milliseconds from `since_s`.
 
     Each time is rounded before it is subtracted: clients that add up durations must not drift.
@@ -289,7 +289,7 @@ def socket_alignment(characters: Sequence[TimedCharacter], since_s: float) -> So
     )
 
 
-def character_alignment(characters: Sequence[TimedCharacter]) -> CharacterAlignment:
+def build_http_alignment(characters: Sequence[TimedCharacter]) -> CharacterAlignment:
     """The HTTP routes' form."""
     return CharacterAlignment(
         characters=[one.character for one in characters],

@@ -18,7 +18,7 @@ from cantata.api.adapters.elevenlabs_messages import (
     SynthesisSocketQuery,
     TimedCharacter,
     VoiceSettings,
-    socket_alignment,
+    build_socket_alignment,
 )
 from cantata.api.adapters.formats import SoundStream
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
@@ -284,7 +284,7 @@ class _Context(Channel):
         # Times count from where the last ones ended, and clients add them up. Those that ask for
         # `sync_alignment` (LiveKit) do not: for them they count from the context's first sample.
         since_s = 0.0 if self._socket.query.sync_alignment else self._told_s
-        alignment = socket_alignment(characters, since_s) if characters else None
+        alignment = build_socket_alignment(characters, since_s) if characters else None
         self._told_s = characters[-1].end_s if characters else self._told_s
         await self._socket.send(
             ElevenLabsAudio(

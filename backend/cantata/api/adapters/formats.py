@@ -27,7 +27,7 @@ _TELEPHONE: Mapping[str, AudioFormat] = MappingProxyType(
 ALL_FORMATS = (*FORMATS.values(), *_TELEPHONE.values())
 
 
-def sound_output(
+def build_sound_output(
     name: str, model_rate: int, sample_rate: int, bit_rate: int | None = None
 ) -> OutputFormat:
     """Mono sound of a model, as `SoundStream` and `MonoResponse` make it.

@@ -121,11 +121,11 @@ class _CaptionedFraming(Framing):
         self._sound = bytearray()
         self._words: list[WordTimestamp] | None = [] if body.return_timestamps else None
 
-    def audio(self, data: bytes) -> bytes:
+    def frame_audio(self, data: bytes) -> bytes:
         self._sound += data
         return self._flush() if data and not self._whole else b""
 
-    def words(self, words: Sequence[SpokenWord]) -> bytes:
+    def frame_words(self, words: Sequence[SpokenWord]) -> bytes:
         if self._words is not None:
             self._words += [
                 WordTimestamp(
@@ -140,7 +140,7 @@ class _CaptionedFraming(Framing):
     def end(self, duration_s: float) -> bytes:
         return self._flush() if self._whole or self._sound or self._words else b""
 
-    def error(self, error: CantataError) -> bytes | None:
+    def frame_error(self, error: CantataError) -> bytes | None:
         return None
 
     def _flush(self) -> bytes:

@@ -130,7 +130,7 @@ def _replay(body: bytes, after: Receive) -> Receive:
 
 
 def watch_disconnect(scope: Scope) -> Receive:
-    """What `until_disconnect` may wait on: it tells when the client of a request has left."""
+    """What `run_until_disconnect` may wait on: it tells when the client of a request has left."""
     left: asyncio.Event = scope[_LEFT]
 
     async def receive() -> Message:

@@ -39,7 +39,7 @@ from cantata.api.adapters.mcp_calls import MAX_ANSWER_BYTES, AnswerTooLarge, Cal
 from cantata.api.adapters.mcp_tools import Content, McpTool, list_tools
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe, explain_validation
-from cantata.api.http.streamed_response import until_disconnect
+from cantata.api.http.streamed_response import run_until_disconnect
 from cantata.contract.data.errors import CantataError
 
 MAX_SESSIONS = 1000
@@ -137,7 +137,7 @@ async def _call_tool(ctx: RequestContext, params: CallToolRequestParams) -> Call
         nonlocal result
         result = await _answer(tool, request, sent)
 
-    await until_disconnect(watch_disconnect(request.scope), call(), f"mcp:{tool.name}")
+    await run_until_disconnect(watch_disconnect(request.scope), call(), f"mcp:{tool.name}")
     return result
 
 

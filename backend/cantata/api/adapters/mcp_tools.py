@@ -17,7 +17,7 @@ from cantata.api.access.security import get_key_label
 from cantata.api.adapters.mcp_calls import call_route
 from cantata.api.context import ApiContext
 from cantata.api.images.body import Prompt
-from cantata.api.jobs.opening import file_store
+from cantata.api.jobs.opening import get_file_store
 from cantata.api.schemas import MAX_BATCH_INPUT_CHARACTERS, Name, Seed, Speed, Text
 from cantata.contract.data.errors import InvalidRequest
 
@@ -203,7 +203,7 @@ async def _transcribe(request: Request, sent: TranscribeInput) -> Content:
         body = {**fields, "input_audio": {"data": sent.audio}}
         answer = await call_route(request, "POST", path, body=body)
     else:
-        store = file_store(request.app.state.context)
+        store = get_file_store(request.app.state.context)
         kept = await store.find(_read_file_id(request, sent.file), get_key_label(request.scope))
         with store.find_path(kept.id).open("rb") as file:
             answer = await call_route(request, "POST", path, form=fields, files={"file": file})

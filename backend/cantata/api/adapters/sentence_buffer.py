@@ -10,8 +10,8 @@ from cantata.api.sessions.connection import Channel
 from cantata.api.speech.utterance_queue import Mark, Speak
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import TextSpan
-from cantata.text import TextPause, markup_spans, read_markup
-from cantata.text.sentences import is_inside, line_starts, split_sentences, trimmed
+from cantata.text import TextPause, find_markup_spans, read_markup
+from cantata.text.sentences import is_inside, iterate_line_starts, split_sentences, trimmed
 
 _LONG_SENTENCE = 160
 """A longer sentence is cut at its last clause instead of being waited for."""
@@ -58,7 +58,7 @@ class SentenceBuffer:
                 f"{self._max_characters} are spoken at a time. The message was dropped",
                 param="text",
             )
-        starts = list(line_starts(whole, spans, rest, line_start=self._line_start))
+        starts = list(iterate_line_starts(whole, spans, rest, line_start=self._line_start))
         pieces = [whole[span.start : span.end] for span in spans]
         self._channel.queue(
             [
@@ -105,7 +105,7 @@ def _cut(text: str) -> tuple[list[TextSpan], int]:
 
 def _find_last_clause_end(text: str) -> int:
     """Where the last complete clause ends, outside all markup; 0: there is none."""
-    marks = markup_spans(text)
+    marks = find_markup_spans(text)
     ends = [found.end() for found in _CLAUSE_END.finditer(text)]
     return max((end for end in ends if not is_inside(end - 1, marks)), default=0)
 

@@ -35,7 +35,7 @@ from cantata.api.adapters.wyoming_events import (
     make_info,
 )
 from cantata.api.adapters.wyoming_hearing import WyomingHearing
-from cantata.api.connections.acceptor import Acceptor, ConnectionGate, connection_limit
+from cantata.api.connections.acceptor import Acceptor, ConnectionGate, compute_connection_limit
 from cantata.api.connections.dead_peers import DeadPeers
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
@@ -57,7 +57,7 @@ _LEGACY, _STREAM = "legacy", "stream"
 
 
 @asynccontextmanager
-async def wyoming_server(context: ApiContext, listener: socket.socket) -> AsyncIterator[None]:
+async def serve_wyoming(context: ApiContext, listener: socket.socket) -> AsyncIterator[None]:
     """Serve on a listening socket for the time of the block."""
     connections: dict[asyncio.Task[None], asyncio.Transport] = {}
     limits = context.settings.connections
@@ -72,7 +72,7 @@ async def wyoming_server(context: ApiContext, listener: socket.socket) -> AsyncI
         reader = asyncio.StreamReader(limit=context.settings.max_message_bytes)
         return asyncio.StreamReaderProtocol(reader, begin)
 
-    most = (limits.max_connections or connection_limit()) // _SHARE_OF_CONNECTIONS
+    most = (limits.max_connections or compute_connection_limit()) // _SHARE_OF_CONNECTIONS
     gate = ConnectionGate(max(most, 1), lambda: len(connections))
     acceptor = Acceptor(listener, gate, make_protocol)
     dead_peers = DeadPeers(connections.values, limits.unanswered_s)

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from cantata.api import errors
 from cantata.api.batches.line_answer import RECORDED_AS, make_answer, refuse
 from cantata.api.context import ApiContext
-from cantata.api.http.request_id import REQUEST_ID_HEADER, RequestIdMiddleware, new_request_id
+from cantata.api.http.request_id import REQUEST_ID_HEADER, RequestIdMiddleware, make_request_id
 from cantata.api.routes import chat, images, responses, speech, transcription
 from cantata.api.routing import add_routes
 from cantata.contract.data.errors import (
@@ -30,7 +30,7 @@ from cantata.contract.data.errors import (
 from cantata.jobs.batch import KeptBatch, LineAnswer
 from cantata.jobs.files import FileStore
 from cantata.telemetry.request_record import RequestRecord, RequestSink, note_error, recorded
-from cantata.utils.logs import of_request
+from cantata.utils.logs import log_for_request
 
 logger = logging.getLogger(__name__)
 
@@ -69,9 +69,9 @@ class LineAnswerer:
         return min(self._limits.get(endpoint, settings.max_body_bytes), most)
 
     async def answer(self, batch: KeptBatch, body: dict[str, Any]) -> LineAnswer:
-        request_id = new_request_id()
+        request_id = make_request_id()
         record = RequestRecord(request_id, RECORDED_AS, route=batch.endpoint)
-        with of_request(request_id), recorded(record, self._sinks, {}):
+        with log_for_request(request_id), recorded(record, self._sinks, {}):
             try:
                 answered = await self._post(batch, body, request_id)
             except CantataError as error:

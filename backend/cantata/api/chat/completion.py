@@ -20,7 +20,7 @@ from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.schemas import ErrorBody
-from cantata.api.speech.framing import sse_event
+from cantata.api.speech.framing import format_sse_event
 from cantata.contract.data.errors import CantataError
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ async def as_events(body: Body, writing: Awaitable[None]) -> None:
         if not body.started:
             raise
         logger.warning("answer failed after its first events: %s", error)
-        await body.end(sse_event(ErrorBody(error=describe(error).detail)))
+        await body.end(format_sse_event(ErrorBody(error=describe(error).detail)))
 
 
 class Chunks:
@@ -102,7 +102,7 @@ class Chunks:
         return (b"" if usage is None else self._encode_chunk([], usage)) + DONE
 
     def _encode_chunk(self, choices: list[ChunkChoice], usage: ChatUsage | None) -> bytes:
-        return sse_event(
+        return format_sse_event(
             ChatCompletionChunk(
                 id=self._completion_id,
                 created=self._created,

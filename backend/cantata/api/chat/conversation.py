@@ -145,7 +145,7 @@ async def read_messages(
         ) from None
 
 
-def pictures_in(messages: Sequence[MessageBody]) -> int:
+def count_pictures(messages: Sequence[MessageBody]) -> int:
     """How many there are."""
     return sum(isinstance(part, InputImage) for _, part in _iterate_parts(messages))
 
@@ -232,9 +232,9 @@ async def _read_part(part: InputPart, param: str, media: RequestMedia, films: bo
         case InputAudio():
             return await media.audio(part.input_audio.data, param)
         case InputAudioAddress():
-            return await media.audio_at(part.audio_url.url, param)
+            return await media.load_audio(part.audio_url.url, param)
         case InputImage():
             low = part.image_url.detail == "low"
-            return await media.image_at(part.image_url.url, param, low=low)
+            return await media.load_image(part.image_url.url, param, low=low)
         case InputVideo():
-            return await media.video_at(part.video_url.url, param, with_sound=films)
+            return await media.load_video(part.video_url.url, param, with_sound=films)

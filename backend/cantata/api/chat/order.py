@@ -139,7 +139,7 @@ class ChatOrder:
         return samples
 
 
-async def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
+async def check_chat_body(context: ApiContext, body: ChatBody) -> ChatOrder:
     """The checked request.
 
     Raises:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cantata.api.chat.body import ChatBody
-from cantata.api.chat.conversation import check_messages, pictures_in
+from cantata.api.chat.conversation import check_messages, count_pictures
 from cantata.api.context import ApiContext
 from cantata.api.images.order import RANDOM_SEEDS, get_guidance, get_output, get_size, get_steps
 from cantata.contract.data.chat import ImagePart, Message, Modality, TextPart
@@ -72,17 +72,17 @@ class _TurnReader:
     calls_tools: bool = False
 
 
-def asks_for_picture(context: ApiContext, body: ChatBody) -> bool:
+def wants_picture(context: ApiContext, body: ChatBody) -> bool:
     """Whether a request is for a picture: it says so, or its model makes nothing else."""
     if body.modalities is not None:
         return "image" in body.modalities
-    name = context.real_name(body.model)
+    name = context.resolve_alias(body.model)
     painter = context.service.image_models.get(name or "")
     answers = name in context.service.chat_models
     return painter is not None and painter.limits.conversations and not answers
 
 
-def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
+def check_picture_body(context: ApiContext, body: ChatBody) -> PictureOrder:
     """The checked request.
 
     Raises:
@@ -90,7 +90,7 @@ def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
             a part that it does not take, or an option outside what it takes.
         Overloaded: every slot is taken.
     """
-    model = context.conversing_painter(body.model)
+    model = context.get_conversing_painter(body.model)
     if body.spoken:
         raise InvalidRequest(
             'modalities: an answer with a picture cannot be spoken; valid: ["text", "image"]',
@@ -105,8 +105,8 @@ def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
     limits, options = model.limits, body.image_config
     takes = {Modality.TEXT, *([Modality.IMAGE] if limits.max_references else [])}
     check_messages(body.messages, _TurnReader(model.name, frozenset(takes)), context.transcripts)
-    _check_pictures(model, pictures_in(body.messages))
-    with told_in_conversation():
+    _check_pictures(model, count_pictures(body.messages))
+    with name_conversation_fields():
         order = PictureOrder(
             model,
             body,
@@ -138,7 +138,7 @@ def _check_neutral(model: ImageModel, body: ChatBody) -> None:
 
 
 @contextmanager
-def told_in_conversation() -> Iterator[None]:
+def name_conversation_fields() -> Iterator[None]:
     """Errors name fields as a conversation has them."""
     try:
         yield

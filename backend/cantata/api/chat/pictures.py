@@ -20,7 +20,7 @@ from cantata.api.chat.answers import (
 )
 from cantata.api.chat.completion import Chunks, Completion, as_events
 from cantata.api.chat.conversation import read_messages
-from cantata.api.chat.picture_order import PictureOrder, told_in_conversation
+from cantata.api.chat.picture_order import PictureOrder, name_conversation_fields
 from cantata.api.context import ApiContext
 from cantata.api.http.streamed_response import Body
 from cantata.api.images.measured_drawing import MeasuredDrawing, open_drawing
@@ -48,10 +48,10 @@ class PictureResponse(Completion):
             async with AsyncExitStack() as stack:
                 opening = open_drawing(order.model, request, context.metrics)
                 try:
-                    with told_in_conversation():
+                    with name_conversation_fields():
                         drawing = await stack.enter_async_context(opening)
                 except (InvalidRequest, Overloaded) as refusal:
-                    context.metrics.rejected(order.model.name, refusal.code)
+                    context.metrics.count_rejection(order.model.name, refusal.code)
                     raise
                 yield drawing
 

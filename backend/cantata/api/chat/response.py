@@ -28,7 +28,7 @@ from cantata.api.chat.completion import Chunks, Completion, as_events
 from cantata.api.chat.conversation import read_messages
 from cantata.api.chat.measured_answer import CallPiece, MeasuredAnswer, open_answer
 from cantata.api.chat.order import ChatOrder
-from cantata.api.chat.transcripts import new_audio_id
+from cantata.api.chat.transcripts import make_audio_id
 from cantata.api.context import ApiContext
 from cantata.api.http.streamed_response import Body
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
@@ -174,7 +174,7 @@ class WholeAnswer(ChatResponse):
                 tool_calls=calls,
                 reasoning_content=answer.thought,
             )
-        audio_id = new_audio_id()
+        audio_id = make_audio_id()
         audio = AnswerAudio(
             id=audio_id,
             data=base64.b64encode(file).decode("ascii"),
@@ -199,7 +199,7 @@ class StreamedAnswer(ChatResponse):
 
     def __init__(self, context: ApiContext, order: ChatOrder) -> None:
         super().__init__(context, order, SSE_MEDIA_TYPE)
-        self._audio_id = new_audio_id()
+        self._audio_id = make_audio_id()
         self._chunks = Chunks(self.completion_id, self.created, order.model.name)
         self._options = order.body.stream_options
         self._sending = asyncio.Lock()

@@ -26,7 +26,7 @@ from cantata.contract.chat_service import (
 from cantata.contract.data.chat import AnswerOption, ChatRequest, Modality
 from cantata.contract.data.request import SpeechRequest, TextSpan, Voice
 from cantata.contract.service import AdmissionReport, SpeechChunk, SpeechModel
-from cantata.text.sentences import line_starts, split_sentences, trimmed
+from cantata.text.sentences import iterate_line_starts, split_sentences, trimmed
 from cantata.utils.merge_streams import merge_streams
 
 
@@ -95,7 +95,7 @@ async def cut_pieces(
                 ended = piece is None
                 text += piece or ""
                 continue
-        starts = list(line_starts(text, spans, rest, line_start=line_start))
+        starts = list(iterate_line_starts(text, spans, rest, line_start=line_start))
         for span, starts_line in zip(spans, starts, strict=False):
             yield SpokenPiece(text[span.start : span.end], starts_line)
         text, line_start = text[rest:], starts[-1]

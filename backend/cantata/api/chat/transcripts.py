@@ -55,6 +55,6 @@ class Transcripts:
         return transcript
 
 
-def new_audio_id() -> str:
+def make_audio_id() -> str:
     """An id that nobody can guess: it gives access to the answer's text."""
     return f"audio_{uuid.uuid4().hex}"

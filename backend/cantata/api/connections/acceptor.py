@@ -44,7 +44,7 @@ def raise_descriptor_limit() -> None:
         logger.warning("the limit on open files stays at %d: %s", soft, error)
 
 
-def connection_limit() -> int:
+def compute_connection_limit() -> int:
     """Connections that leave the reserve untouched, counted from what is open now."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

@@ -13,7 +13,7 @@ from types import FrameType
 
 import uvicorn
 
-from cantata.api.connections.acceptor import Acceptor, ConnectionGate, connection_limit
+from cantata.api.connections.acceptor import Acceptor, ConnectionGate, compute_connection_limit
 from cantata.api.connections.dead_peers import DeadPeers
 from cantata.api.connections.http import TimedHttp
 from cantata.api.connections.shared_port import SharedPort
@@ -79,7 +79,7 @@ class SpeechServer(uvicorn.Server):
         await super().startup(sockets=[])
         connections = self.server_state.connections
         self._gate = ConnectionGate(
-            self._limits.max_connections or connection_limit(), lambda: len(connections)
+            self._limits.max_connections or compute_connection_limit(), lambda: len(connections)
         )
         self._dead_peers = DeadPeers(self._list_transports, self._limits.unanswered_s)
         for sock in sockets or ():

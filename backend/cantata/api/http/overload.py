@@ -16,8 +16,8 @@ from cantata.api.errors import refuse
 from cantata.api.http.request_line import (
     REALTIME_PATH,
     normalize_path,
-    openai_path,
     resumes_session,
+    to_openai_path,
 )
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.errors import Overloaded
@@ -48,7 +48,7 @@ class OverloadMiddleware:
             await self._app(scope, receive, send)
             return
         name = next(iter(models), self._context.service.default_model)
-        self._context.metrics.rejected(name, rejection.code)
+        self._context.metrics.count_rejection(name, rejection.code)
         await refuse(scope, receive, send, rejection)
 
 
@@ -85,7 +85,7 @@ def _find_asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyM
         return _find_socket_models(scope, service)
     if scope["type"] != "http" or scope["method"] != "POST":
         return {}
-    path = openai_path(scope["path"])
+    path = to_openai_path(scope["path"])
     if path == _CHAT:
         painters = service.image_models.values()
         drawing = {one.name: one for one in painters if one.limits.conversations}

@@ -11,8 +11,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cantata.api.http.request_line import openai_path
-from cantata.utils.logs import of_request
+from cantata.api.http.request_line import to_openai_path
+from cantata.utils.logs import log_for_request
 
 REQUEST_ID_HEADER = "x-request-id"
 _SCOPE_KEY = "cantata.request_id"
@@ -21,7 +21,7 @@ _USABLE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 """Characters that are safe both in logs and in headers."""
 
 
-def new_request_id() -> str:
+def make_request_id() -> str:
     """An id that no other request has."""
     return f"req_{uuid.uuid4().hex}"
 
@@ -32,7 +32,7 @@ def get_request_id(scope: Scope) -> str:
     if isinstance(known, str):
         return known
     sent = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
-    chosen = sent if _USABLE.fullmatch(sent) else new_request_id()
+    chosen = sent if _USABLE.fullmatch(sent) else make_request_id()
     scope[_SCOPE_KEY] = chosen
     return chosen
 
@@ -66,7 +66,7 @@ class RequestIdMiddleware:
                 MutableHeaders(scope=message)[REQUEST_ID_HEADER] = request_id
             await send(message)
 
-        with of_request(request_id):
+        with log_for_request(request_id):
             await self._app(scope, receive, send_with_id)
 
 
@@ -85,7 +85,7 @@ class BodyLimitMiddleware:
             await self._app(scope, receive, send)
             return
         consumed = 0
-        limit = self._larger.get(openai_path(scope["path"]), self._max_bytes)
+        limit = self._larger.get(to_openai_path(scope["path"]), self._max_bytes)
 
         async def receive_bounded() -> Message:
             nonlocal consumed

@@ -49,7 +49,7 @@ def normalize_path(path: str) -> str:
     return plain.rstrip("/")
 
 
-def openai_path(path: str) -> str:
+def to_openai_path(path: str) -> str:
     """The route of OpenAI's API that a route of an Azure deployment is; any other path as it is.
     For what depends on the route alone, such as limits."""
     found = _DEPLOYMENT.match(path)

@@ -11,10 +11,12 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from cantata.api.http.request_id import arrived_at, get_request_id
-from cantata.contract.data.errors import first_error
+from cantata.contract.data.errors import get_first_error
 
 
-async def until_disconnect(receive: Receive, work: Coroutine[None, None, None], name: str) -> None:
+async def run_until_disconnect(
+    receive: Receive, work: Coroutine[None, None, None], name: str
+) -> None:
     """Run `work`; a disconnect cancels it and waits until it has cleaned up.
 
     The request's body must have been read. Errors of `work` are raised as they are.
@@ -25,7 +27,7 @@ async def until_disconnect(receive: Receive, work: Coroutine[None, None, None], 
             watching = group.create_task(_cancel_on_disconnect(receive, working), name=f"{name}:rx")
             working.add_done_callback(lambda _: watching.cancel())
     except BaseExceptionGroup as errors:
-        raise first_error(errors) from None
+        raise get_first_error(errors) from None
 
 
 async def _cancel_on_disconnect(receive: Receive, working: asyncio.Task[None]) -> None:
@@ -111,7 +113,7 @@ class StreamedResponse(Response):
         request_id = get_request_id(scope)
         head = {"type": "http.response.start", "status": 200, "headers": list(self.raw_headers)}
         body = Body(send, head, self._stall_timeout_s, arrived_at(scope))
-        await until_disconnect(receive, self.stream(request_id, body), f"speech:{request_id}")
+        await run_until_disconnect(receive, self.stream(request_id, body), f"speech:{request_id}")
         if body.started and not body.ended and CUT in scope:
             scope[CUT]()
 

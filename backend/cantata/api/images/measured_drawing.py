@@ -15,7 +15,7 @@ from cantata.api.images.order import count_tokens
 from cantata.api.measured_run import classify_outcome
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image
-from cantata.contract.data.errors import InvalidRequest, Overloaded, first_error
+from cantata.contract.data.errors import InvalidRequest, Overloaded, get_first_error
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent, ImageModel
 from cantata.metrics import EndReason, Metrics
@@ -68,7 +68,7 @@ class MeasuredDrawing:
             self._thought.append(event.text)
             return
         steps = self.run.steps if isinstance(event, Image) else event.step
-        self._metrics.stepped(self._model.name, steps - self.steps)
+        self._metrics.count_steps(self._model.name, steps - self.steps)
         self.steps = steps
         self.complete = isinstance(event, Image)
 
@@ -84,7 +84,7 @@ async def open_drawing(
     asked_at = time.monotonic()
     async with model.run(request) as drawing:
         measured = MeasuredDrawing(model, drawing, metrics)
-        metrics.pictures.opened(model.name)
+        metrics.pictures.start(model.name)
         try:
             yield measured
         except BaseException as error:  # counted and raised again
@@ -103,7 +103,7 @@ def _record(
     outcome, reason = classify_outcome(drawing, error)
     ended_at = time.monotonic()
     seconds = ended_at - asked_at
-    metrics.pictures.ended(model.name, outcome, reason, seconds)
+    metrics.pictures.finish(model.name, outcome, reason, seconds)
     figures = {
         "model": model.name,
         "work_id": drawing.request_id,
@@ -144,7 +144,7 @@ class Drawings(ABC):
                 for number, request in enumerate(requests):
                     group.create_task(self._draw(number, request), name=f"picture:{number}")
         except BaseExceptionGroup as errors:
-            raise first_error(errors) from None
+            raise get_first_error(errors) from None
 
     @abstractmethod
     async def begin(self) -> None:
@@ -174,7 +174,7 @@ class Drawings(ABC):
                 open_drawing(self._model, request, self._metrics)
             )
         except (InvalidRequest, Overloaded) as refusal:
-            self._metrics.rejected(self._model.name, refusal.code)
+            self._metrics.count_rejection(self._model.name, refusal.code)
             raise
 
     async def _open_next(self, stack: AsyncExitStack, request: ImageRequest) -> MeasuredDrawing:

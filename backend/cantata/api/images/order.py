@@ -61,10 +61,10 @@ def get_size(asked: str, limits: ImageLimits) -> tuple[int, int] | None:
             and width * height <= limits.max_pixels
         ):
             return width, height
-    raise InvalidRequest(f"size is {asked!r}; valid: {sizes_shown(limits)}", "size")
+    raise InvalidRequest(f"size is {asked!r}; valid: {describe_sizes(limits)}", "size")
 
 
-def sizes_shown(limits: ImageLimits) -> str:
+def describe_sizes(limits: ImageLimits) -> str:
     """The sizes that a model makes, in words."""
     side = math.isqrt(limits.max_pixels)
     return (
@@ -73,7 +73,7 @@ def sizes_shown(limits: ImageLimits) -> str:
     )
 
 
-def quality_name(asked: Quality) -> QualityName:
+def name_quality(asked: Quality) -> QualityName:
     """The quality's name in the answer."""
     return _NAMES[asked]
 
@@ -86,7 +86,7 @@ def get_steps(options: PictureOptions, limits: ImageLimits) -> int | None:
     """
     asked = options.num_inference_steps
     if asked is None:
-        share = _STEPS[quality_name(options.quality)]
+        share = _STEPS[name_quality(options.quality)]
         if share == 1:
             return None
         return min(limits.max_steps, max(1, math.ceil(limits.default_steps * share)))
@@ -154,7 +154,7 @@ class ImageOrder:
     @property
     def quality(self) -> QualityName:
         """The quality's name in the answer."""
-        return quality_name(self.options.quality)
+        return name_quality(self.options.quality)
 
     def requests(self, references: Sequence[Pixels], arrived_s: float) -> list[ImageRequest]:
         """One request to the model for each picture, with consecutive seeds.
@@ -185,24 +185,26 @@ class ImageOrder:
         ]
 
 
-def image_order(
+def check_image_body(
     context: ApiContext, options: ImageOptions, sent: Sequence[SentPicture] = ()
 ) -> ImageOrder:
     """The checked request.
 
     Raises:
-        InvalidRequest: a model that does not exist, and as of `order_for`.
+        InvalidRequest: a model that does not exist, and as of `check_picture_options`.
         Overloaded: every slot is taken.
     """
     if context.spare:
         options = options.model_copy(update={"priority": "batch"})
-    order = order_for(context.image_model(options.model, edits=bool(sent)), options, sent)
+    order = check_picture_options(
+        context.image_model(options.model, edits=bool(sent)), options, sent
+    )
     # Before files are decoded for nothing.
     order.model.check_room()
     return order
 
 
-def order_for(
+def check_picture_options(
     model: ImageModel, options: ImageOptions, sent: Sequence[SentPicture] = ()
 ) -> ImageOrder:
     """A request of one model, checked.

@@ -30,7 +30,7 @@ from cantata.api.images.answers import (
 from cantata.api.images.measured_drawing import Drawings, MeasuredDrawing
 from cantata.api.images.order import ImageOrder
 from cantata.api.schemas import ErrorBody
-from cantata.api.speech.framing import SSE_MEDIA_TYPE, sse_event
+from cantata.api.speech.framing import SSE_MEDIA_TYPE, format_sse_event
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import CantataError, InvalidRequest
@@ -80,7 +80,7 @@ class ImagesResponse(StreamedResponse):
             ) from None
 
 
-def unix_time() -> int:
+def get_unix_time() -> int:
     """Now, as answers say it."""
     return int(time.time())
 
@@ -93,7 +93,7 @@ class WholeImages(ImagesResponse):
 
     async def answer(self, requests: Sequence[ImageRequest], body: Body) -> None:
         """Draw all, and write them at once."""
-        created = unix_time()
+        created = get_unix_time()
         kept = _Kept(self.context, self.order)
         await kept.draw(requests)
         # Many large files take their time to be written as text.
@@ -170,7 +170,7 @@ class StreamedImages(ImagesResponse):
             if not body.started:
                 raise
             logger.warning("pictures failed after admission: %s", error)
-            await body.end(sse_event(ErrorBody(error=describe(error).detail), "error"))
+            await body.end(format_sse_event(ErrorBody(error=describe(error).detail), "error"))
         else:
             await body.end()
 
@@ -212,20 +212,20 @@ class _Sent(Drawings):
             event = ThoughtDelta(
                 type=THOUGHT[self._order.kind],
                 image_index=number,
-                created_at=unix_time(),
+                created_at=get_unix_time(),
                 delta=text,
             )
-            await self._write(sse_event(event, event.type))
+            await self._write(format_sse_event(event, event.type))
 
     async def _send_progress(self, number: int, progress: Progress) -> None:
         event = DrawingProgress(
             type=PROGRESS[self._order.kind],
             image_index=number,
-            created_at=unix_time(),
+            created_at=get_unix_time(),
             step=progress.step,
             steps=progress.steps,
         )
-        await self._write(sse_event(event, event.type))
+        await self._write(format_sse_event(event, event.type))
 
     async def _send_preview(self, number: int, drawing: MeasuredDrawing, pixels: Pixels) -> None:
         size = drawing.width, drawing.height
@@ -237,7 +237,7 @@ class _Sent(Drawings):
                 type=PARTIAL[self._order.kind],
                 image_index=number,
                 partial_image_index=index,
-                created_at=unix_time(),
+                created_at=get_unix_time(),
                 b64_json=base64.b64encode(file).decode("ascii"),
                 **self._build_fields(drawing),
             )
@@ -249,7 +249,7 @@ class _Sent(Drawings):
             CompletedImage(
                 type=COMPLETED[self._order.kind],
                 image_index=number,
-                created_at=unix_time(),
+                created_at=get_unix_time(),
                 b64_json=base64.b64encode(file).decode("ascii"),
                 seed=self._requests[number].seed,
                 reasoning_content=drawing.thought,
@@ -268,7 +268,7 @@ class _Sent(Drawings):
 
     async def _write_picture(self, event: PartialImage | CompletedImage) -> None:
         # Megabytes of text.
-        await self._write(await asyncio.to_thread(sse_event, event, event.type))
+        await self._write(await asyncio.to_thread(format_sse_event, event, event.type))
 
     async def _write(self, data: bytes) -> None:
         """Send one event at a time: a long one is sent in parts."""

@@ -33,7 +33,7 @@ from cantata.jobs.script import write_script
 from cantata.jobs.store import JobStore
 
 
-def job_store(context: ApiContext) -> JobStore:
+def get_job_store(context: ApiContext) -> JobStore:
     """The store.
 
     Raises:
@@ -44,14 +44,14 @@ def job_store(context: ApiContext) -> JobStore:
     return context.jobs
 
 
-def file_store(context: ApiContext) -> FileStore:
-    """The files of the store; errors as of `job_store`."""
-    return FileStore(job_store(context))
+def get_file_store(context: ApiContext) -> FileStore:
+    """The files of the store; errors as of `get_job_store`."""
+    return FileStore(get_job_store(context))
 
 
-def batch_store(context: ApiContext) -> BatchStore:
-    """The batches of the store; errors as of `job_store`."""
-    return BatchStore(job_store(context), file_store(context))
+def get_batch_store(context: ApiContext) -> BatchStore:
+    """The batches of the store; errors as of `get_job_store`."""
+    return BatchStore(get_job_store(context), get_file_store(context))
 
 
 async def open_job(context: ApiContext, body: JobBody, file: UploadFile | None, owner: str) -> Job:
@@ -63,7 +63,7 @@ async def open_job(context: ApiContext, body: JobBody, file: UploadFile | None, 
         JobsFull: there are too many.
         StorageFailed: it cannot be written.
     """
-    store = job_store(context)
+    store = get_job_store(context)
     model = await choose_model(context, body.model, body.voice)
     if body.verify:
         choose_verifier(context)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from cantata.api.batches.answerer import LineAnswerer
 from cantata.api.context import ApiContext
 from cantata.api.jobs.narrator import ServerNarrator
-from cantata.api.jobs.opening import batch_store
+from cantata.api.jobs.opening import get_batch_store
 from cantata.api.server.lifecycle import Phase
 from cantata.jobs.answering import AnsweredBatches
 from cantata.jobs.runner import JobRunner
@@ -18,7 +18,7 @@ from cantata.telemetry.request_record import RequestSink
 
 
 @asynccontextmanager
-async def working_on_jobs(
+async def work_on_jobs(
     context: ApiContext, limits: Mapping[str, int], sinks: Sequence[RequestSink] = ()
 ) -> AsyncIterator[None]:
     """Work on what is kept for the time of the block, if this server keeps anything.
@@ -31,7 +31,7 @@ async def working_on_jobs(
     if context.jobs is None:
         yield
         return
-    store = batch_store(context)
+    store = get_batch_store(context)
     answerer = LineAnswerer(context, store.files, limits, sinks)
     batches = AnsweredBatches(context.jobs, store, answerer)
     spoken = SpokenJobs(context.jobs, ServerNarrator(context, context.jobs))

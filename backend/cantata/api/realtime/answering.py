@@ -91,7 +91,7 @@ class ActiveResponse:
         if self.reply is not None:
             self.reply.all_spoken.set()
 
-    def speech_failed(self, error: ErrorDetail) -> None:
+    def on_speech_failed(self, error: ErrorDetail) -> None:
         """Called when the answer cannot be spoken."""
         if self.reply is not None:
             failure = FailureObject(type=error.type, code=error.code, message=error.message)

@@ -30,15 +30,15 @@ _WORDS_S = 10.0
 class TurnListener(Protocol):
     """Takes what a client is told of the user's speech."""
 
-    def speech_began(self, event: SpeechBegan) -> None:
+    def on_speech_began(self, event: SpeechBegan) -> None:
         """Called when a turn begins; one that was held back may have begun some time ago."""
         ...
 
-    def speech_ended(self, event: HeardItem) -> None:
+    def on_speech_ended(self, event: HeardItem) -> None:
         """Called when a turn that has begun is over."""
         ...
 
-    def words_heard(self, item_id: str, delta: WordDelta) -> None:
+    def on_words_heard(self, item_id: str, delta: WordDelta) -> None:
         """Called with more words of a turn that has begun."""
         ...
 
@@ -125,7 +125,7 @@ class BargeIn:
     def began(self, event: SpeechBegan) -> None:
         """A turn has begun."""
         if not self._is_held:
-            self._listener.speech_began(event)
+            self._listener.on_speech_began(event)
             return
         self._held[-1].began = event
         self._held[-1].evidence.has_ears = event.words is not None
@@ -133,7 +133,7 @@ class BargeIn:
     def ended(self, event: HeardItem) -> None:
         """The turn in progress is over."""
         if not self._is_held:
-            self._listener.speech_ended(event)
+            self._listener.on_speech_ended(event)
             return
         self._is_held = False
         held = self._held[-1]
@@ -144,13 +144,13 @@ class BargeIn:
             event.hearing.words.add_done_callback(lambda _: self.review())
         self.review()
 
-    def words_heard(self, item_id: str, delta: WordDelta) -> None:
+    def on_words_heard(self, item_id: str, delta: WordDelta) -> None:
         """More words of a turn are certain."""
         for held in self._held:
             if held.began is not None and held.began.item_id == item_id:
                 held.deltas.append(delta)
                 return
-        self._listener.words_heard(item_id, delta)
+        self._listener.on_words_heard(item_id, delta)
 
     def accept(self) -> None:
         """Whatever is held back is meant: the client says so."""
@@ -203,8 +203,8 @@ class BargeIn:
         assert held.began is not None
         if held.ended is None:
             self._is_held = False
-        self._listener.speech_began(held.began)
+        self._listener.on_speech_began(held.began)
         for delta in held.deltas:
-            self._listener.words_heard(held.began.item_id, delta)
+            self._listener.on_words_heard(held.began.item_id, delta)
         if held.ended is not None:
-            self._listener.speech_ended(held.ended)
+            self._listener.on_speech_ended(held.ended)

@@ -54,7 +54,7 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
         NoTranscriptionModel: it hears only words, and nothing finds them.
     """
     context.lifecycle.check()
-    name, service = context.real_name(name), context.service
+    name, service = context.resolve_alias(name), context.service
     hearing = {n: m for n, m in service.chat_models.items() if Modality.AUDIO in m.takes}
     if is_default(name):
         if not service.models and hearing:

@@ -150,9 +150,9 @@ class RealtimeConnection(SocketConnection):
         """All sound of the answer in progress has been sent."""
         self.dialogue.answering.spoken()
 
-    def speech_failed(self, error: ErrorDetail) -> None:
+    def on_speech_failed(self, error: ErrorDetail) -> None:
         """The answer in progress cannot be spoken."""
-        self.dialogue.answering.speech_failed(error)
+        self.dialogue.answering.on_speech_failed(error)
 
     def close(self) -> None:
         self._free()

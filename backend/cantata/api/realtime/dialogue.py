@@ -74,7 +74,7 @@ class Dialogue:
             session.context,
             self.settings,
             session.spawn,
-            self._barge_in.words_heard,
+            self._barge_in.on_words_heard,
             self._barge_in,
             EchoFilter(session.output_audio.sent, time.monotonic),
             keeps_sound=session.responder.hears,
@@ -129,14 +129,14 @@ class Dialogue:
                 self._barge_in.ended(event)
         self._barge_in.review()
 
-    def speech_began(self, event: SpeechBegan) -> None:
+    def on_speech_began(self, event: SpeechBegan) -> None:
         """Implements `TurnListener`: tells of it, and stops the answer."""
         self._stop_waiting()
         self._session.emit(SpeechStartedEvent(audio_start_ms=event.at_ms, item_id=event.item_id))
         if self._vad is not None and self._vad.interrupt_response:
             self.cut(TURN_DETECTED)
 
-    def speech_ended(self, event: HeardItem) -> None:
+    def on_speech_ended(self, event: HeardItem) -> None:
         """Implements `TurnListener`: makes an item of what was said, and answers it."""
         stopped = SpeechStoppedEvent(audio_end_ms=event.at_ms, item_id=event.hearing.item_id)
         self._session.emit(stopped)
@@ -144,7 +144,7 @@ class Dialogue:
         if self._answers and self._vad is not None and self._vad.create_response:
             self._respond_by_itself()
 
-    def words_heard(self, item_id: str, delta: WordDelta) -> None:
+    def on_words_heard(self, item_id: str, delta: WordDelta) -> None:
         """Implements `TurnListener`."""
         logprobs = self._show_logprobs(delta.logprobs)
         event = TranscriptionDelta(item_id=item_id, delta=delta.text, logprobs=logprobs)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from cantata.api.adapters.formats import SoundStream, sound_output
+from cantata.api.adapters.formats import SoundStream, build_sound_output
 from cantata.api.realtime.conversation import PlayoutTimes
 from cantata.api.realtime.input_audio import wire_encoding
 from cantata.api.realtime.server_events import AudioDeltaEvent, ServerEvent
@@ -32,7 +32,7 @@ class OutputAudioOwner(Protocol):
         """Called when all sound of the answer has been sent."""
         ...
 
-    def speech_failed(self, error: ErrorDetail) -> None:
+    def on_speech_failed(self, error: ErrorDetail) -> None:
         """Called when an utterance of the answer could not be spoken."""
         ...
 
@@ -80,7 +80,7 @@ class OutputAudio(Channel):
         """Begin an answer: the sound that follows belongs to it, and nothing of the one before is
         left."""
         encoding, rate = self.wire_encoding(output)
-        sound = SoundStream(sound_output(encoding, self._sample_rate, rate))
+        sound = SoundStream(build_sound_output(encoding, self._sample_rate, rate))
         self._answer = OutputAnswer(response_id, item_id, sound, spoken)
 
     def wire_encoding(self, output: SoundFormat) -> tuple[Encoding, int]:
@@ -169,7 +169,7 @@ class OutputAudio(Channel):
                 if self._answer is answer:
                     self._listener.spoken()
             case ErrorMessage(context_id=answer.response_id):
-                self._listener.speech_failed(item.error)
+                self._listener.on_speech_failed(item.error)
 
     def free(self) -> None:
         self.stop_audio()

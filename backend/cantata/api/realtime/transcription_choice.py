@@ -46,7 +46,7 @@ def find_transcription_model(context: ApiContext, name: str | None) -> Transcrip
     models = context.service.transcription_models
     if not models:
         raise NoTranscriptionModel
-    name = context.real_name(name)
+    name = context.resolve_alias(name)
     if name is None or (name not in models and name.startswith(_OPENAI_MODELS)):
         return next(iter(models.values()))
     if name not in models:

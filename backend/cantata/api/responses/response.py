@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cantata.api.chat.measured_answer import MeasuredAnswer
-from cantata.api.chat.order import ChatOrder, chat_order
+from cantata.api.chat.order import ChatOrder, check_chat_body
 from cantata.api.chat.response import ChatResponse
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
@@ -32,9 +32,9 @@ from cantata.api.responses.translation import (
     list_answer,
     list_messages,
     make_chat_body,
-    renamed_fields,
+    rename_error_fields,
 )
-from cantata.api.speech.framing import SSE_MEDIA_TYPE, sse_event
+from cantata.api.speech.framing import SSE_MEDIA_TYPE, format_sse_event
 from cantata.contract.data.errors import CantataError
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ async def read_order(context: ApiContext, body: ResponsesBody) -> ResponseOrder:
     """The checked request, with the conversation that it continues.
 
     Raises:
-        InvalidRequest: as `chat_order`; names this API's field.
+        InvalidRequest: as `check_chat_body`; names this API's field.
         ResponseNotFound: what it continues is not kept.
         Overloaded: the queue is full.
     """
@@ -62,9 +62,9 @@ async def read_order(context: ApiContext, body: ResponsesBody) -> ResponseOrder:
     if body.previous_response_id is not None:
         kept = context.responses.find(body.previous_response_id, "previous_response_id")
         messages = [*kept.messages, *messages]
-    with renamed_fields():
+    with rename_error_fields():
         can_think = context.chat_model(body.model).thinks
-        order = await chat_order(context, make_chat_body(body, messages, can_think=can_think))
+        order = await check_chat_body(context, make_chat_body(body, messages, can_think=can_think))
     return ResponseOrder(body, messages, order)
 
 
@@ -125,7 +125,7 @@ class WholeModelResponse(ModelResponse):
     async def answer(self, body: Body) -> None:
         """Ask the model, and write all that it answers."""
         items = GrowingItems()
-        with renamed_fields():
+        with rename_error_fields():
             async with self.conversation() as messages, self.opened(messages) as answer:
                 async for piece in answer:
                     list(items.add(piece))
@@ -146,7 +146,7 @@ class StreamedModelResponse(ModelResponse):
         the response, and is told in the last of them."""
         items = GrowingItems()
         try:
-            with renamed_fields():
+            with rename_error_fields():
                 await self._write(body, items)
         except CantataError as error:
             if not body.started:
@@ -176,7 +176,7 @@ class StreamedModelResponse(ModelResponse):
         name, more = fields
         event = ResponseEvent(type=name, sequence_number=self._number, **more)
         self._number += 1
-        return sse_event(event, name)
+        return format_sse_event(event, name)
 
 
 def find_status(answer: MeasuredAnswer) -> Status:

@@ -150,7 +150,7 @@ def _write_format(body: ResponsesBody) -> dict[str, Any] | None:
 
 
 @contextmanager
-def renamed_fields() -> Iterator[None]:
+def rename_error_fields() -> Iterator[None]:
     """Errors of chat completions name the fields of this API."""
     try:
         yield

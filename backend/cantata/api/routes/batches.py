@@ -10,7 +10,7 @@ from cantata.api.access.security import get_key_label
 from cantata.api.batches.objects import BatchList, BatchObject, CreateBatchBody, describe_batch
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.jobs.opening import batch_store, job_store
+from cantata.api.jobs.opening import get_batch_store, get_job_store
 from cantata.api.openapi import ERRORS
 from cantata.jobs.batch import NewBatch
 from cantata.jobs.records import ListPage
@@ -31,7 +31,7 @@ async def create_batch(body: CreateBatchBody, request: Request, context: Context
         metadata=body.metadata,
         output_expires_s=None if expires is None else expires.seconds,
     )
-    return describe_batch(await batch_store(context).add(new))
+    return describe_batch(await get_batch_store(context).add(new))
 
 
 @router.get("/v1/batches")
@@ -42,8 +42,8 @@ async def list_batches(
     after: str | None = None,
 ) -> BatchList:
     """Batches of this client, the newest first."""
-    store = batch_store(context)
-    if not job_store(context).exists:
+    store = get_batch_store(context)
+    if not get_job_store(context).exists:
         return BatchList(data=[], has_more=False)
     found, more = await store.list_page(get_key_label(request.scope), ListPage(limit, after))
     return BatchList(data=[describe_batch(one) for one in found], has_more=more)
@@ -53,11 +53,11 @@ async def list_batches(
 async def get_batch(batch_id: str, request: Request, context: Context) -> BatchObject:
     """One batch, as far as it is."""
     owner = get_key_label(request.scope)
-    return describe_batch(await batch_store(context).find(batch_id, owner))
+    return describe_batch(await get_batch_store(context).find(batch_id, owner))
 
 
 @router.post("/v1/batches/{batch_id}/cancel")
 async def cancel_batch(batch_id: str, request: Request, context: Context) -> BatchObject:
     """End a batch with the answers that it has."""
     owner = get_key_label(request.scope)
-    return describe_batch(await batch_store(context).cancel(batch_id, owner))
+    return describe_batch(await get_batch_store(context).cancel(batch_id, owner))

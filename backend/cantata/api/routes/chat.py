@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from cantata.api.chat.answers import ChatCompletion
 from cantata.api.chat.body import ChatBody
-from cantata.api.chat.order import chat_order
-from cantata.api.chat.picture_order import asks_for_picture, picture_order
+from cantata.api.chat.order import check_chat_body
+from cantata.api.chat.picture_order import check_picture_body, wants_picture
 from cantata.api.chat.pictures import StreamedPicture, WholePicture
 from cantata.api.chat.response import StreamedAnswer, WholeAnswer
 from cantata.api.context import Context
@@ -26,10 +26,10 @@ router = APIRouter(prefix="/v1/chat", tags=["chat"], route_class=CheckedRoute, r
 )
 async def chat_completions(body: ChatBody, context: Context) -> Response:
     """Continue a conversation. See docs/protocol.md."""
-    if asks_for_picture(context, body):
-        picture = picture_order(context, body)
+    if wants_picture(context, body):
+        picture = check_picture_body(context, body)
         return StreamedPicture(context, picture) if body.stream else WholePicture(context, picture)
-    order = await chat_order(context, body)
+    order = await check_chat_body(context, body)
     if body.stream:
         return StreamedAnswer(context, order)
     return WholeAnswer(context, order)

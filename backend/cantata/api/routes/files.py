@@ -12,7 +12,7 @@ from cantata.api.batches.objects import DeletedFile, FileList, FileObject, Purpo
 from cantata.api.batches.uploads import UploadFields, read_upload
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.jobs.opening import file_store, job_store
+from cantata.api.jobs.opening import get_file_store, get_job_store
 from cantata.api.openapi import ERRORS, answers
 from cantata.api.transcription.body import close_files
 from cantata.contract.data.errors import InvalidRequest
@@ -40,7 +40,7 @@ def _build_form_schema() -> dict[str, Any]:
 @router.post("/v1/files", openapi_extra=_build_form_schema())
 async def upload_file(request: Request, context: Context) -> FileObject:
     """Keep a file. See docs/protocol.md."""
-    store = file_store(context)
+    store = get_file_store(context)
     if not request.headers.get("content-type", "").lower().startswith(_FORM):
         raise InvalidRequest(f"the body must be a form, sent as {_FORM}")
     form = await request.form(max_files=2, max_fields=20, max_part_size=1 << 16)
@@ -63,8 +63,8 @@ async def list_files(
     order: Literal["asc", "desc"] = "desc",
 ) -> FileList:
     """Files of this client."""
-    store, page = file_store(context), ListPage(limit, after, newest_first=order == "desc")
-    if not job_store(context).exists:
+    store, page = get_file_store(context), ListPage(limit, after, newest_first=order == "desc")
+    if not get_job_store(context).exists:
         return FileList(data=[], has_more=False)
     found, more = await store.list_page(get_key_label(request.scope), page, purpose)
     return FileList(data=[describe_file(one) for one in found], has_more=more)
@@ -73,13 +73,13 @@ async def list_files(
 @router.get("/v1/files/{file_id}")
 async def get_file(file_id: str, request: Request, context: Context) -> FileObject:
     """One file."""
-    return describe_file(await file_store(context).find(file_id, get_key_label(request.scope)))
+    return describe_file(await get_file_store(context).find(file_id, get_key_label(request.scope)))
 
 
 @router.get("/v1/files/{file_id}/content", response_class=Response, responses=answers(_MEDIA_TYPE))
 async def get_file_content(file_id: str, request: Request, context: Context) -> Response:
     """The bytes of a file, or a range of them."""
-    store = file_store(context)
+    store = get_file_store(context)
     file = await store.find(file_id, get_key_label(request.scope))
     return FileResponse(store.find_path(file.id), media_type=_MEDIA_TYPE, filename=file.name)
 
@@ -87,5 +87,5 @@ async def get_file_content(file_id: str, request: Request, context: Context) -> 
 @router.delete("/v1/files/{file_id}")
 async def delete_file(file_id: str, request: Request, context: Context) -> DeletedFile:
     """Delete a file that no batch reads."""
-    await file_store(context).delete(file_id, get_key_label(request.scope))
+    await get_file_store(context).delete(file_id, get_key_label(request.scope))
     return DeletedFile(id=file_id)

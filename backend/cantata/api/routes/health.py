@@ -85,8 +85,8 @@ Status = Literal["starting", "ok", "degraded", "stopping", "failed", "stopped"]
 @router.get("/health")
 async def health(context: Context, response: Response) -> Health:
     """Whether server, stages and replicas are alive. 503 only when it cannot recover."""
-    reports = await context.service.stage_reports()
-    replicas = context.service.replica_reports()
+    reports = await context.service.collect_stage_reports()
+    replicas = context.service.get_replica_reports()
     status = _find_status(context, reports, replicas)
     if status == "failed":
         response.status_code = 503
@@ -115,13 +115,13 @@ async def ready(context: Context) -> Readiness:
 @router.get("/metrics", response_class=Response, responses=answers("text/plain"))
 async def metrics(context: Context, request: Request) -> Response:
     """Prometheus' text format, compressed for clients that accept gzip: a ninth of the bytes."""
-    reports = await context.service.stage_reports()
+    reports = await context.service.collect_stage_reports()
     admissions = {name: model.admission for name, model in context.service.models.items()}
     admissions |= {name: model.admission for name, model in context.service.chat_models.items()}
     admissions |= {name: model.admission for name, model in context.service.image_models.items()}
     listening = context.service.transcription_models
     admissions |= {name: model.admission for name, model in listening.items()}
-    body = context.metrics.render(reports, admissions, context.service.replica_reports())
+    body = context.metrics.render(reports, admissions, context.service.get_replica_reports())
     headers = {"content-type": CONTENT_TYPE, "vary": "accept-encoding"}
     if "gzip" in request.headers.get("accept-encoding", ""):
         body = gzip.compress(body, compresslevel=6)

@@ -13,7 +13,7 @@ from cantata.api.http.bodies import CheckedRoute
 from cantata.api.images.answers import COMPLETED, PARTIAL, PROGRESS, THOUGHT, ImagesAnswer, Kind
 from cantata.api.images.body import EditBody, GenerationBody
 from cantata.api.images.edits import JsonEditBody, read_edit
-from cantata.api.images.order import ImageOrder, image_order
+from cantata.api.images.order import ImageOrder, check_image_body
 from cantata.api.images.response import ImagesResponse, StreamedImages, WholeImages
 from cantata.api.openapi import ERRORS, Responses, events
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
@@ -33,7 +33,7 @@ def _describe_answers(kind: Kind) -> Responses:
 )
 async def generate_images(body: GenerationBody, context: Context) -> Response:
     """Draw pictures from a prompt. See docs/images.md."""
-    return _build_response(context, image_order(context, body))
+    return _build_response(context, check_image_body(context, body))
 
 
 def _edit_form() -> dict[str, Any]:
@@ -70,7 +70,7 @@ async def edit(
     """
     context.lifecycle.check()
     body, sent = await read_edit(request, context.media)
-    return _build_response(context, image_order(context, adapt(body), sent))
+    return _build_response(context, check_image_body(context, adapt(body), sent))
 
 
 def _build_response(context: ApiContext, order: ImageOrder) -> ImagesResponse:

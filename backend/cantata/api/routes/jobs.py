@@ -13,7 +13,7 @@ from cantata.api.http.bodies import CheckedRoute
 from cantata.api.jobs.body import FORM, JSON, JobBody, read_form_body, read_json_body
 from cantata.api.jobs.events import JOB_EVENTS, JobEventStream, read_last_id
 from cantata.api.jobs.objects import DeletedJob, JobList, JobObject, describe_job
-from cantata.api.jobs.opening import job_store, open_job
+from cantata.api.jobs.opening import get_job_store, open_job
 from cantata.api.openapi import ERRORS, answers, events
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.api.transcription.body import close_files
@@ -40,7 +40,7 @@ def _build_body_schemas() -> dict[str, Any]:
 @router.post("/v1/jobs", openapi_extra=_build_body_schemas())
 async def create_job(request: Request, context: Context) -> JobObject:
     """Speak a text or a document in the background. See docs/protocol.md."""
-    job_store(context)
+    get_job_store(context)
     context.lifecycle.check()
     owner = get_key_label(request.scope)
     sent_as = request.headers.get("content-type", "").lower()
@@ -59,7 +59,7 @@ async def create_job(request: Request, context: Context) -> JobObject:
 @router.get("/v1/jobs")
 async def list_jobs(request: Request, context: Context) -> JobList:
     """All jobs of this client, without chapters and files."""
-    store = job_store(context)
+    store = get_job_store(context)
     jobs = await store.list_all(get_key_label(request.scope)) if store.exists else []
     return JobList(data=[describe_job(one, whole=False) for one in jobs])
 
@@ -67,7 +67,7 @@ async def list_jobs(request: Request, context: Context) -> JobList:
 @router.get("/v1/jobs/{id}")
 async def get_job(id: str, request: Request, context: Context) -> JobObject:
     """One job, as far as it is."""
-    return describe_job(await job_store(context).find(id, get_key_label(request.scope)))
+    return describe_job(await get_job_store(context).find(id, get_key_label(request.scope)))
 
 
 @router.get(
@@ -82,7 +82,7 @@ async def stream_job_events(
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """A job's progress, from its beginning or behind `Last-Event-ID`."""
-    store = job_store(context)
+    store = get_job_store(context)
     after = read_last_id(last_event_id)
     job = await store.find(id, get_key_label(request.scope))
     if job.status.is_final and not await store.list_events(id, after, 1):
@@ -93,13 +93,13 @@ async def stream_job_events(
 @router.post("/v1/jobs/{id}/cancel")
 async def cancel_job(id: str, request: Request, context: Context) -> JobObject:
     """End a job before it is done."""
-    return describe_job(await job_store(context).cancel(id, get_key_label(request.scope)))
+    return describe_job(await get_job_store(context).cancel(id, get_key_label(request.scope)))
 
 
 @router.delete("/v1/jobs/{id}")
 async def delete_job(id: str, request: Request, context: Context) -> DeletedJob:
     """Delete a job and its files, whatever it is doing."""
-    await job_store(context).delete(id, get_key_label(request.scope))
+    await get_job_store(context).delete(id, get_key_label(request.scope))
     return DeletedJob(id=id)
 
 
@@ -112,7 +112,7 @@ async def delete_job(id: str, request: Request, context: Context) -> DeletedJob:
 )
 async def get_job_file(id: str, file: str, request: Request, context: Context) -> Response:
     """A result of a job, or a range of it."""
-    store = job_store(context)
+    store = get_job_store(context)
     job = await store.find(id, get_key_label(request.scope))
     found = next((one for one in job.files if one.name == file), None)
     if found is None:

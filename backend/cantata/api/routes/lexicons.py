@@ -13,7 +13,7 @@ from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
 from cantata.api.schemas import WireModel
-from cantata.api.speech.voice_choice import lexicon_store
+from cantata.api.speech.voice_choice import get_lexicon_store
 from cantata.contract.data.errors import Forbidden, PayloadTooLarge
 from cantata.lexicons.pls import read_pls
 from cantata.lexicons.store import StoredLexicon
@@ -73,13 +73,13 @@ async def upload_lexicon(
 @router.get("/v1/lexicons")
 async def list_lexicons(context: Context) -> LexiconList:
     """All lexicons, without their entries."""
-    return LexiconList(lexicons=[_describe(one) for one in lexicon_store(context).lexicons])
+    return LexiconList(lexicons=[_describe(one) for one in get_lexicon_store(context).lexicons])
 
 
 @router.get("/v1/lexicons/{name}")
 async def get_lexicon(name: str, context: Context) -> LexiconObject:
     """One lexicon, by id or name, with its entries."""
-    found = lexicon_store(context).find(name)
+    found = get_lexicon_store(context).find(name)
     entries = [
         LexiconEntryObject(grapheme=one.grapheme, alias=one.alias, phones=one.phones)
         for one in found.entries
@@ -92,7 +92,7 @@ async def delete_lexicon(name: str, context: Context, request: Request) -> Delet
     """Delete a lexicon, by id or name: with an API key, or by a program on this machine."""
     if not (has_key(request.scope) or is_local_program(request.scope)):
         raise Forbidden("a lexicon is deleted with an API key, or on the server's own machine")
-    return DeletedLexicon(id=(await lexicon_store(context).remove(name)).id)
+    return DeletedLexicon(id=(await get_lexicon_store(context).remove(name)).id)
 
 
 async def keep_lexicon(
@@ -103,7 +103,7 @@ async def keep_lexicon(
     Raises:
         CantataError: the server keeps none, or not this one.
     """
-    store, limit = lexicon_store(context), context.settings.max_body_bytes
+    store, limit = get_lexicon_store(context), context.settings.max_body_bytes
     data = await file.read(limit + 1)
     if len(data) > limit:
         raise PayloadTooLarge(f"file is larger than {limit} bytes", "file")

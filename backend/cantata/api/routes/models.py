@@ -11,7 +11,7 @@ from starlette.requests import Request
 from cantata.api.access.security import is_trusted
 from cantata.api.context import ApiContext, Context
 from cantata.api.openapi import ERRORS
-from cantata.api.routes.voices import uploaded_voices
+from cantata.api.routes.voices import list_uploaded_voices
 from cantata.api.schemas import (
     AudioModelList,
     AudioModelObject,
@@ -97,7 +97,7 @@ async def list_voices(
     voices = [voice for one in served for voice in _list_voices(one)]
     # Without a key, uploaded voices are not listed.
     if is_trusted(request.scope):
-        voices += await uploaded_voices(context, served)
+        voices += await list_uploaded_voices(context, served)
     if legacy:
         return VoiceNames(voices=[voice.id for voice in voices])
     return VoiceList(voices=voices)

@@ -32,7 +32,7 @@ from cantata.contract.data.errors import (
 from cantata.contract.data.request import ReferenceAudio
 from cantata.contract.service import SpeechModel
 from cantata.references.consent import ATTESTATION, VALID_S
-from cantata.references.stored import StoredVoice, Voices, digest, is_token_of, new_token
+from cantata.references.stored import StoredVoice, Voices, digest, is_token_of, make_token
 from cantata.references.upload import check_upload
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ async def upload_voice(
         spoken = await _decode(context, consent_audio, None, "consent_audio")
     record = await check_consent(context, reference, attested_by, consent_id, spoken)
     upload = replace(upload, record=record)
-    token = new_token()
+    token = make_token()
     voice = await store.add(upload, reference, digest(token))
     logger.info("%s was uploaded", voice.id)
     duration_s = len(reference.samples) / reference.sample_rate
@@ -120,7 +120,9 @@ async def delete_voice(
     return DeletedVoice(id=voice.id)
 
 
-async def uploaded_voices(context: ApiContext, served: Iterable[SpeechModel]) -> list[VoiceObject]:
+async def list_uploaded_voices(
+    context: ApiContext, served: Iterable[SpeechModel]
+) -> list[VoiceObject]:
     """The uploaded voices, once for each model that supports them."""
     if context.voices is None:
         return []

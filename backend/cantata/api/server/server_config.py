@@ -48,12 +48,12 @@ class EndpointOptions:
         return EndpointOptions(self.url or url, self.model or model, self.key)
 
 
-def chat_endpoint(url: str | None, model: str | None) -> EndpointOptions:
+def read_chat_endpoint(url: str | None, model: str | None) -> EndpointOptions:
     """The endpoint that answers, with its key from the environment."""
     return EndpointOptions(url, model, os.environ.get(CHAT_KEY_VARIABLE))
 
 
-def transcription_endpoint(url: str | None, model: str | None) -> EndpointOptions:
+def read_transcription_endpoint(url: str | None, model: str | None) -> EndpointOptions:
     """The endpoint that transcribes, with its key from the environment."""
     return EndpointOptions(url, model, os.environ.get(TRANSCRIPTION_KEY_VARIABLE))
 

@@ -17,7 +17,7 @@ from cantata.contract.data.errors import (
     CantataError,
     Overloaded,
     ProtocolViolation,
-    first_error,
+    get_first_error,
 )
 from cantata.metrics import EndReason
 
@@ -113,7 +113,7 @@ class Connection(ABC):
             await self._end(error)
         except BaseExceptionGroup as errors:
             # The edge of the connection: a fault ends this client's connection and no other.
-            await self._end_broken(first_error(errors))
+            await self._end_broken(get_first_error(errors))
 
     def open(self, channel: Channel) -> None:
         """Let a channel speak."""

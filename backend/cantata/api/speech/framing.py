@@ -23,7 +23,7 @@ from cantata.api.schemas import (
     TimedMark,
     Usage,
 )
-from cantata.api.speech.timestamps import MarkClock, timed_words
+from cantata.api.speech.timestamps import MarkClock, to_timed_words
 from cantata.audio.formats import AudioFormat
 from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpokenWord
@@ -59,14 +59,14 @@ class Framing(ABC):
     media_type: str
 
     @abstractmethod
-    def audio(self, data: bytes) -> bytes:
+    def frame_audio(self, data: bytes) -> bytes:
         """More of the file, maybe nothing."""
 
-    def words(self, words: Sequence[SpokenWord]) -> bytes:
+    def frame_words(self, words: Sequence[SpokenWord]) -> bytes:
         """When words are heard, ahead of their samples, if requested."""
         return b""
 
-    def verification(self, found: SpeechVerification) -> bytes:
+    def frame_verification(self, found: SpeechVerification) -> bytes:
         """What was heard of the utterance, after its sound."""
         return b""
 
@@ -75,7 +75,7 @@ class Framing(ABC):
         """The bytes that follow the file."""
 
     @abstractmethod
-    def error(self, error: CantataError) -> bytes | None:
+    def frame_error(self, error: CantataError) -> bytes | None:
         """The end of a failed stream; None if the framing cannot express it."""
 
 
@@ -85,13 +85,13 @@ class AudioFraming(Framing):
     def __init__(self, audio_format: AudioFormat) -> None:
         self.media_type = audio_format.media_type
 
-    def audio(self, data: bytes) -> bytes:
+    def frame_audio(self, data: bytes) -> bytes:
         return data
 
     def end(self, duration_s: float) -> bytes:
         return b""
 
-    def error(self, error: CantataError) -> bytes | None:
+    def frame_error(self, error: CantataError) -> bytes | None:
         return None
 
 
@@ -105,33 +105,33 @@ class _SseFraming(Framing):
         self._text = body.input
         self._marks = MarkClock(body.input)
 
-    def audio(self, data: bytes) -> bytes:
+    def frame_audio(self, data: bytes) -> bytes:
         if not data:
             return b""
-        return sse_event(SpeechAudioDelta(audio=base64.b64encode(data).decode("ascii")))
+        return format_sse_event(SpeechAudioDelta(audio=base64.b64encode(data).decode("ascii")))
 
-    def words(self, words: Sequence[SpokenWord]) -> bytes:
+    def frame_words(self, words: Sequence[SpokenWord]) -> bytes:
         if not (words and self._timestamps):
             return b""
-        event = SpeechAudioTimestamps(words=timed_words(words, self._text))
-        return sse_event(event) + _encode_marks(self._marks.words(words))
+        event = SpeechAudioTimestamps(words=to_timed_words(words, self._text))
+        return format_sse_event(event) + _encode_marks(self._marks.words(words))
 
-    def verification(self, found: SpeechVerification) -> bytes:
-        return sse_event(SpeechAudioVerification(verification=found))
+    def frame_verification(self, found: SpeechVerification) -> bytes:
+        return format_sse_event(SpeechAudioVerification(verification=found))
 
     def end(self, duration_s: float) -> bytes:
         rest = _encode_marks(self._marks.rest(duration_s)) if self._timestamps else b""
-        return rest + sse_event(SpeechAudioDone(usage=build_usage(self._text, duration_s)))
+        return rest + format_sse_event(SpeechAudioDone(usage=build_usage(self._text, duration_s)))
 
-    def error(self, error: CantataError) -> bytes | None:
-        return sse_event(SpeechAudioError(error=describe(error).detail))
+    def frame_error(self, error: CantataError) -> bytes | None:
+        return format_sse_event(SpeechAudioError(error=describe(error).detail))
 
 
 def _encode_marks(marks: list[TimedMark]) -> bytes:
-    return sse_event(SpeechAudioMarks(marks=marks)) if marks else b""
+    return format_sse_event(SpeechAudioMarks(marks=marks)) if marks else b""
 
 
-def sse_event(event: BaseModel, name: str | None = None) -> bytes:
+def format_sse_event(event: BaseModel, name: str | None = None) -> bytes:
     """One server-sent event; without a name, clients see it as a `message`."""
     named = "" if name is None else f"event: {name}\n"
     return f"{named}data: {event.model_dump_json()}\n\n".encode()

@@ -60,7 +60,7 @@ class ResponseEncoder:
         """Add the rest to a file that was kept, write its true length at its beginning, and sign
         it, if there is a signer and its format can be signed."""
         file += await self.finish()
-        head = self._encoder.head(len(file))
+        head = self._encoder.encode_head(len(file))
         file[: len(head)] = head
         if signer is not None and signer.takes(self._media_type):
             whole = bytes(file)
@@ -118,7 +118,7 @@ class SpeechResponse(StreamedResponse):
                 raise
             logger.warning("failed after its first sound: %s", error)
             # If the framing cannot express it, the body stays incomplete.
-            closing = self._framing.error(error)
+            closing = self._framing.frame_error(error)
             if closing is not None:
                 await body.end(closing)
 
@@ -130,14 +130,14 @@ class SpeechResponse(StreamedResponse):
                 async for chunk in spoken.run:
                     if self._verify is not None:
                         kept.append(chunk.samples)
-                    sound = framing.audio(await encoder.feed(chunk.samples))
+                    sound = framing.frame_audio(await encoder.feed(chunk.samples))
                     if not body.started:
                         _add_timeline(spoken, body)
-                    await body.write(framing.words(chunk.words) + sound)
-            rest = framing.audio(await encoder.finish())
+                    await body.write(framing.frame_words(chunk.words) + sound)
+            rest = framing.frame_audio(await encoder.finish())
         if self._verify is not None:
             await body.write(rest)
-            rest = framing.verification(await self._verify(kept))
+            rest = framing.frame_verification(await self._verify(kept))
         await body.end(rest + framing.end(spoken.duration_s))
 
 

@@ -20,7 +20,7 @@ from cantata.contract.data.errors import InvalidRequest, Overloaded, ProtocolVio
 from cantata.contract.data.request import SpeechRequest, TextSpan
 from cantata.contract.service import SpeechModel
 from cantata.text.lexicon import select_entries
-from cantata.text.sentences import line_starts, split_clauses, split_sentences, trimmed
+from cantata.text.sentences import iterate_line_starts, split_clauses, split_sentences, trimmed
 
 MAX_SENTENCE_CHARACTERS = 4096
 """An unfinished sentence is read again with every message."""
@@ -251,7 +251,7 @@ class TextInput:
         context_id: str | None,
     ) -> None:
         """Queue pieces of the text, and keep its rest."""
-        starts = list(line_starts(text, spans, rest, line_start=self._line_start))
+        starts = list(iterate_line_starts(text, spans, rest, line_start=self._line_start))
         jobs: list[Job] = [
             configuration.job(
                 text[span.start : span.end],

@@ -9,7 +9,7 @@ from cantata.contract.service import SpokenWord
 from cantata.text import find_marks
 
 
-def timed_words(words: Iterable[SpokenWord], text: str, offset: int = 0) -> list[TimedWord]:
+def to_timed_words(words: Iterable[SpokenWord], text: str, offset: int = 0) -> list[TimedWord]:
     """The wire's form of an utterance's words.
 
     Args:

@@ -20,12 +20,12 @@ from cantata.api.speech.messages import (
     InputSpoken,
 )
 from cantata.api.speech.outbox import Outbox, SendPacer, make_frames
-from cantata.api.speech.timestamps import MarkClock, timed_words
+from cantata.api.speech.timestamps import MarkClock, to_timed_words
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk, SpeechModel, SpokenWord
 from cantata.metrics import EndReason, Metrics
-from cantata.utils.logs import of_request
+from cantata.utils.logs import log_for_request
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ class UtteranceQueue:
 
     async def _speak(self, current: _Current) -> None:
         job = current.job
-        with of_request(job.utterance_id):
+        with log_for_request(job.utterance_id):
             await self._speak_aloud(current, job)
 
     async def _speak_aloud(self, current: _Current, job: Speak) -> None:
@@ -257,7 +257,7 @@ class _Current:
         return AudioTimestamps(
             context_id=job.context_id,
             utterance_id=job.utterance_id,
-            words=timed_words(words, job.request.text, job.text_offset),
+            words=to_timed_words(words, job.request.text, job.text_offset),
         )
 
     def done(self, *, cancelled: bool) -> AudioDone:

@@ -20,7 +20,7 @@ MAX_LEXICONS = 8
 Entries = tuple[LexiconEntry, ...]
 
 
-def lexicon_store(context: ApiContext) -> LexiconStore:
+def get_lexicon_store(context: ApiContext) -> LexiconStore:
     """The store.
 
     Raises:
@@ -40,7 +40,7 @@ def choose_lexicons(context: ApiContext, names: Sequence[str], voice: str) -> En
     """
     if len(names) > MAX_LEXICONS:
         raise InvalidRequest(f"a request names at most {MAX_LEXICONS} lexicons", "lexicons")
-    named = [lexicon_store(context).find(name) for name in names]
+    named = [get_lexicon_store(context).find(name) for name in names]
     return _collect_entries([*named, *_find_default_lexicons(context, voice)])
 
 
@@ -83,7 +83,7 @@ async def choose_model(
         ModelNotFound: no model, nor any of OpenAI's, has that name.
     """
     model = context.model(name)
-    if context.real_name(name) in context.service.models:
+    if context.resolve_alias(name) in context.service.models:
         return model
     if ref_audio is not None or (isinstance(voice, Sequence) and not isinstance(voice, str)):
         return find_copying_model(context, model)

@@ -101,7 +101,7 @@ class WrappedSpeech(StreamedResponse):
         """
         order, framing = self._order, self._framing
         spoken = await speak_file(self._context, order, False, batch=order.request.batch)
-        wrapped = framing.words(spoken.words) + framing.audio(bytes(spoken.data))
+        wrapped = framing.frame_words(spoken.words) + framing.frame_audio(bytes(spoken.data))
         try:
             await body.write_in_parts(wrapped + framing.end(spoken.duration_s))
             await body.end()

@@ -14,7 +14,7 @@ from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.schemas import ErrorBody
-from cantata.api.speech.framing import SSE_MEDIA_TYPE, sse_event
+from cantata.api.speech.framing import SSE_MEDIA_TYPE, format_sse_event
 from cantata.api.transcription.answers import (
     LogprobObject,
     TranscriptionAnswer,
@@ -101,14 +101,14 @@ class TranscriptionResponse(StreamedResponse):
         try:
             await self._recognize(body)
             await body.write_in_parts(
-                sse_event(await asyncio.to_thread(self._finish, self._build_result()))
+                format_sse_event(await asyncio.to_thread(self._finish, self._build_result()))
             )
             await body.end(b"data: [DONE]\n\n")
         except CantataError as error:
             if not body.started:
                 raise
             logger.warning("a transcription failed while it was streamed: %s", error)
-            await body.end(sse_event(ErrorBody(error=describe(error).detail), "error"))
+            await body.end(format_sse_event(ErrorBody(error=describe(error).detail), "error"))
 
     async def _recognize(self, body: Body) -> None:
         order = self._order
@@ -136,7 +136,7 @@ class TranscriptionResponse(StreamedResponse):
             logprobs=self._list_logprobs([part]),
         )
         async with self._writing:
-            await body.write_in_parts(sse_event(delta))
+            await body.write_in_parts(format_sse_event(delta))
 
     def _write(self, result: FinishedTranscription) -> bytes:
         """The whole answer."""

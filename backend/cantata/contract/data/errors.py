@@ -351,7 +351,7 @@ class ReplicaLost(StageDied):
     code = "replica_lost"
 
 
-def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def get_first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The one error that ended a task group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):

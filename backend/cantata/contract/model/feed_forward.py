@@ -99,7 +99,7 @@ class Tiling:
     """Distance from one tile to the next."""
 
 
-def picture_key(pictures: Iterable[NDArray[np.uint8]], beside: str = "") -> bytes:
+def hash_pictures(pictures: Iterable[NDArray[np.uint8]], beside: str = "") -> bytes:
     """Hash of the pixels, [H, W, 3] each, and of what else a result depends on."""
     output = hashlib.sha256(beside.encode())
     for pixels in pictures:

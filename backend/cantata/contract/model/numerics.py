@@ -23,7 +23,7 @@ class NumericsReport:
     """The kernels and padding in use, or the products that differ."""
 
 
-def differing_counts(
+def find_differing_counts(
     product: Product, row: torch.Tensor, counts: Iterable[int], among: int
 ) -> list[int]:
     """The numbers of rows for which a row's result differs from its result in a large batch.

@@ -82,7 +82,7 @@ class Stage(Protocol):
         """Whether `step` has something to do now."""
         ...
 
-    def due_in_s(self) -> float | None:
+    def get_due_in_s(self) -> float | None:
         """Seconds until `has_work` turns true even if nothing arrives; None: it stays as it is.
         Asked while `has_work()` is false."""
         ...
@@ -91,7 +91,7 @@ class Stage(Protocol):
         """Run one batch. Called only while `has_work()`."""
         ...
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         """What the stage holds now, by name; all zero when idle."""
         ...
 

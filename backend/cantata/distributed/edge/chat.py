@@ -15,7 +15,7 @@ from cantata.distributed.edge.replay import AnswerReplay
 from cantata.distributed.edge.served import RemoteVoiced
 from cantata.distributed.messages import FrameKind, SoundMessage, to_milestones
 from cantata.distributed.model_advertisement import AnsweringModel
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 
 class RemoteChatModel(RemoteVoiced[AnsweringModel]):
@@ -46,7 +46,7 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
     @asynccontextmanager
     async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
         """Continue a conversation on a replica."""
-        order = AnswerOrder.of(new_work_id(), self.name, request)
+        order = AnswerOrder.of(make_work_id(), self.name, request)
         work: RemoteWork[Answering, AnswerEvent] = self._build_work(
             RemoteCall(
                 FrameKind.ANSWER,

@@ -104,14 +104,14 @@ class ReplicaCrashTracker:
         if complete and self._quarantine:
             self._clear(in_flight.fingerprint)
 
-    def progressed(self, in_flight: InFlightRequest) -> None:
+    def record_progress(self, in_flight: InFlightRequest) -> None:
         """More of it has arrived."""
         if not self._quarantine or (digest := in_flight.fingerprint.digest) is None:
             return
         if self._quarantine.has_passed(digest, in_flight.stream.arrived_bytes):
             self._clear(in_flight.fingerprint)
 
-    def lost(self, peer: Peer, error: LinkLost, others: int) -> None:
+    def record_loss(self, peer: Peer, error: LinkLost, others: int) -> None:
         """A replica was lost; called before the requests that wait for it get the error.
 
         Args:
@@ -132,7 +132,7 @@ class ReplicaCrashTracker:
             implicated[one.fingerprint.digest] = max(
                 done, implicated.get(one.fingerprint.digest, 0)
             )
-        found = self._quarantine.died("replica", implicated, others=others)
+        found = self._quarantine.record_death("replica", implicated, others=others)
         if found is None:
             return
         for one in in_flight:

@@ -16,7 +16,7 @@ from cantata.distributed.edge.replay import ThoughtReplay
 from cantata.distributed.edge.served import RemoteServed
 from cantata.distributed.messages import DRAWING_EVENTS, DrawingBegun, DrawOrder, FrameKind
 from cantata.distributed.model_advertisement import DrawingModel
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 
 class RemoteImageModel(RemoteServed[DrawingModel]):
@@ -36,7 +36,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
     @asynccontextmanager
     async def run(self, request: ImageRequest) -> AsyncIterator[Drawing]:
         """Draw one picture on a replica."""
-        work_id = new_work_id()
+        work_id = make_work_id()
         work: RemoteWork[DrawingBegun, DrawingEvent] = self._build_work(
             RemoteCall(
                 FrameKind.DRAW,

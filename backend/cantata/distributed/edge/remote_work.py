@@ -64,7 +64,7 @@ class RemoteCall(Generic[O, E]):
     read: Callable[[Any], E]
     """An event as it has just arrived."""
     home: bytes | None = None
-    """Of `load_balancer.affinity_target`, if a replica encodes something for it."""
+    """Of `replicas.hash_recording`, if a replica encodes something for it."""
 
 
 class Replay(Protocol[E]):
@@ -282,7 +282,7 @@ class RemoteWork(Generic[O, E]):
 
     def _on_progress(self) -> None:
         if self._held is not None:
-            self._crash_tracker.progressed(self._held)
+            self._crash_tracker.record_progress(self._held)
 
     def _leave(self, *, complete: bool) -> None:
         if self._held is not None:

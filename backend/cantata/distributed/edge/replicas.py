@@ -23,7 +23,7 @@ _FRAMES = 4096
 """At least so many frames of a recording are hashed, if it has them: enough to identify it."""
 
 
-def least_loaded(free: Mapping[R, int], turn: int) -> R | None:
+def choose_least_loaded(free: Mapping[R, int], turn: int) -> R | None:
     """The one with the most free places; None: none has any.
 
     Args:
@@ -37,7 +37,7 @@ def least_loaded(free: Mapping[R, int], turn: int) -> R | None:
     return equals[turn % len(equals)]
 
 
-def affinity_match(free: Mapping[R, int], home: bytes) -> R | None:
+def choose_by_affinity(free: Mapping[R, int], home: bytes) -> R | None:
     """The one that has probably encoded a recording already; None: none has a free place.
 
     All edges choose the same one without talking to each other, and when a replica comes or goes,
@@ -47,15 +47,15 @@ def affinity_match(free: Mapping[R, int], home: bytes) -> R | None:
     while others idle.
 
     Args:
-        free: as `least_loaded`'s; their text distinguishes replicas.
-        home: of `affinity_target`.
+        free: as `choose_least_loaded`'s; their text distinguishes replicas.
+        home: of `hash_recording`.
     """
     most = max(free.values(), default=0)
     able = [replica for replica, places in free.items() if 0 < places >= most / 2]
     return max(able, key=lambda replica: _weigh_replica(str(replica), home), default=None)
 
 
-def affinity_target(recording: ReferenceAudio) -> bytes:
+def hash_recording(recording: ReferenceAudio) -> bytes:
     """What identifies a recording; takes tens of microseconds."""
     samples = recording.samples
     part = np.ascontiguousarray(samples[:: max(1, len(samples) // _FRAMES)])
@@ -124,13 +124,13 @@ class Replicas:
 
         Args:
             fits: which replicas may.
-            home: of `load_balancer.affinity_target`, if something must be encoded first. None: the
+            home: of `replicas.hash_recording`, if something must be encoded first. None: the
                 one with most free places, in turn if several have.
         """
         free = {peer: peer.free(model) for peer in self.serving(model, fits)}
         if home is not None:
-            return affinity_match(free, home)
-        best = least_loaded(free, self._turn)
+            return choose_by_affinity(free, home)
+        best = choose_least_loaded(free, self._turn)
         self._turn += best is not None
         return best
 
@@ -162,7 +162,7 @@ class Replicas:
                 self._heartbeat,
                 self._noticed,
                 self.look_again,
-                self.crash_tracker.lost,
+                self.crash_tracker.record_loss,
             )
             self._run(address, peer.keep())
         for address, peer in self._peers.items():

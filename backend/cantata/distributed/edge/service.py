@@ -60,7 +60,7 @@ class RemoteService(
     def trouble(self) -> str:
         """Why it is not ready, for a person."""
         which = f"model {', '.join(self._missing)}" if self._missing else "any model"
-        reports = self.replica_reports()
+        reports = self.get_replica_reports()
         states = [f"{one.address}: {one.trouble}" for one in reports if one.trouble is not None]
         return "; ".join([f"no replica takes requests for {which}", *states])
 
@@ -95,7 +95,7 @@ class RemoteService(
         """Close every link, which ends what the replicas speak for this server."""
         await self._replicas.stop()
 
-    async def stage_reports(self) -> list[StageReport]:
+    async def collect_stage_reports(self) -> list[StageReport]:
         """Reports of every replica's stages."""
         peers = self._replicas.peers
         reports = await asyncio.gather(*(peer.reports(REPORT_DEADLINE_S) for peer in peers))
@@ -105,7 +105,7 @@ class RemoteService(
             for report in stages
         ]
 
-    def replica_reports(self) -> list[ReplicaReport]:
+    def get_replica_reports(self) -> list[ReplicaReport]:
         """One for each replica."""
         return [peer.report() for peer in self._replicas.peers]
 

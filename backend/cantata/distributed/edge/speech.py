@@ -15,7 +15,7 @@ from cantata.contract.service import SpeechChunk, Utterance
 from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
 from cantata.distributed.edge.replay import ReplayDeduplicator
 from cantata.distributed.edge.replayable_input import ReplayableText
-from cantata.distributed.edge.replicas import affinity_target
+from cantata.distributed.edge.replicas import hash_recording
 from cantata.distributed.edge.served import RemoteVoiced
 from cantata.distributed.messages import (
     FrameKind,
@@ -25,7 +25,7 @@ from cantata.distributed.messages import (
     to_milestones,
 )
 from cantata.distributed.model_advertisement import SpeakingModel
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 
 class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
@@ -87,7 +87,7 @@ class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
     def _work(
         self, request: SpeechRequest, text: ReplayableText | None
     ) -> RemoteWork[Opened, SpeechChunk]:
-        order = SpeakOrder.of(new_work_id(), self.name, request, open_text=text is not None)
+        order = SpeakOrder.of(make_work_id(), self.name, request, open_text=text is not None)
         replay = ReplayDeduplicator(self.sample_rate)
         ordered = RemoteCall(
             FrameKind.SPEAK,
@@ -99,7 +99,7 @@ class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
             opened=(FrameKind.OPENED, Opened),
             events={FrameKind.SOUND: SoundMessage},
             read=lambda sound: cast(SoundMessage, sound).chunk,
-            home=None if request.reference is None else affinity_target(request.reference),
+            home=None if request.reference is None else hash_recording(request.reference),
         )
         if text is None:
             return self._build_work(ordered, replace(request, batch=False), replay)

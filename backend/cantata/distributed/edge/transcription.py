@@ -22,7 +22,7 @@ from cantata.distributed.messages import (
     WindowTranscript,
 )
 from cantata.distributed.model_advertisement import TranscribingModel
-from cantata.utils.logs import new_work_id
+from cantata.utils.logs import make_work_id
 
 
 class RemoteTranscriptionModel(RemoteServed[TranscribingModel]):
@@ -64,7 +64,7 @@ class RemoteTranscriptionModel(RemoteServed[TranscribingModel]):
     @asynccontextmanager
     async def run(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
         """Begin a window on a replica."""
-        order = TranscribeOrder(new_work_id(), self.name, request)
+        order = TranscribeOrder(make_work_id(), self.name, request)
         sound = ReplayableSound(self.max_window_s)
         work: RemoteWork[WindowOpened, WindowTranscript] = self._build_work(
             RemoteCall(

@@ -77,7 +77,7 @@ class Waiting:
 
         Args:
             fits: which replicas may take it.
-            home: of `load_balancer.affinity_target`, if it has one.
+            home: of `replicas.hash_recording`, if it has one.
             wait_s: for at most so long.
             queued: it waits here; otherwise the replica decides whether to take it.
             again: it had its turn, and the replica had no place after all.

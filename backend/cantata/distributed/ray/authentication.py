@@ -35,7 +35,7 @@ def check_authentication(environment: Mapping[str, str], where: str) -> None:
         )
 
 
-def link_secret(environment: Mapping[str, str], home: Path) -> bytes:
+def derive_link_secret(environment: Mapping[str, str], home: Path) -> bytes:
     """The secret of the links between edges and replicas, derived from Ray's token.
 
     Every machine of the cluster has the token, so the secret is neither sent nor stored, and it

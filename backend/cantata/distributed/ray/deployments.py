@@ -23,7 +23,7 @@ from cantata.distributed.ray.membership import (
     as_plain,
     from_plain,
 )
-from cantata.distributed.ray.serve_api import DirectoryGone, DirectoryHandle, node_address
+from cantata.distributed.ray.serve_api import DirectoryGone, DirectoryHandle, get_node_address
 
 logger = logging.getLogger("ray.serve")
 """Serve collects it."""
@@ -140,7 +140,7 @@ class Replica(_Supervisor):
         self.drain_s, self._model = model.drain_s, model.name
         self._demand: QueueDepth | None = None
         self._loaded = False
-        await self._start({"host": node_address(), "arguments": dict(arguments)})
+        await self._start({"host": get_node_address(), "arguments": dict(arguments)})
         await self._wait_until_met()
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
@@ -198,7 +198,7 @@ class Edge(_Supervisor):
 
     async def _exchange(self, directory: DirectoryHandle, last_report: Mapping[str, Any]) -> None:
         present = from_plain(await directory.read(self._id, last_report.get("waiting", {})))
-        known = present.merged_with(self._known)
+        known = present.merge_with(self._known)
         if known != self._known:
             self._known = known
             await self._process.send({"addresses": sorted(known)})

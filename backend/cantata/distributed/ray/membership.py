@@ -60,7 +60,7 @@ class Membership:
     complete: bool
     """Whether others are gone; otherwise, they may not have reported yet."""
 
-    def merged_with(self, before: frozenset[str]) -> frozenset[str]:
+    def merge_with(self, before: frozenset[str]) -> frozenset[str]:
         """The set that a reader with that set before has now."""
         return self.addresses if self.complete else self.addresses | before
 

@@ -171,7 +171,7 @@ def leave() -> None:
     ray.shutdown()
 
 
-def node_address() -> str:
+def get_node_address() -> str:
     """Where other machines reach this one."""
     return str(ray.util.get_node_ip_address())
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, closing
 
 from cantata.contract.chat_service import ChatModel
-from cantata.contract.data.errors import CantataError, first_error
+from cantata.contract.data.errors import CantataError, get_first_error
 from cantata.contract.data.transcripts import Transcript
 from cantata.contract.image_service import ImageModel
 from cantata.contract.service import SpeechModel
@@ -127,7 +127,7 @@ async def _recognize(stream: LinkStream, window: Recognition) -> Transcript:
             group.create_task(_send_partials(stream, window), name="transcribe:partials")
             return await _take_sound(stream, window)
     except BaseExceptionGroup as errors:
-        raise first_error(errors) from None
+        raise get_first_error(errors) from None
 
 
 async def _send_partials(stream: LinkStream, window: Recognition) -> None:

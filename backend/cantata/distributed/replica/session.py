@@ -32,7 +32,7 @@ from cantata.distributed.model_advertisement import Advertisement
 from cantata.distributed.replica.in_flight import InFlightLimiter
 from cantata.distributed.replica.orders import answer, draw, speak, transcribe
 from cantata.distributed.serialization import decode, encode
-from cantata.utils.logs import of_request
+from cantata.utils.logs import log_for_request
 
 logger = logging.getLogger(__name__)
 
@@ -149,22 +149,22 @@ class EdgeSession:
         match frame.kind:
             case FrameKind.SPEAK:
                 order = decode(frame.body, SpeakOrder)
-                with of_request(order.work_id):
+                with log_for_request(order.work_id):
                     await self._speak(stream, order)
             case FrameKind.ANSWER:
                 wanted = decode(frame.body, AnswerOrder)
-                with of_request(wanted.work_id):
+                with log_for_request(wanted.work_id):
                     await self._answer_order(stream, wanted)
             case FrameKind.DRAW:
                 picture = decode(frame.body, DrawOrder)
-                with of_request(picture.work_id):
+                with log_for_request(picture.work_id):
                     await self._draw(stream, picture)
             case FrameKind.TRANSCRIBE:
                 window = decode(frame.body, TranscribeOrder)
-                with of_request(window.work_id):
+                with log_for_request(window.work_id):
                     await self._transcribe(stream, window)
             case FrameKind.ASK_REPORTS:
-                reports = Reports(tuple(await self._service.stage_reports()))
+                reports = Reports(tuple(await self._service.collect_stage_reports()))
                 await stream.send(FrameKind.REPORTS, *encode(reports))
             case kind:
                 raise ProtocolError(f"a stream began with a frame of kind {kind}")

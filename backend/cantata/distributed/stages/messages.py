@@ -66,7 +66,7 @@ class PipelineOrder:
     """Its folder, under the same path on both machines; None: the one that ships with the
     plug-in."""
     files: str
-    """`identity.files_digest` of the folder."""
+    """`identity.hash_files` of the folder."""
     versions: Mapping[str, str]
     """`identity.versions`"""
     deployment: Mapping[str, Any]

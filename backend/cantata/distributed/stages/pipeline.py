@@ -9,7 +9,7 @@ from typing import Any
 
 from cantata.contract.model.pipeline import EdgeSpec
 from cantata.distributed.address import Address
-from cantata.distributed.identity import files_digest, versions
+from cantata.distributed.identity import hash_files, versions
 from cantata.distributed.key import LinkKey, check_key
 from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.stages.host_link import HostLink
@@ -44,7 +44,7 @@ class StagesOnHosts:
         self._hosts = {name: Address.parse(host) for name, host in plan.deployment.hosts.items()}
         for address in self._hosts.values():
             check_key(key, address)
-        self._files = files_digest(plan.located.checkpoint)
+        self._files = hash_files(plan.located.checkpoint)
         self._heartbeat = Heartbeat()
         self._links: dict[Address, HostLink] = {}
         self._stages: dict[str, RemoteStage] = {}

@@ -84,7 +84,7 @@ class RemoteStage:
         """By number of the ping; the error, if no answer can come any more."""
         self._pings = 0
 
-    async def until_possible(self) -> None:
+    async def wait_until_possible(self) -> None:
         """Return once its host is connected."""
         await self._link.linked()
 
@@ -125,7 +125,7 @@ class RemoteStage:
             self._unfinished.began(message.request_id)
         await self._send(StageFrameKind.COMMAND, body)
 
-    async def counts(self) -> Mapping[str, int]:
+    async def get_counts(self) -> Mapping[str, int]:
         """What the stage holds now, by name; raises as `ask` does."""
         return (await self.ask()).counts
 

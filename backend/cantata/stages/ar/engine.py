@@ -33,7 +33,7 @@ from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
 from cantata.stages.ar.cpu_kernels import check_head_size, kernel_config
 from cantata.stages.ar.environment import give_memory_back, let_threads_wake_in_time
-from cantata.stages.ar.frame_output import frame_of_logprobs
+from cantata.stages.ar.frame_output import unpack_frame
 from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
 from cantata.stages.ar.served_model import LOAD_FORMAT, QUANTIZATION
 from cantata.stages.ar.talker_step import ServedTalker
@@ -120,7 +120,7 @@ class TalkerEngine:
         if not self.has_work() and self._core.scheduler.has_requests():
             self._client.get_output()
 
-    def counts(self) -> dict[str, int]:
+    def get_counts(self) -> dict[str, int]:
         """What vLLM holds now; all zero when idle."""
         pool = self._core.scheduler.kv_cache_manager.block_pool
         in_runner = (
@@ -148,7 +148,7 @@ def _build_frame(output: EngineCoreOutput) -> NewFrame:
         return NewFrame(output.request_id, np.empty((1, 0), np.int32), ending)
     prefill = output.prefill_stats
     cached = 0 if prefill is None else prefill.num_cached_tokens
-    return NewFrame(output.request_id, frame_of_logprobs(output.new_logprobs), ending, cached)
+    return NewFrame(output.request_id, unpack_frame(output.new_logprobs), ending, cached)
 
 
 def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vllm.v1.outputs import LogprobsLists, LogprobsTensors
 
 
-def frames_as_logprobs(frames: torch.Tensor) -> LogprobsTensors:
+def pack_frames(frames: torch.Tensor) -> LogprobsTensors:
     """[R, Q] int64 codes or [R, E] float32 latents as the log-probability tensors of one token per
     request."""
     are_latents = frames.is_floating_point()
@@ -27,7 +27,7 @@ def frames_as_logprobs(frames: torch.Tensor) -> LogprobsTensors:
     )
 
 
-def frame_of_logprobs(logprobs: LogprobsLists) -> NDArray[Any]:
+def unpack_frame(logprobs: LogprobsLists) -> NDArray[Any]:
     """One request's slice of a step's output -> [1, Q] int32 codes or [1, E] float32 latents."""
     are_latents = logprobs.logprobs.shape[1] > 0
     return np.array(logprobs.logprobs if are_latents else logprobs.logprob_token_ids)

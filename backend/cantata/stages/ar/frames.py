@@ -81,7 +81,7 @@ class FrameEngine(Protocol):
         """Make at most one frame per request."""
         ...
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         """What is held now; all zero when idle."""
         ...
 

@@ -68,7 +68,7 @@ class PlainEngine:
         """A frame of every request."""
         return [self._advance(request_id) for request_id in list(self._running)]
 
-    def counts(self) -> dict[str, int]:
+    def get_counts(self) -> dict[str, int]:
         """What is held now; all zero when idle."""
         return {"requests": len(self._running)}
 

@@ -139,7 +139,7 @@ class RecordedFrames:
         return self._talker.make_frames(hidden, code0, draws)
 
 
-def recorded_embedding(talker: Talker, states: RequestStates) -> RowGraphs:
+def record_embedding(talker: Talker, states: RequestStates) -> RowGraphs:
     """The embedding of latents, which is a network, for one frame of each request."""
     graphs = RowGraphs(talker.embed_frames, states.frames.device, "the embedding of frames")
     most = max(states.scratch_slot, talker.min_rows)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from cantata.contract.model.embedding_source import CodeGuide, TalkerPrompt
-from cantata.stages.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import draw_counter_uniforms
 
 CODE_0, RESIDUAL, STOP = range(3)
 """The levels that are drawn with separate options: code 0, the other codes, whether to stop."""
@@ -184,7 +184,7 @@ class RequestStates:
         self.rows[slot, :num_rows] = prompt.rows[:num_rows]
         if self._layout.rotary_axes:
             self._fill_positions(slot, prompt)
-        self.uniforms[slot, : prompt.max_frames] = counter_uniforms(
+        self.uniforms[slot, : prompt.max_frames] = draw_counter_uniforms(
             sampling.seed, prompt.max_frames, self._layout.num_draws
         ).to(self.uniforms.device, non_blocking=True)
         if self._layout.draw_noise is not None:

@@ -11,7 +11,7 @@ import torch
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.stages.ar.request_state import RequestStates
-from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.plugin_call import guard_plugin_call
 
 SOON = 4
 """With fewer rows ahead than this, a request's next block may be made."""
@@ -50,7 +50,7 @@ class RowSupply:
             if self._count_rows_ahead(request_id) > (0 if place else SOON):
                 break
             try:
-                with plugin_call("rows could not be made"):
+                with guard_plugin_call("rows could not be made"):
                     self._extend(request_id)
             except CantataError as error:
                 failures.append((request_id, error))

@@ -17,7 +17,7 @@ from vllm.v1.spec_decode.metadata import SpecDecodeMetadata
 from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.cpu_worker import CPUWorker
 
-from cantata.stages.ar.frame_output import frames_as_logprobs
+from cantata.stages.ar.frame_output import pack_frames
 from cantata.stages.ar.talker_step import ServedTalker, pad_rows
 
 
@@ -64,7 +64,7 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
         tokens, frames = self._find_talker().talker_step.sample(logits)
         return SamplerOutput(
             sampled_token_ids=tokens[:, None].to(torch.int32),
-            logprobs_tensors=frames_as_logprobs(frames),
+            logprobs_tensors=pack_frames(frames),
         )
 
     def _find_talker(self) -> ServedTalker:

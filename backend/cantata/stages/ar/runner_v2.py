@@ -17,7 +17,7 @@ from vllm.v1.worker.gpu.sample.output import SamplerOutput
 from vllm.v1.worker.gpu.sample.sampler import Sampler
 from vllm.v1.worker.gpu.states import RequestState
 
-from cantata.stages.ar.frame_output import frames_as_logprobs
+from cantata.stages.ar.frame_output import pack_frames
 from cantata.stages.ar.talker_step import TalkerStep
 
 
@@ -90,7 +90,7 @@ class FrameSampler(Sampler):  # type: ignore[misc]
         )
         return SamplerOutput(
             sampled_token_ids=tokens[:, None],
-            logprobs_tensors=frames_as_logprobs(frames),
+            logprobs_tensors=pack_frames(frames),
             num_nans=None,
             num_sampled=num_sampled,
             num_rejected=num_rejected,

@@ -27,7 +27,7 @@ _MIX_2 = -7723592293110705685  # 0x94D049BB133111EB
 _MANTISSA_BITS = 24
 
 
-def counter_uniforms(seed: int, num_frames: int, num_draws: int) -> torch.Tensor:
+def draw_counter_uniforms(seed: int, num_frames: int, num_draws: int) -> torch.Tensor:
     """Uniform numbers of one request's frames.
 
     Args:

@@ -29,7 +29,7 @@ from cantata.stages.ar.prompts import (
     resolve_sampling,
 )
 from cantata.stages.ar.row_supply import RowSupply
-from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.plugin_call import guard_plugin_call
 
 _BATCH_PRIORITY = 1
 _LIVE_PRIORITY = 0
@@ -118,7 +118,7 @@ class ArStage:
             raise ProtocolViolation(f"request {request_id!r} is already held")
         if self._states.num_free <= len(self._waiting):
             raise Overloaded(f"all {self._deployment.slots} slots are taken")
-        with plugin_call("the prompt could not be encoded"):
+        with guard_plugin_call("the prompt could not be encoded"):
             source = self._talker.open(payload)
         priority = _BATCH_PRIORITY if batch else _LIVE_PRIORITY
         self._waiting[request_id] = _Waiting(source, priority)
@@ -161,7 +161,7 @@ class ArStage:
         """Whether a frame can be made, or a failure reported."""
         return bool(self._failures or self._silent) or self._engine.has_work()
 
-    def due_in_s(self) -> None:
+    def get_due_in_s(self) -> None:
         """None: only what arrives can make work."""
 
     def step(self) -> StepResult:
@@ -192,9 +192,9 @@ class ArStage:
             self._end(request_id)
         return StepResult(chunks, failures)
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         """Slots here, and what vLLM holds."""
-        return {"slots": len(self._states) + len(self._waiting), **self._engine.counts()}
+        return {"slots": len(self._states) + len(self._waiting), **self._engine.get_counts()}
 
     def start_thread(self, working: Working) -> None:
         """None: the work is done inside `step`."""
@@ -215,7 +215,7 @@ class ArStage:
         """Queue a waiting request if its prompt is there. The caller frees it if that fails."""
         source, priority = self._waiting[request_id].source, self._waiting[request_id].priority
         try:
-            with plugin_call("the prompt could not be encoded"):
+            with guard_plugin_call("the prompt could not be encoded"):
                 prompt = source.prompt()
                 if prompt is None and not source.open:
                     raise RequestFailed("the input ended before there was anything to begin with")
@@ -266,7 +266,7 @@ class ArStage:
         if request is None:
             return  # it ended before its input did
         try:
-            with plugin_call("later input could not be encoded"):
+            with guard_plugin_call("later input could not be encoded"):
                 request.source.feed(item, final=final)
             if isinstance(request, _Held):
                 self._append_rows(request_id, request)
@@ -278,7 +278,7 @@ class ArStage:
 
     def _append_rows(self, request_id: str, held: _Held) -> None:
         """Take the rows that its source has now, and let vLLM make the frames that they allow."""
-        with plugin_call("later input could not be encoded"):
+        with guard_plugin_call("later input could not be encoded"):
             while (rows := held.source.more()) is not None:
                 needed = self._count_rows(request_id) + len(rows)
                 check_positions(needed, self._deployment.max_model_len)

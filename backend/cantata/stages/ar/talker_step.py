@@ -23,7 +23,7 @@ from cantata.contract.model.sampling import (
     sample_codes,
 )
 from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, SamplerInputs, Talker
-from cantata.stages.ar.recorded_frames import RecordedFrames, recorded_embedding
+from cantata.stages.ar.recorded_frames import RecordedFrames, record_embedding
 from cantata.stages.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
 from cantata.stages.ar.sampling import (
     CodeLogprobs,
@@ -141,7 +141,7 @@ class TalkerStep:
         if self._talker.recordable:
             self._recorded = RecordedFrames(self._talker, self.states)
             if self._makes_latents:
-                self._recorded_embedding = recorded_embedding(self._talker, self.states)
+                self._recorded_embedding = record_embedding(self._talker, self.states)
 
     def export(self) -> None:
         """Keep the rows of every step for `take_exported`."""

@@ -120,7 +120,7 @@ USED: Mapping[str, str] = {
 """What we call or build -> the parameters that we pass or the fields that we read."""
 
 
-def moved_symbols() -> list[str]:
+def list_moved_symbols() -> list[str]:
     """What the installed vLLM no longer has in the form that this package relies on.
 
     Returns:

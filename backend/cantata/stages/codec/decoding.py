@@ -28,7 +28,7 @@ DecodeCall = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
 """A call like `StreamingDecoder.decode`."""
 
 
-def problem_with(payload: Payload, decoder: Decoder) -> str | None:
+def explain_misfit(payload: Payload, decoder: Decoder) -> str | None:
     """Why a decoder cannot take a payload; None: it can."""
     if decoder.latent_size:
         return _find_latent_problem(payload, decoder.latent_size)
@@ -179,7 +179,7 @@ def can_record(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeploy
     return wanted and isinstance(decoder, StreamingDecoder) and decoder.recordable
 
 
-def spare_slots(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> int:
+def count_spare_slots(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> int:
     """How many slots of state there are beside the deployment's."""
     return SPARE_SLOTS if can_record(decoder, deployment) else 0
 

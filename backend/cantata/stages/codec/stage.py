@@ -33,13 +33,13 @@ from cantata.stages.codec.decoding import (
     Frames,
     Queued,
     choose_decoding,
-    problem_with,
+    count_spare_slots,
+    explain_misfit,
     recorded,
-    spare_slots,
 )
 from cantata.stages.codec.windowed import WindowedDecoder
 from cantata.stages.common.device import allow_tf32, check_room
-from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.plugin_call import guard_plugin_call
 
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
@@ -54,7 +54,7 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
         allow_tf32(deployment.precision == "tf32")
     decoder = load_decoder(spec, checkpoint, device)
     slot_bytes = decoder.slot_bytes
-    spare = spare_slots(decoder, deployment)
+    spare = count_spare_slots(decoder, deployment)
     check_room(spec.name, slot_bytes, deployment.slots, device, spare)
     if deployment.window is not None:
         window = deployment.window
@@ -190,7 +190,7 @@ class CodecStage:
             raise RequestFailed("the codec has no free slot")
         slot = self._free_slots[-1]
         self._decoder.reset(self._state, torch.tensor([slot]))
-        with plugin_call("the decoder could not be prepared"):
+        with guard_plugin_call("the decoder could not be prepared"):
             self._decoder.condition(self._state, slot, payload)
         self._free_slots.pop()
         self._streams[request_id] = _SlotStream(
@@ -243,7 +243,7 @@ class CodecStage:
             for s in self._streams.values()
         )
 
-    def due_in_s(self) -> float | None:
+    def get_due_in_s(self) -> float | None:
         """Seconds until first packets that are held leave, at the latest."""
         if not any(self._is_held(stream) for stream in self._streams.values()):
             return None
@@ -261,7 +261,7 @@ class CodecStage:
             self._jitter.decoded(self._clock() - began_s)
         return StepResult(chunks, failures)
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         """Requests and undecoded frames held."""
         return {
             "requests": len(self._streams),
@@ -276,7 +276,7 @@ class CodecStage:
 
     def _find_problem(self, chunk: Chunk[Payload], stream: _SlotStream) -> str | None:
         frames = chunk.payload
-        problem = problem_with(frames, self._decoder)
+        problem = explain_misfit(frames, self._decoder)
         if problem is not None or not isinstance(frames, Frames):
             return problem
         if chunk.index != stream.received_chunks or stream.complete:

@@ -18,7 +18,7 @@ Output = TypeVar("Output")
 
 
 @contextmanager
-def plugin_call(failure: str) -> Iterator[None]:
+def guard_plugin_call(failure: str) -> Iterator[None]:
     """A call for one request into a plug-in, which may raise anything.
 
     Without this, a fault in one request's text would end the process and with it every other
@@ -50,7 +50,7 @@ def run_batch(
         failure: begins the errors' messages.
     """
     try:
-        with plugin_call(failure):
+        with guard_plugin_call(failure):
             outputs = run(batch)
             if len(outputs) != len(batch):
                 raise RequestFailed(f"{len(batch)} inputs had {len(outputs)} outputs")

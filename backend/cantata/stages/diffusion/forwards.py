@@ -20,7 +20,7 @@ from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import Denoiser, Writer
-from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.plugin_call import guard_plugin_call
 from cantata.stages.diffusion.jobs import DiffusionJob
 
 _FAILURE = {True: "the picture could not be drawn", False: "the text could not be written"}
@@ -95,7 +95,7 @@ def advance(model: Denoiser, jobs: Sequence[DiffusionJob], leaves: Leaves) -> Ad
     began_s = time.monotonic()
     errors: Sequence[CantataError | None]
     try:
-        with plugin_call(_FAILURE[jobs[0].draws]):
+        with guard_plugin_call(_FAILURE[jobs[0].draws]):
             errors = model.advance([job.state for job in jobs])
     except CantataError as fault:
         outcome.alone = True
@@ -112,7 +112,7 @@ def advance(model: Denoiser, jobs: Sequence[DiffusionJob], leaves: Leaves) -> Ad
 
 def _run_alone(model: Denoiser, job: DiffusionJob) -> CantataError | None:
     try:
-        with plugin_call(_FAILURE[job.draws]):
+        with guard_plugin_call(_FAILURE[job.draws]):
             return model.advance([job.state])[0]
     except CantataError as error:
         return error
@@ -140,7 +140,7 @@ def _run_guarded(
     errors: dict[str, CantataError], job: DiffusionJob, call: Callable[[], None]
 ) -> None:
     try:
-        with plugin_call(_FAILURE[job.draws]):
+        with guard_plugin_call(_FAILURE[job.draws]):
             call()
     except CantataError as error:
         errors[job.request_id] = error

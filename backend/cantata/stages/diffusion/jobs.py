@@ -57,7 +57,7 @@ class DiffusionJob:
         steps = model.steps(self.state)
         if steps != self.steps:
             self.steps = steps
-            self.shown = preview_steps(model.previews(self.state), steps)
+            self.shown = choose_preview_steps(model.previews(self.state), steps)
 
     def view(self, model: Denoiser, usual: OutputLengthEstimator) -> JobView:
         """The job as the plan sees it.
@@ -109,7 +109,7 @@ class DiffusionJob:
         return self.report(None, now_s) if self.draws else self.text(_NO_TOKENS, now_s)
 
 
-def preview_steps(previews: int, steps: int) -> frozenset[int]:
+def choose_preview_steps(previews: int, steps: int) -> frozenset[int]:
     """After which of `steps` steps to show `previews` pictures: evenly spread, and none after the
     last one, which makes the picture itself."""
     count = min(previews, steps - 1)

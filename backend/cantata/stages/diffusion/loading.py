@@ -16,7 +16,7 @@ def load_model(factory: str, checkpoint: Path, deployment: DiffusionDeployment) 
     Raises:
         CantataError: it cannot be loaded as asked.
     """
-    options = denoiser_options(deployment)
+    options = build_denoiser_options(deployment)
     if options.ranks is not None:
         # Imported where it is needed: it imports torch's collectives.
         from cantata.stages.diffusion.ranks.load import load_ranked
@@ -26,7 +26,7 @@ def load_model(factory: str, checkpoint: Path, deployment: DiffusionDeployment) 
     return load(checkpoint, options)
 
 
-def denoiser_options(deployment: DiffusionDeployment) -> DenoiserOptions:
+def build_denoiser_options(deployment: DiffusionDeployment) -> DenoiserOptions:
     """What the model is told."""
     cache, parallel, hooked = deployment.cache, deployment.parallel, deployment.hooked
     return DenoiserOptions(

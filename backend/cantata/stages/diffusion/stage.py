@@ -26,7 +26,7 @@ from cantata.contract.process.stage import StepResult, Working
 from cantata.scheduling.forward_time_model import ForwardTimeModel
 from cantata.scheduling.step_plan import OutputLengthEstimator, plan
 from cantata.stages.common.intake import InputCollector, check_slot
-from cantata.stages.common.plugin_call import ThreadWorker, Worker, plugin_call
+from cantata.stages.common.plugin_call import ThreadWorker, Worker, guard_plugin_call
 from cantata.stages.diffusion.forwards import (
     LATENTS_ALONE,
     Advanced,
@@ -116,7 +116,7 @@ class DiffusionStage:
             RequestFailed: the model cannot read the input.
         """
         payload = check_slot(request_id, payload, self._jobs, self._deployment.slots)
-        with plugin_call("the input could not be read"):
+        with guard_plugin_call("the input could not be read"):
             ports, draws = self._model.awaits(payload), self._draws(payload)
         deadline_s = math.inf if playout_deadline_s is None else playout_deadline_s
         self._jobs[request_id] = DiffusionJob(
@@ -151,7 +151,7 @@ class DiffusionStage:
             return True
         return self._worker.idle and any(job.arrivals.complete for job in self._jobs.values())
 
-    def due_in_s(self) -> None:
+    def get_due_in_s(self) -> None:
         """None: only what arrives can make work."""
 
     def step(self) -> StepResult:
@@ -164,7 +164,7 @@ class DiffusionStage:
         failures, self._failures = self._failures, []
         return StepResult(chunks, failures, self._report_cost())
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         """Pictures and texts that are being made, or wait for that."""
         return {"requests": len(self._jobs)}
 

@@ -31,7 +31,7 @@ from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import ReuseReport, StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.stages.common.intake import InputCollector, check_slot
-from cantata.stages.common.plugin_call import ThreadWorker, Worker, plugin_call, run_batch
+from cantata.stages.common.plugin_call import ThreadWorker, Worker, guard_plugin_call, run_batch
 from cantata.stages.feed_forward.computations import Computations, Outcome
 from cantata.stages.feed_forward.synthesis import SynthesisStage
 
@@ -137,7 +137,7 @@ class FeedForwardStage:
         if not isinstance(self._model, FedFeedForward):
             self._request_output(request_id, payload, batch=batch)
             return
-        with plugin_call(_UNREADABLE):
+        with guard_plugin_call(_UNREADABLE):
             ports = self._model.awaits(payload)
         self._awaiting[request_id] = _Awaiting(payload, batch, InputCollector(ports))
         self._begin_if_complete(request_id)
@@ -173,7 +173,7 @@ class FeedForwardStage:
         can_begin = self._worker.idle and self._computations.waiting
         return bool(self._done) or can_begin or self._worker.finished
 
-    def due_in_s(self) -> None:
+    def get_due_in_s(self) -> None:
         """None: only what arrives can make work."""
 
     def step(self) -> StepResult:
@@ -193,7 +193,7 @@ class FeedForwardStage:
                 chunks += [Chunk(request_id, p, 0, outcome[p], final=True) for p in self._ports]
         return StepResult(chunks, failures)
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         """Requests that have no output yet."""
         return {"requests": len(self._held)}
 
@@ -220,7 +220,7 @@ class FeedForwardStage:
             self._request_output(request_id, fed, batch=awaiting.batch)
 
     def _request_output(self, request_id: str, inputs: Any, *, batch: bool) -> None:
-        with plugin_call(_UNREADABLE):
+        with guard_plugin_call(_UNREADABLE):
             key = self._model.key(inputs)
         output = self._computations.request(request_id, inputs, key, batch=batch)
         if output is not None:

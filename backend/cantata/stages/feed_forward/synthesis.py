@@ -21,7 +21,7 @@ from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.scheduling.part_plan import PartPlan, PendingPart
 from cantata.stages.common.intake import check_slot
-from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.plugin_call import guard_plugin_call
 
 FRAME_S = 0.1
 """Seconds of sound by which such a stage's work is measured; its parts have any length."""
@@ -130,7 +130,7 @@ class SynthesisStage:
         """Whether a part can be made."""
         return any(stream.credit_samples > 0 for stream in self._streams.values())
 
-    def due_in_s(self) -> None:
+    def get_due_in_s(self) -> None:
         """None: only credit can make work."""
 
     def step(self) -> StepResult:
@@ -160,7 +160,7 @@ class SynthesisStage:
         stream.sent_chunks += 1
         return StepResult([chunk])
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         """Requests held."""
         return {"requests": len(self._streams)}
 
@@ -200,7 +200,7 @@ class SynthesisStage:
     @torch.inference_mode()
     def _make_next_part(self, stream: _SynthesisStream) -> Pcm | None:
         """The next part that has sound or words; None at the end."""
-        with plugin_call(_FAILURE):
+        with guard_plugin_call(_FAILURE):
             for part in stream.parts:
                 self._check(part)
                 if part.units or part.words:

@@ -34,7 +34,7 @@ from cantata.ipc.shared_heartbeat import HeartbeatPhase, SharedHeartbeat
 from cantata.scheduling.edf_queue import EdfQueue
 from cantata.stages.process.exchange import UNLIMITED_CREDIT, Exchange
 from cantata.stages.process.measuring import StepWatch, frames_in
-from cantata.utils.logs import of_request
+from cantata.utils.logs import log_for_request
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class StageLoop:
         try:
             while not (self._draining and self._is_idle()):
                 if not (self._stage.has_work() or self._edf_queue):
-                    self._exchange.wait(self._stage.due_in_s())
+                    self._exchange.wait(self._stage.get_due_in_s())
                     self._watch.idle_until(self._clock())
                 self._receive()
                 if self._stage.has_work():
@@ -187,7 +187,7 @@ class StageLoop:
             case Credit(request_id, samples):
                 self._stage.credit(request_id, samples)
             case Ping(number):
-                counts = {**self._stage.counts(), **self._exchange.counts}
+                counts = {**self._stage.get_counts(), **self._exchange.counts}
                 report, held = self._watch.report, self._heartbeat.held
                 self._exchange.send(Pong(number, counts, report, held, self._stage.reuse))
             case DrainStage():
@@ -195,7 +195,7 @@ class StageLoop:
 
     def _add(self, register: Register) -> None:
         request_id = register.request_id
-        with of_request(request_id):
+        with log_for_request(request_id):
             try:
                 with self._working(HeartbeatPhase.BEGINNING, request_id):
                     self._stage.add(
@@ -219,7 +219,7 @@ class StageLoop:
         request_id = message.request_id
         if (register := self._edf_queue.take(request_id)) is not None:
             self._add(register)
-        with of_request(request_id):
+        with log_for_request(request_id):
             try:
                 with self._working(HeartbeatPhase.BEGINNING, request_id):
                     self._stage.extend(request_id, message.payload, final=message.final)
@@ -228,7 +228,7 @@ class StageLoop:
 
     def _abort(self, request_id: str) -> None:
         self._edf_queue.take(request_id)
-        with of_request(request_id):
+        with log_for_request(request_id):
             logger.debug("aborted")
             with self._working(HeartbeatPhase.STEADY, request_id):
                 self._stage.abort(request_id)
@@ -236,11 +236,11 @@ class StageLoop:
         self._exchange.forget(request_id)
 
     def _fail(self, request_id: str, error: CantataError) -> None:
-        with of_request(request_id):
+        with log_for_request(request_id):
             logger.info("failed: %s", error)
         self._heartbeat.remove(request_id)
         self._exchange.forget(request_id)
         self._exchange.send(Failed(request_id, error))
 
     def _is_idle(self) -> bool:
-        return not self._edf_queue and not any(self._stage.counts().values())
+        return not self._edf_queue and not any(self._stage.get_counts().values())

@@ -142,7 +142,7 @@ class RecognitionStage:
             return True
         return self._choose_next() is not None
 
-    def due_in_s(self) -> None:
+    def get_due_in_s(self) -> None:
         """None: only what arrives can make work."""
 
     def step(self) -> StepResult:
@@ -158,7 +158,7 @@ class RecognitionStage:
         failed, self._failed = self._failed, []
         return StepResult(chunks, failed)
 
-    def counts(self) -> Mapping[str, int]:
+    def get_counts(self) -> Mapping[str, int]:
         """Windows held, and seconds of their sound."""
         seconds = sum(window.length for window in self._windows.values()) // SPEECH_RATE
         return {"requests": len(self._windows), "seconds": seconds}

@@ -249,7 +249,7 @@ class FakeService(Catalogue[SpeechModel, ChatModel, ImageModel, TranscriptionMod
         self._start_s = start_s
         self._start_error = start_error
 
-    async def stage_reports(self) -> list[StageReport]:
+    async def collect_stage_reports(self) -> list[StageReport]:
         return [
             StageReport(
                 model=model.name,
@@ -271,7 +271,7 @@ class FakeService(Catalogue[SpeechModel, ChatModel, ImageModel, TranscriptionMod
     def trouble(self) -> str:
         return "a stage is down"
 
-    def replica_reports(self) -> list[ReplicaReport]:
+    def get_replica_reports(self) -> list[ReplicaReport]:
         return []
 
     async def start(self) -> None:

@@ -49,7 +49,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     engine = SimpleNamespace(create_service=lambda *given: fake)
     monkeypatch.setitem(sys.modules, "cantata.pipeline.service", engine)
     # As a model that cannot speak without its stages.
-    monkeypatch.setattr("cantata.pipeline.local.local_model", lambda model: None)
+    monkeypatch.setattr("cantata.pipeline.local.find_local_model", lambda model: None)
     return fake
 
 

@@ -37,7 +37,7 @@ class Ears(FakeTranscriptionModel):
 def loud(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tones count as speech."""
     monkeypatch.setattr(
-        "cantata.speech_input.vad.SileroJudge.probability", lambda self, window: 1.0
+        "cantata.speech_input.vad.SileroJudge.compute_probability", lambda self, window: 1.0
     )
 
 

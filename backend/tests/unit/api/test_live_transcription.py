@@ -32,7 +32,7 @@ WINDOWS_PER_S = HEARD_RATE / WINDOW
 class LoudnessJudge:
     """Takes for speech what is not zero."""
 
-    def probability(self, window: Heard) -> float:
+    def compute_probability(self, window: Heard) -> float:
         return float(np.any(window))
 
 

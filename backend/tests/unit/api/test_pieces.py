@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from cantata.api.speech.messages import AudioDone, AudioStart, AudioTimestamps, InputSpoken
 from cantata.api.speech.outbox import AudioFrame, Outbox, OutboxFull
-from cantata.audio.pcm import encode_s16le, streaming_header, to_s16
-from cantata.text.sentences import line_starts, split_clauses, split_sentences
+from cantata.audio.pcm import build_streaming_header, encode_s16le, to_s16
+from cantata.text.sentences import iterate_line_starts, split_clauses, split_sentences
 
 
 def test_samples_are_rounded_and_clipped() -> None:
@@ -37,7 +37,7 @@ def test_bytes_are_little_endian_and_interleaved(channels: int) -> None:
 
 
 def test_header_says_that_the_length_is_unknown() -> None:
-    header = streaming_header(48000, 2)
+    header = build_streaming_header(48000, 2)
     assert len(header) == 44
     assert header[4:8] == header[40:44] == b"\xff\xff\xff\xff"
     assert int.from_bytes(header[28:32], "little") == 48000 * 4
@@ -79,8 +79,18 @@ def test_pieces_know_whether_they_begin_a_line() -> None:
     text = "One. > Two.\n> Three. \n # Fo"
     spans, rest = split_sentences(text)
     assert [text[span.start : span.end] for span in spans] == ["One.", "> Two.", "> Three."]
-    assert list(line_starts(text, spans, rest, line_start=True)) == [True, False, True, True]
-    assert list(line_starts(text, spans, rest, line_start=False)) == [False, False, True, True]
+    assert list(iterate_line_starts(text, spans, rest, line_start=True)) == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert list(iterate_line_starts(text, spans, rest, line_start=False)) == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def split(text: str) -> tuple[list[str], str]:

@@ -7,7 +7,7 @@ import pytest
 from starlette.routing import Route
 
 from cantata.api.access.api_keys import ApiKeys
-from cantata.api.http.request_line import normalize_path, openai_path
+from cantata.api.http.request_line import normalize_path, to_openai_path
 from cantata.api.settings import SecuritySettings, ServerSettings
 
 
@@ -102,4 +102,4 @@ async def test_azures_deployments_select_a_model(asgi: httpx.AsyncClient, deploy
     ],
 )
 def test_a_deployments_route_is_subject_to_the_limits_of_openais(path: str, route: str) -> None:
-    assert openai_path(path) == route
+    assert to_openai_path(path) == route

@@ -189,15 +189,17 @@ async def test_voices_and_models_of_a_server(server: Server, http: httpx.AsyncCl
 
 
 async def test_voices_and_models_that_are_installed() -> None:
-    from cantata.config.plugins import embedded_models, installed_plugins
+    from cantata.config.plugins import list_embedded_models, load_plugins
 
     listed = {one["id"]: one for one in json.loads((await invoke("models", "--json")).stdout)}
-    assert listed.keys() == installed_plugins().keys()
-    assert {name for name, one in listed.items() if one["needs"] is None} == set(embedded_models())
+    assert listed.keys() == load_plugins().keys()
+    assert {name for name, one in listed.items() if one["needs"] is None} == set(
+        list_embedded_models()
+    )
     voices = json.loads((await invoke("voices", "--json")).stdout)
     assert {"id", "name", "description", "gender", "aliases", "kind", "model"} == voices[0].keys()
     assert {one["model"] for one in voices} == {
-        name for name in embedded_models() if installed_plugins()[name].load_builder
+        name for name in list_embedded_models() if load_plugins()[name].load_builder
     }
 
 

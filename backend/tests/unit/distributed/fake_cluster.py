@@ -98,7 +98,7 @@ class FakeCluster:
     async def known(self, count: int) -> None:
         """Return when the edge can order from so many replicas."""
         async with asyncio.timeout(30):
-            while sum(report.ready for report in self.edge.replica_reports()) != count:  # noqa: ASYNC110
+            while sum(report.ready for report in self.edge.get_replica_reports()) != count:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
 

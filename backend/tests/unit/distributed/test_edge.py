@@ -231,11 +231,11 @@ async def test_nothing_is_ordered_before_the_first_words(monkeypatch: pytest.Mon
 
 async def test_stages_and_replicas_are_reported() -> None:
     async with fake_cluster() as cluster:
-        reports = await cluster.edge.stage_reports()
+        reports = await cluster.edge.collect_stage_reports()
         addresses = {str(replica.host.address) for replica in cluster.replicas}
         assert {report.replica for report in reports} == addresses
         assert len(reports) == 8
-        assert {report.address for report in cluster.edge.replica_reports()} == addresses
+        assert {report.address for report in cluster.edge.get_replica_reports()} == addresses
         admission = cluster.edge.model("solo").admission
         assert (admission.places, admission.slots) == (2000, 2000)
 
@@ -248,7 +248,8 @@ async def test_another_key_is_no_replica() -> None:
         starting = asyncio.create_task(stranger.edge.start())
         await eventually(
             lambda: any(
-                "same key" in (report.trouble or "") for report in stranger.edge.replica_reports()
+                "same key" in (report.trouble or "")
+                for report in stranger.edge.get_replica_reports()
             )
         )
         assert not starting.done()

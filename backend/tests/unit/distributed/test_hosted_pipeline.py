@@ -10,7 +10,7 @@ import pytest
 
 from cantata.config import parse_deployment
 from cantata.contract.data.errors import ConfigError
-from cantata.distributed.identity import files_digest, hash_identity, versions
+from cantata.distributed.identity import hash_files, hash_identity, versions
 from cantata.distributed.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
 from cantata.distributed.stages.messages import EdgeName, PipelineOrder
 from stage_hosts import placed
@@ -33,7 +33,7 @@ def order(folder: Path) -> PipelineOrder:
     return PipelineOrder(
         model=PLUGIN.name,
         checkpoint=str(folder),
-        files=files_digest(folder),
+        files=hash_files(folder),
         versions=versions(),
         deployment=placed(DEPLOYMENT, THERE).model_dump(mode="json", exclude={"cluster"}),
         here=("thinker", "talker"),

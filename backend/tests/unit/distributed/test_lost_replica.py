@@ -69,7 +69,7 @@ async def test_a_lost_replica_is_not_heard() -> None:
         words = [word for chunk in chunks for word in chunk.words]
         assert [TEXT[word.text_start : word.text_end] for word in words] == TEXT[:-1].split()
         assert [replica.solo.counts.started for replica in cluster.replicas] == [1, 1]
-        assert max(report.lost for report in cluster.edge.replica_reports()) == 1
+        assert max(report.lost for report in cluster.edge.get_replica_reports()) == 1
 
 
 async def test_other_listeners_notice_nothing() -> None:
@@ -158,7 +158,7 @@ async def test_a_listener_waits_as_long_as_there_is_sound_to_play(
     monkeypatch.setattr(remote_work, "AGAIN_S", 0.0)
     async with fake_cluster(1, interval_s=0.002) as cluster:
         speaking = asyncio.create_task(heard_through_a_loss(cluster))
-        await eventually(lambda: cluster.edge.replica_reports()[0].lost == 1)
+        await eventually(lambda: cluster.edge.get_replica_reports()[0].lost == 1)
         await cluster.add()
         cluster.report_state()
         assert collect_sound(await speaking) == undisturbed(cluster, TEXT)
@@ -303,7 +303,7 @@ async def test_an_edge_connects_again() -> None:
         [replica] = cluster.replicas
         for session in list(replica.host._sessions):
             session.link.close()
-        await eventually(lambda: cluster.edge.replica_reports()[0].lost == 1)
+        await eventually(lambda: cluster.edge.get_replica_reports()[0].lost == 1)
         await cluster.known(1)
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
 
@@ -319,13 +319,13 @@ async def test_a_replica_that_cannot_be_understood_is_not_asked_again_at_once(
             patched.setattr(other, lambda *given: MoreText("of another release"))
             stranger = await cluster.add()
             cluster.report_state()
-            await eventually(lambda: any(one.lost for one in cluster.edge.replica_reports()))
+            await eventually(lambda: any(one.lost for one in cluster.edge.get_replica_reports()))
             for number in range(20):
                 text = f"{number} {TEXT}"
                 assert await spoken(cluster, text) == undisturbed(cluster, text)
         [report] = [
             one
-            for one in cluster.edge.replica_reports()
+            for one in cluster.edge.get_replica_reports()
             if one.address == str(stranger.host.address)
         ]
         assert (report.lost, report.ready) == (1, False)
@@ -354,7 +354,7 @@ class TestDrain:
             await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 4)
             leaving, staying = cluster.replicas
             draining = asyncio.create_task(leaving.host.drain(30))
-            await eventually(lambda: any(r.draining for r in cluster.edge.replica_reports()))
+            await eventually(lambda: any(r.draining for r in cluster.edge.get_replica_reports()))
             asking += [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(4, 8)]
             assert await draining
             assert leaving.host.status.draining
@@ -393,7 +393,7 @@ class TestDrain:
                 undisturbed(cluster, f"{n} {TEXT}") for n in range(6)
             ]
             assert leaving.solo.counts.started == 1
-            await eventually(lambda: len(cluster.edge.replica_reports()) == 1)
+            await eventually(lambda: len(cluster.edge.get_replica_reports()) == 1)
             await eventually(lambda: not leaving.host._sessions)
 
 
@@ -428,7 +428,7 @@ async def test_an_upgrade_changes_what_clients_are_told() -> None:
         for _ in range(4):
             assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
         assert newer.solo.counts.started == 0
-        assert "format" in str([report.trouble for report in cluster.edge.replica_reports()])
+        assert "format" in str([report.trouble for report in cluster.edge.get_replica_reports()])
         await cluster.replicas[0].host.stop()
         await eventually(lambda: model.voice(None).id == "nora")
         assert model.sample_rate == 16_000

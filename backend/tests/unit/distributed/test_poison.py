@@ -44,11 +44,11 @@ class Processes:
     @property
     def speaking(self) -> list[str]:
         """Those that have an order."""
-        return [report.address for report in self.edge.replica_reports() if report.streams]
+        return [report.address for report in self.edge.get_replica_reports() if report.streams]
 
     async def known(self, count: int) -> None:
         async with asyncio.timeout(START_S):
-            while sum(report.ready for report in self.edge.replica_reports()) != count:  # noqa: ASYNC110
+            while sum(report.ready for report in self.edge.get_replica_reports()) != count:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
     async def spoken(self, text: str) -> bytes:

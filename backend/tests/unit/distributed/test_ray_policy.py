@@ -75,11 +75,11 @@ def test_a_new_directory_forgets_nobody_that_it_has_not_heard() -> None:
     clock = Clock()
     table, known = MembershipTable(clock), frozenset({"h1:1", "h2:1"})
     table.announce("c", "h3:1", "solo", serving=True)
-    assert table.read("e", {}).merged_with(known) == {"h1:1", "h2:1", "h3:1"}
+    assert table.read("e", {}).merge_with(known) == {"h1:1", "h2:1", "h3:1"}
     clock.now_s += FORGET_AFTER_S
     table.announce("c", "h3:1", "solo", serving=True)
     clock.now_s += 0.1
-    assert table.read("e", {}).merged_with(known) == {"h3:1"}
+    assert table.read("e", {}).merge_with(known) == {"h3:1"}
 
 
 def test_what_waits_at_the_edges_is_shared_by_the_replicas_of_its_model() -> None:

@@ -86,7 +86,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnownDirectory
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     known = KnownDirectory()
     monkeypatch.setattr(deployments, "DirectoryHandle", lambda: known)
-    monkeypatch.setattr(deployments, "node_address", lambda: "10.0.0.1")
+    monkeypatch.setattr(deployments, "get_node_address", lambda: "10.0.0.1")
     monkeypatch.setattr(deployments.Replica, "module", "replica_for_a_test")
     monkeypatch.setattr(deployments, "ANNOUNCE_EVERY_S", 0.02)
     return known

@@ -22,7 +22,7 @@ from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.stages.local_ends import EarlyChunkBuffer, UnixEdgeWriter, relay_from
 from cantata.distributed.stages.messages import StageFrameKind
 from cantata.distributed.stages.transfer import forward_chunks, send_chunks
-from cantata.ipc.connectors import SocketReceiver, SocketSender, listen, new_address
+from cantata.ipc.connectors import SocketReceiver, SocketSender, listen, make_address
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.serialization import encode
 
@@ -65,7 +65,7 @@ async def test_chunks_cross_two_relays_as_they_were() -> None:
         ),
         Chunk("late", "codes", 0, Codes(np.ones((1, 4), np.int32)), final=True),
     ]
-    near, far = new_address("near"), new_address("far")
+    near, far = make_address("near"), make_address("far")
     with listen(near) as start, listen(far) as end:
         sender, outlet = SocketSender(near), UnixEdgeWriter(far)
         early_chunks = EarlyChunkBuffer(outlet.put)

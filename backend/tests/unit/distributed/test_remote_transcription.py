@@ -361,7 +361,7 @@ async def test_a_replica_that_drains_finishes_its_windows(cluster: FakeCluster) 
         leaving = listening(cluster)
         [staying] = [one for one in cluster.replicas if one is not leaving]
         draining = asyncio.create_task(leaving.host.drain(30))
-        await eventually(lambda: any(one.draining for one in cluster.edge.replica_reports()))
+        await eventually(lambda: any(one.draining for one in cluster.edge.get_replica_reports()))
         await transcribed(cluster, sound(0.5))
         assert len(ears(staying).counts.requests) == 1
         assert await window.finish() == expected_transcript(1.0, ASKED)

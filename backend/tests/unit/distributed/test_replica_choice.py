@@ -13,7 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata.distributed.edge.replicas import affinity_match, affinity_target, least_loaded
+from cantata.distributed.edge.replicas import (
+    choose_by_affinity,
+    choose_least_loaded,
+    hash_recording,
+)
 
 RECORDINGS = 1_000
 places = st.dictionaries(st.text(min_size=1, max_size=8), st.integers(-2, 9), max_size=6)
@@ -30,7 +34,7 @@ def home(number: int) -> bytes:
 
 @given(places, st.integers(0, 99))
 def test_a_choice_has_a_free_place_if_there_is_one(free: dict[str, int], number: int) -> None:
-    for chosen in (least_loaded(free, number), affinity_match(free, home(number))):
+    for chosen in (choose_least_loaded(free, number), choose_by_affinity(free, home(number))):
         if max(free.values(), default=0) <= 0:
             assert chosen is None
         else:
@@ -40,18 +44,18 @@ def test_a_choice_has_a_free_place_if_there_is_one(free: dict[str, int], number:
 
 def test_recordings_are_spread_evenly_and_always_in_the_same_way() -> None:
     free = dict.fromkeys(("a:1", "b:1", "c:1", "d:1"), 8)
-    chosen = [affinity_match(free, home(number)) for number in range(RECORDINGS)]
+    chosen = [choose_by_affinity(free, home(number)) for number in range(RECORDINGS)]
     assert chosen == [
-        affinity_match(dict(reversed(free.items())), home(n)) for n in range(RECORDINGS)
+        choose_by_affinity(dict(reversed(free.items())), home(n)) for n in range(RECORDINGS)
     ]
     assert min(Counter(chosen).values()) > 0.8 * RECORDINGS / 4
 
 
 def test_only_the_recordings_of_a_replica_that_leaves_move() -> None:
     free = dict.fromkeys(("a:1", "b:1", "c:1", "d:1"), 8)
-    before = [affinity_match(free, home(number)) for number in range(RECORDINGS)]
+    before = [choose_by_affinity(free, home(number)) for number in range(RECORDINGS)]
     del free["b:1"]
-    after = [affinity_match(free, home(number)) for number in range(RECORDINGS)]
+    after = [choose_by_affinity(free, home(number)) for number in range(RECORDINGS)]
     moved = {(old, new) for old, new in zip(before, after, strict=True) if old != new}
     assert {old for old, _ in moved} == {"b:1"}
     assert {new for _, new in moved} == {"a:1", "c:1", "d:1"}
@@ -60,21 +64,21 @@ def test_only_the_recordings_of_a_replica_that_leaves_move() -> None:
 @pytest.mark.parametrize("left", [0, 3])
 def test_a_replica_that_fills_while_others_are_free_is_passed_over(left: int) -> None:
     free = dict.fromkeys(("a:1", "b:1"), 8)
-    known = affinity_match(free, home(0))
+    known = choose_by_affinity(free, home(0))
     assert known is not None
-    assert affinity_match({**free, known: 4}, home(0)) == known
-    assert affinity_match({**free, known: left}, home(0)) != known
-    assert affinity_match({**dict.fromkeys(free, 0), known: 1}, home(0)) == known
+    assert choose_by_affinity({**free, known: 4}, home(0)) == known
+    assert choose_by_affinity({**free, known: left}, home(0)) != known
+    assert choose_by_affinity({**dict.fromkeys(free, 0), known: 1}, home(0)) == known
 
 
 def test_a_recording_is_known_by_its_samples() -> None:
     one = recording(0)
     same = ReferenceAudio(one.samples.copy(), one.sample_rate, "with a transcript")
-    assert affinity_target(one) == affinity_target(same)
+    assert hash_recording(one) == hash_recording(same)
     others = [recording(1), recording(0, 2.9), ReferenceAudio(one.samples, 16_000)]
-    assert len({affinity_target(other) for other in (one, *others)}) == 4
+    assert len({hash_recording(other) for other in (one, *others)}) == 4
     empty = ReferenceAudio(np.zeros((0, 1), np.float32), 24_000)
-    assert affinity_target(empty) != affinity_target(one)
+    assert hash_recording(empty) != hash_recording(one)
 
 
 async def spoken_by(cluster: FakeCluster, reference: ReferenceAudio, text: str) -> Replica:

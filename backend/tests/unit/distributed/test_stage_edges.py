@@ -15,7 +15,7 @@ from cantata.contract.data.chunks import Chunk, Payload, Rows
 from cantata.distributed.stages import unfinished as unfinished_module
 from cantata.distributed.stages.local_ends import UnixEdgeWriter, relay_from
 from cantata.distributed.stages.unfinished import Unfinished
-from cantata.ipc.connectors import SocketReceiver, SocketSender, listen, new_address
+from cantata.ipc.connectors import SocketReceiver, SocketSender, listen, make_address
 from cantata.ipc.encoded import EncodedChunks
 
 LIMIT_S = 20.0
@@ -30,7 +30,7 @@ def chunk(
 @asynccontextmanager
 async def relayed() -> AsyncIterator[tuple[str, asyncio.Queue[EncodedChunks]]]:
     """An address to which a stage sends, and what arrives behind it."""
-    address, arrived = new_address("test"), asyncio.Queue[EncodedChunks]()
+    address, arrived = make_address("test"), asyncio.Queue[EncodedChunks]()
     with listen(address) as listener:
         relaying = asyncio.create_task(relay_from(listener, arrived.put))
         yield address, arrived
@@ -53,7 +53,7 @@ async def test_a_relay_takes_what_a_stage_and_its_successor_send() -> None:
 
 
 async def test_an_outlet_finds_the_stage_s_successor() -> None:
-    address = new_address("test")
+    address = make_address("test")
     with listen(address) as listener:
         outlet = UnixEdgeWriter(address)
         await outlet.put(EncodedChunks.of([chunk("first")]))
@@ -82,7 +82,7 @@ def _next(listener: socket.socket) -> list[str]:
 async def test_an_outlet_goes_on_after_chunks_that_nobody_took(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    address = new_address("test")
+    address = make_address("test")
     outlet = UnixEdgeWriter(address)
     await outlet.put(EncodedChunks.of([chunk("lost")]))
     assert "chunks that no stage took were dropped" in caplog.text

@@ -87,7 +87,7 @@ async def test_one_name_has_both_kinds_and_one_admission(cluster: FakeCluster) -
     edge = cluster.edge
     assert edge.chat_models[BOTH].admission == edge.image_models[BOTH].admission
     assert edge.ready
-    (report,) = (one for one in edge.replica_reports() if one.routed)
+    (report,) = (one for one in edge.get_replica_reports() if one.routed)
     assert report.routed == {BOTH: 2}
 
 

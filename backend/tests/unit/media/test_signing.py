@@ -50,7 +50,7 @@ def speech(form: str) -> bytes:
     encoder = open_encoder(output_format(form, RATE, 1, None))
     sound = np.sin(np.arange(RATE // 2) / 9).astype(np.float32).reshape(-1, 1)
     file = bytearray(encoder.feed(sound) + encoder.finish())
-    head = encoder.head(len(file))
+    head = encoder.encode_head(len(file))
     file[: len(head)] = head
     return bytes(file)
 

@@ -70,7 +70,7 @@ class Call:
             self.now = begun + end / HEARD_RATE
             if at_once is not None:
                 at_once(elapsed)
-            found.append(self.judge.probability(sound[end - WINDOW : end]) >= THRESHOLD)
+            found.append(self.judge.compute_probability(sound[end - WINDOW : end]) >= THRESHOLD)
         return np.array(found)
 
 
@@ -78,7 +78,7 @@ def alone(microphone: Signal) -> NDArray[np.bool_]:
     """What the network says of it."""
     judge, sound = SileroJudge(), to_s16(microphone)
     ends = range(WINDOW, len(sound), WINDOW)
-    return np.array([judge.probability(sound[e - WINDOW : e]) >= THRESHOLD for e in ends])
+    return np.array([judge.compute_probability(sound[e - WINDOW : e]) >= THRESHOLD for e in ends])
 
 
 def onsets(speech: NDArray[np.bool_]) -> int:

@@ -31,7 +31,7 @@ REQUEST = TranscriptionRequest(language="en")
 class Loud:
     """Implements `SpeechJudge`: what is not zero is speech."""
 
-    def probability(self, window: Heard) -> float:
+    def compute_probability(self, window: Heard) -> float:
         return float(np.any(window))
 
 
@@ -132,7 +132,7 @@ async def test_on_a_slow_server_partial_words_are_rarer() -> None:
     model = FakeTranscriptionModel("ears")
     spoken = Spoken(model)
     spoken.load.took_s = 0.9
-    assert spoken.load.partial_samples(1.0) == 2.7 * SPEECH_RATE
+    assert spoken.load.get_partial_interval(1.0) == 2.7 * SPEECH_RATE
     running = asyncio.create_task(spoken.run())
     spoken.say(round(2.6 * SECOND))
     await spoken.taken()

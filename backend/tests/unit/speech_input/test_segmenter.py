@@ -22,7 +22,7 @@ class GivenJudge:
     def __init__(self, probabilities: Sequence[float]) -> None:
         self._left: Iterator[float] = iter(probabilities)
 
-    def probability(self, window: NDArray[np.int16]) -> float:
+    def compute_probability(self, window: NDArray[np.int16]) -> float:
         assert len(window) == WINDOW
         return next(self._left)
 

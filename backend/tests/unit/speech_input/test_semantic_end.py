@@ -37,7 +37,7 @@ class Speech:
         self._spoken = spoken
         self._at = -1
 
-    def probability(self, window: Heard) -> float:
+    def compute_probability(self, window: Heard) -> float:
         self._at += 1
         return float(any(self._at in one for one in self._spoken))
 

@@ -28,7 +28,7 @@ class Given:
     def __init__(self, *probabilities: float) -> None:
         self._next = iter(probabilities)
 
-    def probability(self, window: Heard) -> float:
+    def compute_probability(self, window: Heard) -> float:
         assert len(window) == WINDOW
         return next(self._next, 0.0)
 

@@ -83,7 +83,7 @@ class ThinkerDriver:
 
     @property
     def _has_slot(self) -> bool:
-        return self.stage.counts()["slots"] < self.stage.capacity.slots
+        return self.stage.get_counts()["slots"] < self.stage.capacity.slots
 
     def _begin(self, name: str, inputs: Mapping[str, StageInput]) -> None:
         self.stage.add(name, inputs[THINKER], batch=False)

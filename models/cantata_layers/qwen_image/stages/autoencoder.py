@@ -12,7 +12,7 @@ import torch
 
 from cantata.contract.data.chunks import Image, Payload, Rows
 from cantata.contract.data.errors import CantataError, RequestFailed
-from cantata.contract.model.feed_forward import Fed, Tiling, picture_key
+from cantata.contract.model.feed_forward import Fed, Tiling, hash_pictures
 from cantata.contract.model.pipeline import LATENTS
 from cantata_layers.qwen_image.config import load_config
 from cantata_layers.qwen_image.grid import Grid
@@ -29,7 +29,7 @@ class ReferenceEncoder:
 
     def key(self, inputs: ReferenceInput) -> bytes:
         """Hash of the pixels."""
-        return picture_key(inputs.pictures)
+        return hash_pictures(inputs.pictures)
 
     def run(
         self, batch: Sequence[ReferenceInput]

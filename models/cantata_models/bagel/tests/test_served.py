@@ -180,7 +180,7 @@ async def test_one_process_draws_and_answers_at_the_same_time(
     assert answers == said
     for alone, beside in zip(pictures, await together, strict=True):
         np.testing.assert_array_equal(alone, beside)
-    stages = [report.stage for report in await service.stage_reports()]
+    stages = [report.stage for report in await service.collect_stage_reports()]
     assert stages == [stage.name for stage in PLUGIN.pipeline.stages]
     await assert_idle(served)
     assert answering.admission == served.admission

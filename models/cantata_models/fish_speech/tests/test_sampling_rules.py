@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.model.sampling import CodeSampling
-from cantata.stages.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import draw_counter_uniforms
 from cantata_models.fish_speech.sampling import draw_codes, draw_unrepeated, penalize_recent
 from cantata_models.fish_speech.tests.parity.scenarios import scenario_named
 from cantata_models.fish_speech.tests.sampling_statement import (
@@ -45,7 +45,7 @@ def test_every_code_of_s2_is_drawn_by_the_rules(talkers: FishTalkers, how: How) 
     request = build_request(scenario, temperature=how.temperature, seed=SEED, options=options)
     observed = observe(loaded, request)
     # One number for each codebook, and the second draw's.
-    uniforms = counter_uniforms(SEED, FRAMES, 11).tolist()
+    uniforms = draw_counter_uniforms(SEED, FRAMES, 11).tolist()
     spoken: list[int] = []
     drawn_again = 0
     assert len(observed.codes) > 1
@@ -78,7 +78,7 @@ def test_every_code_of_s1_is_drawn_by_the_rules(
     }
     request = build_request(scenario, temperature=how.temperature, seed=SEED, options=options)
     observed = observe(loaded, request)
-    uniforms = counter_uniforms(SEED, FRAMES, 10).tolist()
+    uniforms = draw_counter_uniforms(SEED, FRAMES, 10).tolist()
     tokens, begin = loaded.talker.tokens, loaded.statement.begin
     iterate_code = {token: code for code, token in enumerate(tokens.tolist())}
     for frame, codes in enumerate(observed.codes.tolist()):

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata.stages.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import draw_counter_uniforms
 from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import Model
@@ -88,7 +88,7 @@ def test_every_choice_follows_the_rules(
     with watched(loaded.network) as seen:
         codes = speak(loaded, request)
     books = codes.shape[1]
-    uniforms = counter_uniforms(11, MAX_FRAMES, books + 1).numpy()
+    uniforms = draw_counter_uniforms(11, MAX_FRAMES, books + 1).numpy()
     assert len(codes) > 2
     for frame, spoken in enumerate(codes.tolist()):
         assert 0 in choices(seen.stops[frame], stop, uniforms[frame, books]), frame

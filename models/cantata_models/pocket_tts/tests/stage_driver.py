@@ -124,7 +124,7 @@ class PocketCheckpoints:
         with patch.object(gc, "collect"):
             for loaded in self._loaded.values():
                 for stage in (loaded.encoder, loaded.talker, loaded.codec):
-                    assert set(stage.counts().values()) <= {0}
+                    assert set(stage.get_counts().values()) <= {0}
                     stage.close()
 
 

@@ -66,7 +66,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
     thinkers = Loaded(LoadedThinker(folder), LoadedThinker(folder, WHOLE.model_copy(update=TIGHT)))
     yield thinkers
     stages = [thinkers.thinker.stage, thinkers.tight.stage]
-    assert all(set(stage.counts().values()) == {0} for stage in stages)
+    assert all(set(stage.get_counts().values()) == {0} for stage in stages)
     # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
     with patch.object(gc, "collect"):
         for stage in stages:

@@ -85,7 +85,7 @@ def hear(
             for chunk in result.chunks:
                 assert isinstance(chunk.payload, Pcm)
                 heard[chunk.request_id].append(chunk.payload.samples[:, 0])
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
     return {name: np.concatenate(parts) for name, parts in heard.items()}
 
 

@@ -81,7 +81,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoadedForms]:
     }
     yield LoadedForms(recognizers, variants)
     for recognizer in (*recognizers.values(), *variants.values()):
-        assert set(recognizer.stage.counts().values()) == {0}
+        assert set(recognizer.stage.get_counts().values()) == {0}
         recognizer.stage.close()
 
 

@@ -65,7 +65,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
     }
     yield Loaded(thinkers, variants)
     for thinker in (*thinkers.values(), *variants.values()):
-        assert set(thinker.stage.counts().values()) == {0}
+        assert set(thinker.stage.get_counts().values()) == {0}
         thinker.stage.close()
 
 

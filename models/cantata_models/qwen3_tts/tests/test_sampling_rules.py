@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cantata.stages.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import draw_counter_uniforms
 from cantata_models.qwen3_tts.config import MIN_FRAMES
 from cantata_models.qwen3_tts.tests.talker_driver import (
     Qwen3TtsObserved,
@@ -87,7 +87,7 @@ def test_every_code_is_drawn_by_the_rules(
     request = replace(build_request(scenario), temperature=temperature, seed=seed, options=options)
     (built,) = loaded.builder.build("request", request)
     observed = observe(loaded, built.inputs)
-    uniforms = counter_uniforms(seed, FRAMES + 1, loaded.talker.num_codebooks).numpy()
+    uniforms = draw_counter_uniforms(seed, FRAMES + 1, loaded.talker.num_codebooks).numpy()
     how = (temperature, top_k, top_p)
     assert len(observed.codes) > 1
     for frame, codes in enumerate(observed.codes.tolist()):

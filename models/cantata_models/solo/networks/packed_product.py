@@ -25,7 +25,7 @@ from functools import cache
 import torch
 from torch.nn import functional
 
-from cantata.contract.model.numerics import Product, differing_counts
+from cantata.contract.model.numerics import Product, find_differing_counts
 from cantata.contract.model.row_products import RowProduct
 
 PERIOD = 120
@@ -69,7 +69,7 @@ def find_missing_rows(product: Product, row: torch.Tensor) -> tuple[int, ...] | 
         product: [R, in] -> [R, out].
         row: [in], with inexact sums.
     """
-    differing = set(differing_counts(product, row, range(1, PERIOD + 1), among=PERIOD))
+    differing = set(find_differing_counts(product, row, range(1, PERIOD + 1), among=PERIOD))
     if PERIOD in differing:
         return None
     missing = [0] * PERIOD
@@ -77,7 +77,7 @@ def find_missing_rows(product: Product, row: torch.Tensor) -> tuple[int, ...] | 
         if count in differing:
             missing[count] = 1 + missing[(count + 1) % PERIOD]
     beyond = [count + missing[count % PERIOD] for count in _BEYOND_A_PERIOD]
-    return None if differing_counts(product, row, beyond, among=PERIOD) else tuple(missing)
+    return None if find_differing_counts(product, row, beyond, among=PERIOD) else tuple(missing)
 
 
 def describe(missing: Sequence[int] | None) -> str:

@@ -52,7 +52,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stage(checkpoint: Path) -> Iterator[Stage]:
     stage = build_stage(TALKER, checkpoint, DEPLOYMENT)
     yield stage
-    assert set(stage.counts().values()) == {0}
+    assert set(stage.get_counts().values()) == {0}
     stage.close()
 
 

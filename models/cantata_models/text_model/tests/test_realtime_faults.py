@@ -50,7 +50,7 @@ class Thinking:
         return int(stage.pid)
 
     async def recovered(self) -> None:
-        await self.model.orchestrator.until_ready(RECOVERY_S)
+        await self.model.orchestrator.wait_until_ready(RECOVERY_S)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -13,7 +13,7 @@ from cantata.config.plugins import LocatedModel, list_packages
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import EdgeSpec
 from cantata.contract.model.plugin import ModelPlugin
-from cantata.distributed.identity import files_digest, versions
+from cantata.distributed.identity import hash_files, versions
 from cantata.distributed.stages.local_ends import EarlyChunkBuffer, UnixEdgeWriter
 from cantata.distributed.stages.messages import EdgeName, PipelineOrder
 from cantata.pipeline.devices import check_devices
@@ -173,7 +173,7 @@ def _check_identity(order: PipelineOrder, checkpoint: Path) -> None:
         raise ConfigError(
             f"it runs {_format_list(mine)}, and the server {_format_list(order.versions)}"
         )
-    if files_digest(checkpoint) != order.files:
+    if hash_files(checkpoint) != order.files:
         raise ConfigError(f"the files in {checkpoint} are not the server's")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cantata.api.adapters.elevenlabs_messages import CharacterClock, socket_alignment
+from cantata.api.adapters.elevenlabs_messages import CharacterClock, build_socket_alignment
 
 
 def test_words_are_interpolated_and_gaps_belong_to_what_stands_in_them() -> None:
@@ -38,7 +38,7 @@ def test_times_never_go_back_and_durations_add_up(words: list[tuple[int, float, 
         start_s, now_s = now_s + gap_s, now_s + gap_s + word_s
         characters = clock.words([(place, place + length, start_s, now_s)])
         place += length + 1
-        message = socket_alignment(characters, since_s)
+        message = build_socket_alignment(characters, since_s)
         assert all(duration >= 0 for duration in message.char_durations_ms)
         assert message.char_start_times_ms == sorted(message.char_start_times_ms)
         assert message.char_start_times_ms[0] >= 0
