@@ -81,7 +81,7 @@ class ApiContext:
     spare: bool = False
     """Requests use only what live ones leave: nobody waits for them."""
 
-    def model(self, name: str | None) -> SpeechModel:
+    def get_model(self, name: str | None) -> SpeechModel:
         """The model of this name, None the default.
 
         Raises:
@@ -90,7 +90,7 @@ class ApiContext:
         """
         self.lifecycle.check()
         name = self.resolve_alias(name)
-        return self.service.model(self.service.default_model if name is None else name)
+        return self.service.get_model(self.service.default_model if name is None else name)
 
     def mark(self, output: OutputFormat, model: str) -> OutputFormat:
         """The format of a file of speech, with tags that say who made it, if this server writes
@@ -117,10 +117,10 @@ class ApiContext:
                 "response_format",
             )
 
-    def chat_model(self, name: str | None) -> ChatModel:
+    def get_chat_model(self, name: str | None) -> ChatModel:
         """The model of this name that answers messages, None the first; errors as of `model`."""
         self.lifecycle.check()
-        return self.service.chat_model(self.resolve_alias(name))
+        return self.service.get_chat_model(self.resolve_alias(name))
 
     def find_speech_model(self, thinker: ChatModel, voice: str | None = None) -> SpeechModel | None:
         """The model that speaks the answers of one that only writes.
@@ -146,22 +146,22 @@ class ApiContext:
         models = self.service.chat_models.values()
         return next((one for one in models if self.find_speech_model(one) is not None), None)
 
-    def image_model(self, name: str | None, *, edits: bool) -> ImageModel:
+    def get_image_model(self, name: str | None, *, edits: bool) -> ImageModel:
         """The model of this name that draws; errors as of `model`. None, and OpenAI's names, mean
         the first that does what is asked: edit pictures, or make them from words alone."""
         self.lifecycle.check()
         name = self.resolve_alias(name)
-        model, models = self.service.image_model(name), self.service.image_models
+        model, models = self.service.get_image_model(name), self.service.image_models
         if name in models:
             return model
         able = (one for one in models.values() if _does(one, edits=edits))
         return next(able, model)
 
-    def transcription_model(self, name: str | None) -> TranscriptionModel:
+    def get_transcription_model(self, name: str | None) -> TranscriptionModel:
         """The model of this name that transcribes; None, and OpenAI's names, mean the first; errors
         as of `model`."""
         self.lifecycle.check()
-        return self.service.transcription_model(self.resolve_alias(name))
+        return self.service.get_transcription_model(self.resolve_alias(name))
 
     def get_conversing_painter(self, name: str | None) -> ImageModel:
         """The model of this name that draws what a conversation comes to; None, and OpenAI's names,
@@ -197,7 +197,7 @@ class ApiContext:
 def has_voice(model: SpeechModel, voice: str | None) -> bool:
     """Whether the model has a voice of this name."""
     try:
-        model.voice(voice)
+        model.get_voice(voice)
     except VoiceNotFound:
         return False
     return True

@@ -159,9 +159,9 @@ async def _serve_model(options: BookArguments, console: Console) -> AsyncIterato
     if name is None and options.voice is not None:
         name = find_model(options.voice)
     service = create_service(plan_service(name))
-    model = service.model(service.default_model)
+    model = service.get_model(service.default_model)
     for voice in (options.voice, *(options.speakers or {}).values()):
-        model.voice(voice)
+        model.get_voice(voice)
     try:
         with show_loading(console):
             await service.start()

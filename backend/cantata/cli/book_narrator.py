@@ -46,7 +46,7 @@ class BookNarrator:
         voice = (options.speakers or {}).get(sentence.speaker, options.voice)
         request = SpeechRequest(
             sentence.text,
-            self._model.voice(voice).id,
+            self._model.get_voice(voice).id,
             speed=options.speed,
             seed=options.seed,
             continued=not sentence.begins,

@@ -216,7 +216,7 @@ def _check_order(
 
     if not service.image_models:
         raise ConfigError(f"the model {options.model!r} does not draw")
-    model = service.image_model(None)
+    model = service.get_image_model(None)
     sent = [SentPicture(data, str(path)) for path, data in zip(options.edit, pictures, strict=True)]
     try:
         return check_picture_options(model, ImageOptions.model_validate(options.options), sent)

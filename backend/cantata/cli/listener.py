@@ -50,7 +50,7 @@ async def _serve_model(located: LocatedModel) -> AsyncIterator[TranscriptionMode
     service = create_service(plan_service(f"{located.plugin.name}={located.checkpoint}"))
     try:
         await service.start()
-        yield service.transcription_model(None)
+        yield service.get_transcription_model(None)
     finally:
         await service.stop()
 

@@ -95,8 +95,8 @@ async def _from_stages(options: SayArguments, console: Console) -> AsyncIterator
     from cantata.pipeline.service import create_service
 
     service = create_service(plan_service(options.model))
-    model = service.model(service.default_model)
-    asked = _build_request(options, model.voice(options.voice).id, model.capabilities, console)
+    model = service.get_model(service.default_model)
+    asked = _build_request(options, model.get_voice(options.voice).id, model.capabilities, console)
     request = replace(asked, batch=options.out is not None)
     with show_loading(console):
         try:

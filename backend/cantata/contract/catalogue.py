@@ -54,7 +54,7 @@ class Catalogue(Generic[S, C, D, T]):
         self.transcription_models = transcription_models
         self.default_model = default_model
 
-    def model(self, name: str) -> S:
+    def get_model(self, name: str) -> S:
         """Look up a model that speaks texts.
 
         Raises:
@@ -67,7 +67,7 @@ class Catalogue(Generic[S, C, D, T]):
             raise ModelNotFound(f"no model {name!r} that speaks texts; served: {served}", "model")
         return self.models[name]
 
-    def chat_model(self, name: str | None) -> C:
+    def get_chat_model(self, name: str | None) -> C:
         """Look up a model that answers messages.
 
         Raises:
@@ -81,7 +81,7 @@ class Catalogue(Generic[S, C, D, T]):
             raise ModelNotFound(f"{asked} that answers; served: {served}", "model")
         return self.chat_models[name]
 
-    def image_model(self, name: str | None) -> D:
+    def get_image_model(self, name: str | None) -> D:
         """Look up a model that draws.
 
         Raises:
@@ -96,7 +96,7 @@ class Catalogue(Generic[S, C, D, T]):
             raise ModelNotFound(f"{asked} that draws; served: {served}", "model")
         return self.image_models[name]
 
-    def transcription_model(self, name: str | None) -> T:
+    def get_transcription_model(self, name: str | None) -> T:
         """Look up a model that transcribes speech.
 
         Raises:

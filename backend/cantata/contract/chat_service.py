@@ -105,7 +105,7 @@ class ChatModel(ServedModel[ChatRequest, Answer], Protocol):
         """Channels of the sound; 0 without voices."""
         ...
 
-    def voice(self, name: str | None) -> Voice:
+    def get_voice(self, name: str | None) -> Voice:
         """The voice with this id, name or alias; None is the default voice.
 
         Raises:
@@ -122,7 +122,7 @@ class ChatService(SpeechService, Protocol):
         """Models that answer messages, by name, in the order of the configuration."""
         ...
 
-    def chat_model(self, name: str | None) -> ChatModel:
+    def get_chat_model(self, name: str | None) -> ChatModel:
         """The model with this name, or the first one for None.
 
         Raises:

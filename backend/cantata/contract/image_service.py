@@ -53,7 +53,7 @@ class ImageService(ChatService, Protocol):
         """The models that draw, by name, in the order of the configuration; empty if none does."""
         ...
 
-    def image_model(self, name: str | None) -> ImageModel:
+    def get_image_model(self, name: str | None) -> ImageModel:
         """The model of this name; None, or one of OpenAI's names of models that draw, the first.
 
         Raises:

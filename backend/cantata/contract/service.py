@@ -264,7 +264,7 @@ class SpeechModel(ServedModel[SpeechRequest, Utterance], Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
-    def voice(self, name: str | None) -> Voice:
+    def get_voice(self, name: str | None) -> Voice:
         """The voice with this id, name or alias; None is the default voice.
 
         Raises:
@@ -326,7 +326,7 @@ class SpeechService(Protocol):
         """Why the service is not ready, in words."""
         ...
 
-    def model(self, name: str) -> SpeechModel:
+    def get_model(self, name: str) -> SpeechModel:
         """The model of this name; OpenAI's names of speech models mean the default model.
 
         Raises:

@@ -93,7 +93,7 @@ class TranscriptionService(ImageService, Protocol):
         does."""
         ...
 
-    def transcription_model(self, name: str | None) -> TranscriptionModel:
+    def get_transcription_model(self, name: str | None) -> TranscriptionModel:
         """The model of this name; None, or one of OpenAI's names of models that listen, the first.
 
         Raises:

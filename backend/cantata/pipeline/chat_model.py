@@ -91,7 +91,7 @@ class PipelineChatModel(PipelineModel):
     def channels(self) -> int:
         return self.orchestrator.sound_capacity.channels if self.orchestrator.makes_sound else 0
 
-    def voice(self, name: str | None) -> Voice:
+    def get_voice(self, name: str | None) -> Voice:
         return find_voice(self.voices, name, self.name)
 
     async def warm_up(self) -> None:

@@ -66,7 +66,7 @@ class PipelineSpeechModel(PipelineModel):
             return 1
         return self.orchestrator.sound_capacity.channels
 
-    def voice(self, name: str | None) -> Voice:
+    def get_voice(self, name: str | None) -> Voice:
         blends = self.capabilities.voice_blends
         return find_voice(self.voices, name, self.name, blends=blends)
 

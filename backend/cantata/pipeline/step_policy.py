@@ -108,7 +108,7 @@ class StepPolicy:
         answer = _AnswerPermit(self, demand, steps, self._output_length)
         async with self._count_job(answer.view(time.monotonic())):
             yield answer
-            self._output_length.ended(answer.tokens)
+            self._output_length.record_length(answer.tokens)
 
     def advanced(self, request_id: str, steps_left: int) -> None:
         """A job has so many steps left."""

@@ -148,7 +148,7 @@ class OutputLengthEstimator:
     def __init__(self) -> None:
         self._mean = _FIRST
 
-    def ended(self, steps: int) -> None:
+    def record_length(self, steps: int) -> None:
         """A text had so many."""
         self._mean += _NEW_WEIGHT * (steps - self._mean)
 

@@ -116,7 +116,7 @@ class TurnDetector:
         self._onset = 0
 
     async def _hear(self, window: Heard) -> Turn | None:
-        self.compute_probability = probability = self._judge.compute_probability(window)
+        self.probability = probability = self._judge.compute_probability(window)
         self._end.hear(window)
         self._judged += WINDOW
         return (

@@ -136,11 +136,11 @@ class _MarkedService(_Marked):
     def chat_models(self) -> Mapping[str, ChatModel]:
         return {name: self._find_answerer(one) for name, one in self._original.chat_models.items()}
 
-    def model(self, name: str) -> SpeechModel:
-        return self._find_speaker(self._original.model(name))
+    def get_model(self, name: str) -> SpeechModel:
+        return self._find_speaker(self._original.get_model(name))
 
-    def chat_model(self, name: str | None) -> ChatModel:
-        return self._find_answerer(self._original.chat_model(name))
+    def get_chat_model(self, name: str | None) -> ChatModel:
+        return self._find_answerer(self._original.get_chat_model(name))
 
     def _find_speaker(self, model: SpeechModel) -> SpeechModel:
         return cast(SpeechModel, _MarkedModel(model, self._signs))

@@ -185,7 +185,7 @@ async def test_what_cannot_be_answered_is_named(model: PipelineChatModel) -> Non
     with pytest.raises(InvalidRequest, match="nothing to answer"):
         await events(model, empty)
     with pytest.raises(VoiceNotFound, match="tiny"):
-        model.voice("nobody")
+        model.get_voice("nobody")
     too_long = ChatRequest((Message(Role.USER, (TextPart("x" * 300),)),))
     with pytest.raises(InvalidRequest, match="more than the 256"):
         await events(model, too_long)

@@ -134,7 +134,7 @@ def served(request: pytest.FixtureRequest, checkpoints: dict[str, str]) -> Serve
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def model(served: Served) -> AsyncIterator[PipelineSpeechModel]:
     async with running(served.service()) as service:
-        yield service.model(served.name)
+        yield service.get_model(served.name)
 
 
 @asynccontextmanager
@@ -192,7 +192,7 @@ class Alone:
         key = (self._served.name, number)
         if key not in self._said and self._served.hosts:  # these tests run alone
             async with running(replace(self._served, hosts=()).service()) as here:
-                model = here.model(self._served.name)
+                model = here.get_model(self._served.name)
                 for every in range(len(TEXTS)):
                     spoken = await speak(model, request(model, every))
                     self._said[self._served.name, every] = spoken
@@ -288,7 +288,7 @@ async def test_batch_mode_says_the_same(
     deploy = tmp_path / "deploy.yaml"
     deploy.write_text(yaml.safe_dump({**settings, "async_chunk": False}), encoding="utf-8")
     async with running(served.service(deploy)) as service:
-        batch = service.model(model.name)
+        batch = service.get_model(model.name)
         for number in (1, 3):
             expected = await alone.said(number)
             assert np.array_equal(await speak(batch, request(batch, number)), expected)
@@ -353,6 +353,6 @@ async def test_text_that_cannot_be_spoken_is_rejected(
 
 async def test_unknown_voices_are_rejected_with_the_valid_ones(model: PipelineSpeechModel) -> None:
     with pytest.raises(VoiceNotFound, match=model.voices[0].id):
-        model.voice("nobody")
+        model.get_voice("nobody")
     for alias in model.voices[0].aliases:
-        assert model.voice(alias.upper()) == model.voices[0]
+        assert model.get_voice(alias.upper()) == model.voices[0]

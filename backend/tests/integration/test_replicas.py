@@ -101,7 +101,7 @@ async def cluster(replicas: list[HostProcess]) -> AsyncIterator[TinyCluster]:
 
 async def spoken(cluster: TinyCluster, text: str, recording: ReferenceAudio | None = None) -> bytes:
     request = SpeechRequest(text, "tiny", reference=recording)
-    async with cluster.edge.model("tiny").run(request) as utterance:
+    async with cluster.edge.get_model("tiny").run(request) as utterance:
         return np.concatenate([chunk.samples async for chunk in utterance]).tobytes()
 
 
@@ -128,7 +128,7 @@ class Listener:
     may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def listen(self, cluster: TinyCluster, text: str) -> bytes:
-        async with cluster.edge.model("tiny").run(SpeechRequest(text, "tiny")) as utterance:
+        async with cluster.edge.get_model("tiny").run(SpeechRequest(text, "tiny")) as utterance:
             async for chunk in utterance:
                 self.parts.append(chunk.samples.tobytes())
                 if len(self.parts) == HEARD:
@@ -295,7 +295,7 @@ async def test_an_upgrade_that_starts_the_new_replica_first_rejects_nobody(
 ) -> None:
     [old] = [cluster.replicas[r.address] for r in cluster.edge.get_replica_reports() if r.ready]
     [new] = [replica for replica in cluster.replicas.values() if replica is not old]
-    rejected = dict(cluster.edge.model("tiny").admission.refused)
+    rejected = dict(cluster.edge.get_model("tiny").admission.refused)
     hearing_old = await crowd(cluster)
     new.start()
     await cluster.known(2)
@@ -306,7 +306,7 @@ async def test_an_upgrade_that_starts_the_new_replica_first_rejects_nobody(
     for listening in (hearing_old, hearing_new):
         listening.go_on()
         assert await listening.heard() == undisturbed
-    assert cluster.edge.model("tiny").admission.refused == rejected
+    assert cluster.edge.get_model("tiny").admission.refused == rejected
     assert old.process is not None
     assert await asyncio.to_thread(old.process.wait, 60) == 0
 

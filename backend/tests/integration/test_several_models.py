@@ -55,7 +55,7 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pip
 
 
 async def drawn(service: PipelineService, request: ImageRequest) -> Image:
-    async with service.image_model(None).run(request) as drawing:
+    async with service.get_image_model(None).run(request) as drawing:
         *_, last = [event async for event in drawing]
     assert isinstance(last, Image)
     return last
@@ -64,7 +64,7 @@ async def drawn(service: PipelineService, request: ImageRequest) -> Image:
 async def test_a_picture_waits_for_the_model_that_starts_later(service: PipelineService) -> None:
     assert service.ready
     assert {report.model for report in await service.collect_stage_reports()} == {TALKER.name}
-    assert not service.image_model(None).admission.places
+    assert not service.get_image_model(None).admission.places
     soon = ImageRequest("a", seed=1, deadline_s=time.monotonic())
     with pytest.raises(StageDied, match="still loading"):
         await drawn(service, soon)
@@ -79,7 +79,7 @@ async def test_a_picture_waits_for_the_model_that_starts_later(service: Pipeline
 
 async def test_it_speaks_and_draws_at_the_same_time(service: PipelineService) -> None:
     async def speak() -> int:
-        model = service.model(TALKER.name)
+        model = service.get_model(TALKER.name)
         request = SpeechRequest("hello there", model.voices[0].id)
         async with model.run(request) as utterance:
             return sum([len(chunk.samples) async for chunk in utterance])
@@ -93,14 +93,14 @@ async def test_it_speaks_and_draws_at_the_same_time(service: PipelineService) ->
 async def test_names_that_clients_send_mean_the_first_model_that_draws(
     service: PipelineService, name: str | None
 ) -> None:
-    assert service.image_model(name).name == PAINTER.name
+    assert service.get_image_model(name).name == PAINTER.name
 
 
 async def test_a_model_that_speaks_does_not_draw(service: PipelineService) -> None:
     with pytest.raises(ModelNotFound, match=f"that draws; served: {PAINTER.name}"):
-        service.image_model(TALKER.name)
+        service.get_image_model(TALKER.name)
     with pytest.raises(ModelNotFound):
-        service.model(PAINTER.name)
+        service.get_model(PAINTER.name)
 
 
 async def test_a_server_has_each_model_once(tmp_path: Path) -> None:

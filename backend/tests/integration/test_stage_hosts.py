@@ -57,12 +57,14 @@ class Server:
     host: HostProcess
 
     async def spoken(self, text: str) -> bytes:
-        async with self.service.model("tiny-loud").run(SpeechRequest(text, "tiny")) as utterance:
+        async with self.service.get_model("tiny-loud").run(
+            SpeechRequest(text, "tiny")
+        ) as utterance:
             return np.concatenate([chunk.samples async for chunk in utterance]).tobytes()
 
     @property
     def pids(self) -> dict[str, int | None]:
-        stages = self.service.model("tiny-loud").orchestrator.stages
+        stages = self.service.get_model("tiny-loud").orchestrator.stages
         return {name: stage.pid for name, stage in stages.items()}
 
     async def ready(self) -> None:
@@ -127,7 +129,7 @@ class Listener:
 
     async def listen(self, server: Server) -> None:
         heard = 0
-        model = server.service.model("tiny-loud")
+        model = server.service.get_model("tiny-loud")
         async with model.run(SpeechRequest(TEXT, "tiny")) as utterance:
             async for _ in utterance:
                 heard += 1

@@ -34,7 +34,7 @@ async def test_words_have_times_and_its_process_has_no_vllm(
     service = create_service(plan)
     await service.start()
     try:
-        model = service.model(PLUGIN.name)
+        model = service.get_model(PLUGIN.name)
         text = "One two, three. [pause 200ms] Four!"
         async with model.run(SpeechRequest(text, "low")) as utterance:
             chunks = [chunk async for chunk in utterance]
@@ -63,7 +63,7 @@ async def test_a_declared_sample_rate_must_be_the_stage_s(tmp_path: Path) -> Non
     deployment = load_deployment(PLUGIN.deployment, PLUGIN.pipeline)
     plan = ServicePlan(LocatedModel(plugin, tmp_path), PLUGIN.pipeline, deployment)
     service = create_service(plan)
-    assert service.model(PLUGIN.name).sample_rate == 24_000
+    assert service.get_model(PLUGIN.name).sample_rate == 24_000
     with pytest.raises(ConfigError, match="24000 Hz and makes 1 channels of 16000 Hz"):
         await service.start()
 

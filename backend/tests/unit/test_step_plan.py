@@ -188,9 +188,9 @@ def test_it_follows_the_texts() -> None:
     usual = OutputLengthEstimator()
     before = usual.left(100_000)
     for _ in range(40):
-        usual.ended(20)
+        usual.record_length(20)
     assert usual.left(100_000) == 20 < before
-    usual.ended(120)
+    usual.record_length(120)
     assert 20 < usual.left(100_000) < 120
 
 
@@ -202,5 +202,5 @@ def test_no_text_is_longer_than_it_may_be(most: int) -> None:
 def test_there_is_always_a_step_left() -> None:
     usual = OutputLengthEstimator()
     for _ in range(100):
-        usual.ended(0)
+        usual.record_length(0)
     assert usual.left(50) == 1

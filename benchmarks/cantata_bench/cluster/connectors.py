@@ -165,7 +165,7 @@ def _send_over_link(sender: Connection, pace: CarriedLoad, listener: socket.sock
         before_s = time.process_time()
         await asyncio.gather(*map(one, range(pace.streams)))
         sender.send(time.process_time() - before_s)
-        await link.lost()
+        await link.wait_until_lost()
         heartbeat.close()
 
     listener.setblocking(False)

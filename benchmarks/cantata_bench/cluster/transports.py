@@ -104,7 +104,7 @@ async def _send_over_link(telling: Connection, pace: CarriedLoad, period_s: floa
         await _send_all(
             lambda number, parts: streams[number].send(FrameKind.SOUND, *parts), pace, period_s
         )
-        await link.lost()
+        await link.wait_until_lost()
         heartbeat.close()
 
 

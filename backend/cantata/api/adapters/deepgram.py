@@ -141,7 +141,7 @@ async def _model_voice(context: ApiContext, name: str) -> ModelVoice:
     served = context.service.models.get(name)
     if served is not None:
         return await resolve_model_voice(context, served, None)
-    return await resolve_model_voice(context, context.model(None), name, _FOREIGN_VOICES)
+    return await resolve_model_voice(context, context.get_model(None), name, _FOREIGN_VOICES)
 
 
 def _choose_output(model: SpeechModel, query: SpeakQuery) -> OutputFormat:

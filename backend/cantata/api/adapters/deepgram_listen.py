@@ -120,7 +120,7 @@ def _find_model(context: ApiContext, query: AnyQuery) -> TranscriptionModel:
     name = context.resolve_alias(query.model)
     is_ours = name in context.service.transcription_models
     is_foreign = not is_ours and _FOREIGN_MODELS.fullmatch(query.model)
-    model = context.transcription_model(None if is_foreign else query.model)
+    model = context.get_transcription_model(None if is_foreign else query.model)
     language = query.wanted_language
     if language is not None and model.languages and not has_language(model.languages, language):
         valid = ", ".join((*model.languages, "multi"))

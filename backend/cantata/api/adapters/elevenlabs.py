@@ -108,7 +108,7 @@ async def elevenlabs_voices(context: Context) -> ElevenLabsVoices:
 async def elevenlabs_voice(voice_id: str, context: Context) -> ElevenLabsVoice:
     """Describe one voice; a name of ElevenLabs' cloud selects the default voice."""
     model_voice = await find_narrator(context, None, voice_id)
-    own = model_voice.model.voice(model_voice.voice.voice)
+    own = model_voice.model.get_voice(model_voice.voice.voice)
     return _describe(own)
 
 

@@ -197,7 +197,7 @@ async def phonemize(body: PhonemizeBody, context: Context) -> PhonemizedText:
 
 
 def _find_phonemizer(context: ApiContext, name: str | None) -> SpeechModel:
-    default = context.model(name)
+    default = context.get_model(name)
     served = [default] if name else [default, *context.service.models.values()]
     able = [model for model in served if model.capabilities.phonemizes]
     if not able:
@@ -237,7 +237,7 @@ async def combine_voices(
 ) -> Response:
     """Refuse to hand out a file of a mixture, as that server does unless it is told otherwise."""
     blend = voices if isinstance(voices, str) else "+".join(voices)
-    found = await resolve_model_voice(context, context.model(None), blend)
+    found = await resolve_model_voice(context, context.get_model(None), blend)
     raise Forbidden(
         f"this server hands out no files of voices, and needs none: {found.voice.voice!r} is the "
         "name of a voice"

@@ -50,11 +50,11 @@ def resolve_model(context: ApiContext, name: str | None, foreign: re.Pattern[str
         ModelNotFound: neither ours nor one of theirs.
     """
     try:
-        return context.model(name)
+        return context.get_model(name)
     except ModelNotFound:
         if name is None or not foreign.fullmatch(name):
             raise
-        return context.model(None)
+        return context.get_model(None)
 
 
 async def resolve_model_voice(

@@ -237,7 +237,7 @@ class _WyomingConnection(Connection):
     async def _build_sentence_buffer(self, wanted: SynthesizeVoice | None) -> SentenceBuffer:
         """A sentence buffer for a client that names a voice, a language or neither."""
         name = wanted.name if wanted else None
-        model_voice = await resolve_model_voice(self.context, self.context.model(None), name)
+        model_voice = await resolve_model_voice(self.context, self.context.get_model(None), name)
 
         def job(text: str) -> Speak:
             return Speak(model_voice.model, model_voice.request(text), None)
@@ -275,7 +275,7 @@ class _WyomingChannel(Channel):
     async def _stop(self, *, streamed: bool) -> None:
         if self._format is None:
             # Clients wait for a stop even if there was nothing to speak.
-            model = self._events.context.model(None)
+            model = self._events.context.get_model(None)
             await self._events.send(make_audio_start(model.sample_rate, model.channels))
         await self._events.send(AudioStop().event())
         self._format = None

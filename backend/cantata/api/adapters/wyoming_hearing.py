@@ -78,7 +78,7 @@ class WyomingHearing:
         order = order or Transcribe()
         if not isinstance(order.language, str | None):
             raise ProtocolViolation("transcribe: language must be text")
-        model = context.transcription_model(order.name)
+        model = context.get_transcription_model(order.name)
         model.check_room()
         await context.cascade.prepare()
         names = (*(order.transcript_names or ()), *(order.transcript_terms or ()))

@@ -168,7 +168,7 @@ async def check_chat_body(context: ApiContext, body: ChatBody) -> ChatOrder:
 
 async def _find_model(context: ApiContext, body: ChatBody) -> ChatModel:
     """The model of the request's name, with the one that speaks for it if it is to speak."""
-    model = context.chat_model(body.model)
+    model = context.get_chat_model(body.model)
     if not body.spoken:
         return model
     asked = body.audio.voice
@@ -206,7 +206,7 @@ def _choose_voice(model: ChatModel, body: ChatBody) -> str:
     if isinstance(model, SpokenChatModel):
         return model.chosen.id
     with _name_voice_field():
-        return model.voice(voice_id(body.audio.voice)).id
+        return model.get_voice(voice_id(body.audio.voice)).id
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class PictureResponse(Completion):
         self.order = order
 
     @asynccontextmanager
-    async def opened(self, body: Body) -> AsyncIterator[MeasuredDrawing]:
+    async def open(self, body: Body) -> AsyncIterator[MeasuredDrawing]:
         """The conversation read, and its picture begun."""
         context, order = self.context, self.order
         with context.media.request() as media:
@@ -89,7 +89,7 @@ class WholePicture(PictureResponse):
 
     async def answer(self, body: Body) -> None:
         """Have the picture drawn, and write it."""
-        async with self.opened(body) as drawing:
+        async with self.open(body) as drawing:
             images = [
                 await self.image(event.pixels)
                 async for event in drawing.run
@@ -124,7 +124,7 @@ class StreamedPicture(PictureResponse):
         await as_events(body, self._write(body))
 
     async def _write(self, body: Body) -> None:
-        async with self.opened(body) as drawing:
+        async with self.open(body) as drawing:
             await body.write(self._chunks.delta(Delta(role="assistant", content="")))
             async for event in drawing.run:
                 match event:

@@ -62,7 +62,7 @@ class ChatResponse(Completion):
             )
 
     @asynccontextmanager
-    async def opened(
+    async def open(
         self, messages: tuple[Message, ...], number: int = 0
     ) -> AsyncIterator[MeasuredAnswer]:
         """The answer of that number, open."""
@@ -138,7 +138,7 @@ class WholeAnswer(ChatResponse):
         """One answer to its end, with its file of sound."""
         file = bytearray()
         async with self.encoder() as encoder:
-            async with self.opened(messages, number) as answer:
+            async with self.open(messages, number) as answer:
                 async for piece in answer:
                     if encoder is not None and not isinstance(piece, str | Thought | CallPiece):
                         file += await encoder.feed(self.order.mixed(piece))
@@ -219,7 +219,7 @@ class StreamedAnswer(ChatResponse):
         """One answer's chunks, up to why it has ended."""
         rest, beginning = b"", self._encode_beginning(index)
         async with self.encoder() as encoder:
-            async with self.opened(messages, index) as answer:
+            async with self.open(messages, index) as answer:
                 self._answers[index] = answer
                 async for piece in answer:
                     if isinstance(piece, str):

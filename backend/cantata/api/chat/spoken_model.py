@@ -168,8 +168,8 @@ class SpokenChatModel:
         """The thinker's; the speech model's is its own."""
         return self._thinker.admission
 
-    def voice(self, name: str | None) -> Voice:
-        return self._speech.voice(name)
+    def get_voice(self, name: str | None) -> Voice:
+        return self._speech.get_voice(name)
 
     def check_room(self) -> None:
         """Reject a request that one of both models has no room for."""

@@ -197,7 +197,7 @@ def check_image_body(
     if context.spare:
         options = options.model_copy(update={"priority": "batch"})
     order = check_picture_options(
-        context.image_model(options.model, edits=bool(sent)), options, sent
+        context.get_image_model(options.model, edits=bool(sent)), options, sent
     )
     # Before files are decoded for nothing.
     order.model.check_room()

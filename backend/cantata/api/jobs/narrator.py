@@ -37,7 +37,7 @@ class ServerNarrator:
 
     async def speak(self, job: Job, sentence: JobSentence) -> SpokenSentence:
         body = JobBody.model_validate(job.options)
-        speak = partial(self._speak, self._context.model(body.model), body)
+        speak = partial(self._speak, self._context.get_model(body.model), body)
         return await speak_or_skip(speak, sentence, job.shape.channels)
 
     async def write(self, job: Job) -> tuple[JobFile, ...]:

@@ -62,7 +62,7 @@ class CascadeResponder:
     @property
     def default_voice(self) -> str:
         """The default voice of the model that speaks."""
-        return self._model.voice(None).id
+        return self._model.get_voice(None).id
 
     def check(self, settings: SessionSettings, param: str) -> None:
         """Check that the chat can call the tools as the settings ask."""
@@ -77,7 +77,7 @@ class CascadeResponder:
             valid = ", ".join((*choices, "none"))
             raise InvalidRequest(f"{where}: {kind!r} is not served here; valid: {valid}", where)
 
-    async def voice(self, asked: VoiceName | None) -> str:
+    async def get_voice(self, asked: VoiceName | None) -> str:
         """The id of a voice of the model, or of an uploaded one."""
         return (await choose_voice(self._context, self._model, asked)).id
 

@@ -59,7 +59,7 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
     if is_default(name):
         if not service.models and hearing:
             return _choose_hearing(next(iter(hearing.values())))
-        model = context.model(None)
+        model = context.get_model(None)
         return _choose_speaking(context, model.name, model, _find_default_thinker(context))
     assert name is not None
     if name in hearing:
@@ -72,7 +72,7 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
     if name in service.chat_models:
         raise InvalidRequest(f"{name} takes no sound; models to talk with: {valid}", "model")
     try:
-        model = service.model(name)
+        model = service.get_model(name)
     except ModelNotFound:
         raise ModelNotFound(f"no model {name!r}; models to talk with: {valid}", "model") from None
     return _choose_speaking(context, model.name, model, _find_default_thinker(context))

@@ -401,7 +401,7 @@ class Dialogue:
         """The voice that these settings select, as clients see it."""
         asked = settings.audio.output.voice
         try:
-            chosen = await self._session.responder.voice(asked)
+            chosen = await self._session.responder.get_voice(asked)
         except InvalidRequest as error:
             raise type(error)(error.message, param) from None
         if chosen != self.voice and self._session.output_audio.has_sent:

@@ -46,7 +46,7 @@ class ModelResponder:
     @property
     def default_voice(self) -> str | None:
         """The model's default voice."""
-        return self._model.voice(None).id if self.speaks else None
+        return self._model.get_voice(None).id if self.speaks else None
 
     def check(self, settings: SessionSettings, param: str) -> None:
         """Check that the model can speak as the settings ask."""
@@ -62,9 +62,9 @@ class ModelResponder:
             where = f"{param}.audio.output.speed"
             raise InvalidRequest(f"{where}: {self.name} speaks at its own pace; valid: 1", where)
 
-    async def voice(self, asked: VoiceName | None) -> str | None:
+    async def get_voice(self, asked: VoiceName | None) -> str | None:
         """The id of a voice of the model; None if it does not speak, whatever clients send."""
-        return self._model.voice(voice_id(asked)).id if self.speaks else None
+        return self._model.get_voice(voice_id(asked)).id if self.speaks else None
 
     async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
         """Answer: send text while the model thinks, and sound while it speaks. If the conversation

@@ -44,7 +44,7 @@ class SessionResponder(Protocol):
         """
         ...
 
-    async def voice(self, asked: VoiceName | None) -> str | None:
+    async def get_voice(self, asked: VoiceName | None) -> str | None:
         """The id of a voice by any of its names.
 
         Raises:
@@ -79,7 +79,7 @@ class ListeningResponder:
     def check(self, settings: SessionSettings, param: str) -> None:
         """Accepts all settings: those of answers have no effect."""
 
-    async def voice(self, asked: VoiceName | None) -> None:
+    async def get_voice(self, asked: VoiceName | None) -> None:
         """None: it has no voice."""
 
     async def answer(self, reply: Reply, items: Sequence[Item]) -> None:

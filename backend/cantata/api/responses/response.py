@@ -63,7 +63,7 @@ async def read_order(context: ApiContext, body: ResponsesBody) -> ResponseOrder:
         kept = context.responses.find(body.previous_response_id, "previous_response_id")
         messages = [*kept.messages, *messages]
     with rename_error_fields():
-        can_think = context.chat_model(body.model).thinks
+        can_think = context.get_chat_model(body.model).thinks
         order = await check_chat_body(context, make_chat_body(body, messages, can_think=can_think))
     return ResponseOrder(body, messages, order)
 
@@ -126,7 +126,7 @@ class WholeModelResponse(ModelResponse):
         """Ask the model, and write all that it answers."""
         items = GrowingItems()
         with rename_error_fields():
-            async with self.conversation() as messages, self.opened(messages) as answer:
+            async with self.conversation() as messages, self.open(messages) as answer:
                 async for piece in answer:
                     list(items.add(piece))
         list(items.end(find_status(answer)))
@@ -158,7 +158,7 @@ class StreamedModelResponse(ModelResponse):
             await body.end(self._tell("response.failed", failed))
 
     async def _write(self, body: Body, items: GrowingItems) -> None:
-        async with self.conversation() as messages, self.opened(messages) as answer:
+        async with self.conversation() as messages, self.open(messages) as answer:
             begun = self.describe("in_progress")
             await body.write(
                 self._tell("response.created", begun) + self._tell("response.in_progress", begun)

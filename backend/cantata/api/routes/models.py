@@ -69,7 +69,7 @@ def _describe(model: SpeechModel) -> AudioModelObject:
         sample_rate=model.sample_rate,
         channels=model.channels,
         max_input_characters=model.max_input_characters,
-        default_voice=model.voice(None).id,
+        default_voice=model.get_voice(None).id,
         sampled=model.sampled,
         formats=_list_formats(model),
         capabilities=CapabilitiesObject(
@@ -93,7 +93,7 @@ async def list_voices(
 ) -> VoiceList | VoiceNames:
     """The voices of one model, or of all; uploaded ones come last. `legacy`: their ids alone, as
     older clients of Kokoro-FastAPI read them."""
-    served = _list_served(context) if model is None else [context.model(model)]
+    served = _list_served(context) if model is None else [context.get_model(model)]
     voices = [voice for one in served for voice in _list_voices(one)]
     # Without a key, uploaded voices are not listed.
     if is_trusted(request.scope):
@@ -130,11 +130,11 @@ def _find_served_name(context: ApiContext, name: str) -> str:
     if name in names:
         return name
     with suppress(ModelNotFound):
-        return context.model(name).name
+        return context.get_model(name).name
     with suppress(ModelNotFound):
-        return context.image_model(name, edits=False).name
+        return context.get_image_model(name, edits=False).name
     with suppress(ModelNotFound):
-        return context.transcription_model(name).name
+        return context.get_transcription_model(name).name
     raise ModelNotFound(f"no model {name!r}; served: {', '.join(names)}", "model")
 
 

@@ -89,7 +89,7 @@ async def _respond(request: Request, context: ApiContext, *, translate: bool) ->
     with ExitStack() as stack:
         stack.callback(close_files, form)
         body, sent = read_form(form) if is_form else await read_json(request, context.media)
-        model = context.transcription_model(body.model)
+        model = context.get_transcription_model(body.model)
         if translate and not model.translates:
             raise InvalidRequest(
                 f"model {model.name!r} translates nothing; serve a multilingual one", "model"

@@ -142,7 +142,7 @@ def _check_free(context: ApiContext, store: Voices, name: str) -> None:
     """Reject a taken name before decoding the recording; the store checks again."""
     for model in context.service.models.values():
         try:
-            existing = model.voice(name)
+            existing = model.get_voice(name)
         except VoiceNotFound:
             continue
         raise VoiceExists(

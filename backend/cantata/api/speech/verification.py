@@ -70,7 +70,7 @@ def choose_verifier(context: ApiContext) -> TranscriptionModel:
         InvalidRequest: there is none.
     """
     try:
-        return context.transcription_model(None)
+        return context.get_transcription_model(None)
     except ModelNotFound:
         raise InvalidRequest(
             "verify needs a model that transcribes, and this server has none", "verify"

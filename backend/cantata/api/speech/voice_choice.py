@@ -82,7 +82,7 @@ async def choose_model(
         NotReady: no model is served yet.
         ModelNotFound: no model, nor any of OpenAI's, has that name.
     """
-    model = context.model(name)
+    model = context.get_model(name)
     if context.resolve_alias(name) in context.service.models:
         return model
     if ref_audio is not None or (isinstance(voice, Sequence) and not isinstance(voice, str)):
@@ -136,7 +136,7 @@ async def choose_voice(
     recordings = _pair_with_transcripts(ref_audio, ref_text)
     uploaded = await _find_uploaded(context, model, name)
     if uploaded is None:
-        own = model.voice(name).id
+        own = model.get_voice(name).id
         if ref_audio is None:
             return ChosenVoice(own, own)
         _check_capable(model, "ref_audio", len(recordings))
@@ -186,7 +186,7 @@ async def _find_uploaded_speakers(
     for name in names:
         uploaded = await _find_uploaded(context, model, name)
         if uploaded is None:
-            own = model.voice(name).id
+            own = model.get_voice(name).id
             raise InvalidRequest(
                 f"a list of voices may have only uploaded ones; {own!r} is one of the model's own",
                 "voice",
@@ -201,7 +201,7 @@ async def _choose_uploaded(
     _check_capable(model, "voice", len(uploaded))
     assert context.voices is not None
     first, *others = [await context.voices.reference(each) for each in uploaded]
-    return ChosenVoice(uploaded[0].id, model.voice(None).id, first, tuple(others))
+    return ChosenVoice(uploaded[0].id, model.get_voice(None).id, first, tuple(others))
 
 
 async def _find_uploaded(
@@ -211,7 +211,7 @@ async def _find_uploaded(
     if name is None or context.voices is None:
         return None
     try:
-        model.voice(name)
+        model.get_voice(name)
     except VoiceNotFound:
         await context.voices.refresh(name)
         return context.voices.find(name)

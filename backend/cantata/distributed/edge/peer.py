@@ -177,7 +177,7 @@ class Peer:
                     frame = await stream.receive()
                 finally:
                     stream.end()
-                await stream.ended()
+                await stream.wait_until_ended()
             if frame is not None and frame.kind == FrameKind.REPORTS:
                 self._last_reports = list(decode(frame.body, Reports).stages)
         except (TimeoutError, LinkLost):
@@ -239,7 +239,7 @@ class Peer:
         self._trouble = None
         logger.info("replica %s: connected", self.address)
         try:
-            error = await link.lost()
+            error = await link.wait_until_lost()
             self._lost += 1
             return error
         finally:

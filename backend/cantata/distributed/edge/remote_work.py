@@ -187,7 +187,7 @@ class RemoteWork(Generic[O, E]):
         self._stream.end()
         try:
             async with asyncio.timeout(FREE_S):
-                await self._stream.ended()
+                await self._stream.wait_until_ended()
         except TimeoutError:
             logger.error("a replica did not free an order within %g s", FREE_S)
 

@@ -112,7 +112,7 @@ class RemoteVoiced(RemoteServed[V]):
         """Channels of the sound."""
         return self.card.channels
 
-    def voice(self, name: str | None) -> Voice:
+    def get_voice(self, name: str | None) -> Voice:
         """Look a voice up by id, name or alias; None is the default.
 
         Raises:

@@ -43,7 +43,7 @@ class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
     def capabilities(self) -> Capabilities:
         return self.card.capabilities
 
-    def voice(self, name: str | None) -> Voice:
+    def get_voice(self, name: str | None) -> Voice:
         blends = self.capabilities.voice_blends
         return find_voice(self.voices, name, self.name, blends=blends)
 

@@ -96,7 +96,7 @@ class Link:
         """Whether it is over."""
         return self._lost.done()
 
-    async def lost(self) -> LinkLost:
+    async def wait_until_lost(self) -> LinkLost:
         """Why it is over, once it is."""
         return await asyncio.shield(self._lost)
 
@@ -169,7 +169,7 @@ class Link:
                     await self._emptied.wait()
                 if not self.is_lost:
                     self._socket.shutdown(socket.SHUT_WR)
-                    await self.lost()  # the other end has read the end, and closes
+                    await self.wait_until_lost()  # the other end has read the end, and closes
         except (TimeoutError, OSError):
             pass  # its time is over
         self.close()

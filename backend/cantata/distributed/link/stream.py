@@ -121,7 +121,7 @@ class LinkStream:
         self._take(HEADER.size + len(frame.body))
         return frame
 
-    async def ended(self) -> None:
+    async def wait_until_ended(self) -> None:
         """Return when the other end has ended or is lost, however much of its data was taken."""
         await self._over.wait()
 

@@ -71,7 +71,7 @@ class EdgeSession:
         """Serve; returns once everything that came over the link is freed."""
         self.link.begin()
         try:
-            error = await self.link.lost()
+            error = await self.link.wait_until_lost()
             logger.info("edge %s: %s", self.link.peer, error.reason)
         finally:
             self.link.close()
@@ -107,7 +107,7 @@ class EdgeSession:
     async def _serve(self, stream: LinkStream) -> None:
         """Serve one stream until it is done, or until the edge ends it."""
         working = asyncio.create_task(self._work(stream), name=f"work:{stream.number}")
-        leaving = asyncio.create_task(stream.ended(), name=f"leave:{stream.number}")
+        leaving = asyncio.create_task(stream.wait_until_ended(), name=f"leave:{stream.number}")
         self._working.add(working)
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         has_left = leaving.done()
@@ -171,7 +171,7 @@ class EdgeSession:
 
     async def _speak(self, stream: LinkStream, order: SpeakOrder) -> None:
         self._ordered[order.model] += not order.batch
-        model = self._service.model(order.model)
+        model = self._service.get_model(order.model)
         # A file render waits in the model's admission.
         with self._limiter.order(model.name, gated=not order.batch, live=not order.batch):
             self._on_change()
@@ -180,7 +180,7 @@ class EdgeSession:
     async def _answer_order(self, stream: LinkStream, order: AnswerOrder) -> None:
         live = not order.options.batch
         self._ordered[order.model] += live
-        model = self._service.chat_model(order.model)
+        model = self._service.get_chat_model(order.model)
         # One for which nobody waits does so in the model's admission.
         with self._limiter.order(model.name, gated=live, live=live):
             self._on_change()
@@ -188,7 +188,7 @@ class EdgeSession:
 
     async def _draw(self, stream: LinkStream, order: DrawOrder) -> None:
         self._ordered[order.model] += 1
-        model = self._service.image_model(order.model)
+        model = self._service.get_image_model(order.model)
         # Its own admission forecasts when it would be done.
         with self._limiter.order(model.name, gated=False):
             self._on_change()
@@ -197,7 +197,7 @@ class EdgeSession:
     async def _transcribe(self, stream: LinkStream, order: TranscribeOrder) -> None:
         live = not order.request.batch
         self._ordered[order.model] += live
-        model = self._service.transcription_model(order.model)
+        model = self._service.get_transcription_model(order.model)
         # Its own admission knows whether a slot is free; files wait there, and then take one.
         place = nullcontext() if live else self._limiter.hold_place(model.name)
         with self._limiter.order(model.name, gated=False, live=live):

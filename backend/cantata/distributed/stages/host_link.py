@@ -140,7 +140,7 @@ class HostLink:
             self._link, self._refused = link, None
             self._news.set()
             logger.info("stage host %s: connected", self.address)
-            return await link.lost()
+            return await link.wait_until_lost()
         finally:
             link.close()
             self._link = None

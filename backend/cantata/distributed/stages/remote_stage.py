@@ -214,7 +214,7 @@ class RemoteStage:
                 if drain is not None:
                     with suppress(StageDied):
                         await self._send(StageFrameKind.DRAIN, encode(drain))
-                await stream.ended()
+                await stream.wait_until_ended()
         except TimeoutError:
             logger.warning("%s did not end within %g s", self._title, limit_s)
 

@@ -247,7 +247,7 @@ class DiffusionStage:
     def _end(self, job: DiffusionJob) -> None:
         del self._jobs[job.request_id]
         if not job.draws:
-            self._usual.ended(job.steps)
+            self._usual.record_length(job.steps)
 
     def _holds(self, job: DiffusionJob) -> bool:
         return self._jobs.get(job.request_id) is job

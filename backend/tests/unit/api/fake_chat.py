@@ -103,7 +103,7 @@ class FakeChatModel:
         running = self.counts.open
         return AdmissionReport(self.behaviour.capacity, running, 0, 0, {}, {}, 1000, running)
 
-    def voice(self, name: str | None) -> Voice:
+    def get_voice(self, name: str | None) -> Voice:
         for voice in self.voices:
             if name in (None, voice.id, voice.name, *voice.aliases):
                 return voice

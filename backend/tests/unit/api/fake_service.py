@@ -135,7 +135,7 @@ class FakeModel:
         places, running = self.behaviour.capacity, self.counts.open
         return AdmissionReport(places, running, 0, 0, refused, admitted, 1000, running)
 
-    def voice(self, name: str | None) -> Voice:
+    def get_voice(self, name: str | None) -> Voice:
         blends = self.capabilities.voice_blends
         return find_voice(tuple(self.voices), name, self.name, blends=blends)
 

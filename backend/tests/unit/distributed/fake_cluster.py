@@ -149,7 +149,7 @@ async def collect_chunks(
 ) -> list[SpeechChunk]:
     """The same in pieces."""
     request = SpeechRequest(text, "clara", batch=batch)
-    async with cluster.edge.model("solo").run(request, more_text=more_text) as utterance:
+    async with cluster.edge.get_model("solo").run(request, more_text=more_text) as utterance:
         return [chunk async for chunk in utterance]
 
 

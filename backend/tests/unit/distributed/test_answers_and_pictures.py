@@ -121,7 +121,7 @@ async def lose(replica: Replica) -> None:
 
 
 async def test_an_answer_and_what_was_asked_arrive_whole(cluster: FakeCluster) -> None:
-    model = cluster.edge.chat_model(None)
+    model = cluster.edge.get_chat_model(None)
     alone = FakeService().omni
     async with model.run(ASKED) as answer:
         assert [m.step for m in answer.milestones] == ["route", "text", "admit"]
@@ -157,7 +157,9 @@ async def test_a_replica_says_who_speaks_for_a_model() -> None:
 async def test_an_answer_that_nobody_waits_for_arrives_as_that(cluster: FakeCluster) -> None:
     later = replace(ASKED, batch=True)
     expected = iterate_parts(await collect_events(FakeService().omni))
-    assert iterate_parts(await collect_events(cluster.edge.chat_model("omni"), later)) == expected
+    assert (
+        iterate_parts(await collect_events(cluster.edge.get_chat_model("omni"), later)) == expected
+    )
     requests = [one for replica in cluster.replicas for one in omni(replica).counts.requests]
     assert [one.batch for one in requests] == [True]
 
@@ -168,7 +170,7 @@ async def test_an_answer_survives_the_loss_of_its_replica(cluster: FakeCluster) 
         model.behaviour.samples = 2_000  # in all, more than a link's window
     expected = iterate_parts(await collect_events(alone))
     events: list[AnswerEvent] = []
-    async with cluster.edge.chat_model("omni").run(ASKED) as answer:
+    async with cluster.edge.get_chat_model("omni").run(ASKED) as answer:
         async for event in answer:
             events.append(event)
             if len(events) == 20:
@@ -186,7 +188,7 @@ async def test_an_answers_errors_arrive_as_they_are(cluster: FakeCluster, error:
         omni(replica).behaviour.fail_after, omni(replica).behaviour.error = 3, error
     for _ in range(2):
         with pytest.raises(type(error)) as arrived:
-            await collect_events(cluster.edge.chat_model("omni"))
+            await collect_events(cluster.edge.get_chat_model("omni"))
         assert arrived.value.args == error.args
     asked = sum(len(omni(replica).counts.requests) for replica in cluster.replicas)
     assert asked == (1 if isinstance(error, Quarantined) else 2)
@@ -198,7 +200,7 @@ async def drawn(model: ImageModel, request: ImageRequest) -> list[DrawingEvent]:
 
 
 async def test_a_picture_and_its_progress_arrive(cluster: FakeCluster) -> None:
-    model = cluster.edge.image_model(None)
+    model = cluster.edge.get_image_model(None)
     async with model.run(PICTURE) as drawing:
         assert (drawing.width, drawing.height, drawing.steps) == (64, 48, 4)
         events = [event async for event in drawing]
@@ -210,7 +212,7 @@ async def test_a_picture_and_its_progress_arrive(cluster: FakeCluster) -> None:
     edited = replace(PICTURE, references=(PIXELS,))
     [image] = [
         event
-        for event in await drawn(cluster.edge.image_model("editor"), edited)
+        for event in await drawn(cluster.edge.get_image_model("editor"), edited)
         if isinstance(event, Image)
     ]
     np.testing.assert_array_equal(image.pixels, expected_picture(edited, 64, 48))
@@ -218,7 +220,7 @@ async def test_a_picture_and_its_progress_arrive(cluster: FakeCluster) -> None:
 
 async def test_a_conversation_arrives_with_its_pictures(cluster: FakeCluster) -> None:
     turn = Turn(Role.USER, (PIXELS, PIXELS[:8]), "Two of them.")
-    await drawn(cluster.edge.image_model("editor"), replace(PICTURE, earlier=(turn,)))
+    await drawn(cluster.edge.get_image_model("editor"), replace(PICTURE, earlier=(turn,)))
     requests = [one for replica in cluster.replicas for one in editor(replica).counts.requests]
     ((asked,),) = [request.earlier for request in requests]
     assert (asked.role, asked.text) == (Role.USER, "Two of them.")
@@ -231,7 +233,7 @@ async def test_a_picture_is_drawn_again_where_its_replica_was_lost(cluster: Fake
     for replica in cluster.replicas:
         painter(replica).behaviour.may_continue = asyncio.Event()
         painter(replica).behaviour.thought = THOUGHT
-    drawing = asyncio.create_task(drawn(cluster.edge.image_model("painter"), PICTURE))
+    drawing = asyncio.create_task(drawn(cluster.edge.get_image_model("painter"), PICTURE))
     await eventually(lambda: any(painter(one).counts.open for one in cluster.replicas))
     [busy] = [one for one in cluster.replicas if painter(one).counts.open]
     [other] = [one for one in cluster.replicas if one is not busy]
@@ -254,11 +256,11 @@ async def test_pictures_go_to_another_replica_or_are_refused(cluster: FakeCluste
     first, second = (painter(replica) for replica in cluster.replicas)
     first.behaviour.slots = 0
     for _ in range(4):
-        await drawn(cluster.edge.image_model("painter"), PICTURE)
+        await drawn(cluster.edge.get_image_model("painter"), PICTURE)
     assert (len(first.counts.requests), len(second.counts.requests)) == (0, 4)
     second.behaviour.slots = 0
     with pytest.raises(Overloaded):
-        await drawn(cluster.edge.image_model("painter"), PICTURE)
+        await drawn(cluster.edge.get_image_model("painter"), PICTURE)
 
 
 def test_no_option_of_a_conversation_is_left_out() -> None:

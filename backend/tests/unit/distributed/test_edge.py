@@ -43,16 +43,16 @@ async def test_an_edge_speaks_as_its_replicas_do() -> None:
         assert [TEXT[word.text_start : word.text_end] for word in words] == TEXT[:-1].split()
         assert [m.step for chunk in chunks for m in chunk.milestones] == ["talker"]
         local = cluster.replicas[0].solo
-        remote = cluster.edge.model("solo")
+        remote = cluster.edge.get_model("solo")
         for name in ("voices", "sample_rate", "channels", "max_input_characters", "capabilities"):
             assert getattr(remote, name) == getattr(local, name)
         assert list(cluster.edge.models) == ["solo", "duo"]
-        assert cluster.edge.model("tts-1") is remote
+        assert cluster.edge.get_model("tts-1") is remote
 
 
 async def test_the_timeline_says_what_was_done_and_in_order() -> None:
     async with fake_cluster() as cluster:
-        model = cluster.edge.model("solo")
+        model = cluster.edge.get_model("solo")
         async with model.run(SpeechRequest(TEXT, "clara")) as utterance:
             steps = [milestone.step for milestone in utterance.milestones]
             times = [milestone.at_s for milestone in utterance.milestones]
@@ -89,7 +89,7 @@ async def test_who_waits_too_long_is_told_when_to_come_again(
         with pytest.raises(Overloaded) as refusal:
             await spoken(cluster, TEXT)
         assert 0.75 <= refusal.value.retry_after_s <= 1.25
-        assert cluster.edge.model("solo").admission.refused["waited_too_long"] == 1
+        assert cluster.edge.get_model("solo").admission.refused["waited_too_long"] == 1
 
 
 async def test_a_full_queue_rejects_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ async def test_a_full_queue_rejects_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(FakeModel, "rate", 0.0, raising=False)
     async with fake_cluster(2, capacity=0) as cluster:
         cluster.replicas[1].solo.rate = 9.0  # type: ignore[attr-defined]
-        model = cluster.edge.model("solo")
+        model = cluster.edge.get_model("solo")
         waiting = [asyncio.create_task(spoken(cluster, TEXT)) for _ in range(2)]
         await eventually(lambda: model.admission.waiting == 2)
         with pytest.raises(Overloaded) as refusal:
@@ -114,7 +114,7 @@ async def test_a_full_queue_rejects_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 async def test_leaving_returns_once_the_replica_has_freed_it() -> None:
     async with fake_cluster(abort_s=0.05, interval_s=0.001) as cluster:
-        model = cluster.edge.model("solo")
+        model = cluster.edge.get_model("solo")
         async with model.run(SpeechRequest(TEXT, "clara")) as utterance:
             await anext(utterance)
             replica = cluster.speaking()
@@ -135,7 +135,7 @@ async def test_a_cancelled_listener_leaves_nothing_behind() -> None:
 async def test_a_listener_that_does_not_read_stops_the_replica() -> None:
     async with fake_cluster(1, chunks=10_000) as cluster:
         counts = cluster.replicas[0].solo.counts
-        model = cluster.edge.model("solo")
+        model = cluster.edge.get_model("solo")
         async with model.run(SpeechRequest(TEXT, "clara")) as utterance:
             await until_still(lambda: counts.chunks)
             assert 100 < counts.chunks < 200  # of 1,920 bytes, in a window of 256 KiB
@@ -191,11 +191,11 @@ async def test_an_unforeseen_fault_shows_no_details_and_ends_nothing_else() -> N
 async def test_names_are_checked_here() -> None:
     async with fake_cluster() as cluster:
         with pytest.raises(VoiceNotFound):
-            cluster.edge.model("solo").voice("nobody")
+            cluster.edge.get_model("solo").get_voice("nobody")
         with pytest.raises(ModelNotFound):
-            cluster.edge.model("nothing")
+            cluster.edge.get_model("nothing")
         with pytest.raises(ModelNotFound):
-            cluster.edge.chat_model("nothing")
+            cluster.edge.get_chat_model("nothing")
 
 
 async def test_file_renders_are_taken_without_a_free_place() -> None:
@@ -236,7 +236,7 @@ async def test_stages_and_replicas_are_reported() -> None:
         assert {report.replica for report in reports} == addresses
         assert len(reports) == 8
         assert {report.address for report in cluster.edge.get_replica_reports()} == addresses
-        admission = cluster.edge.model("solo").admission
+        admission = cluster.edge.get_model("solo").admission
         assert (admission.places, admission.slots) == (2000, 2000)
 
 

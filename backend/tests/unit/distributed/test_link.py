@@ -237,7 +237,7 @@ async def test_who_waits_for_credit_is_let_go_when_its_own_end_ends(heartbeat: H
         await until(lambda: other.arrived_bytes > WINDOW_BYTES)
         assert not waiting.done()
         other.end()
-        await stream.ended()
+        await stream.wait_until_ended()
         stream.end()
         async with asyncio.timeout(60):
             await waiting
@@ -251,7 +251,7 @@ async def test_the_window_bounds_what_waits_for_a_reader(heartbeat: Heartbeat) -
     async with raw_end(heartbeat) as (end, theirs):
         frame = pack_header(DATA, 1, WINDOW_BYTES // 2) + bytes(WINDOW_BYTES // 2)
         await asyncio.to_thread(theirs.sendall, frame * 3)
-        error = await end.link.lost()
+        error = await end.link.wait_until_lost()
         assert isinstance(error, ProtocolError)
         assert "credit" in error.reason
 
@@ -282,11 +282,11 @@ async def test_garbage_is_the_links_death_with_a_reason(
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
         async with asyncio.timeout(60):
-            error = await end.link.lost()
+            error = await end.link.wait_until_lost()
         assert isinstance(error, kind)
         assert error.reason
         for stream in end.streams:
-            await stream.ended()
+            await stream.wait_until_ended()
             with pytest.raises(LinkLost):
                 await stream.send(DATA, b"x")
 
@@ -298,7 +298,7 @@ async def test_what_arrived_before_the_loss_is_still_read(heartbeat: Heartbeat) 
         await other.send(DATA, b"second")
         await until(lambda: one.arrived_bytes == 2 * HEADER.size + len(b"firstsecond"))
         far.link.close()
-        await near.link.lost()
+        await near.link.wait_until_lost()
         frames = [await one.receive(), await one.receive()]
         assert [bytes(frame.body) for frame in frames if frame] == [b"first", b"second"]
         with pytest.raises(LinkLost):
@@ -340,7 +340,7 @@ async def test_a_silent_end_is_found_out(heartbeat: Heartbeat) -> None:
     async with raw_end(heartbeat) as (end, _):
         began = time.monotonic()
         async with asyncio.timeout(60):
-            error = await end.link.lost()
+            error = await end.link.wait_until_lost()
         assert isinstance(error, HeartbeatTimeout)
         assert time.monotonic() - began > 1.0
 

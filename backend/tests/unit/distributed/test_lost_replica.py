@@ -51,7 +51,7 @@ async def heard_through_a_loss(
     end: Callable[[Replica], Awaitable[None]] = lose,
 ) -> list[SpeechChunk]:
     """What a listener gets while the replica that speaks is lost, so many times."""
-    model, chunks = cluster.edge.model("solo"), list[SpeechChunk]()
+    model, chunks = cluster.edge.get_model("solo"), list[SpeechChunk]()
     request = SpeechRequest("" if more_text else TEXT, "clara")
     async with model.run(request, more_text=more_text) as utterance:
         async for chunk in utterance:
@@ -103,7 +103,7 @@ async def test_who_was_alone_on_two_lost_replicas_gets_no_third() -> None:
         with pytest.raises(Quarantined, match="replica"):
             await spoken(cluster, TEXT)
         assert sorted(replica.solo.counts.started for replica in cluster.replicas) == [0, 1, 1]
-        assert cluster.edge.model("solo").admission.quarantined == 1
+        assert cluster.edge.get_model("solo").admission.quarantined == 1
         assert await spoken(cluster, f"{TEXT} ") == undisturbed(cluster, f"{TEXT} ")
 
 
@@ -335,7 +335,7 @@ async def test_a_replica_that_cannot_be_understood_is_not_asked_again_at_once(
 async def test_a_lost_edge_frees_what_it_ordered() -> None:
     async with fake_cluster(1, interval_s=0.002, abort_s=0.01) as cluster:
         [replica] = cluster.replicas
-        model = cluster.edge.model("solo")
+        model = cluster.edge.get_model("solo")
         async with model.run(SpeechRequest(TEXT, "clara")) as utterance:
             await anext(utterance)
             await cluster.edge.stop()
@@ -403,7 +403,7 @@ async def test_a_replica_may_leave_the_directory_and_come_back() -> None:
         await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 2)
         first, second = cluster.replicas
         cluster.directory.change({second.host.address})
-        await eventually(lambda: cluster.edge.model("solo").admission.places == 2000)
+        await eventually(lambda: cluster.edge.get_model("solo").admission.places == 2000)
         cluster.report_state()
         asking += [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(2, 4)]
         await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 4)
@@ -423,14 +423,14 @@ async def test_an_upgrade_changes_what_clients_are_told() -> None:
         newer = await cluster.add(service=other)
         cluster.report_state()
         await cluster.known(2)
-        model = cluster.edge.model("solo")
-        assert model.voice(None).id == "clara"
+        model = cluster.edge.get_model("solo")
+        assert model.get_voice(None).id == "clara"
         for _ in range(4):
             assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
         assert newer.solo.counts.started == 0
         assert "format" in str([report.trouble for report in cluster.edge.get_replica_reports()])
         await cluster.replicas[0].host.stop()
-        await eventually(lambda: model.voice(None).id == "nora")
+        await eventually(lambda: model.get_voice(None).id == "nora")
         assert model.sample_rate == 16_000
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
         assert newer.solo.counts.started == 1

@@ -64,7 +64,7 @@ class Listener:
     chunks: list[SpeechChunk] = field(default_factory=list)
 
     async def listen(self, processes: Processes, text: str) -> None:
-        speaking = processes.edge.model("solo").run(SpeechRequest(text, "clara"))
+        speaking = processes.edge.get_model("solo").run(SpeechRequest(text, "clara"))
         async with speaking as utterance:
             async for chunk in utterance:
                 self.chunks.append(chunk)
@@ -119,7 +119,7 @@ async def test_it_ends_two_replicas_and_never_a_third() -> None:
                 await running.spoken(f"{POISON} {TEXT}")
         assert await running.spoken(TEXT) == undisturbed(TEXT)
         assert running.killed == 2
-        assert running.edge.model("solo").admission.quarantined == 1
+        assert running.edge.get_model("solo").admission.quarantined == 1
 
 
 async def test_who_speaks_beside_it_hears_every_sample() -> None:
@@ -138,7 +138,7 @@ async def test_who_speaks_beside_it_hears_every_sample() -> None:
         await asyncio.gather(*listening)
         assert [collect_sound(one.chunks) for one in listeners] == [undisturbed(t) for t in texts]
         await eventually(lambda: running.killed == 2)
-        assert running.edge.model("solo").admission.quarantined == 1
+        assert running.edge.get_model("solo").admission.quarantined == 1
         again = await asyncio.gather(*map(running.spoken, texts))
         assert again == [undisturbed(text) for text in texts]
 

@@ -102,4 +102,4 @@ async def test_what_are_no_chunks_ends_the_link(body: bytes) -> None:
         await stream.send(StageFrameKind.CHUNKS, body)
         with pytest.raises(ProtocolError, match=r"no chunks|is no Heads"):
             await forward_chunks(other, EarlyChunkBuffer(nothing).put)
-        await stream.ended()
+        await stream.wait_until_ended()

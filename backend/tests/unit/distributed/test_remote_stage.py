@@ -133,7 +133,7 @@ async def test_a_stage_is_lost_when_its_message_cannot_be_handled(
         stream = await there.ready()
         strange: Chunk[Payload] = Chunk("r", "?", 0, Codes(np.zeros((1, 1), np.int32)), final=True)
         await stream.send(StageFrameKind.EVENT, *encode_for_link(Output((strange,))))
-        await stream.ended()
+        await stream.wait_until_ended()
         [death] = there.deaths
         assert "no edge leads from there" in death.error.message
         assert "its message could not be handled" in caplog.text

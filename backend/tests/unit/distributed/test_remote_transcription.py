@@ -64,7 +64,7 @@ async def lose(replica: Replica) -> None:
 def recognize(
     cluster: FakeCluster, request: TranscriptionRequest = ASKED
 ) -> AbstractAsyncContextManager[Recognition]:
-    return cluster.edge.transcription_model(None).run(request)
+    return cluster.edge.get_transcription_model(None).run(request)
 
 
 async def transcribed(
@@ -97,7 +97,7 @@ async def test_the_words_and_all_that_was_asked_arrive(cluster: FakeCluster) -> 
 
 
 async def test_clients_are_told_what_the_model_can_do(cluster: FakeCluster) -> None:
-    model = cluster.edge.transcription_model("whisper-1")
+    model = cluster.edge.get_transcription_model("whisper-1")
     alone = FakeService().ears
     for name in (
         "name",
@@ -127,7 +127,7 @@ async def test_a_spare_model_finds_the_words_until_one_is_named() -> None:
         for _ in range(4):
             await transcribed(cluster, sound(0.5))
         assert (ears(spare).counts.finished, ears(named).counts.finished) == (1, 4)
-        assert cluster.edge.transcription_model(None).languages == ("fr",)
+        assert cluster.edge.get_transcription_model(None).languages == ("fr",)
 
         await lose(named)
         await cluster.known(1)
@@ -137,7 +137,7 @@ async def test_a_spare_model_finds_the_words_until_one_is_named() -> None:
         with pytest.raises(CantataError):
             await transcribed(cluster, sound(0.5))
         assert ears(spare).counts.finished == 1
-        assert cluster.edge.transcription_model(None).languages == ("fr",)
+        assert cluster.edge.get_transcription_model(None).languages == ("fr",)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 30.0])
@@ -326,7 +326,7 @@ async def test_speakers_find_no_room_where_every_place_is_taken(
     cluster: FakeCluster,
 ) -> None:
     """They do not wait; files do, at the replicas."""
-    model = cluster.edge.transcription_model(None)
+    model = cluster.edge.get_transcription_model(None)
     places = model.admission.places
     async with AsyncExitStack() as stack:
         for _ in range(places):

@@ -91,7 +91,7 @@ async def test_garbage_ends_the_link_and_nothing_else(
             for kind, body in frames:
                 stream.post(kind, *(body if isinstance(body, tuple) else (body,)))
             async with asyncio.timeout(60):
-                assert isinstance(await link.lost(), LinkLost)
+                assert isinstance(await link.wait_until_lost(), LinkLost)
         assert await speaking == undisturbed(cluster, TEXT * 10)
         await eventually(lambda: cluster.replicas[0].host.status.models["solo"].in_use == 0)
 
@@ -146,7 +146,7 @@ async def test_an_edge_too_many_is_sent_away(monkeypatch: pytest.MonkeyPatch) ->
         await eventually(lambda: bool(states))
         async with linked(cluster) as (link, _):
             async with asyncio.timeout(60):
-                assert "has closed the link" in (await link.lost()).reason
+                assert "has closed the link" in (await link.wait_until_lost()).reason
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
 
 

@@ -85,7 +85,7 @@ async def spoken_by(cluster: FakeCluster, reference: ReferenceAudio, text: str) 
     """Which replica speaks like this recording."""
     before = [replica.solo.counts.started for replica in cluster.replicas]
     request = SpeechRequest(text, "clara", reference=reference)
-    async with cluster.edge.model("solo").run(request) as utterance:
+    async with cluster.edge.get_model("solo").run(request) as utterance:
         assert collect_sound([chunk async for chunk in utterance]) == undisturbed(cluster, text)
     after = [replica.solo.counts.started for replica in cluster.replicas]
     [speaker] = [n for n, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
@@ -112,7 +112,7 @@ async def test_a_voice_that_everybody_wants_fills_no_replica_while_others_idle()
 
         async def speak(number: int) -> None:
             request = SpeechRequest(f"{number}.", "clara", reference=voice)
-            async with cluster.edge.model("solo").run(request) as utterance:
+            async with cluster.edge.get_model("solo").run(request) as utterance:
                 assert [chunk async for chunk in utterance]
 
         asking = [asyncio.create_task(speak(number)) for number in range(8)]

@@ -74,7 +74,7 @@ async def test_what_was_made_before_a_failure_is_heard() -> None:
     made, pieces = 41, list[SpeechChunk]()
 
     async def listen(cluster: FakeCluster) -> None:
-        async with cluster.edge.model("solo").run(SpeechRequest(TEXT, "clara")) as utterance:
+        async with cluster.edge.get_model("solo").run(SpeechRequest(TEXT, "clara")) as utterance:
             async for piece in utterance:
                 pieces.append(piece)
 
@@ -123,7 +123,7 @@ async def test_who_hears_a_repetition_waits_for_nothing() -> None:
 
 async def test_after_a_loss_each_chunk_comes_at_once() -> None:
     async with fake_cluster(2, chunk_samples=CHUNK, interval_s=0.001) as cluster:
-        model = cluster.edge.model("solo")
+        model = cluster.edge.get_model("solo")
         pieces = list[SpeechChunk]()
         async with model.run(SpeechRequest(TEXT, "clara")) as utterance:
             async for piece in utterance:

@@ -54,12 +54,12 @@ def asked(replica: Replica) -> tuple[int, int]:
 
 
 async def answered(cluster: FakeCluster) -> str:
-    async with cluster.edge.chat_model(BOTH).run(ASKED) as answer:
+    async with cluster.edge.get_chat_model(BOTH).run(ASKED) as answer:
         return "".join([event.text async for event in answer if isinstance(event, AnswerDelta)])
 
 
 async def drawn(cluster: FakeCluster) -> None:
-    async with cluster.edge.image_model(BOTH).run(PICTURE) as drawing:
+    async with cluster.edge.get_image_model(BOTH).run(PICTURE) as drawing:
         *_, last = [event async for event in drawing]
     assert isinstance(last, Image)
     np.testing.assert_array_equal(last.pixels, expected_picture(PICTURE, *CONVERSING.default_size))
@@ -96,7 +96,7 @@ async def test_each_kind_goes_where_it_is_served(cluster: FakeCluster) -> None:
     whole, part = await join(cluster, answers(), draws()), await join(cluster, draws())
     for _ in range(4):
         assert await answered(cluster) == "What was said."
-    pictures = [cluster.edge.image_model(BOTH).run(PICTURE) for _ in range(4)]
+    pictures = [cluster.edge.get_image_model(BOTH).run(PICTURE) for _ in range(4)]
     async with AsyncExitStack() as held:
         for picture in pictures:
             await held.enter_async_context(picture)

@@ -148,5 +148,5 @@ def test_an_unknown_voice(builder: EnglishRequestBuilder, voices: HibariVoices) 
 
 def test_its_sound_is_known_before_it_has_started(voices: HibariVoices) -> None:
     """The server lists it while it loads."""
-    model = create_service(*plan_services(["hibari"])).model("hibari")
+    model = create_service(*plan_services(["hibari"])).get_model("hibari")
     assert (model.sample_rate, model.channels) == (voices.sample_rate, voices.channels)

@@ -365,5 +365,5 @@ def test_an_unknown_voice(builder: EnglishRequestBuilder, voices: QuartetVoices)
 
 def test_its_sound_is_known_before_it_has_started(voices: QuartetVoices) -> None:
     """The server lists it while it loads."""
-    model = create_service(*plan_services(["quartet"])).model("quartet")
+    model = create_service(*plan_services(["quartet"])).get_model("quartet")
     assert (model.sample_rate, model.channels) == (voices.sample_rate, voices.channels)

@@ -75,7 +75,7 @@ TEXTS = (
 async def model() -> AsyncIterator[PipelineSpeechModel]:
     service = create_service(plan_service("solo"))
     await service.start()
-    yield service.model("solo")
+    yield service.get_model("solo")
     await service.stop()
 
 

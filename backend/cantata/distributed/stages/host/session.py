@@ -65,7 +65,7 @@ class HostSession:
         """Until the link is lost; then nothing of the pipeline is left here."""
         self._link.begin()
         try:
-            error = await self._link.lost()
+            error = await self._link.wait_until_lost()
             is_fault = isinstance(error, ProtocolError | HeartbeatTimeout)
             logger.log(
                 logging.WARNING if is_fault else logging.INFO,

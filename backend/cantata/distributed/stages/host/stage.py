@@ -62,7 +62,9 @@ class HostedStage:
         serving = asyncio.create_task(self._serve())
         fault: tuple[Buffer, ...] = ()
         try:
-            await self._wait_for_first(serving, self._stream.ended(), self._finished.wait())
+            await self._wait_for_first(
+                serving, self._stream.wait_until_ended(), self._finished.wait()
+            )
             if serving.done():
                 serving.result()
         except ProtocolError as error:
@@ -83,7 +85,7 @@ class HostedStage:
         await _on_cancelled(serving, *self._background)
         await self._handle.stop(0)
         self._outgoing.put_nowait(None)
-        await self._wait_for_first(sending, self._stream.ended())
+        await self._wait_for_first(sending, self._stream.wait_until_ended())
         await _on_cancelled(sending)
         self._stream.end(*fault)
 

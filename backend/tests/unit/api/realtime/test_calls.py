@@ -142,13 +142,14 @@ async def test_an_answer_that_is_complete_is_still_interrupted(
     call: Caller, server: Server
 ) -> None:
     """The server makes sound faster than it is heard."""
-    server.solo.behaviour.chunks = 150
+    server.solo.behaviour.chunks = 500
     item_id = await begin(call)
-    await call.until("response.done")
+    if "response.done" not in call.types():  # it may be whole before the first packet is sent
+        await call.until("response.done")
     call.microphone.play(speech())
     truncated = await call.until("conversation.item.truncated")
     assert truncated["item_id"] == item_id
-    assert 0 < truncated["audio_end_ms"] < 3000
+    assert 0 < truncated["audio_end_ms"] < 10_000
     assert STOPPED not in call.types()
 
 
