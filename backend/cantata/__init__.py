@@ -1,3 +1,3 @@
 """Cantata: a staged streaming speech server on vLLM."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
