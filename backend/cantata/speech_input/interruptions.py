@@ -22,6 +22,9 @@ a hum, which is shorter."""
 _JOINED_S = 1.0
 """Speech from which on one of the two may be a word that only joins others: the beginning of
 "Hm, that's good" is often heard as "and that's"."""
+_SURE_S = 0.2
+"""The same two for complete speech of whose words the recogniser is sure."""
+_SURE_JOINED_S = 0.4
 _UNHEARD_S = 0.7
 """Speech that stops the answer where nobody finds its words; most backchannels are shorter."""
 _LONG_S = 2.5
@@ -29,40 +32,50 @@ _LONG_S = 2.5
 not know the language."""
 _MIN_LOGPROB = -1.0
 """Mean log-probability of tokens below which a transcript is usually wrong."""
+_PARTIAL_LOGPROB = -0.6
+"""The same for a single word while more may follow: the first half of "how nice" is "how"."""
+_SURE_LOGPROB = -0.6
+"""Mean log-probability from which on the words of hums are rare."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
 _PHRASES = re.compile(
-    r"\b(?:i see|i know|got it|go on|go ahead|of course|no way|no problem|no worries|no kidding|"
+    r"\b(?:i (?:see|know|agree|understand|hear you|get it|guess so|suppose so|think so(?: too)?)|"
+    r"got (?:it|you)|(?:please )?(?:go on|go ahead|keep going|continue)|of course|for sure|"
+    r"no (?:way|problem|worries|kidding|doubt)|oh,? no|"
     r"(?:that|this|it) is|that'?s (?:right|true|good|great|fine|nice|interesting|cool)|"
-    r"makes? sense|sounds? good|"
-    r"you'?re right|thank you|thanks|very (?:good|nice)|all right|for sure|fair enough|"
-    r"(?:fair|good|great) (?:point|idea)|point taken|good to know|same here|me too|well said|"
-    r"you bet|no doubt|"
-    r"how (?:nice|interesting|lovely)|what a [a-z]+)\b"
+    r"makes? sense|sounds? (?:good|great|fine|nice|right|lovely)|"
+    r"you(?:'?re| are) right|thank you|thanks|all right|fine by me|"
+    r"(?:very|so|pretty|really) (?:cool|funny|good|interesting|kind|nice|sad|sweet|true)|"
+    r"fair enough|(?:fair|good|great) (?:point|idea|one)|point taken|good (?:to know|for you)|"
+    r"well (?:done|said)|same here|me too|you bet|bless you|poor (?:thing|you)|"
+    r"how (?:nice|interesting|lovely|sweet|funny|sad)|what a [a-z]+)\b"
 )
 """Said by whoever goes on listening."""
 _BACKCHANNELS = frozenset(
     _WORD.findall(
-        "a agreed ah aha ahem alright absolutely amazing awesome brilliant bye certainly cool "
-        "correct dear definitely er exactly excellent fine good goodness gosh gotcha great ha haha "
-        "indeed interesting lovely nice oh ok okay perfect really right so sure totally true uh "
-        "understood well whoa wonderful wow yeah yep yes yup you"
+        "a agreed ah aha ahem alright absolutely amazing aw awesome beautiful bravo brilliant bye "
+        "certainly cool correct dear definitely er exactly excellent fabulous fantastic fine funny "
+        "good goodness gosh gotcha great ha haha impressive incredible indeed interesting lovely "
+        "marvellous my neat nice oh ok okay ooh perfect really right so splendid super superb sure "
+        "sweet terrific totally true uh understood well whoa wonderful wow yeah yep yes yup you"
     )
 )
-_HUM = re.compile(r"[aeiou']*(?:[hm][aeiou']*)+|i'm|her|hum+|hm+")
+_HUM = re.compile(r"(?!(?:he|him|home|me)$)[aeiou']*(?:[hm][aeiou']*)+|i'm|her|hum+|hm+")
 """What recognisers make of "mm-hm" and "uh-huh": words of nothing but h, m and vowels."""
 _STOPPING = frozenset(
     _WORD.findall(
-        "actually are but can cancel could did do does don't enough excuse forget hang hello hey "
-        "hold how is listen never no nope not pause quiet repeat shut sorry stop wait what what's "
-        "when where which who why would wrong"
+        "actually again are but can cancel could did do does don't enough excuse faster forget "
+        "hang hello help hey hold how is later leave listen louder never no nope pardon pause "
+        "quiet quieter repeat should shut silence skip slower sorry stop wait what what's when "
+        "where which who whose why will would wrong"
     )
 )
 """One of these suffices: they take the turn, or ask."""
 _JOINING = frozenset(
     _WORD.findall(
         "an and as at be been for from had has have he him his i i've if in it it's its of on or "
-        "she than that that's the their them then there there's they this to was we were with"
+        "please she than that that's the their them then there there's they this to was we were "
+        "with"
     )
 )
 """Words that say little by themselves."""
@@ -88,6 +101,8 @@ class SpeechEvidence:
     """Somebody finds words."""
     voice_s: float = 0.0
     """Seconds in which anybody spoke, near or not."""
+    is_complete: bool = False
+    """The turn is over, and the transcript is of all of it."""
 
     @property
     def is_near(self) -> bool:
@@ -104,15 +119,18 @@ def is_interruption(evidence: SpeechEvidence) -> bool:
     if not evidence.has_ears:
         return evidence.speech_s >= _UNHEARD_S
     transcript = evidence.transcript
-    if transcript is None or not _is_trusted(transcript):
+    if transcript is None or not _is_trusted(transcript, _MIN_LOGPROB):
         return evidence.speech_s >= _LONG_S
     content = find_content(transcript.text)
     if any(word in _STOPPING for word in content):
-        return True
+        return evidence.is_complete or _is_trusted(transcript, _PARTIAL_LOGPROB)
+    is_sure = evidence.is_complete and _is_trusted(transcript, _SURE_LOGPROB)
     says = [word for word in content if word not in _JOINING]
     if len(says) >= 2:
-        return evidence.speech_s >= _CONTENT_S
-    return bool(says) and len(content) >= 2 and evidence.speech_s >= _JOINED_S
+        return evidence.speech_s >= (_SURE_S if is_sure else _CONTENT_S)
+    if not says or len(content) < 2:
+        return False
+    return evidence.speech_s >= (_SURE_JOINED_S if is_sure else _JOINED_S)
 
 
 def expect_short_words(
@@ -138,5 +156,5 @@ def find_content(text: str) -> list[str]:
     return [word for word in words if word not in _BACKCHANNELS and not _HUM.fullmatch(word)]
 
 
-def _is_trusted(transcript: Transcript) -> bool:
-    return transcript.avg_logprob is None or transcript.avg_logprob >= _MIN_LOGPROB
+def _is_trusted(transcript: Transcript, least: float) -> bool:
+    return transcript.avg_logprob is None or transcript.avg_logprob >= least

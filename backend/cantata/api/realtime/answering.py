@@ -46,6 +46,8 @@ class ActiveResponse:
     def __init__(self, session: SessionContext) -> None:
         self._session = session
         self.reply: Reply | None = None
+        self._stopped: Reply | None = None
+        """Whose task has been cancelled because the connection is over."""
 
     def start(self, reply: Reply, items: Sequence[Item], events: Sequence[ServerEvent]) -> None:
         """Begin an answer.
@@ -99,10 +101,13 @@ class ActiveResponse:
 
     def stop(self) -> None:
         """End what runs: the connection is over."""
-        task = None if self.reply is None else self.reply.task
-        # Once: a second cancel would break into the abort of the first.
-        if task is not None and not task.cancelling():
-            task.cancel()
+        reply = self.reply
+        if reply is None or reply.task is None or reply is self._stopped:
+            return
+        # Once: a second cancel would break into the abort of the first. WHY not by the task's
+        # `cancelling()`: libraries cancel it for themselves, such as anyio when it has connected.
+        self._stopped = reply
+        reply.task.cancel()
 
     async def _run(self, reply: Reply, items: Sequence[Item]) -> None:
         try:

@@ -183,6 +183,8 @@ class BargeIn:
         if held.began is None:
             return None
         evidence, ended = held.evidence, held.ended
+        words = None if ended is None else ended.hearing.words
+        evidence.is_complete = words is not None and words.done()
         if is_interruption(evidence):
             return True
         is_enough = evidence.is_near
@@ -191,7 +193,6 @@ class BargeIn:
             return True if is_enough and not self._listener.is_answer_heard() else None
         if held.outlasted:
             return is_enough
-        words = ended.hearing.words
         if words is None or (words.done() and not words.cancelled() and not words.exception()):
             return False
         loop = asyncio.get_running_loop()

@@ -43,7 +43,8 @@ def test_words_that_take_the_turn_stop_an_answer(text: str, speech_s: float) -> 
     "text",
     ["Mm-hm.", "Uh-huh.", "Yeah, yeah.", "Oh, I see.", "That's right.", "Okay, got it. Thank you.",
      "Hmm", "I'm hum.", "Mama", "[cough]", "(laughs) ha ha", "How interesting!",
-     "Oh, that is lovely.", "Good point.", "Oh, that's brilliant!", "Point taken, me too.", ""],
+     "Oh, that is lovely.", "Good point.", "Oh, that's brilliant!", "Point taken, me too.",
+     "Fine by me.", "I think so too.", "Yes, please go on.", "Oh, no!", "So sweet.", "At him", ""],
 )  # fmt: skip
 def test_whoever_only_listens_stops_nothing_however_long(text: str) -> None:
     assert not is_interruption(heard(text, 0.5))
@@ -61,6 +62,26 @@ def test_a_word_that_only_joins_counts_later() -> None:
     assert not is_interruption(heard("an interest.", 0.67))
     assert not is_interruption(heard("And that's", 1.5))
     assert is_interruption(heard("The blue", 1.1))
+
+
+def test_complete_speech_needs_less_where_the_recogniser_is_sure() -> None:
+    for text in ("Speak up.", "Take me home.", "One moment.", "I have an idea."):
+        brief = heard(text, 0.45, -0.2)
+        assert not is_interruption(brief), "more may follow"
+        brief.is_complete = True
+        assert is_interruption(brief), text
+    doubtful = heard("To him.", 0.45, -0.9)
+    doubtful.is_complete = True
+    assert not is_interruption(doubtful), "a hum"
+
+
+def test_the_beginning_of_a_word_is_no_other_word() -> None:
+    """ "How nice" and "no doubt", cut in their middle."""
+    for text in ("How night?", "No die."):
+        assert not is_interruption(heard(text, 0.4, -0.8))
+        complete = heard(text, 0.4, -0.8)
+        complete.is_complete = True
+        assert is_interruption(complete)
 
 
 def test_words_that_the_recogniser_doubts_are_not_used() -> None:
