@@ -49,7 +49,7 @@ app.command("uploads")(uploads_command)
 app.command("voices")(voices_command)
 
 PERFORMANCE_MARKER = "figures: written by `cantata bench report --page`"
-INTERRUPTIONS_MARKER = "figures: written by `cantata bench interruptions --cases wide --page`"
+INTERRUPTIONS_MARKER = "figures: written by `cantata bench interruptions --cases unseen --page`"
 SCALING_MARKER = "figures: written by `cantata bench plan`"
 _RECOGNISER = ("pocketsphinx", "jiwer")
 _RESULT, _REPORT, _PICTURE = "bench.json", "bench.md", "bench.png"
@@ -291,7 +291,7 @@ def interruptions(
         typer.Option(
             help="tuned: what the server's rule was found on; held-out: other words, voices and "
             "noises; wide: again others, of three engines (needs espeak-ng), 60 of each kind; "
-            "unseen: as wide, the only one after whose faults the rule was never changed."
+            "unseen: as wide, with others again."
         ),
     ] = "tuned",
     interrupt_on: Annotated[

@@ -53,11 +53,12 @@ _PHRASES = re.compile(
 """Said by whoever goes on listening."""
 _BACKCHANNELS = frozenset(
     _WORD.findall(
-        "a agreed ah aha ahem alright absolutely amazing aw awesome beautiful bravo brilliant bye "
-        "certainly cool correct dear definitely er exactly excellent fabulous fantastic fine funny "
-        "good goodness gosh gotcha great ha haha impressive incredible indeed interesting lovely "
-        "marvellous my neat nice oh ok okay ooh perfect really right so splendid super superb sure "
-        "sweet terrific totally true uh understood well whoa wonderful wow yeah yep yes yup you"
+        "a absolutely agreed ah aha ahem alright amazing aw awesome beautiful bravo brilliant bye "
+        "certainly cool correct crazy dear definitely er exactly excellent fabulous fair "
+        "fantastic fascinating fine funny good goodness gosh gotcha great ha haha hilarious "
+        "impressive incredible indeed interesting lovely marvellous my neat nice oh ok okay ooh "
+        "perfect really remarkable right sad so splendid super superb sure sweet terrific totally "
+        "true uh unbelievable understood well whoa wonderful wow yeah yep yes you yup"
     )
 )
 _HUM = re.compile(r"(?!(?:he|him|home|me)$)[aeiou']*(?:[hm][aeiou']*)+|i'm|her|hum+|hm+")

@@ -3,7 +3,8 @@
 Each voice says each text. `TUNED` is what the server's rule was found on; `HELD_OUT` has other
 words, other voices and other noises. `WIDE` has again others, by three engines and at several
 levels, and at least 60 of each kind. The rule has been changed after faults of both. `UNSEEN` is as
-wide, and the rule has never been changed after its faults: whoever does so writes the next one.
+wide, and was measured once, before a word of agreement was added after its faults: whoever changes
+the rule writes the next one.
 """
 
 from __future__ import annotations
