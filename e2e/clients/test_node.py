@@ -1,4 +1,5 @@
-"""OpenAI's SDK and Vercel's AI SDK for JavaScript have speech written down, unmodified."""
+"""OpenAI's SDK and Vercel's AI SDK for JavaScript, unmodified: transcripts, and with the latter
+texts, objects, functions, speech and pictures, too."""
 
 from __future__ import annotations
 
@@ -6,12 +7,15 @@ import asyncio
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import PYTHON, Address
+from cantata_bench.server import running_server
+
+from .conftest import LOG, PYTHON, Address
 from .listening import assert_words
 from .speaking import speak
 from .tls import serve_tls_proxy
@@ -112,3 +116,38 @@ def test_ai_sdk(node: Path, server: Address, recording: Path, samples: Path) -> 
     streamed = printed["streamed"]
     assert_words(streamed["text"])
     assert "".join(streamed["deltas"]) == streamed["text"]
+
+
+@pytest.fixture
+def answering(tmp_path: Path) -> Iterator[str]:
+    """The address of a server with a small text model of random weights."""
+    folder = tmp_path / "random-llama"
+    folder.mkdir()
+    write = "from cantata_models.text_model.random_checkpoint import write_tiny as write"
+    program = f"import pathlib, sys; {write}; write(pathlib.Path(sys.argv[1]))"
+    subprocess.run([PYTHON, "-c", program, folder], check=True, capture_output=True)
+    named = (str(folder), "quartet", "sketch")
+    options = [option for name in named for option in ("--model", name)]
+    log = LOG.with_name("answering.log")
+    with running_server(log, python=PYTHON, options=options) as running:
+        yield running.url
+
+
+def test_ai_sdk_answers_speaks_and_draws(node: Path, answering: str) -> None:
+    printed = run(node, "ai_sdk_text.mjs", answering, "text-model", "sketch")
+    for route in ("responses", "chat"):
+        told = printed[route]
+        whole, streamed = told["text"]
+        assert whole == streamed != ""
+        assert told["usage"][0] == told["usage"][1] > 0
+        assert told["parts"]["text-delta"] > 1
+        assert told["parts"]["finish"] == 1
+        assert set(told["object"]) == {"sky", "warm"}
+        ((name, arguments),) = told["calls"]
+        assert name == "weather"
+        assert told["results"] == [f"It is {arguments['sky']}."]
+        assert told["steps"]["finish-step"] == 2, "it answers what the function said"
+        assert told["last"]
+    assert printed["speech"]["type"] == "audio/wav"
+    assert printed["speech"]["bytes"] > RATE
+    assert [kind for kind, _ in printed["pictures"]] == ["image/png"] * 2
