@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -184,11 +185,10 @@ def test_a_broken_connection_loses_no_word_and_repeats_none(
     places = [place for place, _ in heard]
     assert places == sorted(set(places)), "no word is repeated"
     starts = [word.start() for word in re.finditer(r"\w+", SENTENCE)]
-    for before, place, looked_s in zip(
-        places, places[1:], read_page.looked_after_s()[1:], strict=False
-    ):
+    looked_s = read_page.looked_after_s()[1:]
+    for (before, place), gap_s in zip(pairwise(places), looked_s, strict=True):
         missed = starts.index(place) - starts.index(before) - 1
-        assert missed * SHORTEST_WORD_S <= looked_s, f"{missed} words before {place} are lost"
+        assert missed * SHORTEST_WORD_S <= gap_s, f"{missed} words before {place} are lost"
     assert (heard[0][1], heard[-1][1]) == (words_of(SENTENCE)[0], words_of(SENTENCE)[-1])
 
 

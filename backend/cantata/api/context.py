@@ -163,7 +163,7 @@ class ApiContext:
         self.lifecycle.check()
         return self.service.get_transcription_model(self.resolve_alias(name))
 
-    def get_conversing_painter(self, name: str | None) -> ImageModel:
+    def get_chat_image_model(self, name: str | None) -> ImageModel:
         """The model of this name that draws what a conversation comes to; None, and OpenAI's names,
         mean the first.
 

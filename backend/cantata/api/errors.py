@@ -160,7 +160,7 @@ def explain_validation(problems: Sequence[Any], sent: Any = None) -> InvalidRequ
         return InvalidRequest(f"the body is not valid JSON: {reason}")
     missing = problem["type"] in ("missing", "union_tag_not_found")
     if isinstance(sent, dict) and problem["loc"][0] == "body":
-        param = describe_place(problem["loc"][1:], sent, missing=missing)
+        param = format_location(problem["loc"][1:], sent, missing=missing)
     else:
         param = get_field(problem["loc"])
     if param is None:
@@ -268,7 +268,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
     return respond(request, HttpError(error.status_code, detail, dict(error.headers or {})))
 
 
-def describe_place(location: Sequence[int | str], sent: Any, *, missing: bool) -> str | None:
+def format_location(location: Sequence[int | str], sent: Any, *, missing: bool) -> str | None:
     """The way through a body to the value at fault, such as `messages[0].content[1].text`.
 
     Args:

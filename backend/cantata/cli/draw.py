@@ -177,7 +177,7 @@ async def _from_stages(
     from cantata.pipeline.plan import plan_service
     from cantata.pipeline.service import create_service
 
-    service = create_service(plan_service(options.model or get_embedded_painter()))
+    service = create_service(plan_service(options.model or get_embedded_image_model()))
     checked = _check_order(options, service, pictures)
     try:
         await service.start()
@@ -188,7 +188,7 @@ async def _from_stages(
         await service.stop()
 
 
-def get_embedded_painter() -> str:
+def get_embedded_image_model() -> str:
     """The model that draws whose weights ship with it; the first by name.
 
     Raises:

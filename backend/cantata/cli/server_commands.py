@@ -148,9 +148,7 @@ def serve(
         ref_url_ports=tuple(ref_url_port or ()),
         drain_timeout_s=drain_timeout,
         chat=server_config.read_chat_endpoint(chat_url, chat_model),
-        transcription=server_config.read_transcription_endpoint(
-            transcription_url, transcription_model
-        ),
+        transcription=server_config.read_stt_endpoint(transcription_url, transcription_model),
         webrtc_ports=webrtc_ports,
         webrtc_address=webrtc_address,
     )

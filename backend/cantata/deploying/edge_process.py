@@ -80,7 +80,7 @@ def build_operator_options(edge: EdgeArguments) -> server_config.ServerOptions:
         voices_url=edge.voices,
         drain_timeout_s=edge.drain_s,
         chat=server_config.read_chat_endpoint(None, None),
-        transcription=server_config.read_transcription_endpoint(None, None),
+        transcription=server_config.read_stt_endpoint(None, None),
     )
     return server.with_conversation(options, edge.realtime or ConversationDeployment())
 

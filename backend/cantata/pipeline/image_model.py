@@ -107,7 +107,7 @@ class PipelineImageModel(PipelineModel):
             mailbox.fail(error)
             return
         ended_s = time.monotonic()
-        self._steps.add_time_besides(besides_s - began_s + ended_s - denoised_s)
+        self._steps.add_overhead(besides_s - began_s + ended_s - denoised_s)
         mailbox.put(PendingImageEvents.of(image))
 
     async def _follow_progress(

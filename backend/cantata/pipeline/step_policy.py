@@ -116,7 +116,7 @@ class StepPolicy:
         if job is not None:
             self._jobs[request_id] = replace(job, steps_left=steps_left)
 
-    def add_time_besides(self, seconds: float) -> None:
+    def add_overhead(self, seconds: float) -> None:
         """A picture took so long before and after its denoising."""
         self._besides_s += _NEW_BESIDES * (seconds - self._besides_s)
 

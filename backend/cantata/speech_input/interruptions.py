@@ -32,10 +32,9 @@ _LONG_S = 2.5
 not know the language."""
 _MIN_LOGPROB = -1.0
 """Mean log-probability of tokens below which a transcript is usually wrong."""
-_PARTIAL_LOGPROB = -0.6
-"""The same for a single word while more may follow: the first half of "how nice" is "how"."""
 _SURE_LOGPROB = -0.6
-"""Mean log-probability from which on the words of hums are rare."""
+"""Mean log-probability from which on words are seldom made of a hum, or of half a word: the
+beginning of "how nice" is "how"."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
 _PHRASES = re.compile(
@@ -122,16 +121,16 @@ def is_interruption(evidence: SpeechEvidence) -> bool:
     transcript = evidence.transcript
     if transcript is None or not _is_trusted(transcript, _MIN_LOGPROB):
         return evidence.speech_s >= _LONG_S
-    content = find_content(transcript.text)
+    content, is_sure = find_content(transcript.text), _is_trusted(transcript, _SURE_LOGPROB)
     if any(word in _STOPPING for word in content):
-        return evidence.is_complete or _is_trusted(transcript, _PARTIAL_LOGPROB)
-    is_sure = evidence.is_complete and _is_trusted(transcript, _SURE_LOGPROB)
+        return evidence.is_complete or is_sure
+    is_settled = evidence.is_complete and is_sure
     says = [word for word in content if word not in _JOINING]
     if len(says) >= 2:
-        return evidence.speech_s >= (_SURE_S if is_sure else _CONTENT_S)
+        return evidence.speech_s >= (_SURE_S if is_settled else _CONTENT_S)
     if not says or len(content) < 2:
         return False
-    return evidence.speech_s >= (_SURE_JOINED_S if is_sure else _JOINED_S)
+    return evidence.speech_s >= (_SURE_JOINED_S if is_settled else _JOINED_S)
 
 
 def expect_short_words(

@@ -90,7 +90,7 @@ def check_picture_body(context: ApiContext, body: ChatBody) -> PictureOrder:
             a part that it does not take, or an option outside what it takes.
         Overloaded: every slot is taken.
     """
-    model = context.get_conversing_painter(body.model)
+    model = context.get_chat_image_model(body.model)
     if body.spoken:
         raise InvalidRequest(
             'modalities: an answer with a picture cannot be spoken; valid: ["text", "image"]',

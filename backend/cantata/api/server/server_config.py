@@ -53,7 +53,7 @@ def read_chat_endpoint(url: str | None, model: str | None) -> EndpointOptions:
     return EndpointOptions(url, model, os.environ.get(CHAT_KEY_VARIABLE))
 
 
-def read_transcription_endpoint(url: str | None, model: str | None) -> EndpointOptions:
+def read_stt_endpoint(url: str | None, model: str | None) -> EndpointOptions:
     """The endpoint that transcribes, with its key from the environment."""
     return EndpointOptions(url, model, os.environ.get(TRANSCRIPTION_KEY_VARIABLE))
 

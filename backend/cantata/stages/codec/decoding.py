@@ -28,7 +28,7 @@ DecodeCall = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
 """A call like `StreamingDecoder.decode`."""
 
 
-def explain_misfit(payload: Payload, decoder: Decoder) -> str | None:
+def explain_mismatch(payload: Payload, decoder: Decoder) -> str | None:
     """Why a decoder cannot take a payload; None: it can."""
     if decoder.latent_size:
         return _find_latent_problem(payload, decoder.latent_size)

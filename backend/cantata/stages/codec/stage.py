@@ -34,7 +34,7 @@ from cantata.stages.codec.decoding import (
     Queued,
     choose_decoding,
     count_spare_slots,
-    explain_misfit,
+    explain_mismatch,
     recorded,
 )
 from cantata.stages.codec.windowed import WindowedDecoder
@@ -276,7 +276,7 @@ class CodecStage:
 
     def _find_problem(self, chunk: Chunk[Payload], stream: _SlotStream) -> str | None:
         frames = chunk.payload
-        problem = explain_misfit(frames, self._decoder)
+        problem = explain_mismatch(frames, self._decoder)
         if problem is not None or not isinstance(frames, Frames):
             return problem
         if chunk.index != stream.received_chunks or stream.complete:
