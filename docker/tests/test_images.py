@@ -115,9 +115,10 @@ def test_all_that_is_copied_exists_and_is_not_ignored(image: list[Step]) -> None
 
 def test_every_package_of_the_wheel_is_copied(image: list[Step]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     copied = {path for step in image for path in step.sources}
-    assert {Path(package).parts[0] for package in packages} <= copied
+    assert {Path(package).parts[0] for package in wheel["packages"]} <= copied
+    assert set(wheel["force-include"]) <= copied
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

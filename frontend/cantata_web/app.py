@@ -16,6 +16,7 @@ from starlette.routing import Mount
 
 from cantata_web.gradio_app import GradioApp
 from cantata_web.gradio_streams import Leaving
+from cantata_web.guide import GUIDE_PATH, Guide, find_guide
 from cantata_web.messages import ENGLISH, choose_language
 from cantata_web.page import ASSETS_PATH, Page, build_page, language_of
 
@@ -25,7 +26,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def mount(app: FastAPI) -> None:
-    """Serves the page at `/` of `app`, and the Gradio app at `/gradio`.
+    """Serves the page at `/` of `app`, its guide at `/guide/`, and the Gradio app at `/gradio`.
 
     A server that drains has a `Leaving` as `app.state.drain`.
 
@@ -71,6 +72,9 @@ def _mount_page(app: FastAPI, api_base: str) -> None:
     _add_route(app, "/favicon.ico", send_icon)  # where pages beside this one look for it
     _add_route(app, "/license.txt", send_license)
     _add_route(app, f"/{ASSETS_PATH}/{{name}}", send_asset)
+    guide = Guide(find_guide())
+    _add_route(app, GUIDE_PATH, guide.redirect)
+    _add_route(app, f"{GUIDE_PATH}/{{name:path}}", guide.send)
 
 
 class _Pages:

@@ -25,9 +25,10 @@ class Notes(dict[str, Message]):
 
 
 def list_markup() -> Iterator[str]:
-    # The component is another package's, whose apps have languages of their own.
+    # The component is another package's, whose apps have languages of their own; the guide is in
+    # English.
     for path in (HERE / "markup").glob("*.html"):
-        if path.stem != "component":
+        if path.stem not in ("component", "guide"):
             yield path.read_text(encoding="utf-8")
 
 
