@@ -89,7 +89,7 @@ SERVICE = (
         "backend/cantata/api/realtime/resuming/resumable_sessions.py",
         "if session is not None and session.owner == owner:",
         "if session is not None:",
-        ("backend/tests/unit/api/realtime/test_resuming.py",),
+        ("backend/tests/unit/api/realtime/test_resuming_keys.py",),
     ),
     Mutant(
         "resumed-with-a-gap",

@@ -12,10 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from cantata.config.plugins import load_plugins
+from cantata.contract.model.factory import Factory
+
 NEVER_TO_SAY = (
     *("vllm", "transformers", "fastapi", "starlette", "uvicorn", "gradio"),
     *("scipy", "sympy", "triton", "openai", "opentelemetry", "torch._dynamo", "torch._inductor"),
 )
+PREPARED_BY_TRANSFORMERS = {
+    *("bagel", "qwen2.5-omni", "qwen3-asr", "qwen3-omni", "smollm2", "text-model")
+}
+"""Models whose requests need transformers' chat templates or processors, which import torch."""
 MAX_CPU = 2.5
 """CPU time of a sentence, whole, in times of `import torch`."""
 
@@ -96,3 +103,27 @@ def test_mistakes_are_reported_before_heavy_imports(tmp_path: Path) -> None:
         assert len(errors.strip().splitlines()) <= 3, errors
     heavy = {"torch", "vllm", "gradio", "transformers", "scipy"}
     assert modules.isdisjoint(heavy), modules & heavy
+
+
+def test_the_api_builds_requests_without_torch() -> None:
+    builders = [
+        factory.target
+        for name, plugin in load_plugins().items()
+        if name not in PREPARED_BY_TRANSFORMERS
+        for factory in (
+            *(plugin.load_builder, plugin.load_chat_builder),
+            *(plugin.load_image_builder, plugin.load_transcription_builder),
+        )
+        if isinstance(factory, Factory)
+    ]
+    assert len(builders) > 10
+    code = (
+        "import sys\n"
+        "from cantata.contract.model.factory import resolve\n"
+        "for target in sys.argv[1:]: resolve(target)\n"
+        "sys.exit(' '.join({'torch', 'transformers', 'vllm'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *builders], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

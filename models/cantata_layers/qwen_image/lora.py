@@ -1,9 +1,5 @@
 """LoRA files: small changes of a denoiser's weights, fused into them when it is loaded.
 
-A checkpoint is served with those in its folder `loras`: the request builder too must know them,
-since some make a model draw in few steps, without guidance and with a schedule of their own. Only
-the names that they are published with tell which.
-
 Published files spell names of tensors differently: a layer of the denoiser, perhaps with a prefix,
 perhaps with underscores for dots, and the role of the tensor.
 
@@ -22,7 +18,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.qwen_image.config import ScheduleConfig, TransformerConfig, few_steps_schedule
+from cantata_layers.qwen_image.config import TransformerConfig
+from cantata_layers.qwen_image.defaults import LoraFile
 from cantata_layers.qwen_image.transformer.network import weight_shapes
 
 ROLES = re.compile(
@@ -118,63 +115,6 @@ def _read_alpha(layer: str, rank: int, metadata: Mapping[str, Any]) -> float:
     """The alpha in the file's metadata; if it has none, the rank."""
     by_layer = metadata.get("alpha_pattern") or {}
     return float(by_layer.get(layer, metadata.get("lora_alpha", rank)))
-
-
-NAME = re.compile(r"lightning.*?(?P<steps>\d+)[-_ ]?steps?(?![a-z])", re.IGNORECASE)
-STEPS, GUIDANCE = 50, 4.0
-"""A request's defaults, as the next two."""
-FEW_STEPS, NO_GUIDANCE = 8, 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class DrawingDefaults:
-    """What a request draws with unless it says otherwise."""
-
-    steps: int
-    guidance: float
-    """1: none."""
-    schedule: ScheduleConfig
-
-
-def drawing_defaults(schedule: ScheduleConfig, loras: Sequence[LoraFile]) -> DrawingDefaults:
-    """Return the defaults of a checkpoint with these files."""
-    steps = [int(match["steps"]) for lora in loras if (match := NAME.search(lora.path.name))]
-    if steps:
-        return DrawingDefaults(min(steps), NO_GUIDANCE, few_steps_schedule())
-    if schedule.few_steps:
-        return DrawingDefaults(FEW_STEPS, NO_GUIDANCE, schedule)
-    return DrawingDefaults(STEPS, GUIDANCE, schedule)
-
-
-FOLDER = "loras"
-STRENGTH = re.compile(r"@(?P<strength>\d+(?:\.\d+)?)$")
-"""At the end of a file's name, before `.safetensors`."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoraFile:
-    """One file, and how strongly it acts."""
-
-    path: Path
-    strength: float = 1.0
-
-
-def lora_files(checkpoint: Path) -> tuple[LoraFile, ...]:
-    """Return them in the order of their names; `style@0.8.safetensors` acts with 0.8.
-
-    Raises:
-        ConfigError: the folder holds something else.
-    """
-    folder = checkpoint / FOLDER
-    paths = sorted(folder.iterdir()) if folder.is_dir() else []
-    if other := [path.name for path in paths if path.suffix != ".safetensors"]:
-        raise ConfigError(f"{folder}: {other[0]!r} is no LoRA file; valid: *.safetensors")
-    return tuple(LoraFile(path, _read_strength(path)) for path in paths)
-
-
-def _read_strength(path: Path) -> float:
-    match = STRENGTH.search(path.stem)
-    return float(match["strength"]) if match else 1.0
 
 
 WEIGHT = ".weight"

@@ -1,7 +1,5 @@
-"""From noise to latents: the noise itself, how much is left at each step, the steps, previews.
+"""From noise to latents: the noise itself, the steps, previews.
 
-The schedule is FlowMatchEulerDiscreteScheduler.set_timesteps of diffusers, of which these are the
-lines that the published settings use; in float32 as there, so that the numbers are the same.
 A pixel of a preview stands for a latent's place; its colours are a linear function of the latent,
 fitted once for a checkpoint through its own encoder.
 
@@ -9,7 +7,6 @@ Letters: Z latent channels, h and w latents, N tokens, P = 4 Z numbers of a toke
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from cantata_layers.qwen_image.config import PATCH, ScheduleConfig
+from cantata_layers.qwen_image.config import PATCH
 from cantata_layers.qwen_image.grid import Grid
 
 
@@ -51,35 +48,6 @@ def to_latents(tokens: torch.Tensor, grid: Grid) -> torch.Tensor:
     """[grid.tokens, P] -> [Z, h, w]."""
     cut = tokens.reshape(grid.height, grid.width, -1, PATCH, PATCH).permute(2, 0, 3, 1, 4)
     return cut.reshape(-1, PATCH * grid.height, PATCH * grid.width)
-
-
-def noise_shares(config: ScheduleConfig, steps: int, tokens: int) -> tuple[float, ...]:
-    """The share of noise before each step, and 0 after the last.
-
-    Args:
-        config: of the scheduler.
-        steps: at least 1.
-        tokens: of the picture that is drawn.
-
-    Returns:
-        `steps + 1` values that fall from at most 1.
-    """
-    even = np.linspace(1.0, 1 / steps, steps).astype(np.float32)
-    if config.dynamic:
-        factor = math.exp(_shift(config, tokens))
-        shares = factor / (factor + (1 / even - 1) ** 1.0)
-    else:
-        shares = config.shift * even / (1 + (config.shift - 1) * even)
-    if config.terminal and shares[-1] < 1:
-        drawn = 1 - shares
-        shares = 1 - drawn / (drawn[-1] / (1 - config.terminal))
-    return (*(float(share) for share in shares.astype(np.float32)), 0.0)
-
-
-def _shift(config: ScheduleConfig, tokens: int) -> float:
-    """Linear in the number of tokens, also outside the range that the two points span."""
-    slope = (config.max_shift - config.base_shift) / (config.max_tokens - config.min_tokens)
-    return tokens * slope + (config.base_shift - slope * config.min_tokens)
 
 
 def guided(velocity: torch.Tensor, negative: torch.Tensor | None, scale: float) -> torch.Tensor:

@@ -356,3 +356,22 @@ def _windowed(mimi: JsonFields, key: str, size: int) -> WindowedSizes:
 def is_checkpoint(folder: Path) -> bool:
     """Whether a folder has a configuration of this model's, which no JSON file names."""
     return find_config(folder) is not None
+
+
+VOICE_FOLDERS = ("embeddings", "embeddings_v*", "languages/*/embeddings")
+"""Where published voices are, as on the hub."""
+USUAL_VOICES = (
+    *("alba", "giovanni", "lola", "juergen", "rafael", "estelle", "daan"),
+    *("marius", "javert", "jean", "fantine", "cosette", "eponine", "azelma"),
+)
+"""Those that come first, where they are there: what the publisher takes by default."""
+
+
+def find_voices(checkpoint: Path) -> dict[str, Path]:
+    """Return a folder's voices by name, the default one first."""
+    files = [
+        path for at in VOICE_FOLDERS for path in sorted(checkpoint.glob(f"{at}/*.safetensors"))
+    ]
+    found = {path.stem: path for path in reversed(files)}
+    first = [name for name in USUAL_VOICES if name in found]
+    return {name: found[name] for name in [*first, *sorted(found.keys() - set(first))]}

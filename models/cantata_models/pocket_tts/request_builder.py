@@ -20,7 +20,7 @@ from cantata.contract.data.request import (
 )
 from cantata_layers.request_building import check_speakable, list_aliases, second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
-from cantata_models.pocket_tts.config import FlowKind, PocketConfig, load_config
+from cantata_models.pocket_tts.config import FlowKind, PocketConfig, find_voices, load_config
 from cantata_models.pocket_tts.plugin import ENCODER, TALKER
 from cantata_models.pocket_tts.prompt import (
     PocketEncoderInput,
@@ -29,7 +29,6 @@ from cantata_models.pocket_tts.prompt import (
     TextPiece,
     load_reader,
 )
-from cantata_models.pocket_tts.voices import find_voices
 
 
 class PocketOptions(BaseModel):

@@ -38,10 +38,10 @@ from cantata_layers.checkpoint import read_tensors
 from cantata_layers.exact_layers import gelu_tanh
 from cantata_layers.parameters import ParameterLoader
 from cantata_layers.talker_parts import frame_limit
-from cantata_models.pocket_tts.config import BackboneSizes, PocketConfig, load_config
+from cantata_models.pocket_tts.config import BackboneSizes, PocketConfig, find_voices, load_config
 from cantata_models.pocket_tts.flow_head import FlowHead, bounded
 from cantata_models.pocket_tts.prompt import FRAME_COLUMNS, PocketTalkerInput
-from cantata_models.pocket_tts.voices import PublishedVoice, find_voices, read_voice
+from cantata_models.pocket_tts.voices import PublishedVoice, read_voice
 
 EPS = 1e-5
 

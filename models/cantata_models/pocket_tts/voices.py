@@ -1,4 +1,5 @@
-"""The voices that are published beside a checkpoint: the state of its language model, or its input.
+"""Files of voices that are published beside a checkpoint: the state of its language model, or its
+input.
 
 Newer files hold keys and values of every layer, older ones the rows that make them. Source: the
 package `pocket_tts`, models/model_state.py; its first versions for the older files.
@@ -19,13 +20,6 @@ from safetensors import SafetensorError, safe_open
 from cantata.contract.data.errors import ConfigError
 from cantata_models.pocket_tts.config import BackboneSizes
 
-FOLDERS = ("embeddings", "embeddings_v*", "languages/*/embeddings")
-"""Where they are, as on the hub."""
-USUAL = (
-    *("alba", "giovanni", "lola", "juergen", "rafael", "estelle", "daan"),
-    *("marius", "javert", "jean", "fantine", "cosette", "eponine", "azelma"),
-)
-"""Those that come first, where they are there: what the publisher takes by default."""
 ROWS = "audio_prompt"
 _CACHE = re.compile(r"transformer\.layers\.(\d+)\.self_attn/cache")
 
@@ -38,14 +32,6 @@ class PublishedVoice:
     """[P, H] float32."""
     keys: torch.Tensor | None
     """[L, 2, P, K] float32: keys, turned already, and values."""
-
-
-def find_voices(checkpoint: Path) -> dict[str, Path]:
-    """Return a folder's voices by name, the default one first."""
-    files = [path for at in FOLDERS for path in sorted(checkpoint.glob(f"{at}/*.safetensors"))]
-    found = {path.stem: path for path in reversed(files)}
-    first = [name for name in USUAL if name in found]
-    return {name: found[name] for name in [*first, *sorted(found.keys() - set(first))]}
 
 
 def read_voice(path: Path, sizes: BackboneSizes) -> PublishedVoice:

@@ -19,9 +19,9 @@ from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.contract.model.picture import PlannedImage
 from cantata.contract.model.pipeline import PROGRESS
 from cantata_layers.qwen_image.config import Family, load_config
+from cantata_layers.qwen_image.defaults import drawing_defaults, lora_files
 from cantata_layers.qwen_image.grid import POSITIONS, Grid, first_text_position
-from cantata_layers.qwen_image.lora import drawing_defaults, lora_files
-from cantata_layers.qwen_image.sampling import noise_shares
+from cantata_layers.qwen_image.schedule import noise_shares
 from cantata_layers.qwen_image.stages.pipeline import (
     DECODE,
     DENOISE,
@@ -45,7 +45,7 @@ from cantata_layers.qwen_image.text.pictures import (
 from cantata_layers.qwen_image.text.prompts import PicturePrompts
 
 if TYPE_CHECKING:
-    from cantata_layers.qwen_image.text.pictures import PatchMaker
+    from cantata_layers.qwen_image.text.patches import PatchMaker
 
 NOTHING = " "
 """The negative prompt unless a request has one, as the publisher recommends."""
@@ -249,6 +249,6 @@ def _check_positions(text: int, grids: Sequence[Grid]) -> None:
 
 def _build_patch_maker(checkpoint: Path) -> PatchMaker:
     # WHY here: transformers is slow to import, and a model that only draws needs none of it.
-    from cantata_layers.qwen_image.text.pictures import PatchMaker
+    from cantata_layers.qwen_image.text.patches import PatchMaker
 
     return PatchMaker(checkpoint)

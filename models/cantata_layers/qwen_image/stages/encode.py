@@ -19,7 +19,7 @@ from cantata.contract.data.errors import CantataError
 from cantata_layers.qwen_image.config import load_config
 from cantata_layers.qwen_image.stages.pipeline import CONDITION, NEGATIVE, EncodeInput
 from cantata_layers.qwen_image.text.encoder import TextEncoder
-from cantata_layers.qwen_image.text.pictures import Patches, PatchMaker
+from cantata_layers.qwen_image.text.patches import Patches, PatchMaker
 from cantata_layers.qwen_image.text.prompts import TEMPLATES
 
 KEPT = 16

@@ -21,7 +21,7 @@ from cantata_layers.checkpoint import read_tensors
 from cantata_layers.json_fields import read_json
 from cantata_layers.qwen_image.config import TEXT_ENCODER
 from cantata_layers.qwen_image.numerics import dtype_on
-from cantata_layers.qwen_image.text.pictures import Patches
+from cantata_layers.qwen_image.text.patches import Patches
 from cantata_layers.weights import SAME_NAMES, WeightMap
 
 LANGUAGE, VISION = "language_model.", "visual."

@@ -17,7 +17,7 @@ from cantata.config.plugins import locate
 from cantata.contract.data.errors import ConfigError
 from cantata.stages.ar import build_stage
 from cantata_models.pocket_tts.codec import MimiDecoder
-from cantata_models.pocket_tts.config import FlowKind, load_config
+from cantata_models.pocket_tts.config import FlowKind, find_voices, load_config
 from cantata_models.pocket_tts.encoder import MimiEncoder
 from cantata_models.pocket_tts.flow_head import FlowHead, bounded
 from cantata_models.pocket_tts.plugin import PIPELINE, TALKER
@@ -30,7 +30,7 @@ from cantata_models.pocket_tts.random_checkpoint import (
 )
 from cantata_models.pocket_tts.request_builder import load_builder
 from cantata_models.pocket_tts.tests.parity.scenarios import write
-from cantata_models.pocket_tts.voices import find_voices, read_voice
+from cantata_models.pocket_tts.voices import read_voice
 
 CPU = torch.device("cpu")
 WEIGHTS = "model.safetensors"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.model.denoiser import Denoiser
 from cantata_layers.qwen_image.config import few_steps_schedule
-from cantata_layers.qwen_image.sampling import noise_shares
+from cantata_layers.qwen_image.schedule import noise_shares
 from cantata_layers.qwen_image.stages.pipeline import (
     CONDITION,
     NEGATIVE,

@@ -10,8 +10,8 @@ import pytest
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.qwen_image.config import Family, few_steps_schedule, load_config
-from cantata_layers.qwen_image.lora import LoraFile, drawing_defaults
-from cantata_layers.qwen_image.sampling import noise_shares
+from cantata_layers.qwen_image.defaults import LoraFile, drawing_defaults
+from cantata_layers.qwen_image.schedule import noise_shares
 from cantata_models.qwen_image.plugin import PLUGIN
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint

@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.qwen_image.config import TransformerConfig, load_config
-from cantata_layers.qwen_image.lora import Fusion, LoraFile, layer_names, lora_files, read_lora
+from cantata_layers.qwen_image.defaults import LoraFile, lora_files
+from cantata_layers.qwen_image.lora import Fusion, layer_names, read_lora
 from cantata_layers.qwen_image.transformer.load import DenoiserPlacement, load_denoiser
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint

@@ -18,7 +18,7 @@ DRAWING = "cantata_models.qwen_image.tests.drawing"
 MODULES = (
     f"{LAYERS}.grid",
     *(f"{LAYERS}.text.{name}" for name in ("prompts", "pictures", "encoder")),
-    *(f"{LAYERS}.{name}" for name in ("sampling", "lora")),
+    *(f"{LAYERS}.{name}" for name in ("schedule", "defaults", "sampling", "lora")),
     *(f"{LAYERS}.transformer.{name}" for name in ("rotation", "modulation", "packing")),
     *(f"{LAYERS}.transformer.{name}" for name in ("blocks", "network", "load")),
     *(f"{LAYERS}.vae.{name}" for name in ("encoder_decoder", "coder")),
@@ -100,7 +100,7 @@ MUTANTS = (
         ("permute(2, 0, 3, 1, 4)", "permute(2, 0, 4, 1, 3)"),
     ),
     *mutants(
-        SAMPLING,
+        f"{LAYERS}.schedule",
         check_text,
         ("1 / steps, steps)", "0.5 / steps, steps)"),
         ("(1 - config.terminal)", "(1 + config.terminal)"),
@@ -115,7 +115,7 @@ MUTANTS = (
     ),
     *mutants(f"{LAYERS}.lora", check_kohya, ("alpha / by", "1.0")),
     *mutants(f"{LAYERS}.lora", check_lora, ('metadata.get("lora_alpha", rank)', "rank")),
-    *mutants(f"{LAYERS}.lora", check_lightning, (", few_steps_schedule()", ", schedule")),
+    *mutants(f"{LAYERS}.defaults", check_lightning, (", few_steps_schedule()", ", schedule")),
     *mutants(
         f"{TRANSFORMER}.rotation",
         check_text,

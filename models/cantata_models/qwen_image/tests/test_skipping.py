@@ -12,7 +12,7 @@ import torch
 
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.denoiser import DenoiserOptions, Skipping, SkipTest
-from cantata_layers.qwen_image.lora import FOLDER
+from cantata_layers.qwen_image.defaults import FOLDER
 from cantata_layers.qwen_image.stages.denoise import PictureDenoiser, load_picture_denoiser
 from cantata_layers.qwen_image.transformer.blocks import BlockStack
 from cantata_layers.qwen_image.transformer.network import Row, VelocityPredictor

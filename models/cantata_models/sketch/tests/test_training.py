@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cantata_layers.training.loop import LEVEL_FIRST, TrainingLoop, read_average
-from cantata_models.sketch.plugin import SIDE
+from cantata_models.sketch.request_builder import SIDE
 from cantata_models.sketch.tests.made_pictures import made_pictures
 from cantata_models.sketch.training import stages
 from cantata_models.sketch.training.autoencoder_training import (

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from cantata_models.sketch.plugin import SIDE, WEIGHTS_FOLDER
+from cantata_models.sketch.plugin import WEIGHTS_FOLDER
+from cantata_models.sketch.request_builder import SIDE
 from cantata_models.sketch.tests.made_pictures import INKS, made_pictures, shape
 from cantata_models.sketch.training.autoencoder_training import as_tensor, psnr
 from cantata_models.sketch.training.checkpoint_files import (

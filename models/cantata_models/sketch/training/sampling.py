@@ -11,7 +11,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from cantata_models.sketch.plugin import GUIDANCE, NEGATIVE, SIDE, STEPS
+from cantata_models.sketch.request_builder import GUIDANCE, NEGATIVE, SIDE, STEPS
 from cantata_models.sketch.training.networks.autoencoder import Autoencoder
 from cantata_models.sketch.training.networks.transformer import packed, unpacked
 from cantata_models.sketch.training.picture_training import Drawer
