@@ -22,7 +22,7 @@ a hum, which is shorter."""
 _JOINED_S = 1.0
 """Speech from which on one of the two may be a word that only joins others: the beginning of
 "Hm, that's good" is often heard as "and that's"."""
-_SURE_S = 0.2
+_SURE_S = 0.3
 """The same two for complete speech of whose words the recogniser is sure."""
 _SURE_JOINED_S = 0.4
 _UNHEARD_S = 0.7
@@ -33,17 +33,23 @@ not know the language."""
 _MIN_LOGPROB = -1.0
 """Mean log-probability of tokens below which a transcript is usually wrong."""
 _SURE_LOGPROB = -0.6
-"""Mean log-probability from which on words are seldom made of a hum, or of half a word: the
-beginning of "how nice" is "how"."""
+"""Mean log-probability from which on words are seldom made of a hum, or of half a word."""
+_SURE_JOINED_LOGPROB = -0.9
+"""The same where one of two words joins others: "on Tuesday" is seldom made of a hum."""
+_STOPPING_LOGPROB = -1.5
+"""The same for a word that stops by itself: a recogniser doubts words that stand alone."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
 _PHRASES = re.compile(
-    r"\b(?:i (?:see|know|agree|understand|hear you|get it|guess so|suppose so|think so(?: too)?)|"
-    r"got (?:it|you)|(?:please )?(?:go on|go ahead|keep going|continue)|of course|for sure|"
+    r"\b(?:i (?:see|know|agree|understand|hear you|get (?:it|that)|think so(?: too)?)|"
+    r"i (?:bet|(?:guess|suppose)(?: so)?|(?:can )?imagine|believe (?:it|that))|"
+    r"(?:i )?(?:like|love) (?:it|that)|"
+    r"got (?:it|you)|(?:please )?(?:go on|go ahead|keep going|carry on|continue)|"
+    r"of course|for sure|is (?:it|that) (?:right|so)|you don't say|(?:not|too) bad|"
     r"no (?:way|problem|worries|kidding|doubt)|oh,? no|"
     r"(?:that|this|it) is|that'?s (?:right|true|good|great|fine|nice|interesting|cool)|"
     r"makes? sense|sounds? (?:good|great|fine|nice|right|lovely)|"
-    r"you(?:'?re| are) right|thank you|thanks|all right|fine by me|"
+    r"you(?:'?re| are) right|thank you|thanks(?: a lot)?|all right|fine (?:by|with) me|"
     r"(?:very|so|pretty|really) (?:cool|funny|good|interesting|kind|nice|sad|sweet|true)|"
     r"fair enough|(?:fair|good|great) (?:point|idea|one)|point taken|good (?:to know|for you)|"
     r"well (?:done|said)|same here|me too|you bet|bless you|poor (?:thing|you)|"
@@ -64,18 +70,24 @@ _HUM = re.compile(r"(?!(?:he|him|home|me)$)[aeiou']*(?:[hm][aeiou']*)+|i'm|her|h
 """What recognisers make of "mm-hm" and "uh-huh": words of nothing but h, m and vowels."""
 _STOPPING = frozenset(
     _WORD.findall(
-        "actually again are but can cancel could did do does don't enough excuse faster forget "
-        "hang hello help hey hold how is later leave listen louder never no nope pardon pause "
-        "quiet quieter repeat should shut silence skip slower sorry stop wait what what's when "
-        "where which who whose why will would wrong"
+        "actually again back but call cancel delete don't enough excuse faster forget hang hello "
+        "help hey hold hush later leave listen louder minute moment never next no nope pardon "
+        "pause previous question quiet quieter repeat save second send shut silence skip slower "
+        "sorry spell stop turn undo wait what's when where which who whose why wrong"
     )
 )
 """One of these suffices: they take the turn, or ask."""
+_OPENING = frozenset(("how", "what"))
+"""One of these suffices as well, once the speech is over: "How nice" begins like a question."""
+_QUESTION = re.compile(
+    r"^\W*(?:are|can|could|did|do|does|is|should|will|would) "
+    r"(?:he|i|it|she|that|the|there|they|this|we|you) \w"
+)
 _JOINING = frozenset(
     _WORD.findall(
-        "an and as at be been for from had has have he him his i i've if in it it's its of on or "
-        "please she than that that's the their them then there there's they this to was we were "
-        "with"
+        "an and as at be been for from had has have he him his i i've if in is it it's its of on "
+        "or please she than that that's the their them then there there's they this to was we "
+        "were with"
     )
 )
 """Words that say little by themselves."""
@@ -119,18 +131,35 @@ def is_interruption(evidence: SpeechEvidence) -> bool:
     if not evidence.has_ears:
         return evidence.speech_s >= _UNHEARD_S
     transcript = evidence.transcript
-    if transcript is None or not _is_trusted(transcript, _MIN_LOGPROB):
+    if transcript is None:
         return evidence.speech_s >= _LONG_S
-    content, is_sure = find_content(transcript.text), _is_trusted(transcript, _SURE_LOGPROB)
-    if any(word in _STOPPING for word in content):
-        return evidence.is_complete or is_sure
-    is_settled = evidence.is_complete and is_sure
+    content = find_content(transcript.text)
+    if _takes_the_turn(transcript, content, is_complete=evidence.is_complete):
+        return True
+    if not _is_trusted(transcript, _MIN_LOGPROB):
+        return evidence.speech_s >= _LONG_S
+
+    def is_settled(least_logprob: float) -> bool:
+        return evidence.is_complete and _is_trusted(transcript, least_logprob)
+
     says = [word for word in content if word not in _JOINING]
     if len(says) >= 2:
-        return evidence.speech_s >= (_SURE_S if is_settled else _CONTENT_S)
+        return evidence.speech_s >= (_SURE_S if is_settled(_SURE_LOGPROB) else _CONTENT_S)
     if not says or len(content) < 2:
         return False
-    return evidence.speech_s >= (_SURE_JOINED_S if is_settled else _JOINED_S)
+    return evidence.speech_s >= (_SURE_JOINED_S if is_settled(_SURE_JOINED_LOGPROB) else _JOINED_S)
+
+
+def _takes_the_turn(transcript: Transcript, content: Sequence[str], *, is_complete: bool) -> bool:
+    """Whether a single word suffices, or it is a question, however short."""
+    if not _STOPPING.isdisjoint(content):
+        return _is_trusted(transcript, _STOPPING_LOGPROB if is_complete else _SURE_LOGPROB)
+    if not is_complete:
+        return False
+    if not _OPENING.isdisjoint(content):
+        return _is_trusted(transcript, _MIN_LOGPROB)
+    asks = _QUESTION.search(_PHRASES.sub(" ", transcript.text.lower()))
+    return asks is not None and _is_trusted(transcript, _SURE_LOGPROB)
 
 
 def expect_short_words(
@@ -149,10 +178,10 @@ def expect_short_words(
 
 
 def find_content(text: str) -> list[str]:
-    """The words of a transcript, in small letters, without those that only show that somebody
-    listens."""
+    """The words of a transcript, in small letters, each once, without those that only show that
+    somebody listens."""
     plain = _NOISE.sub(" ", text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
-    words = _WORD.findall(_PHRASES.sub(" ", plain))
+    words = dict.fromkeys(_WORD.findall(_PHRASES.sub(" ", plain)))
     return [word for word in words if word not in _BACKCHANNELS and not _HUM.fullmatch(word)]
 
 

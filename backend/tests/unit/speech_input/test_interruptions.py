@@ -26,7 +26,8 @@ def heard(text: str, speech_s: float, avg_logprob: float | None = -0.3) -> Speec
         ("Stop.", 0.4),
         ("No,", 0.3),
         ("Wait, wait.", 0.5),
-        ("What about", 0.4),
+        ("What about", 0.7),
+        ("One moment.", 0.4),
         ("Yeah, but", 0.5),
         ("Okay, I want the blue one", 1.2),
         ("Don\N{RIGHT SINGLE QUOTATION MARK}t", 0.3),
@@ -44,7 +45,8 @@ def test_words_that_take_the_turn_stop_an_answer(text: str, speech_s: float) -> 
     ["Mm-hm.", "Uh-huh.", "Yeah, yeah.", "Oh, I see.", "That's right.", "Okay, got it. Thank you.",
      "Hmm", "I'm hum.", "Mama", "[cough]", "(laughs) ha ha", "How interesting!",
      "Oh, that is lovely.", "Good point.", "Oh, that's brilliant!", "Point taken, me too.",
-     "Fine by me.", "I think so too.", "Yes, please go on.", "Oh, no!", "So sweet.", "At him", ""],
+     "Fine by me.", "I think so too.", "Yes, please go on.", "Oh, no!", "So sweet.", "At him", "",
+     "I can imagine.", "I believe it.", "Not bad.", "Is that so?", "I love that.", "You don't say."],
 )  # fmt: skip
 def test_whoever_only_listens_stops_nothing_however_long(text: str) -> None:
     assert not is_interruption(heard(text, 0.5))
@@ -65,7 +67,7 @@ def test_a_word_that_only_joins_counts_later() -> None:
 
 
 def test_complete_speech_needs_less_where_the_recogniser_is_sure() -> None:
-    for text in ("Speak up.", "Take me home.", "One moment.", "I have an idea."):
+    for text in ("Speak up.", "Take me home.", "I have an idea."):
         brief = heard(text, 0.45, -0.2)
         assert not is_interruption(brief), "more may follow"
         brief.is_complete = True
@@ -73,6 +75,42 @@ def test_complete_speech_needs_less_where_the_recogniser_is_sure() -> None:
     doubtful = heard("To him.", 0.45, -0.9)
     doubtful.is_complete = True
     assert not is_interruption(doubtful), "a hum"
+
+
+def test_an_exclamation_begins_like_a_question() -> None:
+    """ "What a shame", "How lovely", cut in their middle."""
+    for text in ("What", "What a", "How"):
+        assert not is_interruption(heard(text, 0.4, -0.2))
+    for text in ("What?", "How?"):
+        complete = heard(text, 0.4, -0.9)
+        complete.is_complete = True
+        assert is_interruption(complete), text
+
+
+def test_a_short_question_stops_an_answer_when_it_is_over() -> None:
+    for text in ("Are you there?", "Is that true?", "Did he come?"):
+        asked = heard(text, 0.5, -0.2)
+        assert not is_interruption(asked), "more may follow"
+        asked.is_complete = True
+        assert is_interruption(asked), text
+    for text in ("Is that right?", "Are okay."):
+        passed = heard(text, 0.5, -0.2)
+        passed.is_complete = True
+        assert not is_interruption(passed), text
+
+
+def test_a_lone_word_that_stops_may_be_doubted_once_it_is_over() -> None:
+    doubted = heard("Cancel.", 0.4, -1.4)
+    assert not is_interruption(doubted)
+    doubted.is_complete = True
+    assert is_interruption(doubted)
+    assert not is_interruption(heard("Cancel.", 0.4, -1.6))
+
+
+def test_a_word_counts_once_however_often_it_is_said() -> None:
+    """What recognisers make of laughter."""
+    assert not is_interruption(heard("Th- Th- Th- Th-", 0.9))
+    assert not is_interruption(heard("Yo, yo, yo!", 0.8))
 
 
 def test_the_beginning_of_a_word_is_no_other_word() -> None:
