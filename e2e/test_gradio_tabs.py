@@ -15,7 +15,7 @@ import pytest
 from gradio_client import Client, handle_file  # type: ignore[import-untyped]
 from gradio_client.exceptions import AppError  # type: ignore[import-untyped]
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from served import planned, served_plans
 from tiny_talker.omni import PLUGIN as OMNI
@@ -27,6 +27,13 @@ pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 SENTENCE = "The gate is open."
 QUESTION = "What is the weather like?"
+BUTTONS = {
+    "Speak": "Make a file",
+    "Clone": "Speak like this",
+    "Draw": "Draw",
+    "Transcribe": "Write it down",
+}
+"""One of each tab's own; nothing answers here."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,8 +86,7 @@ def app(browser_page: Page, server: Server) -> Page:
 
 
 def test_menus_and_tabs_are_what_the_server_offers(app: Page, server: Server) -> None:
-    tabs = app.get_by_role("tab")
-    expect(tabs).to_have_text(["Speak", "Clone", "Draw", "Transcribe"])  # nothing answers here
+    expect(app.get_by_role("tab")).to_have_text(list(BUTTONS))
     models = [one["id"] for one in server.get("/v1/audio/models").json()["models"]]
     app.get_by_label("Model", exact=True).first.click()
     expect(app.get_by_role("option")).to_contain_text(models)
@@ -88,6 +94,23 @@ def test_menus_and_tabs_are_what_the_server_offers(app: Page, server: Server) ->
     listed = server.get(f"/v1/audio/voices?model={models[-1]}").json()["voices"]
     voice = app.get_by_label("Voice", exact=True).first
     expect(voice).to_have_value(f"{listed[0]['name']} ({listed[0]['gender']})")
+
+
+@pytest.mark.parametrize(
+    "viewport",
+    [{"width": 1280, "height": 800}, {"width": 390, "height": 844}],
+    ids=["desktop", "phone"],
+)
+def test_tabs_keep_their_places_forth_and_back(app: Page, viewport: ViewportSize) -> None:
+    app.set_viewport_size(viewport)
+    tabs = app.get_by_role("tab")
+    for name in (*BUTTONS, *reversed(BUTTONS), "Transcribe", "Clone"):
+        tabs.filter(has_text=name).click()
+        for button in BUTTONS.values():
+            shown = app.get_by_role("button", name=button, exact=True)
+            expect(shown).to_have_count(1 if button == BUTTONS[name] else 0)
+        expect(tabs).to_have_text(list(BUTTONS))
+        expect(app.get_by_role("tab", selected=True)).to_have_text([name])
 
 
 def test_a_picture_is_the_apis(app: Page, server: Server) -> None:
@@ -139,22 +162,25 @@ def test_what_the_server_rejects_is_told(client: Client, recording: Path) -> Non
         client.predict("Hello.", "", 1.0, "nobody", api_name="/speak")
     with pytest.raises(AppError, match="size is '3x3'"):
         client.predict("red apple", "3x3", -1, "", api_name="/draw")
-    with pytest.raises(AppError, match="no model that answers"):
-        client.predict({"text": QUESTION, "files": []}, "", False, api_name="/chat")
+    with pytest.raises(AppError, match=r"speed: .*99"):
+        client.predict("Hello.", "", 99, "", api_name="/speak")
+    with pytest.raises(AppError, match=r"^text is required"):
+        client.predict("", "", 1.0, "", api_name="/speak")
+    with pytest.raises(AppError, match=r"form: .*'xyz'"):
+        client.predict(handle_file(recording), "xyz", "", api_name="/transcribe")
+    with pytest.raises(ValueError, match="Cannot find a function with `api_name`: /chat"):
+        client.predict(QUESTION, api_name="/chat")  # nothing answers here
 
 
-@pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting'")  # the app runs in this process
+# The app runs in this process; Gradio counts its calls with what pandas gives up.
+@pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting'", "ignore:The copy keyword")
 def test_a_conversation(browser_page: Page, tmp_path: Path) -> None:
     """With a model that answers and none that speaks: the app has no other tab."""
     app, folder = browser_page, tmp_path / "omni"
     folder.mkdir()
     with served_plans([planned(OMNI, folder)], tmp_path / "voices", pages=True) as url:
         app.goto(f"{url}/gradio/")
-        tabs = app.get_by_role("tab")
-        expect(tabs.first).to_have_text("Chat")
-        # Gradio keeps a hidden copy of its tabs, by which it measures them; where it measures late,
-        # the copy counts as tabs, too.
-        assert set(tabs.all_inner_texts()) == {"Chat"}
+        expect(app.get_by_role("tab")).to_have_text(["Chat"])
         asked: list[dict[str, object]] = []
         for question in (QUESTION, "And tomorrow?"):
             app.get_by_role("textbox").last.fill(question)
@@ -167,4 +193,12 @@ def test_a_conversation(browser_page: Page, tmp_path: Path) -> None:
             expect(bots).to_have_count((len(asked) + 1) // 2, timeout=SPEECH_DEADLINE_MS)
             expect(bots.last).to_have_text(said, timeout=SPEECH_DEADLINE_MS)
             asked.append({"role": "assistant", "content": said})
+        expect(app.get_by_role("tab")).to_have_text(["Chat"])
+        client = Client(f"{url}/gradio/", verbose=False, httpx_kwargs={"timeout": 60})
+        assert list(client.view_api(return_format="dict")["named_endpoints"]) == ["/chat"]
+        first = asked[1]["content"]
+        assert client.predict(QUESTION, api_name="/chat")[0] == first
+        client.reset_session()
+        assert client.predict({"text": QUESTION, "files": []}, api_name="/chat")[0] == first
+        client.close()
         app.goto("about:blank")

@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from cantata_web.gradio_offer import Offer, read_offer
 from cantata_web.gradio_streams import HEARTBEAT, Leaving, SessionStreams
 
+# What tells programs and pages which endpoints there are.
+_LISTINGS = ("/", "/config", "/gradio_api/info")
 # What the app and its client ask for. The rest stays shut, such as proxies.
 _PATHS = ("/", "/config", "/theme.css", "/manifest.json", "/favicon.ico")
 _FOLDERS = ("/assets/", "/static/")
@@ -30,6 +34,8 @@ _API = tuple(
     )
 )
 _API_FOLDERS = ("/gradio_api/file=", HEARTBEAT)
+_MAX_OFFER_S = 10.0
+"""A server that takes longer does not hold up the page."""
 
 
 class GradioApp:
@@ -59,6 +65,8 @@ class GradioApp:
         async with self._starting:
             if self._app is None:
                 self._app = await self._start(scope)
+        if path in _LISTINGS:
+            await self._list_endpoints(self._app, scope)
         if self._streams is None:
             await self._app(scope, receive, send)
         else:
@@ -74,9 +82,9 @@ class GradioApp:
     async def _start(self, scope: Scope) -> FastAPI:
         api_base = self._api_base or _find_own_address(scope)
         folder = tempfile.TemporaryDirectory(prefix="cantata-gradio-")
-        offer = await _fetch_offer(api_base)
+        offer = await _fetch_offer(api_base, {})
         app, parent = await asyncio.to_thread(
-            asyncio.run, self._build(api_base, offer, Path(folder.name))
+            asyncio.run, self._build(api_base, offer or Offer(), Path(folder.name))
         )
         started = asyncio.Event()
 
@@ -89,6 +97,17 @@ class GradioApp:
         self._running = asyncio.create_task(run())
         await started.wait()
         return app
+
+    async def _list_endpoints(self, app: FastAPI, scope: Scope) -> None:
+        """Only those of what is served, as far as the server tells the caller; models may have
+        come or gone."""
+        from cantata_web.gradio_blocks import offer_endpoints
+
+        key = Headers(scope=scope).get("authorization")
+        headers = {"authorization": key} if key else {}
+        offer = await _fetch_offer(self._api_base or _find_own_address(scope), headers)
+        if offer is not None:
+            offer_endpoints(app, offer)
 
     async def _build(self, api_base: str, offer: Offer, folder: Path) -> tuple[FastAPI, FastAPI]:
         # In a loop of its own: without one Gradio makes one and leaves it open.
@@ -107,10 +126,10 @@ def _open_client(api_base: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=api_base, timeout=None, trust_env=False)
 
 
-async def _fetch_offer(api_base: str) -> Offer:
-    """Nothing, if the server is not ready or wants a key: the page asks again."""
+async def _fetch_offer(api_base: str, headers: Mapping[str, str]) -> Offer | None:
+    """None, if the server is not ready or wants a key: the page asks again."""
     try:
-        async with _open_client(api_base) as client:
-            return await read_offer(client, {})
-    except httpx.HTTPError:
-        return Offer()
+        async with asyncio.timeout(_MAX_OFFER_S), _open_client(api_base) as client:
+            return await read_offer(client, headers)
+    except (httpx.HTTPError, TimeoutError):
+        return None

@@ -19,6 +19,7 @@ from starlette.routing import Mount
 from cantata_web import gradio_tabs
 from cantata_web.gradio_calls import ServerClient, authorization
 from cantata_web.gradio_offer import Offer, read_offer
+from cantata_web.gradio_plain import PlainBlocks
 
 KEPT_S = 600
 """Files are deleted after it."""
@@ -82,10 +83,34 @@ def build_app(
     return app, parent
 
 
+def offer_endpoints(app: Any, offer: Offer) -> None:
+    """Offer programs the endpoints of what the server offers.
+
+    Args:
+        app: of `build_app`.
+        offer: as the server has just told it.
+    """
+    blocks = app.get_blocks()
+    served = {name.lower() for name in gradio_tabs.list_tabs(offer)}
+    changed = False
+    for call in blocks.fns.values():
+        if call.api_name in gradio_tabs.ENDPOINTS:
+            visibility = "public" if call.api_name in served else "private"
+            changed |= call.api_visibility != visibility
+            call.api_visibility = visibility
+    if changed:  # what Gradio keeps of it
+        blocks.config = blocks.get_config_file()
+        app.api_info = app.all_app_info = None
+        getattr(app, "page_api_info", {}).clear()
+
+
 def build_blocks(server_url: str, server: ServerClient, offer: Offer) -> gr.Blocks:
     """The tabs and what they do; arguments as in `build_app`."""
-    with gr.Blocks(
-        title="Cantata in Gradio", analytics_enabled=False, delete_cache=(KEPT_S, KEPT_S)
+    with PlainBlocks(
+        server.folder,
+        title="Cantata in Gradio",
+        analytics_enabled=False,
+        delete_cache=(KEPT_S, KEPT_S),
     ) as blocks:
         gr.Markdown(_INTRODUCTION)
         first = gradio_tabs.first_tab(offer)

@@ -19,6 +19,15 @@ import httpx
 MAX_S = 600.0
 """A request that takes longer is given up."""
 
+_FIELDS = {
+    "input": "text",
+    "ref_audio": "recording",
+    "ref_text": "transcript",
+    "file": "recording",
+    "response_format": "form",
+}
+"""The server's names of fields that have others in this app."""
+
 Report = Callable[[tuple[int, int]], object]
 """Takes the step and the number of steps."""
 
@@ -152,7 +161,7 @@ async def _read_events(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
 
 def _build_refusal(answer: httpx.Response) -> gr.Error:
     try:
-        message = str(answer.json()["error"]["message"])
+        message = _rename_field(answer.json()["error"])
     except (ValueError, LookupError, TypeError):
         message = f"The server answered {answer.status_code}."  # a proxy in front of it did
     return _build_error(message, answer.headers.get("retry-after"))
@@ -161,6 +170,14 @@ def _build_refusal(answer: httpx.Response) -> gr.Error:
 def _build_error(message: str, retry_after: str | None = None) -> gr.Error:
     again = f" Try again in {retry_after} s." if retry_after else ""
     return gr.Error(message + again, print_exception=False)
+
+
+def _rename_field(error: Mapping[str, Any]) -> str:
+    """The server's words about a field, which they begin with, as this app calls it."""
+    message, theirs = str(error["message"]), error.get("param")
+    if theirs in _FIELDS and message.startswith(theirs):
+        return _FIELDS[theirs] + message.removeprefix(theirs)
+    return message
 
 
 def _drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from cantata_web.gradio_calls import ServerClient, as_data_url, authorization
 from cantata_web.gradio_offer import Choices, Offer
 from cantata_web.streaming_speech import SpokenText, StreamingSpeech
 
+ENDPOINTS = ("speak", "clone", "chat", "draw", "transcribe")
+"""Of the tabs, by their names."""
 FIRST_TEXT = "It rained all night, but by the time we reached the harbour the sky had cleared."
 _TEXTS = (
     FIRST_TEXT,
@@ -36,12 +38,20 @@ _PLAY = """
 })
 """
 
+# WHY: the server checks the fields, and says what is valid. Gradio would name no field.
+_CALLED = {"preprocess": False, "concurrency_limit": None}
+
 Refresh = Callable[[Offer], list[Any]]
 """New properties of a tab's components, which `Filled.components` lists."""
 
 
 def first_tab(offer: Offer) -> str | None:
     """The first tab with something to do; None: there is none."""
+    return served[0] if (served := list_tabs(offer)) else None
+
+
+def list_tabs(offer: Offer) -> list[str]:
+    """The tabs with something to do."""
     served = {
         "Speak": offer.speaking,
         "Clone": offer.cloning,
@@ -49,7 +59,7 @@ def first_tab(offer: Offer) -> str | None:
         "Draw": offer.painters,
         "Transcribe": offer.listening,
     }
-    return next((name for name, models in served.items() if models), None)
+    return [name for name, models in served.items() if models]
 
 
 class Filled:
@@ -93,10 +103,12 @@ def add_speak(server: ServerClient, server_url: str, offer: Offer) -> Filled:
         speech = StreamingSpeech(server_url=server_url)
         saved = gr.Audio(label="File", type="filepath", interactive=False, buttons=["download"])
         gr.Examples([[one] for one in _TEXTS], [text])
+        # WHY: within its tab. Gradio counts all that is in `gr.Tabs` to number the tabs: after a
+        # state between two of them, a tab that is opened takes the next one's place.
+        known = gr.State(offer)
     given = [text, voice, speed, model]
     play.click(None, given, speech, js=_PLAY)
-    save.click(speak, given, saved, api_name="speak", concurrency_limit=None)
-    known = gr.State(offer)
+    save.click(speak, given, saved, api_name="speak", **_CALLED)
     model.change(
         lambda name, known: _make_menu("Voice", _list_voices(known, name)),
         [model, known],
@@ -253,7 +265,7 @@ def add_draw(server: ServerClient, offer: Offer) -> Filled:
         used = gr.Textbox(label="Drawn with the seed", interactive=False)
         gr.Examples([[one] for one in _PROMPTS], [prompt])
     given = [prompt, size, seed, model]
-    button.click(draw, given, [picture, used], api_name="draw", concurrency_limit=None)
+    button.click(draw, given, [picture, used], api_name="draw", **_CALLED)
 
     def refresh(offer: Offer) -> list[Any]:
         shown = gr.Tab(visible=bool(offer.painters))
@@ -266,7 +278,9 @@ def add_draw(server: ServerClient, offer: Offer) -> Filled:
 def add_transcribe(server: ServerClient, offer: Offer) -> Filled:
     """What is said in a recording."""
 
-    async def transcribe(recording: str, form: str, model: str, request: gr.Request) -> str:
+    async def transcribe(
+        recording: dict[str, Any] | None, form: str, model: str, request: gr.Request
+    ) -> str:
         """Write down what is said in a recording.
 
         Args:
@@ -276,8 +290,8 @@ def add_transcribe(server: ServerClient, offer: Offer) -> Filled:
         """
         if not recording:
             raise gr.Error("Record something, or choose a file first.", print_exception=False)
-        fields = {"response_format": form, "model": model}
-        return await server.transcribe(recording, fields, authorization(request))
+        fields = {"response_format": form or "text", "model": model}
+        return await server.transcribe(recording["path"], fields, authorization(request))
 
     with gr.Tab("Transcribe", id="Transcribe", visible=bool(offer.listening)) as tab:
         recording = gr.Audio(label="Recording", type="filepath", sources=["upload", "microphone"])
@@ -291,7 +305,7 @@ def add_transcribe(server: ServerClient, offer: Offer) -> Filled:
         button = gr.Button("Write it down", variant="primary")
         heard = gr.Textbox(label="Transcript", lines=6)
     given = [recording, form, model]
-    button.click(transcribe, given, heard, api_name="transcribe", concurrency_limit=None)
+    button.click(transcribe, given, heard, api_name="transcribe", **_CALLED)
 
     def refresh(offer: Offer) -> list[Any]:
         return [
@@ -306,9 +320,14 @@ def _make_menu(label: str, choices: Choices, *, render: bool = True) -> gr.Dropd
     """A menu that also takes what the server does not list, such as an alias; programs may leave
     it empty."""
     first = choices[0][1] if choices else ""
-    return gr.Dropdown(
+    menu = gr.Dropdown(
         list(choices), value=first, label=label, allow_custom_value=True, render=render
     )
+    # WHY: Gradio would tell programs that nothing else is valid, not even what is loaded later.
+    named = ", ".join(value for _, value in choices)
+    described = {"additional_description": f"such as {named}"} if named else {}
+    menu.api_info = lambda: {"type": "string", **described}
+    return menu
 
 
 def _label_alike(names: tuple[str, ...]) -> Choices:
