@@ -10,10 +10,10 @@ from threading import Event, Thread
 from typing import Protocol
 
 from cantata.audio import sinks
-from cantata.audio.sinks import DeviceSink, FileSink, Pcm, Sink
+from cantata.audio.sinks import DeviceSink, Pcm, Sink
+from cantata.cli.sound_files import check_sound_file, open_sound_file
 from cantata.client.answers import ANSWER_RATE
 from cantata.media.provenance import make_sound_tags
-from cantata.utils.atomic_file import write_whole
 
 _BLOCK = ANSWER_RATE // 10
 """Samples that are played before a stop is heard."""
@@ -109,9 +109,6 @@ def open_sound(speaks: bool, out: Path | None, model: str | None) -> Iterator[An
     if out is None:
         yield PlayedSound() if speaks else None
         return
-    form = sinks.check_file(out)
-    with (
-        write_whole(out) as unfinished,
-        FileSink(unfinished, form, ANSWER_RATE, 1, make_sound_tags(model)) as file,
-    ):
+    form = check_sound_file(out)
+    with open_sound_file(out, form, ANSWER_RATE, 1, make_sound_tags(model)) as file:
         yield WrittenSound(file)

@@ -6,11 +6,13 @@ import logging
 import os
 import sys
 from importlib.metadata import entry_points, version
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from cantata.cli import book_commands, chat_commands, info_commands, media_commands, server_commands
+from cantata.cli.files import describe_fault
+from cantata.cli.runner import show_error
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -120,10 +122,27 @@ def main() -> None:
     try:
         app(prog_name="cantata")
     except SystemExit as ending:
-        if "cantata.pipeline.local" in sys.modules and isinstance(ending.code, int):
-            # Tearing down torch's libraries takes as long as a short sentence, without any benefit.
-            logging.shutdown()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(ending.code)
-        raise
+        _end(ending.code)
+    except OSError as error:  # of what no command has explained, such as help on a full disk
+        fault = describe_fault(error)
+        if not fault:
+            raise
+        show_error(fault if error.filename else f"standard output: {fault}")
+        _end(1)
+
+
+def _end(code: int | str | None) -> NoReturn:
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if not code:
+            show_error(f"standard output: cannot be written ({error.strerror})")
+            code = 1
+        # Python writes the rest once more when it ends, and would complain in lines of its own.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if "cantata.pipeline.local" in sys.modules and isinstance(code, int):
+        # Tearing down torch's libraries takes as long as a short sentence, without any benefit.
+        logging.shutdown()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 from rich.console import Console
 
+from cantata.cli.files import WrongCall, explain_write_errors
 from cantata.contract.data.errors import CantataError, InvalidLexicon, InvalidRequest
 from cantata.contract.data.request import LexiconEntry
 from cantata.documents.document import Document, find_kind
@@ -110,9 +111,9 @@ def _check_target(options: BookArguments) -> None:
     if not options.out.absolute().parent.is_dir():
         raise InvalidRequest(f"{options.out}: there is no folder {options.out.parent}")
     if options.form not in WHOLE and options.out.exists() and not options.out.is_dir():
-        raise InvalidRequest(f"{options.out} is no folder; {options.form} has a file per chapter")
+        raise WrongCall(f"{options.out} is no folder; {options.form} has a file per chapter")
     if options.out.exists() and options.out.samefile(options.file):
-        raise InvalidRequest(f"{options.out} is the document itself; name another file with -o")
+        raise WrongCall(f"{options.out} is the document itself; name another file with -o")
 
 
 def _read_lexicons(options: BookArguments) -> tuple[LexiconEntry, ...]:
@@ -213,13 +214,14 @@ def _put_files(store: JobStore, job: Job, out: Path) -> None:
     """Copy the results to where they are wanted, each whole or not at all."""
     whole = tuple(f".{form}" for form in WHOLE)
     if not any(one.name.endswith(whole) for one in job.files):
-        out.mkdir(exist_ok=True)
+        with explain_write_errors(out):
+            out.mkdir(exist_ok=True)
     for one in job.files:
         source = store.find_results(job.id) / one.name
         target = out / one.name if out.is_dir() else out.with_suffix(source.suffix)
         if source.suffix in whole and not out.is_dir():
             target = out
-        with write_whole(target) as unfinished:
+        with explain_write_errors(target), write_whole(target) as unfinished:
             shutil.copyfile(source, unfinished)
 
 

@@ -89,8 +89,10 @@ def book(
     from rich.console import Console
 
     from cantata.cli.book import BookArguments, choose_output, make_book, read_speakers
+    from cantata.documents.document import find_kind
 
     try:
+        find_kind(file.name)
         place, chosen = choose_output(file, out, form.value if form else None)
         speakers = read_speakers(speaker or [])
     except CantataError as error:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cantata.cli.files import write_standard_output
+from cantata.cli.server_address import ask_server
 from cantata.contract.model.plugin import ModelPlugin
 
 
@@ -127,15 +128,13 @@ def _find_needs(plugin: ModelPlugin) -> str | None:
 async def _ask(server: str, path: str, query: Mapping[str, str]) -> Any:
     import httpx
 
-    from cantata.client import KEY_VARIABLE, ServerError
+    from cantata.client import KEY_VARIABLE
     from cantata.client.speech import authorization, read_http_error
 
-    try:
+    with ask_server(server):
         async with httpx.AsyncClient(base_url=server, timeout=30) as http:
             headers = authorization(os.environ.get(KEY_VARIABLE))
             response = await http.get(path, params=query, headers=headers)
-    except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        raise ServerError(f"{server}: {error}") from error
     if response.is_error:
         raise read_http_error(response)
     return response.json()
@@ -153,7 +152,8 @@ def _show(
     as_json: bool,
 ) -> None:
     if as_json:
-        sys.stdout.write(json.dumps(listed, ensure_ascii=False, indent=1) + "\n")
+        with write_standard_output():
+            print(json.dumps(listed, ensure_ascii=False, indent=1))
         return
     from rich.console import Console
     from rich.table import Table
@@ -161,4 +161,5 @@ def _show(
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*row)
-    Console(markup=False).print(table)
+    with write_standard_output():
+        Console(markup=False).print(table)

@@ -16,8 +16,9 @@ from rich.console import Console
 
 from cantata.cli.answer_sound import AnswerPlayer, open_sound
 from cantata.cli.conversation import ChatHistory, QuestionAndAnswer, save_conversation
-from cantata.cli.draw import read_file
+from cantata.cli.files import read_file, write_standard_output
 from cantata.cli.own_server import choose_mind, choose_voice_model, open_server
+from cantata.cli.server_address import ask_server, check_address
 from cantata.client import KEY_VARIABLE
 from cantata.client.answers import stream_answer
 from cantata.contract.data.errors import CantataError, InvalidRequest
@@ -124,10 +125,11 @@ class _Chat:
         is_stopped = False
         pieces = stream_answer(self._server, body, os.environ.get(KEY_VARIABLE))
         try:
-            with closing(pieces):
+            with ask_server(self._server), closing(pieces):
                 for piece in pieces:
                     said += piece.text  # before it is shown: then Ctrl-C may come
-                    print(piece.text, end="", flush=True)
+                    with write_standard_output():
+                        print(piece.text, end="")
                     if self._sound is not None and piece.pcm is not None:
                         self._sound.take(piece.pcm)
             if self._sound is not None:
@@ -186,6 +188,7 @@ class _Chat:
 def _open(options: ChatArguments, console: Console) -> Iterator[tuple[str, str | None]]:
     """The server's address and the model's name there."""
     if options.server is not None:
+        check_address(options.server)
         yield options.server, options.model
         return
     from cantata.config.plugins import locate

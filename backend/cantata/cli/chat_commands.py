@@ -17,8 +17,7 @@ from cantata.cli.media_commands import (
     ServerUrl,
     VoiceName,
 )
-from cantata.cli.runner import fail, set_up_logging
-from cantata.contract.data.errors import CantataError
+from cantata.cli.runner import fail, report_errors, set_up_logging
 
 
 def chat(
@@ -93,12 +92,8 @@ def chat(
         model=model,
         server=server,
     )
-    try:
+    with report_errors():
         converse(options, Console(stderr=True, quiet=quiet))
-    except CantataError as error:
-        fail(error.message)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
 
 
 def talk(
@@ -133,12 +128,8 @@ def talk(
     from cantata.cli.talk import talk as converse
 
     if save is not None and not save.absolute().parent.is_dir():
-        fail(f"--save {save}: there is no folder {save.parent}", code=2)
+        fail(f"--save {save}: there is no folder {save.parent}")
     set_up_logging()
     options = TalkArguments(instructions, voice, model, server, input_device, headphones, save)
-    try:
+    with report_errors():
         converse(options, Console(stderr=True, quiet=quiet))
-    except CantataError as error:
-        fail(error.message)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cantata.cli.draw import read_file
+from cantata.cli.files import read_file
 from cantata.contract.data.errors import InvalidRequest
 from cantata.utils.atomic_file import write_whole
 

@@ -18,10 +18,19 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cantata.cli.say_options import STANDARD_STREAM
+from cantata.cli.files import (
+    STANDARD_STREAM,
+    check_ending,
+    check_output_is_piped,
+    check_place,
+    explain_write_errors,
+    read_file,
+    write_standard_output,
+)
+from cantata.cli.server_address import ask_server
 from cantata.client.pictures import PictureFile, Step, draw_picture
 from cantata.contract.data import chunks
-from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
+from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata.utils.atomic_file import write_whole
 
 if TYPE_CHECKING:
@@ -30,12 +39,6 @@ if TYPE_CHECKING:
 
 KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}
 """Formats by the file's name."""
-
-
-class FileError(CantataError):
-    """A file cannot be read or written."""
-
-    code = "file_error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +100,10 @@ def _format_place(out: Path) -> str:
 
 def _write(data: bytes, out: Path) -> None:
     if out == STANDARD_STREAM:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        with write_standard_output():
+            sys.stdout.buffer.write(data)
         return
-    with write_whole(out) as unfinished:
+    with explain_write_errors(out), write_whole(out) as unfinished:
         unfinished.write_bytes(data)
 
 
@@ -108,26 +111,14 @@ def check_file(path: Path) -> None:
     """Check an output file before the work is done.
 
     Raises:
-        FileError: no such folder, or no such format.
+        WrongCall: no such format, or a picture would end on the terminal.
+        FileError: no such folder.
     """
     if path == STANDARD_STREAM:
+        check_output_is_piped()
         return
-    if path.suffix.lower() not in KINDS:
-        raise FileError(f"{path}: the name must end with one of {', '.join(KINDS)}")
-    if not path.parent.is_dir():
-        raise FileError(f"{path}: there is no folder {path.parent}")
-
-
-def read_file(path: Path) -> bytes:
-    """A file's bytes.
-
-    Raises:
-        FileError: it cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read ({error.strerror})") from error
+    check_ending(path, KINDS)
+    check_place(path)
 
 
 async def _follow(
@@ -154,20 +145,16 @@ async def _from_server(
     options: DrawArguments, pictures: list[bytes]
 ) -> AsyncGenerator[Step | PictureFile, None]:
     """Ask a running server."""
-    import httpx
-
-    from cantata.client import KEY_VARIABLE, ServerError
+    from cantata.client import KEY_VARIABLE
 
     server, named = options.server or "", {} if options.model is None else {"model": options.model}
     fields = {**options.options, **named}
-    try:
+    with ask_server(server):
         async with aclosing(
             draw_picture(server, fields, pictures, os.environ.get(KEY_VARIABLE))
         ) as events:
             async for event in events:
                 yield event
-    except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        raise ServerError(f"{server}: {error}") from error
 
 
 async def _from_stages(

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cantata.cli.runner import fail, run, run_job, set_up_logging
+from cantata.cli.runner import fail, report_errors, run, run_job, set_up_logging
 from cantata.contract.data.errors import CantataError
 from cantata.serving.options import TranscriptForm
 
@@ -175,8 +175,9 @@ def say(
     """Speak a text on the sound device or into a file."""
     from rich.console import Console
 
+    from cantata.cli.files import STANDARD_STREAM
     from cantata.cli.say import say as say_text
-    from cantata.cli.say_options import STANDARD_STREAM, NoTextError, SayArguments, read_text
+    from cantata.cli.say_options import SayArguments, read_text
 
     if raw:
         if out not in (None, STANDARD_STREAM) or form not in (None, SoundForm.PCM):
@@ -187,10 +188,8 @@ def say(
     if ref_text is not None and ref_audio is None:
         fail("--ref-text is the transcript of --ref-audio; give both", code=2)
     times = _list_timestamp_files(timestamps, srt, out)
-    try:
+    with report_errors():
         read = read_text(text or [], file)
-    except NoTextError as error:
-        fail(error.message, code=2)
     set_up_logging()
     options = SayArguments(
         text=read,
@@ -210,7 +209,7 @@ def say(
 
 
 def _list_timestamp_files(timestamps: Path | None, srt: bool, out: Path | None) -> tuple[Path, ...]:
-    from cantata.cli.say_options import STANDARD_STREAM
+    from cantata.cli.files import STANDARD_STREAM
 
     files = [] if timestamps is None else [timestamps]
     if srt:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
 import uvloop
 
+from cantata.cli.files import WrongCall, describe_fault
 from cantata.contract.data.errors import CantataError
 from cantata.serving.options import LogLevel
 from cantata.utils.logs import LogFormat, configure_logging
@@ -40,12 +43,25 @@ def run_job(command: Coroutine[Any, Any, None]) -> None:
 
 def run(command: Coroutine[Any, Any, None]) -> None:
     """Run a command's coroutine; its expected errors become one line."""
-    try:
+    with report_errors():
         uvloop.run(command)
+
+
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """Expected errors of the block, and faults of files, end the command with one line."""
+    try:
+        yield
+        sys.stdout.flush()
     except CantataError as error:
-        fail(error.message)
+        fail(error.message, code=2 if isinstance(error, WrongCall) else 1)
     except BrokenPipeError:
         fail("nobody reads the output any more")
+    except OSError as error:
+        fault = describe_fault(error)
+        if not fault:
+            raise
+        fail(fault)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
@@ -74,8 +90,13 @@ async def _end_on_signals(command: Coroutine[Any, Any, None]) -> None:
 
 def fail(message: str, code: int = 1) -> NoReturn:
     """End with one line on standard error. Code 2: the command was called wrongly."""
-    typer.secho(f"cantata: {message}", fg=typer.colors.RED, err=True)
+    show_error(message)
     raise typer.Exit(code)
+
+
+def show_error(message: str) -> None:
+    """Write one line on standard error."""
+    typer.secho(f"cantata: {message}", fg=typer.colors.RED, err=True)
 
 
 def set_up_logging(

@@ -6,17 +6,28 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
 
 from rich.console import Console
 
 from cantata.audio import sinks
-from cantata.audio.captions import check_captions, write_captions
-from cantata.audio.sinks import DeviceSink, FileSink, Sink, StreamSink
+from cantata.audio.captions import FORMATS, CaptionError, check_captions, write_captions
+from cantata.audio.sinks import DeviceSink, Pcm, Sink, StreamSink
+from cantata.cli.files import (
+    STANDARD_STREAM,
+    FileError,
+    check_ending,
+    check_output_is_piped,
+    explain_write_errors,
+)
 from cantata.cli.progress import SpokenProgress
-from cantata.cli.say_options import STANDARD_STREAM, SayArguments
+from cantata.cli.say_options import SayArguments
 from cantata.cli.say_sources import SpokenSound, open_source
+from cantata.cli.sound_files import check_sound_file, open_sound_file
+from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.media.provenance import make_sound_tags
 from cantata.utils.atomic_file import write_whole
 
@@ -38,44 +49,82 @@ async def say(options: SayArguments, console: Console) -> None:
         CantataError: the request cannot be served; raised before a model is loaded where possible.
     """
     form = _check_targets(options)
-    async with open_source(options, console) as sound:
-        with (
-            _open_sink(options, form, sound) as sink,
-            SpokenProgress(options.text, sound.words, console) as progress,
-        ):
-            poured = await _pour(sound, sink, progress)
+    with _point_to_books(options.text):
+        async with open_source(options, console) as sound:
+            with (
+                _open_sink(options, form, sound) as sink,
+                SpokenProgress(options.text, sound.words, console) as progress,
+            ):
+                poured = await _pour(sound, sink, progress)
     for path in options.timestamps:
-        with write_whole(path) as unfinished:
-            write_captions(unfinished, options.text, sound.words, path.suffix)
+        _write_times(path, options, sound)
     _report(options, poured, sound, console)
+
+
+@contextmanager
+def _point_to_books(text: str) -> Iterator[None]:
+    """Tell who is refused because of the text's length what speaks longer ones."""
+    try:
+        yield
+    except CantataError as error:
+        if f"{len(text)} characters" not in error.message:
+            raise
+        told = f'{error.message}; "cantata book FILE" speaks longer ones'
+        raise InvalidRequest(told, "input") from error
 
 
 def _check_targets(options: SayArguments) -> str:
     """The sound's format; "" for the sound device. Checked before anything is loaded."""
     for path in options.timestamps:
+        check_ending(path, FORMATS)
         check_captions(path)
     if options.out is None:
         sinks.check_device()
         return ""
     if options.out == STANDARD_STREAM:
+        check_output_is_piped()
         return options.form or "wav"
-    return sinks.check_file(options.out, options.form)
+    return check_sound_file(options.out, options.form)
 
 
-@contextmanager
-def _open_sink(options: SayArguments, form: str, sound: SpokenSound) -> Iterator[Sink]:
+def _open_sink(
+    options: SayArguments, form: str, sound: SpokenSound
+) -> AbstractContextManager[Sink]:
     out, rate, channels = options.out, sound.sample_rate, sound.channels
+    if out is None:
+        return DeviceSink(rate, channels)
     tags = make_sound_tags(options.model)
-    with ExitStack() as stack:
-        sink: Sink
-        if out is None:
-            sink = DeviceSink(rate, channels)
-        elif out == STANDARD_STREAM:
-            sink = StreamSink(sys.stdout.buffer, form, rate, channels, tags)
-        else:
-            unfinished = stack.enter_context(write_whole(out))
-            sink = FileSink(unfinished, form, rate, channels, tags)
-        yield stack.enter_context(sink)
+    if out == STANDARD_STREAM:
+        return _OutputSink(StreamSink(sys.stdout.buffer, form, rate, channels, tags))
+    return open_sound_file(out, form, rate, channels, tags)
+
+
+class _OutputSink(Sink):
+    """Standard output, whose faults are told as its own."""
+
+    def __init__(self, stream: StreamSink) -> None:
+        self._stream = stream
+
+    def write(self, samples: Pcm) -> None:
+        with explain_write_errors(STANDARD_STREAM):
+            self._stream.write(samples)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with explain_write_errors(STANDARD_STREAM):
+            self._stream.__exit__(kind, error, trace)
+
+
+def _write_times(path: Path, options: SayArguments, sound: SpokenSound) -> None:
+    with explain_write_errors(path), write_whole(path) as unfinished:
+        try:
+            write_captions(unfinished, options.text, sound.words, path.suffix)
+        except CaptionError as error:  # it names the unfinished file
+            raise FileError(error.message.replace(str(unfinished), str(path))) from error
 
 
 async def _pour(sound: SpokenSound, sink: Sink, progress: SpokenProgress) -> _Poured:

@@ -7,18 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cantata.contract.data.errors import CantataError
+from cantata.cli.files import STANDARD_STREAM, FileError, WrongCall, read_file
+from cantata.contract.data.errors import InvalidDocument
+from cantata.documents.aloud import read_aloud
+from cantata.documents.document import KINDS
 
-STANDARD_STREAM = Path("-")
-"""Standard input or output."""
 TEXT_ENDINGS = (".txt", ".md", ".markdown", ".html", ".htm")
 """A single argument with one of these that is a file is read, not spoken."""
-
-
-class NoTextError(CantataError):
-    """There is no text to speak, or it cannot be read."""
-
-    code = "text_error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +47,16 @@ def read_text(words: Sequence[str], file: Path | None) -> str:
         file: from `--file`; None: none was given.
 
     Raises:
-        TextError: there is none, there are two, or it is not UTF-8.
+        WrongCall: there is none, or there are two.
+        FileError: the file cannot be read, or is not UTF-8.
     """
     if words and file is not None:
-        raise NoTextError("give either a text to speak or a file with -f")
+        raise WrongCall("give either a text to speak or a file with -f")
     if file is None and len(words) <= 1:
         file = _find_file(words[0] if words else None)
     text = " ".join(words) if file is None else _read(file)
     if not text.strip():
-        raise NoTextError("there is nothing to say")
+        raise WrongCall("there is nothing to say")
     return text
 
 
@@ -68,15 +64,27 @@ def _find_file(word: str | None) -> Path | None:
     """The file that a single argument, or none, stands for."""
     if word is None:
         if sys.stdin.isatty():
-            raise NoTextError("give a text to speak, a file with -f, or a text on standard input")
+            raise WrongCall("give a text to speak, a file with -f, or a text on standard input")
         return STANDARD_STREAM
-    is_file = word.lower().endswith(TEXT_ENDINGS) and Path(word).is_file()
-    return Path(word) if word == "-" or is_file else None
+    if word == "-":
+        return STANDARD_STREAM
+    if not word.lower().endswith(TEXT_ENDINGS):
+        return None
+    file = Path(word)
+    if file.exists():
+        return file
+    if len(word.split()) == 1:
+        raise WrongCall(f"there is no file {word}")
+    return None
 
 
 def _read(file: Path) -> str:
+    """What is to be spoken of a file, by the ending of its name."""
+    data = sys.stdin.buffer.read() if file == STANDARD_STREAM else read_file(file)
+    kind = KINDS.get(file.suffix.lower(), "txt")
+    if kind in ("epub", "pdf"):
+        raise WrongCall(f'{file}: "cantata book" reads .{kind} files')
     try:
-        data = sys.stdin.buffer.read() if file == STANDARD_STREAM else file.read_bytes()
-        return data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise NoTextError(f"{file}: not a text file in UTF-8 ({error})") from error
+        return read_aloud(data, kind)
+    except InvalidDocument as error:
+        raise FileError(f"{file}: {error.message}") from None

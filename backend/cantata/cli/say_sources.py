@@ -21,9 +21,10 @@ from rich.console import Console
 
 from cantata.audio.pcm import to_s16
 from cantata.audio.sinks import Pcm
-from cantata.cli.draw import read_file
+from cantata.cli.files import read_file
 from cantata.cli.progress import show_loading
 from cantata.cli.say_options import SayArguments
+from cantata.cli.server_address import ask_server
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import SpeechRequest
@@ -119,9 +120,7 @@ async def _from_server(
     options: SayArguments, server: str, console: Console
 ) -> AsyncIterator[SpokenSound]:
     """Ask a running server."""
-    import httpx
-
-    from cantata.client import KEY_VARIABLE, ServerError, stream_speech
+    from cantata.client import KEY_VARIABLE, stream_speech
 
     named = {
         "voice": options.voice,
@@ -135,21 +134,16 @@ async def _from_server(
     if options.timestamps or console.is_terminal:
         fields["timestamps"] = True  # the progress bar reads them, too
     asked_at = time.monotonic()
-    try:
+    key = os.environ.get(KEY_VARIABLE)
+    with ask_server(server):
         async with stream_speech(
-            server,
-            options.text,
-            api_key=os.environ.get(KEY_VARIABLE),
-            speed=options.speed,
-            **fields,
+            server, options.text, api_key=key, speed=options.speed, **fields
         ) as stream:
             for ignored in stream.ignored:
                 _tell_ignored(ignored, options, console)
             yield SpokenSound(
                 stream.sample_rate, stream.channels, asked_at, stream.pcm, stream.words
             )
-    except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        raise ServerError(f"{server}: {error}") from error
 
 
 def _as_url(path: Path) -> str:

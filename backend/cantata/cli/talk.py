@@ -18,6 +18,7 @@ from cantata.audio.devices import Microphone
 from cantata.audio.loudspeaker import Loudspeaker
 from cantata.cli.conversation import ChatHistory, QuestionAndAnswer, save_conversation
 from cantata.cli.own_server import choose_mind, choose_voice_model, open_server
+from cantata.cli.server_address import ask_server
 from cantata.client import KEY_VARIABLE
 from cantata.client.realtime import (
     RATE,
@@ -202,7 +203,8 @@ class _SpokenConversation:
 def _open(options: TalkArguments, console: Console) -> Iterator[tuple[str, str | None]]:
     """The server's address, and the model there that was named."""
     if options.server is not None:
-        yield options.server, options.model
+        with ask_server(options.server):
+            yield options.server, options.model
         return
     with open_server(_choose_models(options, console), console) as server:
         yield server, None if options.model is None else _find_name(options.model)

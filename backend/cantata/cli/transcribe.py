@@ -22,8 +22,9 @@ from cantata.api.transcription.answers import VerboseTranscription
 from cantata.api.transcription.body import SentFile, TranscriptionBody
 from cantata.api.transcription.parts import build_request, transcribe_file
 from cantata.api.transcription.result import FinishedTranscription
-from cantata.cli.draw import FileError
+from cantata.cli.files import FileError, WrongCall
 from cantata.cli.listener import open_listener
+from cantata.cli.server_address import ask_server
 from cantata.cli.transcribe_options import (
     OutputForm,
     TranscribeArguments,
@@ -97,18 +98,19 @@ def _plan(options: TranscribeArguments, form: OutputForm) -> list[_Job]:
     """Every recording, and its target.
 
     Raises:
-        FileError: one does not exist, a folder has none, or several have the same target.
+        WrongCall: one does not exist, a folder has none, or several have the same target.
+        FileError: the target's folder does not exist.
     """
     sources = [found for path in options.files for found in _list_recordings(path)]
     is_single = len(sources) == 1 and not any(path.is_dir() for path in options.files)
     if is_single:
         return [_Job(sources[0], choose_target(options.out, sources[0].stem, form))]
     if options.out is not None and not options.out.is_dir():
-        raise FileError(f"{options.out}: several recordings need a folder that exists")
+        raise WrongCall(f"{options.out}: several recordings need a folder that exists")
     jobs = [_Job(one, (options.out or one.parent) / f"{one.stem}.{form}") for one in sources]
     targets = [job.target for job in jobs]
     if (twice := next((one for one in targets if targets.count(one) > 1), None)) is not None:
-        raise FileError(f"{twice}: several recordings would be written there")
+        raise WrongCall(f"{twice}: several recordings would be written there")
     return jobs
 
 
@@ -117,10 +119,10 @@ def _list_recordings(path: Path) -> list[Path]:
         found = sorted(one for one in path.iterdir() if one.suffix.lower() in _SOUND_SUFFIXES)
         if not found:
             valid = ", ".join(sorted(_SOUND_SUFFIXES))
-            raise FileError(f"{path}: the folder has no recordings ({valid})")
+            raise WrongCall(f"{path}: the folder has no recordings ({valid})")
         return found
     if path != STDIN and not path.is_file():
-        raise FileError(f"{path}: there is no such file")
+        raise WrongCall(f"{path}: there is no such file")
     return [path]
 
 
@@ -186,9 +188,7 @@ class _OnServer:
         self._options, self._server = options, server
 
     async def __call__(self, file: BinaryIO, name: str) -> AsyncGenerator[Event, None]:
-        import httpx
-
-        from cantata.client import KEY_VARIABLE, ServerError
+        from cantata.client import KEY_VARIABLE
         from cantata.client.transcription import transcribe_file as ask
 
         options = self._options
@@ -202,12 +202,10 @@ class _OnServer:
             translate=options.translate,
             api_key=os.environ.get(KEY_VARIABLE),
         )
-        try:
+        with ask_server(self._server):
             async with aclosing(answer):
                 async for event in answer:
                     yield _to_event(event, translate=options.translate)
-        except httpx.TransportError as error:
-            raise ServerError(f"{self._server} cannot be reached ({error!r})") from error
 
 
 def _to_event(event: TextDelta | FinalTranscript, *, translate: bool) -> Event:

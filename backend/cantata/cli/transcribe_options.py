@@ -9,7 +9,12 @@ from typing import Literal
 
 from cantata.api.transcription.answers import VerboseTranscription
 from cantata.api.transcription.result import write_transcript
-from cantata.cli.draw import FileError
+from cantata.cli.files import (
+    check_ending,
+    check_place,
+    explain_write_errors,
+    write_standard_output,
+)
 from cantata.utils.atomic_file import write_whole
 
 OutputForm = Literal["txt", "srt", "vtt", "json"]
@@ -39,13 +44,12 @@ def choose_form(options: TranscribeArguments) -> OutputForm:
     """The form that was asked for, or that the file's name stands for.
 
     Raises:
-        FileError: it stands for none.
+        WrongCall: it stands for none.
     """
     if options.form is not None:
         return options.form
     if options.out is not None and not options.out.is_dir() and options.out.suffix:
-        if options.out.suffix.lower() not in _FORMS:
-            raise FileError(f"{options.out}: the name must end with one of {', '.join(_FORMS)}")
+        check_ending(options.out, _FORMS)
         return _FORMS[options.out.suffix.lower()]
     return "txt"
 
@@ -63,8 +67,8 @@ def choose_target(out: Path | None, stem: str, form: OutputForm) -> Path | None:
     """
     if out is not None and out.is_dir():
         out = out / f"{stem}.{form}"
-    if out is not None and not out.parent.is_dir():
-        raise FileError(f"{out}: there is no folder {out.parent}")
+    if out is not None:
+        check_place(out)
     return out
 
 
@@ -75,7 +79,8 @@ def write_out(transcript: VerboseTranscription, target: Path | None, form: Outpu
     else:
         text = write_transcript(transcript, "text" if form == "txt" else form)
     if target is None:
-        sys.stdout.write(text)
+        with write_standard_output():
+            sys.stdout.write(text)
     else:
-        with write_whole(target) as unfinished:
+        with explain_write_errors(target), write_whole(target) as unfinished:
             unfinished.write_text(text, encoding="utf-8")

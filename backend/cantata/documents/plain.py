@@ -37,7 +37,10 @@ def decode_text(data: bytes) -> str:
     try:
         text = data.decode("utf-16" if marked else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidDocument(f"the text is not UTF-8 (byte {error.start})") from None
+        named = "UTF-16, as its mark says" if marked else "UTF-8"
+        raise InvalidDocument(
+            f"the text is not {named} (byte {error.start}); save it as UTF-8"
+        ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
@@ -54,10 +57,10 @@ def read_text(text: str) -> Document:
 
 def read_markdown(text: str) -> Document:
     """Markdown; headings of the first two levels begin chapters."""
-    return _collect(_split_blocks(_drop_front_matter(text)), _find_heading)
+    return _collect(_split_blocks(drop_front_matter(text)), _find_heading)
 
 
-def _drop_front_matter(text: str) -> str:
+def drop_front_matter(text: str) -> str:
     """The text behind a block of settings between two lines of `---`."""
     if not text.startswith("---\n"):
         return text

@@ -80,7 +80,9 @@ async def test_a_picture_is_shown(server: Server, tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["Hi", "--voice", "ethan"], 2, "--voice needs --speak"),
-        (["Hi", "--server", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1: "),
+        (["Hi", "--server", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1: cannot be reached"),
+        (["Hi", "--server", "there"], 2, "such as http://127.0.0.1:8000"),
+        (["Hi", "-o", "x.xyz", "--server", "x"], 2, "must end with a sound format"),
         (["Hi", "-o", "no/such/folder/x.wav", "--server", "x"], 1, "there is no folder"),
         (["", "--server", "http://127.0.0.1:1"], 1, "nothing to answer"),
         (["Hi", "--model", "quartet"], 1, "model 'quartet' does not answer"),
@@ -141,7 +143,7 @@ async def test_a_typed_conversation(server: Server, tmp_path: Path) -> None:
             terminal.type("/nonsense\n")
             terminal.see("/reset forgets")
             terminal.type("/image nowhere.png\n")
-            terminal.see("nowhere.png: cannot be read")
+            terminal.see("nowhere.png: there is no such file")
             terminal.type("/save talk.md\n")
             terminal.see("1 turns in talk.md")
             terminal.type("/reset\n")

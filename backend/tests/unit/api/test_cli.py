@@ -84,15 +84,28 @@ def test_say_reads_standard_input(service: FakeService, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "code", "says"),
     [
-        (["hello", "-o", "out.doc"], "must end with a sound format"),
-        (["hello", "-o", "/no/such/folder/out.wav"], "there is no folder"),
-        (["hello", "-o", "out.wav", "--voice", "bob"], "voices: clara, ben"),
-        (["hello", "-o", "out.wav", "--model", "nope"], "neither a checkpoint folder"),
-        ([" ", "-o", "out.wav"], "nothing to say"),
-        (["hello", "-o", "out.wav", "--server", "http://127.0.0.1:9"], "http://127.0.0.1:9"),
-        (["hello", "-o", "out.wav", "--server", "nonsense"], "nonsense"),
+        (["hello", "-o", "out.doc"], 2, "must end with a sound format"),
+        (["hello", "-o", "out"], 2, "must end with a sound format"),
+        (["hello", "-o", "folder", "--format", "wav"], 2, "folder is a folder"),
+        (["hello", "-o", "out.wav", "--timestamps", "out.doc"], 2, "one of .json, .srt, .vtt"),
+        (["hello", "-o", "/no/such/folder/out.wav"], 1, "there is no folder"),
+        (["hello", "-o", "out.wav", "--voice", "bob"], 1, "voices: clara, ben"),
+        (["hello", "-o", "out.wav", "--model", "nope"], 1, "neither a checkpoint folder"),
+        ([" ", "-o", "out.wav"], 2, "nothing to say"),
+        (
+            ["hello", "-o", "out.wav", "--server", "http://127.0.0.1:9"],
+            1,
+            "http://127.0.0.1:9: cannot be reached (All connection attempts failed); does a server",
+        ),
+        (["hello", "-o", "out.wav", "--server", "nonsense"], 2, "such as http://127.0.0.1:8000"),
+        (["none.md", "-o", "out.wav"], 2, "there is no file none.md"),
+        (["-f", "none.txt", "-o", "out.wav"], 2, "none.txt: there is no such file"),
+        (["folder.md", "-o", "out.wav"], 2, "folder.md is a folder"),
+        (["-f", "folder", "-o", "out.wav"], 2, "folder is a folder"),
+        (["latin.txt", "-o", "out.wav"], 1, "latin.txt: the text is not UTF-8 (byte 3); save it"),
+        (["-f", "a.epub", "-o", "out.wav"], 2, '"cantata book" reads .epub files'),
     ],
 )
 def test_say_fails_in_one_line(
@@ -100,14 +113,36 @@ def test_say_fails_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     arguments: list[str],
+    code: int,
     says: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in ("folder", "folder.md"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "a.epub").write_bytes(b"PK")
     result = run("say", *arguments)
-    assert result.exit_code in {1, 2}
+    assert result.exit_code == code
     assert says in result.stderr
-    assert "Traceback" not in result.output
+    assert len(result.stderr.splitlines()) == 1
     assert service.solo.counts.open == 0
+
+
+def test_a_text_that_is_too_long_points_to_books(tmp_path: Path) -> None:
+    result = run("say", "-", "-o", str(tmp_path / "out.wav"), stdin="a" * 100_001)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "cantata: input has 100001 characters; at most 100000 are spoken at a time; "
+        '"cantata book FILE" speaks longer ones\n'
+    )
+
+
+def test_several_words_that_name_no_file_are_spoken(service: FakeService, tmp_path: Path) -> None:
+    out = tmp_path / "out.wav"
+    for words in (["read", "notes.md"], ["read notes.md"]):
+        result = run("say", *words, "-o", str(out))
+        assert result.exit_code == 0, result.output
+        assert_file(out, "read notes.md", service)
 
 
 def test_say_without_a_device_points_to_files(

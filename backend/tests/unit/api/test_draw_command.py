@@ -94,13 +94,16 @@ async def test_the_key_comes_from_the_environment(
 
 def test_what_is_wrong_is_said_before_anything_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"")
-    for arguments, says in (
-        (("-o", str(tmp_path / "a.gif")), "must end with one of .png, .jpg, .jpeg, .webp"),
-        (("-o", str(tmp_path / "no" / "a.png")), "there is no folder"),
-        (("--server", "http://127.0.0.1:1", "-o", str(tmp_path / "a.png")), "127.0.0.1:1"),
-        (("--model", "solo", "-o", str(tmp_path / "a.png")), "'solo' does not draw"),
-        (("--model", "no-such", "-o", str(tmp_path / "a.png")), "no-such"),
+    (tmp_path / "b.png").mkdir()
+    for arguments, code, says in (
+        (("-o", str(tmp_path / "a.gif")), 2, "must end with one of .png, .jpg, .jpeg, .webp"),
+        (("-o", str(tmp_path / "b.png")), 2, "is a folder"),
+        (("-o", str(tmp_path / "no" / "a.png")), 1, "there is no folder"),
+        (("--server", "http://127.0.0.1:1", "-o", str(tmp_path / "a.png")), 1, "127.0.0.1:1: "),
+        (("--server", "there", "-o", str(tmp_path / "a.png")), 2, "http://127.0.0.1:8000"),
+        (("--model", "solo", "-o", str(tmp_path / "a.png")), 1, "'solo' does not draw"),
+        (("--model", "no-such", "-o", str(tmp_path / "a.png")), 1, "no-such"),
     ):
         result = run(*arguments)
-        assert result.exit_code == 1, result.output
+        assert result.exit_code == code, result.output
         assert says in result.stderr

@@ -115,6 +115,115 @@ async def test_a_text_file_is_read_and_has_subtitles_beside_its_sound(
     assert sorted(os.listdir(tmp_path)) == ["book.md", "book.opus", "book.srt"]
 
 
+async def test_markup_is_neither_spoken_nor_in_the_subtitles(
+    server: Server, tmp_path: Path
+) -> None:
+    book, out = tmp_path / "book.md", tmp_path / "book.wav"
+    book.write_text(
+        "# A *book*\n\n- one [link](http://x.y/z) here\n- two\n\n```\nprint(1)\n```\n"
+        "| a | b |\n|---|---|\n| this &amp; that | `d` |\n",
+        encoding="utf-8",
+    )
+    code, _, err = await run("say", str(book), "-o", str(out), "--srt", "--server", server.url)
+    assert code == 0, err
+    spoken = "A book\n\none link here\n\ntwo\n\na, b\n\nthis & that, d"
+    assert server.service.solo.counts.requests[-1].text == spoken
+    lines = (tmp_path / "book.srt").read_text(encoding="utf-8").splitlines()
+    cues = [line for line in lines if line and not line.isdigit() and "-->" not in line]
+    assert " ".join(cues) == " ".join(spoken.split())
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16"])
+async def test_unicode_texts_are_read_by_their_mark(
+    server: Server, tmp_path: Path, coding: str
+) -> None:
+    text, out = tmp_path / "text.txt", str(tmp_path / "out.wav")
+    text.write_text("caf\u00e9", encoding=coding)
+    said = await invoke("say", str(text), "-o", out, "--server", server.url)
+    assert said.exit_code == 0, said.stderr
+    assert server.service.solo.counts.requests[-1].text == "caf\u00e9"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("voices",),
+        ("models", "--json"),
+        ("say", "hi", "-o", "-"),
+        ("say", "hi", "--raw"),
+        ("--version",),
+        ("--help",),
+    ],
+)
+async def test_a_full_disk_behind_standard_output_is_told_in_one_line(
+    server: Server, arguments: tuple[str, ...]
+) -> None:
+    to_server = () if arguments[0].startswith("-") else ("--server", server.url)
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, *arguments, *to_server, stdin=DEVNULL, stdout=full, stderr=PIPE
+        )
+        _, err = await asyncio.wait_for(process.communicate(), WAIT_S)
+    finally:
+        os.close(full)
+    assert process.returncode == 1
+    assert len(err.splitlines()) == 1, err
+    assert err.startswith(b"cantata: standard output: ")
+    assert b"No space left on device" in err
+
+
+@pytest.mark.parametrize("name", ["out.wav", "out.flac", "out.mp3"])
+async def test_a_file_that_finds_no_room_is_told_and_not_left(
+    server: Server, tmp_path: Path, name: str
+) -> None:
+    how = server.service.solo.behaviour
+    how.chunks = 400
+    out = tmp_path / name
+    out.write_bytes(b"earlier")
+    words = " ".join((*COMMAND, "say", "long", "--server", server.url, "-o", str(out)))
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", f"ulimit -f 4; exec {words}"), stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+    )
+    _, err = await asyncio.wait_for(process.communicate(), WAIT_S)
+    assert process.returncode == 1
+    assert err.decode() == f"cantata: {out}: cannot be written (File too large)\n"
+    assert os.listdir(tmp_path) == [name]
+    assert out.read_bytes() == b"earlier"
+
+
+async def test_places_that_take_no_file_are_named(server: Server, tmp_path: Path) -> None:
+    times = tmp_path / "times.srt"
+    times.symlink_to("/dev/full")
+    out = str(tmp_path / "out.wav")
+    for arguments, place in (
+        (("-o", "/proc/x.wav"), "/proc/x.wav"),
+        (("-o", "/proc/x.mp3"), "/proc/x.mp3"),
+        (("-o", "/dev/full", "--format", "wav"), "/dev/full"),
+        (("-o", out, "--timestamps", str(times)), str(times)),
+    ):
+        said = await invoke("say", "hi", "--server", server.url, *arguments)
+        assert said.exit_code == 1
+        assert said.stderr.startswith(f"cantata: {place}: cannot be written (")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("say", "hi", "--raw"), ("say", "hi", "-o", "-"), ("draw", "a", "-o", "-")]
+)
+async def test_no_bytes_are_written_to_a_terminal(arguments: tuple[str, ...]) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, *arguments, stdin=DEVNULL, stdout=theirs, stderr=PIPE
+        )
+        _, err = await asyncio.wait_for(process.communicate(), WAIT_S)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert process.returncode == 2
+    assert err == b"cantata: standard output is a terminal; redirect or pipe it\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_leaves_the_file_as_it_was(
     server: Server, tmp_path: Path, number: signal.Signals
@@ -186,6 +295,13 @@ async def test_voices_and_models_of_a_server(server: Server, http: httpx.AsyncCl
     unknown = await invoke("voices", "--server", server.url, "--model", "nope")
     assert unknown.exit_code == 1
     assert "nope" in unknown.stderr
+    nobody = await invoke("voices", "--server", "http://127.0.0.1:1")
+    assert nobody.exit_code == 1
+    assert "http://127.0.0.1:1: cannot be reached" in nobody.stderr
+    assert "does a server run there?" in nobody.stderr
+    wrong = await invoke("models", "--server", "there")
+    assert wrong.exit_code == 2
+    assert "--server there: write an address such as http://127.0.0.1:8000" in wrong.stderr
 
 
 async def test_voices_and_models_that_are_installed() -> None:

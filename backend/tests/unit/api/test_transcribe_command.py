@@ -66,22 +66,25 @@ async def test_translation_through_a_server(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "code", "said"),
     [
-        (("nowhere.wav",), "there is no such file"),
-        ((str(RECORDING), "-o", "nowhere/a.txt"), "there is no folder"),
-        ((str(RECORDING), "-o", "a.pdf"), "must end with one of .txt, .srt, .vtt, .json"),
-        ((str(RECORDING.parents[1] / "protocol.md"),), "is not a readable sound file"),
-        ((str(RECORDING.parents[1]),), "the folder has no recordings"),
-        ((str(RECORDING), str(RECORDING)), "several recordings would be written there"),
-        ((str(RECORDING), "--language", "xx"), "valid: en"),
-        ((str(RECORDING), "--translate"), "translates nothing"),
-        ((str(RECORDING), "--model", "solo"), "does not transcribe"),
-        ((str(RECORDING), "--server", "http://127.0.0.1:9"), "cannot be reached"),
+        (("nowhere.wav",), 2, "there is no such file"),
+        ((str(RECORDING), "-o", "nowhere/a.txt"), 1, "there is no folder"),
+        ((str(RECORDING), "-o", "a.pdf"), 2, "must end with one of .txt, .srt, .vtt, .json"),
+        ((str(RECORDING.parents[1] / "protocol.md"),), 1, "is not a readable sound file"),
+        ((str(RECORDING.parents[1]),), 2, "the folder has no recordings"),
+        ((str(RECORDING), str(RECORDING)), 2, "several recordings would be written there"),
+        ((str(RECORDING), "--language", "xx"), 1, "valid: en"),
+        ((str(RECORDING), "--translate"), 1, "translates nothing"),
+        ((str(RECORDING), "--model", "solo"), 1, "does not transcribe"),
+        ((str(RECORDING), "--server", "http://127.0.0.1:9"), 1, "does a server run there?"),
+        ((str(RECORDING), "--server", "there:9"), 2, "such as http://127.0.0.1:8000"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_done_is_said_in_one_line(
+    arguments: tuple[str, ...], code: int, said: str
+) -> None:
     result = run(*arguments)
-    assert result.exit_code == 1
+    assert result.exit_code == code
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
