@@ -1,10 +1,11 @@
 """English text to misaki's phones, each word with its place in the text.
 
-Part-of-speech tags, lexicon and letter-to-sound are those of the package hibari-tts (misaki's,
-without spaCy and espeak-ng). What is added here: numbers, signs, units and abbreviations are read
-by the rules of `cantata_layers.english`, not by the package's own; sentences and words keep their
-places in the client's text, whatever became of them; no part is longer than a network reads; runs
-of letters, digits and marks that the package cuts, refuses or takes minutes for are read in pieces.
+Part-of-speech tags and lexicon are those of the package hibari-tts (misaki's, without spaCy and
+espeak-ng). What is added here: numbers, signs, units and abbreviations are read by the rules of
+`cantata_layers.english`, not by the package's own; words that no lexicon has by `letter_to_sound`;
+sentences and words keep their places in the client's text, whatever became of them; no part is
+longer than a network reads; runs of letters, digits and marks that the package cuts, refuses or
+takes minutes for are read in pieces.
 
 Letters: T phones.
 """
@@ -13,14 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from hibari.g2p import G2P
+from hibari.g2p.oov import OOV
 from hibari.tts import MAX_PHONEMES, Hibari
 
 from cantata.contract.data.request import TextSpan
 from cantata_layers.english.shortcuts import ends_sentence
 from cantata_layers.english.tokens import Accent
+from cantata_layers.misaki.letter_to_sound import load_letter_reader
 from cantata_layers.misaki.phones import PHONE_MARKUP, read_phones, vocabulary
 from cantata_layers.misaki.sentences import (
     PhonemizedSentence,
@@ -50,7 +54,7 @@ class EnglishG2P:
     def __init__(self, british: bool) -> None:
         self._british = british
         self._accent = Accent.BRITISH if british else Accent.AMERICAN
-        self._g2p = G2P(british=british)
+        self._g2p = G2P(self._read_unknown, british=british)
         if british:
             self._g2p.lexicon.golds.d["Z"] = "zˈɛd"  # noqa: RUF001 (the package says zee)
 
@@ -66,6 +70,11 @@ class EnglishG2P:
             for span in _split_sentences(text)
             for sentence in make_sentences(self._read_units(text, span), space, MAX_PHONEMES)
         )
+
+    def _read_unknown(self, word: str) -> str:
+        """The phones of a word that no lexicon has."""
+        # The package's network spells out what cannot be said, such as "vllm".
+        return load_letter_reader(self._british)(word) or _load_network(self._british)(word) or ""
 
     def _read_units(self, text: str, span: TextSpan) -> Iterator[PhoneUnit]:
         place = span.start
@@ -136,6 +145,11 @@ def _share_place(unit: PhoneUnit, new: PhoneUnit) -> bool:
 
 def _join(unit: PhoneUnit, new: PhoneUnit) -> PhoneUnit:
     return PhoneUnit(unit.phones + new.phones, unit.span, True, new.ends_clause)
+
+
+@cache
+def _load_network(british: bool) -> OOV:
+    return OOV(str(files("hibari") / "assets" / ("oov_gb.onnx" if british else "oov.onnx")))
 
 
 @cache
