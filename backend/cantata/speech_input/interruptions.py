@@ -8,23 +8,27 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
 
+_LEAST_RUN_S = 0.12
+"""Somebody near speaks for this long without a break. Of other people in the room no more than
+0.1 s in a row is as loud as the user; words of the user have 0.16 s (measured)."""
+_BRIEF_S = 0.7
+"""A turn this short may be one word that was said in passing and falls off quickly."""
+_NEAR_SHARE = 0.1
+"""Of such a turn, what must be as loud as the user usually is."""
 _LEAST_S = 0.1
 """Speech below this is a click, whatever a recogniser makes of it."""
-_NEAR_SHARE = 0.1
-"""Of a short turn, what must be as loud as the user usually is: a word said in passing falls off
-quickly. Voices in the background, 15 dB below, have less (0 to 0.1, measured)."""
 _CONTENT_S = 0.6
 """Speech from which on two words of any kind stop the answer: recognisers make one or two words of
 a hum, which is shorter."""
 _JOINED_S = 1.0
 """Speech from which on one of the two may be a word that only joins others: the beginning of
 "Hm, that's good" is often heard as "and that's"."""
-_SURE_S = 0.3
-"""The same two for complete speech of whose words the recogniser is sure."""
-_SURE_JOINED_S = 0.4
+_SURE_S = 0.28
+"""Either, for complete speech of whose words the recogniser is sure."""
 _UNHEARD_S = 0.7
 """Speech that stops the answer where nobody finds its words; most backchannels are shorter."""
 _LONG_S = 2.5
@@ -78,7 +82,8 @@ _STOPPING = frozenset(
 )
 """One of these suffices: they take the turn, or ask."""
 _OPENING = frozenset(("how", "what"))
-"""One of these suffices as well, once the speech is over: "How nice" begins like a question."""
+"""One of these suffices as well, once the speech is over and if no agreement follows: "How nice"
+begins like a question, and "huh, really" is heard as "how really"."""
 _QUESTION = re.compile(
     r"^\W*(?:are|can|could|did|do|does|is|should|will|would) "
     r"(?:he|i|it|she|that|the|there|they|this|we|you) \w"
@@ -113,15 +118,31 @@ class SpeechEvidence:
     """Somebody finds words."""
     voice_s: float = 0.0
     """Seconds in which anybody spoke, near or not."""
+    longest_run_s: float = 0.0
+    """Of `speech_s`, the longest stretch with breaks of at most one window."""
     is_complete: bool = False
     """The turn is over, and the transcript is of all of it."""
+    _run_s: float = 0.0
+    _is_broken: bool = True
+
+    def add_window(self, seconds: float, *, is_speech: bool, is_near: bool) -> None:
+        """Take the next window of the sound: whether somebody speaks in it, and somebody near."""
+        self.voice_s += is_speech * seconds
+        self.speech_s += is_near * seconds
+        if is_near:
+            self._run_s += seconds
+            self.longest_run_s = max(self.longest_run_s, self._run_s)
+        elif self._is_broken:
+            self._run_s = 0.0
+        self._is_broken = not is_near
 
     @property
     def is_near(self) -> bool:
         """Whether it is the user's speech, however short."""
-        if self.speech_s >= _LEAST_S:
+        if self.longest_run_s >= _LEAST_RUN_S:
             return True
-        return self.voice_s >= _LEAST_S and self.speech_s >= _NEAR_SHARE * self.voice_s
+        is_brief = _LEAST_S <= self.voice_s < _BRIEF_S
+        return is_brief and self.speech_s >= _NEAR_SHARE * self.voice_s
 
 
 def is_interruption(evidence: SpeechEvidence) -> bool:
@@ -147,7 +168,7 @@ def is_interruption(evidence: SpeechEvidence) -> bool:
         return evidence.speech_s >= (_SURE_S if is_settled(_SURE_LOGPROB) else _CONTENT_S)
     if not says or len(content) < 2:
         return False
-    return evidence.speech_s >= (_SURE_JOINED_S if is_settled(_SURE_JOINED_LOGPROB) else _JOINED_S)
+    return evidence.speech_s >= (_SURE_S if is_settled(_SURE_JOINED_LOGPROB) else _JOINED_S)
 
 
 def _takes_the_turn(transcript: Transcript, content: Sequence[str], *, is_complete: bool) -> bool:
@@ -156,9 +177,9 @@ def _takes_the_turn(transcript: Transcript, content: Sequence[str], *, is_comple
         return _is_trusted(transcript, _STOPPING_LOGPROB if is_complete else _SURE_LOGPROB)
     if not is_complete:
         return False
-    if not _OPENING.isdisjoint(content):
+    if _opens_question(transcript.text):
         return _is_trusted(transcript, _MIN_LOGPROB)
-    asks = _QUESTION.search(_PHRASES.sub(" ", transcript.text.lower()))
+    asks = _QUESTION.search(" ".join(_find_words(transcript.text)))
     return asks is not None and _is_trusted(transcript, _SURE_LOGPROB)
 
 
@@ -180,9 +201,22 @@ def expect_short_words(
 def find_content(text: str) -> list[str]:
     """The words of a transcript, in small letters, each once, without those that only show that
     somebody listens."""
-    plain = _NOISE.sub(" ", text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
-    words = dict.fromkeys(_WORD.findall(_PHRASES.sub(" ", plain)))
+    words = dict.fromkeys(_find_words(text))
     return [word for word in words if word not in _BACKCHANNELS and not _HUM.fullmatch(word)]
+
+
+def _find_words(text: str) -> list[str]:
+    """All but phrases and noises."""
+    plain = _NOISE.sub(" ", text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    return _WORD.findall(_PHRASES.sub(" ", plain))
+
+
+def _opens_question(text: str) -> bool:
+    words = _find_words(text)
+    return any(
+        word in _OPENING and following not in _BACKCHANNELS
+        for word, following in zip_longest(words, words[1:])
+    )
 
 
 def _is_trusted(transcript: Transcript, least: float) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from cantata.api.realtime.input_audio import HeardItem, SpeechBegan
@@ -108,8 +108,7 @@ class BargeIn:
                 self._level.learn(window)
             return
         evidence, is_near = self._held[-1].evidence, is_speech and self._level.is_near(window)
-        evidence.voice_s += is_speech * WINDOW / HEARD_RATE
-        evidence.speech_s += is_near * WINDOW / HEARD_RATE
+        evidence.add_window(WINDOW / HEARD_RATE, is_speech=is_speech, is_near=is_near)
         self._quiet_windows = 0 if is_near else self._quiet_windows + 1
         if is_near:
             self._listener.hold_answer()
@@ -198,7 +197,7 @@ class BargeIn:
         loop = asyncio.get_running_loop()
         if not words.done() and held.limit is not None and loop.time() < held.limit.when():
             return None
-        return is_interruption(SpeechEvidence(evidence.speech_s, has_ears=False))
+        return is_interruption(replace(evidence, transcript=None, has_ears=False))
 
     def _tell(self, held: _HeldSpeech) -> None:
         assert held.began is not None
