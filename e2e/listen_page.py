@@ -52,6 +52,21 @@ DROP = """
   }
 }
 """
+# `pull` takes the microphone away, as its cable does.
+WATCH_MICROPHONE = """
+const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+navigator.mediaDevices.getUserMedia = async (asked) => {
+  const stream = await open(asked);
+  window.pull = () => {
+    for (const track of stream.getTracks()) {
+      track.stop();
+      track.dispatchEvent(new Event("ended"));
+    }
+  };
+  return stream;
+};
+"""
+GONE = "The microphone is gone. Connect it again or choose another one, and start again."
 IS_OVER = "window.cantata.transcription?.over === true"
 
 

@@ -14,6 +14,16 @@ from .speech_page import SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
+# As where cookies are blocked.
+REFUSE_STORAGE = """
+for (const name of ["localStorage", "sessionStorage", "indexedDB"]) {
+  Object.defineProperty(window, name, {
+    get() {
+      throw new DOMException("cookies are blocked", "SecurityError");
+    },
+  });
+}
+"""
 TEXT = 'With "quotes" & 100% +plus.\nLine two: caf\u00e9, \u738b\u5c0f\u660e, \U0001f3b5 #end?'
 
 
@@ -56,12 +66,12 @@ def test_text_and_settings_survive_a_reload(browser_page: Page, server: Server) 
 def test_a_browser_that_keeps_nothing_speaks_all_the_same(
     browser_page: Page, server: Server
 ) -> None:
-    browser_page.add_init_script(
-        "Object.defineProperty(window, 'localStorage',"
-        " {get() { throw new DOMException('cookies are blocked', 'SecurityError'); }})"
-    )
+    browser_page.add_init_script(REFUSE_STORAGE)
     speech_page = SpeechPage(browser_page)
     speech_page.open(server.url)
+    expect(browser_page.locator("[data-role=takes-status]")).to_have_text(
+        "This browser keeps no takes: they last until you close the page."
+    )
     browser_page.get_by_label("Voice", exact=True).select_option("ben")
     speech_page.write("It works.")
     speech_page.press("Speak")
@@ -153,6 +163,18 @@ def test_a_link_cannot_set_what_is_not_offered(browser_page: Page, server: Serve
     assert dialogs == []
 
 
+def test_what_a_link_leaves_empty_is_not_asked_for(browser_page: Page, server: Server) -> None:
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    speech_page.write("My own text.")
+    speech_page.open(f"{server.url}?text=&voice=&model=&speed=&seed=&instructions=")
+    expect(speech_page.text).to_have_value("My own text.")
+    expect(notice(browser_page)).to_be_hidden()
+    speech_page.open(f"{server.url}?voice=ben&model=")
+    expect(browser_page.get_by_label("Voice", exact=True)).to_have_value("ben")
+    expect(notice(browser_page)).to_be_hidden()
+
+
 def test_a_link_is_copied_over_plain_http_and_a_long_text_says_that_it_is_left_out(
     browser_page: Page, server: Server
 ) -> None:
@@ -200,9 +222,27 @@ def test_three_tabs_at_once_keep_each_others_takes(browser_page: Page, server: S
     expect(second.page.locator(".takes")).to_contain_text("None yet")
 
 
-def test_a_million_characters_are_refused_with_what_fits(speech_page: SpeechPage) -> None:
+def test_too_many_characters_are_refused_with_what_takes_them(speech_page: SpeechPage) -> None:
+    status = speech_page.status()
+    speech_page.write("word " * 60_000)
+    speech_page.press("Speak")
+    expect(status).to_contain_text("The text has 300,000 characters")
+    expect(status).to_contain_text("“Read along” reads longer ones.")
+    expect(status).to_have_attribute("data-error", "true")
+    expect(speech_page.page.get_by_role("button", name="Read along")).to_be_visible()
     speech_page.write("word " * 200_000)
     speech_page.press("Speak")
-    expect(speech_page.status()).to_contain_text("The text has 1,000,000 characters")
-    expect(speech_page.status()).to_have_attribute("data-error", "true")
-    expect(speech_page.page.get_by_role("button", name="Read along")).to_be_visible()
+    expect(status).to_contain_text("The text has 1,000,000 characters")
+    expect(status).to_contain_text(
+        "“Read along” reads at most 600,000. Save it as a file: “Audiobooks”"
+    )
+
+
+def test_audiobooks_are_named_only_where_there_are_some(speech_page: SpeechPage) -> None:
+    refusal = {"error": {"message": "no jobs here", "code": "not_found"}}
+    speech_page.page.route("**/v1/jobs", lambda route: route.fulfill(status=404, json=refusal))
+    speech_page.write("word " * 200_000)
+    with speech_page.page.expect_response("**/v1/jobs"):
+        speech_page.press("Speak")
+    expect(speech_page.status()).to_contain_text("reads at most 600,000.")
+    expect(speech_page.status()).not_to_contain_text("Audiobooks")

@@ -11,7 +11,15 @@ from cantata_web.messages import read_messages
 
 from .server import Server
 from .speech_page import SpeechPage
-from .test_page_layout import CROWDED_TABS, FINGER_PX, PHONE, SMALL_TARGETS
+from .test_page_layout import (
+    CROWDED_LABELS,
+    CROWDED_TABS,
+    EDGE_PX,
+    FINGER_PX,
+    PHONE,
+    SMALL_TARGETS,
+    UNFOLD,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
@@ -65,6 +73,24 @@ def test_each_tab_is_in_the_browsers_language_and_fits_a_phone(foreign_page: Pag
         assert page.evaluate(TOO_WIDE) == 0, tab.inner_text()
         assert page.evaluate(SMALL_TARGETS, FINGER_PX) == []
     assert page.evaluate(CROWDED_TABS) == []
+
+
+@pytest.mark.parametrize("width", [320, 390])
+@pytest.mark.parametrize("language", ["en", "de", "es", "fr"])
+def test_labels_fit_what_they_stand_on(
+    page: Page, server: Server, language: str, width: int
+) -> None:
+    """Those of Japanese and Chinese are shorter."""
+    page.set_viewport_size({**PHONE, "width": width})
+    SpeechPage(page).open(f"{server.url}/?lang={language}")
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        expect(page.locator(OPEN_PANEL).first).to_be_visible()
+        page.evaluate(UNFOLD)
+        assert page.evaluate(CROWDED_LABELS, EDGE_PX) == [], tab.inner_text()
+        assert page.evaluate(TOO_WIDE) == 0, tab.inner_text()
+    assert page.evaluate(CROWDED_TABS) == []
+    assert page.get_by_role("tablist").evaluate("one => one.scrollWidth - one.clientWidth") == 0
 
 
 def test_it_speaks_and_counts_in_german_and_returns_to_english(

@@ -24,10 +24,41 @@ CROWDED_TABS = """
   const label = document.createRange();
   label.selectNodeContents(tab);
   const [words, box] = [label.getBoundingClientRect(), tab.getBoundingClientRect()];
-  const next = tabs[i + 1]?.getBoundingClientRect().left ?? Infinity;
-  return label.getClientRects().length > 1 || words.width + 12 > box.width || box.right > next + 1;
+  const next = tabs[i + 1]?.getBoundingClientRect();
+  const apart = next === undefined || box.right <= next.left + 1 || box.bottom <= next.top;
+  return label.getClientRects().length > 1 || words.width + 12 > box.width || !apart;
 }).map((tab) => tab.textContent)
 """
+# Labels that come closer than that to the edges of what they stand on.
+CROWDED_LABELS = """
+(least) => [...document.querySelectorAll(".cantata :is(button, summary)")].filter((one) => {
+  if (!one.checkVisibility()) return false;
+  const box = one.getBoundingClientRect();
+  const label = document.createRange();
+  label.selectNodeContents(one);
+  return [...label.getClientRects()].some(({ left, right, width }) =>
+    width > 0 && (left < box.left + least || right > box.right - least));
+}).map((one) => one.textContent.trim())
+"""
+# Menus whose chosen text is cut off.
+CUT_MENUS = """
+() => [...document.querySelectorAll(".cantata select")].filter((menu) => {
+  if (!menu.checkVisibility() || menu.selectedOptions.length === 0) return false;
+  const { font, paddingLeft, paddingRight } = getComputedStyle(menu);
+  const brush = document.createElement("canvas").getContext("2d");
+  brush.font = font;
+  const room = menu.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+  return brush.measureText(menu.selectedOptions[0].label).width > room + 1;
+}).map((menu) => menu.labels[0]?.textContent ?? menu.id)
+"""
+UNFOLD = """
+() => {
+  for (const one of document.querySelectorAll("[role=tabpanel]:not([hidden]) details")) {
+    one.open = true;
+  }
+}
+"""
+EDGE_PX = 3
 PHONE: ViewportSize = {"width": 390, "height": 844}
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
 SCREENS = pytest.mark.parametrize("screen", [PHONE, LAPTOP], ids=["phone", "laptop"])
@@ -188,16 +219,59 @@ def test_a_seed_is_offered_only_where_it_changes_something(
     assert configs[-1]["seed"] == 7
 
 
-def test_labels_of_tabs_stay_in_one_line_and_apart(speech_page: SpeechPage) -> None:
-    """The row scrolls where they do not fit; the page itself does not."""
+@pytest.mark.parametrize("width", [320, 390, 600])
+def test_tabs_stand_in_even_rows_with_their_labels_in_one_line(
+    speech_page: SpeechPage, width: int
+) -> None:
+    page = speech_page.page
+    page.set_viewport_size({**PHONE, "width": width})
+    assert page.evaluate(CROWDED_TABS) == []
+    tablist = page.get_by_role("tablist")
+    assert tablist.evaluate("one => one.scrollWidth <= one.clientWidth")
+    rows: dict[float, list[tuple[int, int]]] = {}
+    for tab in page.get_by_role("tab").all():
+        box = tab.bounding_box()
+        assert box is not None
+        assert box["height"] >= FINGER_PX
+        sides = round(box["x"]), round(box["x"] + box["width"])
+        rows.setdefault(box["y"], []).append(sides)
+    assert len(rows) > 1
+    counts = [len(row) for row in rows.values()]
+    assert max(counts) - min(counts) <= 1
+    ends = {(row[0][0], row[-1][1]) for row in rows.values()}
+    assert len(ends) == 1, "each row is as wide as the others"
+
+
+def test_the_row_of_tabs_comes_back_where_there_is_room(speech_page: SpeechPage) -> None:
     page = speech_page.page
     page.set_viewport_size(PHONE)
-    assert page.evaluate(CROWDED_TABS) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    speech_page.tab("Lab")  # the last one comes into sight
-    box = page.get_by_role("tab", name="Lab").bounding_box()
-    assert box is not None
-    assert box["x"] + box["width"] <= PHONE["width"]
+    tablist = page.get_by_role("tablist")
+    expect(tablist).to_have_attribute("data-stacked", "")
+    page.set_viewport_size(LAPTOP)
+    expect(tablist).not_to_have_attribute("data-stacked", "")
+    boxes = [tab.bounding_box() for tab in page.get_by_role("tab").all()]
+    assert len({box["y"] for box in boxes if box is not None}) == 1
+
+
+@pytest.mark.parametrize("tab", ["Speak", "Read", "Talk", "Draw"])
+@SCREENS
+def test_menus_show_what_is_chosen(speech_page: SpeechPage, tab: str, screen: ViewportSize) -> None:
+    page = speech_page.page
+    page.set_viewport_size(screen)
+    speech_page.tab(tab)
+    page.evaluate(UNFOLD)
+    assert page.evaluate(CUT_MENUS) == []
+
+
+def test_settings_keep_their_distance_from_what_follows(speech_page: SpeechPage) -> None:
+    page = speech_page.page
+    page.set_viewport_size(PHONE)
+    speech_page.open_settings()
+    menu = page.get_by_label("Model", exact=True).bounding_box()
+    hear = page.get_by_role("button", name="Hear Clara", exact=True).bounding_box()
+    assert menu is not None
+    assert hear is not None
+    assert hear["y"] - menu["y"] - menu["height"] >= 8
 
 
 @pytest.mark.parametrize("tab", TABS)

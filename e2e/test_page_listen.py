@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, Playwright, Request, Route, ViewportSize, expect
 
 from .chromium import launch_chromium
-from .listen_page import ListenPage
+from .listen_page import GONE, WATCH_MICROPHONE, ListenPage
 from .server import Server, wait_until
 from .speech_page import SpeechPage
 from .test_page_dark import MIN_CONTRAST, TOO_FAINT
@@ -295,6 +295,28 @@ def test_what_the_microphone_hears_is_written_down(
     expect(listen_page.word(last)).to_have_attribute("aria-current", "true")
     (sought,) = listen_page.noted("sought")
     assert sought == pytest.approx(listen_page.words()[last]["start"], abs=EDGE_S)
+    browser.close()
+
+
+def test_a_microphone_that_vanishes_is_told_and_what_it_heard_is_written_down(
+    playwright: Playwright, recording: Path, server: Server
+) -> None:
+    first = recording.with_name(FIRST)
+    browser = launch_chromium(playwright, first, once=True)
+    page = browser.new_page()
+    page.add_init_script(WATCH_MICROPHONE)
+    listen_page = ListenPage(page)
+    listen_page.open(server.url)
+    listen_page.press("Record")
+    clock = f"0:{int(soundfile.info(first).duration) + 1:02}"
+    expect(page.locator("[data-role=listen-clock]")).to_have_text(clock)
+    page.evaluate("window.pull()")
+    expect(listen_page.status).to_contain_text(f"{GONE} Done: ")
+    assert listen_page.status.get_attribute("data-error") == "true"
+    assert_is_like(listen_page.text.inner_text(), SENTENCES[0])
+    listen_page.press("Listen again")
+    listen_page.wait_until_done()
+    expect(listen_page.status).not_to_contain_text(GONE)
     browser.close()
 
 

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 SENTENCE = "Two brothers kept the mill, and each of them thought it was his own. "
 LONG = "\n\n".join(["The ferry leaves at seven.", *[(SENTENCE * 4).strip()] * 3])
+HEBREW = "הספינה יוצאת בשבע. 2 אחים גרו בטחנה."
 BOOK_WORDS = 50_000
 AHEAD_SECONDS = 20
 """What the reader asks for ahead of what is heard."""
@@ -210,8 +211,10 @@ SET_CHAPTERS = "H3 Chapter|P Is second by name.|P End."
         (
             "a.md",
             b"---\ntitle: x\n---\n# The *mill*\n\nSee [the sea](http://a.b) and **bold**.\n\n"
-            b"```\ncode()\n```\n- first\n- second_one\n",
-            "H3 The mill|P See the sea and bold.|P first|P second_one",
+            b"```\ncode()\n```\n- first\n- second_one\n\nFish &amp; chips[^1] for &pound;5.\n\n"
+            b"[^1]: A &lt;dish&gt;.\n[^two]: Money.\n",
+            "H3 The mill|P See the sea and bold.|P first|P second_one|P Fish & chips for £5."
+            "|P A <dish>.|P Money.",
         ),
         (
             "a.html",
@@ -257,6 +260,7 @@ def test_what_cannot_be_read_is_refused_with_what_to_do(browser_page: Page, serv
         ("a.pdf", b"%PDF", "Choose a file of these kinds: .txt"),
         ("a.txt", b" \n ", "no words"),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is no text, whatever its name says"),
+        ("a.txt", "Words.".encode("utf-16-le"), "Save it as UTF-8, or choose another file."),
         ("a.txt", b"x" * 10_000_000, "Open a part of it"),
     ]:
         read_page.choose(name, content)
@@ -264,14 +268,29 @@ def test_what_cannot_be_read_is_refused_with_what_to_do(browser_page: Page, serv
         expect(read_page.status).to_have_attribute("data-error", "true")
     read_page.drop_folder()
     expect(read_page.status).to_contain_text("Drop one file of it")
-    read_page.paste("word " * 200_000)
-    expect(read_page.status).to_contain_text("1,000,000 characters")
+    read_page.paste("word " * 140_000)
+    expect(read_page.status).to_have_text(
+        "The text has 700,000 characters; the reader takes 600,000 at a time. Open a part of it. "
+        "Save it as a file: “Audiobooks”, on the tab “Read”, takes longer ones."
+    )
     expect(read_page.pages).to_be_hidden()
     obfuscated = epub({"a.xhtml": "<p>Words.</p>"}, encrypted="http://www.idpf.org/2008/embedding")
     read_page.choose("a.epub", obfuscated)
     expect(read_page.pages).to_have_text(re.compile("Words"))
     expect(read_page.status).to_contain_text("storage is full or off")
     expect(browser_page.get_by_role("heading", name="The Mill")).to_be_visible()
+
+
+def test_each_paragraph_runs_the_way_of_its_script(read_page: ReadPage) -> None:
+    page = read_page.page
+    read_page.show()
+    field = page.get_by_label("Or paste a text")
+    field.fill(HEBREW)
+    expect(field).to_have_css("direction", "rtl")
+    read_page.paste(f"{HEBREW}\n\n{SENTENCE}")
+    hebrew, english = page.locator(".leaf p").all()
+    expect(hebrew).to_have_css("direction", "rtl")
+    expect(english).to_have_css("direction", "ltr")
 
 
 def test_it_is_saved_under_its_first_words(read_page: ReadPage, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from .read_page import DROP_FOLDER
 from .server import Server
 from .speech_page import SpeechPage
 
@@ -41,6 +42,17 @@ def test_it_offers_to_draw_only_where_a_model_draws(
     draws = any(model["images"] is not None for model in models)
     tab = speech_page.page.get_by_role("tab", name="Draw", exact=True)
     expect(tab).to_be_visible(visible=draws)
+
+
+def test_what_is_dropped_on_a_model_that_edits_nothing_is_refused(
+    speech_page: SpeechPage, server: Server
+) -> None:
+    models = server.get("/v1/models").json()["data"]
+    (painter,) = [model for model in models if model["images"] is not None]
+    assert painter["images"]["max_references"] == 0
+    speech_page.tab("Draw")
+    speech_page.page.locator("#cantata-draw").evaluate(DROP_FOLDER)
+    expect(speech_page.status("Pictures")).to_have_text("This model edits no pictures.")
 
 
 def test_it_is_ready_when_every_tab_is_in_its_place(browser_page: Page, server: Server) -> None:

@@ -76,6 +76,8 @@ def test_a_typed_question_is_answered_aloud_and_saved_with_its_sound(
     browser_page.keyboard.press("Enter")
     browser_page.wait_for_function(f"{SPEAKER_TURNS} === 1", timeout=SPEECH_DEADLINE_MS)
     wait_for_state(browser_page, "listening")
+    said = browser_page.get_by_role("log").get_by_role("listitem").first.locator("[dir=auto]")
+    expect(said).to_have_text("What time is it?")
 
     microphones = browser_page.get_by_label("Microphone", exact=True)
     microphones.select_option(index=2)
@@ -143,6 +145,39 @@ def test_a_microphone_that_vanishes_says_what_to_do(browser_page: Page, server: 
     expect(browser_page.get_by_role("button", name="Start talking")).to_be_enabled()
 
 
+def test_a_typed_turn_that_is_too_long_was_not_said(browser_page: Page, server: Server) -> None:
+    speech_page = start(browser_page, server)
+    speech_page.press("Mute")
+    speech_page.press("Start talking")
+    wait_for_state(browser_page, "listening")
+    field = browser_page.get_by_label("Or type what you would say")
+    field.fill("x" * 19_999)
+    browser_page.keyboard.press("Enter")
+    expect(browser_page.locator("[data-role=talk-status]")).to_have_text(
+        "This was not sent: Item.content has 19999 characters; at most 16384 are accepted."
+    )
+    expect(browser_page.get_by_role("log").get_by_role("listitem")).to_have_count(0)
+    expect(field).to_have_value("x" * 19_999)
+    wait_for_state(browser_page, "listening")
+    field.fill("What time is it?")
+    browser_page.keyboard.press("Enter")
+    browser_page.wait_for_function(f"{SPEAKER_TURNS} === 1", timeout=SPEECH_DEADLINE_MS)
+
+
+def test_a_microphone_that_cannot_be_opened_says_what_to_do(
+    browser_page: Page, server: Server
+) -> None:
+    browser_page.add_init_script(BROKEN_MICROPHONE)
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    speech_page.tab("Talk")
+    speech_page.press("Start talking")
+    expect(browser_page.locator("[data-role=talk-status]")).to_have_text(
+        "The microphone cannot be used: AbortError. Connect it again or choose another one, and "
+        "try again."
+    )
+
+
 def test_instructions_tools_and_push_to_talk_reach_the_server(
     browser_page: Page, server: Server
 ) -> None:
@@ -186,6 +221,12 @@ def test_instructions_tools_and_push_to_talk_reach_the_server(
     assert types[-2:] == ["input_audio_buffer.commit", "response.create"]
 
 
+# As where its driver has failed.
+BROKEN_MICROPHONE = """
+navigator.mediaDevices.getUserMedia = async () => {
+  throw new DOMException("no", "AbortError");
+};
+"""
 # A microphone that hears nothing at all.
 SILENT_MICROPHONE = """
 navigator.mediaDevices.getUserMedia = async () => {

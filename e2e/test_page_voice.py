@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, FilePayload, Locator, Page, Playwright, Request, expect
 
 from .chromium import Driver, launch_chromium
+from .listen_page import GONE, WATCH_MICROPHONE
 from .server import Server
 from .speech_page import SpeechPage
 
@@ -22,6 +23,9 @@ RATE = 24_000
 SPOKEN = "Would you believe that the old clock still works, after all of these long years?"
 GOOD = "The recording is good."
 
+RECORDED = """
+(seconds) => parseFloat(document.querySelector("[data-role=record-clock]").textContent) > seconds
+"""
 Sound = NDArray[np.float64]
 
 
@@ -76,10 +80,7 @@ def open_tab(page: Page, server: Server) -> SpeechPage:
 
 def record(speech_page: SpeechPage, seconds: float) -> None:
     speech_page.press("Record")
-    speech_page.page.wait_for_function(
-        "most => parseFloat(document.querySelector('[data-role=record-clock]').textContent) > most",
-        arg=seconds,
-    )
+    speech_page.page.wait_for_function(RECORDED, arg=seconds)
     speech_page.press("Stop recording")
 
 
@@ -132,6 +133,21 @@ def test_a_recorded_voice_is_saved_and_nothing_of_it_stays_in_the_form(
 
     delete_with_question(speech_page, "Ada")
     assert uploaded(server) == []
+
+
+def test_a_microphone_that_vanishes_is_told_and_what_it_heard_is_kept(
+    browser_page: Page, server: Server
+) -> None:
+    page = browser_page
+    page.add_init_script(WATCH_MICROPHONE)
+    speech_page = open_tab(page, server)
+    for seconds, told in ((0.5, GONE), (3.5, f"{GONE} {GOOD}")):
+        speech_page.press("Record")
+        page.wait_for_function(RECORDED, arg=seconds)
+        page.evaluate("window.pull()")
+        expect(verdict(page)).to_have_text(told)
+        expect(page.get_by_label("Your recording")).to_be_visible()
+        expect(page.get_by_role("button", name="Record", exact=True)).to_be_visible()
 
 
 def delete_with_question(speech_page: SpeechPage, name: str) -> None:

@@ -55,7 +55,14 @@ def test_a_text_is_heard_in_every_voice_and_one_is_used(browser_page: Page, serv
     text.fill("")
     speech_page.press("Hear all")
     expect(voices.get_by_role("status")).to_have_text("Write a text to hear first.")
+    text.fill("x" * 601)
+    long = "The text has 601 characters; at most 600 are heard here. Shorten it."
+    expect(voices.get_by_role("status")).to_have_text(long)
+    speech_page.press("Hear all")
+    expect(text).to_be_focused()
+    expect(voices.get_by_role("status")).to_have_text(long)
     text.fill("Yes.")
+    expect(voices.get_by_role("status")).to_be_empty()
     voices.get_by_label("Mood").select_option("calm")
     browser_page.evaluate(
         """() => {

@@ -94,3 +94,19 @@ test("paths are looked for below the base", async () => {
   await server.json("v1/audio/models");
   assert.equal(asked[0][0], "http://api.example/voice/v1/audio/models");
 });
+
+test("where the browser keeps no key, it lasts as long as the page", () => {
+  class Refusing extends Storage {
+    setItem = () => {
+      throw new DOMException("no", "QuotaExceededError");
+    };
+  }
+  for (const storage of [null, new Refusing()]) {
+    const keys = new KeyStore(new URL("http://server.example"), storage);
+    assert.deepEqual(keys.headers, {});
+    keys.key = KEY;
+    assert.deepEqual(keys.headers, { Authorization: `Bearer ${KEY}` });
+    keys.key = null;
+    assert.equal(keys.key, null);
+  }
+});

@@ -120,6 +120,16 @@ function beginAnswer(sound = true) {
   if (sound) deliverSound();
 }
 
+// The server's answers to the item that was sent last.
+function takeItem() {
+  socket().deliver("conversation.item.added", { item: socket().sent.at(-1).item });
+}
+
+function refuseItem(message) {
+  const { event_id } = socket().sent.at(-1);
+  socket().deliver("error", { error: { code: "body_too_large", message, event_id } });
+}
+
 function deliverSound() {
   const delta = encodePcm(new Int16Array(2400));
   socket().deliver("response.output_audio.delta", { response_id: "r1", item_id: "a1", delta });
@@ -417,9 +427,10 @@ test("a turn may be typed, also while an answer sounds", () => {
   hearTurn();
   beginAnswer();
   talk.say("What time is it?");
-  const [create, respond] = socket().sent.slice(-2);
+  const create = socket().sent.at(-1);
   assert.deepEqual(create.item.content, [{ type: "input_text", text: "What time is it?" }]);
-  assert.equal(respond.type, "response.create");
+  takeItem();
+  assert.equal(socket().types.at(-1), "response.create");
   assert.ok(socket().types.includes("response.cancel"), "the answer is silenced");
   assert.equal(talk.transcript.turns.at(-1).text, "What time is it?");
   assert.equal(talk.state, TalkState.THINKING);
@@ -434,11 +445,34 @@ test("a call is shown, and what is typed next is its result", () => {
   socket().deliver("response.done", { response: { id: "r1", status: "completed" } });
   const { role, text } = talk.transcript.turns.at(-1);
   assert.deepEqual([role, text], ["tool", "clock({})"]);
+  const said = () => {
+    const { type, call_id: id, output } = socket().sent.at(-1).item;
+    return [type, id, output];
+  };
+  talk.say("12:00, at length");
+  refuseItem("item.output has 16 characters; at most 9 are accepted");
   talk.say("12:00");
-  const { type, call_id: id, output } = socket().sent.at(-2).item;
-  assert.deepEqual([type, id, output], ["function_call_output", "c1", "12:00"]);
+  assert.deepEqual(said(), ["function_call_output", "c1", "12:00"]);
+  takeItem();
   talk.say("Thanks");
-  assert.equal(socket().sent.at(-2).item.type, "message");
+  assert.equal(said()[0], "message");
+});
+
+test("a typed turn that the server refuses was not said, and nothing answers it", () => {
+  connect();
+  const unsaid = [];
+  talk.addEventListener("unsaid", ({ detail }) => unsaid.push(detail));
+  talk.say("A long story");
+  refuseItem("item.content has 12 characters; at most 9 are accepted");
+  assert.deepEqual(talk.transcript.turns, []);
+  assert.deepEqual(unsaid, ["A long story"]);
+  const told = "This was not sent: Item.content has 12 characters; at most 9 are accepted.";
+  assert.deepEqual([talk.state, talk.error], [TalkState.LISTENING, told]);
+  assert.ok(!socket().types.includes("response.create"));
+  talk.say("A story");
+  assert.equal(talk.error, null);
+  takeItem();
+  assert.equal(socket().types.at(-1), "response.create");
 });
 
 test("with a key, only what is said while it is held is sent, and letting go ends the turn", () => {

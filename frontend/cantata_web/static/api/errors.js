@@ -6,7 +6,6 @@ const FIXED = {
   not_ready: t("The server is still loading. Try again in a few seconds."),
   stage_died: t("A part of the server failed and is being started again. Try again in a few seconds."),
   chunk_timeout: t("The server fell silent in the middle of the speech. Try again."),
-  body_too_large: t("The recording is too large: at most 10 MiB."),
   voices_full: t("The server has no room for more voices. Delete one first."),
   voice_exists: t("There is a voice of this name already. Choose another name."),
 };

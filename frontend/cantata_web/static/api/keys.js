@@ -1,21 +1,32 @@
 // The API key: kept until the tab is closed, and requested when the server requires one.
 
-/** Kept per server, so that a key never goes to another one. */
+/**
+ * Kept per server, so that a key never goes to another one. Where the browser keeps nothing, a key
+ * lasts until the page is closed or reloaded.
+ */
 export class KeyStore {
   #name;
+  #storage;
+  #unkept = null; // a key that the browser did not take
 
-  constructor(apiBase, storage = sessionStorage) {
+  /** @param {URL} apiBase @param {Storage | null} storage */
+  constructor(apiBase, storage = tabStorage()) {
     this.#name = `cantata-api-key ${apiBase.origin}`;
-    this.storage = storage;
+    this.#storage = storage;
   }
 
   get key() {
-    return this.storage.getItem(this.#name);
+    return this.#unkept ?? this.#storage?.getItem(this.#name) ?? null;
   }
 
   set key(key) {
-    if (key === null) this.storage.removeItem(this.#name);
-    else this.storage.setItem(this.#name, key);
+    this.#unkept = null;
+    try {
+      if (key === null) this.#storage?.removeItem(this.#name);
+      else this.#storage.setItem(this.#name, key);
+    } catch {
+      this.#unkept = key;
+    }
   }
 
   get headers() {
@@ -25,6 +36,14 @@ export class KeyStore {
   /** A browser's WebSocket cannot send a key in any other way. */
   get subprotocols() {
     return this.key === null ? [] : ["cantata", `cantata-api-key.${this.key}`];
+  }
+}
+
+function tabStorage() {
+  try {
+    return sessionStorage;
+  } catch {
+    return null; // reading the property throws where cookies are blocked
   }
 }
 

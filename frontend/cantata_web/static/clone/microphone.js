@@ -3,6 +3,10 @@
 import { SpeechError } from "../api/errors.js";
 import { t } from "../texts.js";
 
+/** It vanished while it was heard. */
+export const GONE = t(
+  "The microphone is gone. Connect it again or choose another one, and start again.",
+);
 const REFUSED = {
   NotAllowedError: t("The browser was not allowed to use the microphone. Allow it and try again."),
   NotFoundError: t("There is no microphone. Connect one and try again."),
@@ -23,6 +27,9 @@ export async function openMicrophone(audio = true) {
   try {
     return await navigator.mediaDevices.getUserMedia({ audio });
   } catch (error) {
-    throw new SpeechError(REFUSED[error.name] ?? t("The microphone cannot be used: {name}.", error));
+    throw new SpeechError(
+      REFUSED[error.name] ??
+        t("The microphone cannot be used: {name}. Connect it again or choose another one, and try again.", error),
+    );
   }
 }

@@ -6,6 +6,8 @@ const TYPES = ["audio/webm;codecs=opus", "audio/mp4", "audio/ogg;codecs=opus"];
 
 /** Dispatches "level" (detail: {seconds, peak 0..1}) a few dozen times a second. */
 export class Recorder extends EventTarget {
+  /** Whether the last recording ended because the microphone vanished. */
+  gone = false;
   #media = null;
   #context = null;
   #stream = null;
@@ -26,6 +28,7 @@ export class Recorder extends EventTarget {
     this.#stream = await openMicrophone();
     const mimeType = TYPES.find((type) => MediaRecorder.isTypeSupported(type));
     this.#media = new MediaRecorder(this.#stream, { mimeType });
+    for (const track of this.#stream.getTracks()) track.addEventListener("ended", () => this.stop());
     this.#media.start();
     this.#startedAt = performance.now();
     this.#listen();
@@ -37,7 +40,9 @@ export class Recorder extends EventTarget {
     const { data } = await new Promise((resolve) => {
       media.addEventListener("dataavailable", resolve, { once: true });
     });
-    for (const track of this.#stream.getTracks()) track.stop();
+    const tracks = this.#stream.getTracks();
+    this.gone = tracks.some(({ readyState }) => readyState === "ended");
+    for (const track of tracks) track.stop();
     void this.#context.close();
     return data;
   }

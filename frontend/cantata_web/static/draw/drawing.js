@@ -6,7 +6,7 @@ import { t } from "../texts.js";
 
 const PREVIEWS = 3; // the most that the server sends
 // Worded for speech elsewhere: of these the server's own words are shown.
-const OWN_WORDS = new Set(["body_too_large", "chunk_timeout", "stage_died"]);
+const OWN_WORDS = new Set(["chunk_timeout", "stage_died"]);
 
 export const DrawingState = Object.freeze({
   WAITING: "waiting", // for one of this page's own to end

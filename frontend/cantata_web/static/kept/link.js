@@ -2,12 +2,12 @@
 
 const NAMES = ["text", "model", "voice", "speed", "seed", "instructions"];
 
-/** What the page's address asks for, as strings under the API's names; {} if nothing. */
+/** What the page's address asks for, as strings under the API's names; {} if nothing. An empty one asks nothing. */
 export function askedBy(url) {
   const asked = {};
   for (const name of NAMES) {
     const value = url.searchParams.get(name);
-    if (value !== null) asked[name] = value;
+    if (value) asked[name] = value;
   }
   return asked;
 }

@@ -5,7 +5,7 @@ import { readEvents } from "../api/events.js";
 import { t } from "../texts.js";
 
 // Worded for speech elsewhere: of these the server's own words are shown.
-const OWN_WORDS = new Set(["body_too_large", "chunk_timeout", "stage_died"]);
+const OWN_WORDS = new Set(["chunk_timeout", "stage_died"]);
 
 export const TranscriptionState = Object.freeze({
   LISTENING: "listening",

@@ -24,6 +24,7 @@ export function markdownBlocks(source) {
     .replace(/<!--[^]*?-->/g, "")
     .replace(/^(.+)\n(=+|-{2,})$/gm, "# $1")
     .replace(/^(#{1,6} .*)$/gm, "\n$1\n")
+    .replace(/^\[\^[^\]\s]+\]:\s*/gm, "\n") // a footnote
     .replace(/^\s*([-*+]|\d+[.)])\s+/gm, "\n");
   for (const part of text.split(/\n\s*\n+/)) {
     const heading = /^\s*#{1,6} /.test(part);
@@ -38,12 +39,20 @@ function withoutMarks(part) {
     .replace(/^\s*#{1,6} +|^\s*(?:> ?)+/gm, "")
     .replace(/ #+$/gm, "")
     .replace(/^\s*\|?[\s:|-]+\|?\s*$/gm, "") // below a table's head
+    .replace(/\[\^[^\]\s]+\]/g, "") // where a footnote belongs
     .replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1")
     .replace(/\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, "$1")
     .replace(/(\*\*|__|~~|`+)(\S(?:[^]*?\S)?)\1/g, "$2")
     .replace(/(^|[^\w*])[*_](\S(?:[^*_]*?\S)?)[*_](?![\w*])/g, "$1$2")
     .replace(/<\/?[a-z][^>]*>/gi, "")
-    .replaceAll("|", " ");
+    .replaceAll("|", " ")
+    .replace(/&(?:#\d+|#x[\da-f]+|[a-z][a-z\d]*);/gi, decodeEntity);
+}
+
+function decodeEntity(entity) {
+  const box = document.createElement("textarea");
+  box.innerHTML = entity;
+  return box.value;
 }
 
 /** @param {Document} page */

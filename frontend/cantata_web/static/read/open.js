@@ -5,8 +5,10 @@ import { t } from "../texts.js";
 import { Book } from "./book.js";
 import { readEpub } from "./epub.js";
 import { htmlBlocks, markdownBlocks, plainBlocks } from "./formats.js";
+import { MAX_CHARACTERS } from "./limits.js";
 
-export const MAX_CHARACTERS = 600_000; // a hundred thousand words
+/** The code of an error that says that a text is too long. */
+export const TOO_LONG = "too_long";
 const MAX_TEXT_BYTES = 16 * MAX_CHARACTERS; // of a file of text, with its marks
 const TAKEN = ".txt, .md, .html, .epub";
 const READERS = {
@@ -20,7 +22,7 @@ READERS.htm = READERS.xhtml = READERS.html;
 
 /** The book of a text that was typed or pasted. */
 export function bookOf(text) {
-  checkLength(text.length);
+  checkLength(text);
   return made("", plainBlocks(text));
 }
 
@@ -29,7 +31,7 @@ export async function openFile(file) {
   const extension = /\.([^.]+)$/.exec(file.name)?.[1].toLowerCase() ?? "";
   const name = file.name.replace(/\.[^.]*$/, "");
   if (extension === "epub") {
-    const book = await readEpub(file, checkLength);
+    const book = await readEpub(file, checkSum);
     return made(book.name || name, book.blocks);
   }
   const read = READERS[extension];
@@ -50,7 +52,9 @@ export async function openFile(file) {
   const text = decode(await bytesOf(file));
   if (text.includes("\0")) {
     throw new SpeechError(
-      t("“{name}” is no text, whatever its name says. Choose another file.", { name: file.name }),
+      t("“{name}” is no text, whatever its name says. Save it as UTF-8, or choose another file.", {
+        name: file.name,
+      }),
     );
   }
   return made(name, read(text));
@@ -82,20 +86,29 @@ function decode(bytes) {
   }
 }
 
-function checkLength(characters) {
+function checkLength(text) {
+  if (text.length <= MAX_CHARACTERS) return;
+  const values = { characters: Array.from(text).length, most: MAX_CHARACTERS };
+  throw new SpeechError(
+    t("The text has {characters} characters; the reader takes {most} at a time. Open a part of it.", values),
+    { code: TOO_LONG },
+  );
+}
+
+// Of a book that is still being read: nobody knows yet how long it is.
+function checkSum(characters) {
   if (characters <= MAX_CHARACTERS) return;
   throw new SpeechError(
-    t(
-      "The text has {characters} characters or more; the reader takes {most} at a time. " +
-        "Open a part of it.",
-      { characters, most: MAX_CHARACTERS },
-    ),
+    t("The book has more than {most} characters, which is all that the reader takes. Open a part of it.", {
+      most: MAX_CHARACTERS,
+    }),
+    { code: TOO_LONG },
   );
 }
 
 function made(name, blocks) {
   const book = new Book(name, blocks);
-  checkLength(book.length);
+  checkLength(book.text);
   if (!/[\p{L}\p{N}]/u.test(book.text)) throw new SpeechError(t("There are no words in it."));
   return book;
 }

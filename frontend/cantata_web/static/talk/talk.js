@@ -1,7 +1,8 @@
 // A spoken conversation: joins the microphone, the connection and the voice that answers. No DOM
 // here.
 
-import { asSpeechError } from "../api/errors.js";
+import { asSentence, asSpeechError } from "../api/errors.js";
+import { GONE } from "../clone/microphone.js";
 import { t } from "../texts.js";
 import { decodePcm, encodePcm } from "./base64.js";
 import { TALK_RATE } from "./capture.js";
@@ -26,7 +27,11 @@ const MIN_HELD_MS = 200; // less is a slip of the finger
 const FORMAT = { type: "audio/pcm", rate: TALK_RATE };
 const RACE = "race"; // the id of events that may come too late
 
-/** Dispatches "state", "latencies", "packet" (detail: the Int16Array that was heard), "options", and "level" (detail: 0..1, how loud a packet was). */
+/**
+ * Dispatches "state", "latencies", "packet" (detail: the Int16Array that was heard), "options",
+ * "level" (detail: 0..1, how loud a packet was), and "unsaid" (detail: a typed text that the server
+ * has refused).
+ */
 export class Talk extends EventTarget {
   state = TalkState.OFF;
   error = null; // a sentence
@@ -37,6 +42,7 @@ export class Talk extends EventTarget {
   muted = false;
   #calls = []; // ids of calls that have no result
   #typed = 0; // turns
+  #sent = new Map(); // typed turns that the server has not taken yet: {text, call}, by id
   #heldSince = null;
   #line;
   #microphone;
@@ -96,10 +102,7 @@ export class Talk extends EventTarget {
     try {
       return await this.#microphone.open({
         heard: (samples) => this.#send(samples),
-        ended: () =>
-          this.#fail(
-            t("The microphone is gone. Connect it again or choose another one, and start again."),
-          ),
+        ended: () => this.#fail(GONE),
       });
     } catch (error) {
       this.#fail(error.message);
@@ -122,11 +125,30 @@ export class Talk extends EventTarget {
     this.transcript.begin(id, "user");
     this.transcript.complete(id, text);
     const call = this.#calls.shift();
+    this.#sent.set(id, { text, call });
     const item = call
       ? { id, type: "function_call_output", call_id: call, output: text }
       : { id, type: "message", role: "user", content: [{ type: "input_text", text }] };
-    this.#line.send("conversation.item.create", { item });
-    this.#askForAnswer();
+    this.#line.send("conversation.item.create", { event_id: id, item });
+    this.latencies = new Latencies(now());
+    this.error = null;
+    this.#enter(TalkState.THINKING);
+  }
+
+  // Only now: an answer to a turn that was refused would be one to the turn before it.
+  #taken(id) {
+    if (this.#sent.delete(id)) this.#line.send("response.create");
+  }
+
+  // What was typed is given back, to be changed and said again.
+  #refused(id, { message }) {
+    const { text, call } = this.#sent.get(id);
+    this.#sent.delete(id);
+    if (call !== undefined) this.#calls.unshift(call);
+    this.transcript.remove(id);
+    this.error = t("This was not sent: {message}", { message: asSentence(message) });
+    this.#enter(this.state === TalkState.THINKING ? TalkState.LISTENING : this.state);
+    this.dispatchEvent(new CustomEvent("unsaid", { detail: text }));
   }
 
   /** The key is held: what is said from now on is a turn. */
@@ -263,6 +285,7 @@ export class Talk extends EventTarget {
       [`${heard}.delta`]: ({ item_id: id, delta }) => transcript.add(id, delta),
       [`${heard}.completed`]: ({ item_id: id, transcript: text }) => transcript.complete(id, text),
       [`${heard}.failed`]: ({ item_id: id }) => transcript.complete(id, null),
+      "conversation.item.added": ({ item }) => this.#taken(item.id),
       error: ({ error }) => this.#note(error),
     };
   }
@@ -353,6 +376,10 @@ export class Talk extends EventTarget {
 
   #note(error) {
     if (error.event_id === RACE) return;
+    if (this.#sent.has(error.event_id)) {
+      this.#refused(error.event_id, error);
+      return;
+    }
     if (error.event_id === SETTINGS && this.options.turns === Turns.MEANING) {
       this.options.turns = Turns.PAUSE;
       this.dispatchEvent(new Event("options"));
@@ -398,6 +425,7 @@ export class Talk extends EventTarget {
   // Nothing of the session is under way any more.
   #forget() {
     this.#ready = false;
+    this.#sent.clear();
     if (this.#response !== null) {
       if (this.#response.sounding) this.#voice.stop();
       if (this.#response.item !== null) this.transcript.cut(this.#response.item);

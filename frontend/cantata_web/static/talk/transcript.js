@@ -39,6 +39,12 @@ export class Transcript extends EventTarget {
     this.#change(id, (turn) => Object.assign(turn, { cut: true, partial: false }));
   }
 
+  /** It was not said after all. */
+  remove(id) {
+    this.turns = this.turns.filter((turn) => turn.id !== id);
+    this.#tell();
+  }
+
   /** No more comes of any turn: its connection is gone. */
   close() {
     for (const { id, partial } of [...this.turns]) if (partial) this.complete(id);

@@ -1,14 +1,14 @@
 // One message of the chat, as it is shown.
 
 import { t } from "../texts.js";
-import { element } from "./elements.js";
+import { element, paragraph } from "./elements.js";
 
 const WHO = { user: t("You"), assistant: t("Answer"), tool: t("Result") };
 
 export class ShownMessage {
   entry = element("li");
   #message;
-  #text = element("p");
+  #text = paragraph();
   #thoughts = null;
   #pictures = element("div");
   #calls = element("div");
@@ -41,7 +41,7 @@ export class ShownMessage {
   #think(thoughts) {
     if (this.#thoughts === null) {
       const folded = element("details");
-      this.#thoughts = element("p");
+      this.#thoughts = paragraph();
       folded.append(element("summary", t("Thoughts")), this.#thoughts);
       this.entry.firstChild.after(folded);
     }

@@ -2,6 +2,7 @@
 
 import { SpeechError } from "../api/errors.js";
 import { readBase64, readPicture } from "../chat/pictures.js";
+import { GONE } from "../clone/microphone.js";
 import { Recorder } from "../clone/recorder.js";
 import { Transcription } from "../listen/transcription.js";
 import { t } from "../texts.js";
@@ -128,7 +129,10 @@ export class ChatSources extends EventTarget {
     const heard = new Transcription(this.#server, about);
     await heard.start();
     if (heard.error !== null) throw heard.error;
-    if (heard.text.trim() === "") throw new SpeechError(t("Nothing was heard. Speak closer, or type."));
+    if (heard.text.trim() === "") {
+      const why = this.#recorder.gone ? GONE : t("Nothing was heard. Speak closer, or type.");
+      throw new SpeechError(why);
+    }
     this.#dispatch("spoken", { text: heard.text });
   }
 

@@ -86,6 +86,9 @@ export class CloneView {
     try {
       kept = await this.#uploads.save(voice);
     } catch (error) {
+      if (error.code === "body_too_large") {
+        error.message = t("The recording is too large: at most 10 MiB.");
+      }
       await agreement?.finish(error);
       throw error;
     }

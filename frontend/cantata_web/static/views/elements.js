@@ -6,6 +6,13 @@ export function element(name, text = "") {
   return made;
 }
 
+/** Text of people and models: right to left, if its script is. */
+export function paragraph(text = "", name = "p") {
+  const made = element(name, text);
+  made.dir = "auto";
+  return made;
+}
+
 /** Opens what folds an element away. */
 export function unfold(folded) {
   const box = folded.closest("details");

@@ -52,6 +52,8 @@ export class Highlight {
 
   #rects() {
     if (this.#text.data !== this.#box.value) this.#text.data = this.#box.value;
+    // Text from right to left has its scrollbar on the left.
+    this.#shadow.style.left = `${this.#box.clientLeft}px`;
     this.#shadow.style.width = `${this.#box.clientWidth}px`;
     const range = document.createRange();
     range.setStart(this.#text, this.#word.from);

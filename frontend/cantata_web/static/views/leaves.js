@@ -1,7 +1,7 @@
 // A book as pages: the word and the sentence that are heard are marked, and a word can be chosen.
 
 import { t } from "../texts.js";
-import { element } from "./elements.js";
+import { element, paragraph } from "./elements.js";
 
 const LEAF = 2_400; // characters, a page of print
 const SCROLLED = ["wheel", "touchmove"];
@@ -53,7 +53,7 @@ export class Leaves extends EventTarget {
         leaves.at(-1).className = "leaf";
         room = LEAF;
       }
-      const made = element(kind === "heading" ? "h3" : "p", book.text.slice(from, to));
+      const made = paragraph(book.text.slice(from, to), kind === "heading" ? "h3" : "p");
       this.#paragraphs.push(made.firstChild);
       leaves.at(-1).append(made);
       room -= to - from;

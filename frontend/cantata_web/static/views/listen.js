@@ -1,5 +1,6 @@
 // The tab that writes down what is said in a recording.
 
+import { GONE } from "../clone/microphone.js";
 import { shortClock } from "../listen/clock.js";
 import { writeSrt, writeVtt } from "../listen/subtitles.js";
 import { Transcription, TranscriptionState as State } from "../listen/transcription.js";
@@ -31,6 +32,7 @@ export class ListenView extends EventTarget {
   #played;
   #words;
   #recording = null; // {sound, name}
+  #gone = false; // the microphone vanished while it was made
 
   /** @param {Catalogue} catalogue lists the models that listen */
   constructor(root, { server, catalogue }) {
@@ -65,7 +67,10 @@ export class ListenView extends EventTarget {
   #listenTo(source) {
     const on = (role, act) => this.#find(role).addEventListener("click", act);
     on("listen-cancel", () => this.transcription.cancel());
-    on("listen-again", () => this.#listen());
+    on("listen-again", () => {
+      this.#gone = false;
+      this.#listen();
+    });
     on("copy-transcript", () => void this.#copy());
     for (const extension of Object.keys(FILES)) {
       on(`save-${extension}`, () => this.#save(extension));
@@ -114,7 +119,7 @@ export class ListenView extends EventTarget {
     this.#find("language-control").hidden = languages.length < 2;
   }
 
-  #take({ sound, name, seconds }) {
+  #take({ sound, name, seconds, gone }) {
     const { max_bytes: most } = this.#listener.transcription;
     if (sound.size > most) {
       const limit = Math.floor(most / 2 ** 20);
@@ -122,6 +127,7 @@ export class ListenView extends EventTarget {
       return;
     }
     this.#recording = { sound, name };
+    this.#gone = gone;
     this.#played.show(sound, seconds);
     this.#find("recording-name").textContent = name;
     this.#listen();
@@ -149,7 +155,7 @@ export class ListenView extends EventTarget {
   #refresh() {
     if (this.transcription === null) return;
     const { over, text, state, error } = this.transcription;
-    this.#show(this.#sentence(), error !== null);
+    this.#show(this.#gone ? this.#goneSentence : this.#sentence(), this.#gone || error !== null);
     const [cancel, again] = ["listen-cancel", "listen-again"].map(this.#find);
     again.disabled = !over;
     // What has the focus must not vanish under it.
@@ -165,6 +171,12 @@ export class ListenView extends EventTarget {
       ? t("This browser cannot play the file.")
       : t("Choose a word to play from it.");
     this.#showProgress();
+  }
+
+  // What was heard until then is kept; if that is nothing, this is why.
+  get #goneSentence() {
+    const { over, text } = this.transcription;
+    return over && text !== "" ? `${GONE} ${this.#sentence()}` : GONE;
   }
 
   #sentence() {

@@ -3,8 +3,9 @@
 import { SpeechError } from "../api/errors.js";
 import { Bookmarks } from "../read/bookmarks.js";
 import { makeMp3, makeSrt, makeWav } from "../read/download.js";
+import { adviseLonger } from "../read/limits.js";
 import { Narrator, Reading } from "../read/narrator.js";
-import { bookOf, openFile, whyNot } from "../read/open.js";
+import { bookOf, openFile, TOO_LONG, whyNot } from "../read/open.js";
 import { t } from "../texts.js";
 import { BooksView } from "./books.js";
 import { Leaves } from "./leaves.js";
@@ -148,8 +149,7 @@ export class ReadView extends EventTarget {
     try {
       act();
     } catch (error) {
-      if (!(error instanceof SpeechError)) throw error;
-      this.#show(error.message, true);
+      void this.#tell(error);
     }
   }
 
@@ -158,9 +158,17 @@ export class ReadView extends EventTarget {
     try {
       this.#open(await openFile(file), false);
     } catch (error) {
-      if (!(error instanceof SpeechError)) throw error;
-      this.#show(error.message, true);
+      await this.#tell(error);
     }
+  }
+
+  async #tell(error) {
+    if (!(error instanceof SpeechError)) throw error;
+    this.#show(error.message, true);
+    if (error.code !== TOO_LONG) return;
+    const advice = await adviseLonger(this.#server);
+    if (this.#find("read-status").textContent !== error.message) return; // another one by now
+    this.#show(`${error.message} ${advice}`.trim(), true);
   }
 
   #open(book, plays) {

@@ -22,15 +22,25 @@ export class References extends EventTarget {
       this.#addAll(this.#field.files);
       this.#field.value = "";
     });
-    this.#box.addEventListener("dragover", (event) => {
-      event.preventDefault();
-      this.#box.dataset.over = "true";
-    });
-    this.#box.addEventListener("dragleave", () => this.#leave());
-    this.#box.addEventListener("drop", (event) => {
-      event.preventDefault();
-      this.#leave();
-      this.#addAll(event.dataTransfer.files);
+    this.#takeDropped(root);
+  }
+
+  // The whole tab takes them; the box shows it, where the model edits.
+  #takeDropped(root) {
+    for (const kind of ["dragover", "drop"]) {
+      root.addEventListener(kind, (event) => {
+        if (this.#limits === null || !event.dataTransfer.types.includes("Files")) return;
+        event.preventDefault();
+        if (kind === "dragover") {
+          this.#box.dataset.over = "true";
+          return;
+        }
+        this.#leave();
+        this.#addAll(event.dataTransfer.files);
+      });
+    }
+    root.addEventListener("dragleave", ({ relatedTarget }) => {
+      if (!root.contains(relatedTarget)) this.#leave();
     });
   }
 
@@ -85,6 +95,10 @@ export class References extends EventTarget {
 
   #addAll(files) {
     const most = this.#limits.max_references;
+    if (most === 0) {
+      this.#refuse(t("This model edits no pictures."));
+      return;
+    }
     for (const file of [...files].slice(0, most)) this.add(file, file.name);
     if (files.length <= most) return;
     this.#refuse(

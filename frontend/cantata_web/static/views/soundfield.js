@@ -2,12 +2,14 @@
 
 import { SpeechError } from "../api/errors.js";
 import { problemOf } from "../clone/check.js";
+import { GONE } from "../clone/microphone.js";
 import { Recorder } from "../clone/recorder.js";
 import { decimal, t } from "../texts.js";
 import { LevelLine } from "./levelline.js";
 import { statusLine } from "./status.js";
 
 const TOO_LOUD = 0.98;
+const GOOD = t("The recording is good.");
 
 /** Dispatches "recording" (detail: whether it records). */
 export class SoundField extends EventTarget {
@@ -84,6 +86,9 @@ export class SoundField extends EventTarget {
     const sample = await this.#recorder.untilStopped();
     this.#showRecording(false, starts);
     await this.#take(sample);
+    // Beside it only what can be used matters: it may well be too short.
+    if (!this.#recorder.gone || sample !== this.#sample) return;
+    this.#say((await this.#problem) === null ? `${GONE} ${GOOD}` : GONE, true);
   }
 
   #showRecording(recording, label) {
@@ -115,6 +120,6 @@ export class SoundField extends EventTarget {
     this.#say(t("Checking the recording…"));
     this.#problem = problemOf(sample);
     const problem = await this.#problem;
-    if (sample === this.#sample) this.#say(problem ?? t("The recording is good."), problem !== null);
+    if (sample === this.#sample) this.#say(problem ?? GOOD, problem !== null);
   }
 }

@@ -12,8 +12,8 @@ const MAX_SECONDS = 30 * 60;
 const LINE_SECONDS = 15; // that the loudness line is long; then it begins anew
 
 /**
- * Dispatches "take" (detail: {sound: Blob, name, seconds: number | null}) for a recording,
- * "record" when the microphone has been opened, "refused" (detail: a sentence).
+ * Dispatches "take" (detail: {sound: Blob, name, seconds: number | null, gone: whether the
+ * microphone vanished}) for a recording, "record" when the microphone has been opened, "refused" (detail: a sentence).
  */
 export class SoundSource extends EventTarget {
   #find;
@@ -68,7 +68,7 @@ export class SoundSource extends EventTarget {
 
   #takeFile(file) {
     if (file === undefined) return;
-    this.#take({ sound: file, name: file.name, seconds: null });
+    this.#take({ sound: file, name: file.name, seconds: null, gone: false });
   }
 
   #refuse(detail) {
@@ -100,7 +100,8 @@ export class SoundSource extends EventTarget {
     this.#show(true);
     const sound = await this.#recorder.untilStopped();
     this.#show(false);
-    this.#take({ sound, name: t("recording"), seconds: this.#seconds });
+    const { gone } = this.#recorder;
+    this.#take({ sound, name: t("recording"), seconds: this.#seconds, gone });
   }
 
   #show(recording) {

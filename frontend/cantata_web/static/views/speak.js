@@ -3,6 +3,7 @@
 import { asSpeechError, SpeechError } from "../api/errors.js";
 import { writeSrt, writeVtt } from "../listen/subtitles.js";
 import { encodeWav } from "../player/wav.js";
+import { adviseLonger, MAX_CHARACTERS } from "../read/limits.js";
 import { passagesOf } from "../speech/captions.js";
 import { State } from "../speech/states.js";
 import { t } from "../texts.js";
@@ -117,6 +118,7 @@ export class SpeakView extends EventTarget {
     if (problem !== null) {
       this.#show(problem, true);
       this.#text.focus();
+      if (this.#text.value.length > MAX_CHARACTERS) void this.#advise(problem);
       return;
     }
     if (!this.#isDirected()) return;
@@ -172,10 +174,22 @@ export class SpeakView extends EventTarget {
     const most = this.#settings.maxCharacters;
     if (this.#text.value.trim() === "") return t("Write something first.");
     if (length <= most) return null;
+    if (this.#text.value.length > MAX_CHARACTERS) {
+      return t(
+        "The text has {length} characters; this model speaks at most {most} at a time, and “Read along” reads at most {longest}.",
+        { length, most, longest: MAX_CHARACTERS },
+      );
+    }
     return t(
       "The text has {length} characters; this model speaks at most {most} at a time. “Read along” reads longer ones.",
       { length, most },
     );
+  }
+
+  // What takes such a text, if anything does.
+  async #advise(problem) {
+    const advice = await adviseLonger(this.#server);
+    if (this.#find("status").textContent === problem) this.#show(`${problem} ${advice}`.trim(), true);
   }
 
   // Whether the options of the model's own are valid; else it goes there.

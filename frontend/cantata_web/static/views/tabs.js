@@ -16,8 +16,8 @@ export function startTabs(root, shown) {
       tab.tabIndex = selected ? 0 : -1;
       root.querySelector(`#${tab.getAttribute("aria-controls")}`).hidden = !selected;
     }
-    // On a phone the row of tabs scrolls.
-    chosen.scrollIntoView({ block: "nearest", inline: "nearest" });
+    // Who comes from the foot of a long tab sees the head of this one.
+    chosen.scrollIntoView({ block: "nearest" });
     shown(nameOf(chosen));
   };
 
@@ -45,7 +45,31 @@ export function startTabs(root, shown) {
     const tab = named(name);
     tab.hidden = !isOffered;
     if (!isOffered && tab.getAttribute("aria-selected") === "true") choose(offered()[0]);
+    arrange();
   };
+  const arrange = () => fitRows(root.querySelector("[role='tablist']"), offered());
+  addEventListener("resize", arrange);
   show("speak");
+  arrange();
   return { show, offer };
+}
+
+// Sets them in one row, or in as few even rows as hold their labels.
+function fitRows(list, tabs) {
+  for (let rows = 1; rows <= tabs.length; rows += 1) {
+    setRows(list, tabs, rows);
+    if (list.scrollWidth <= list.clientWidth) return;
+  }
+}
+
+// A grid of parts that both the longer and the shorter rows fill.
+function setRows(list, tabs, rows) {
+  const most = Math.ceil(tabs.length / rows);
+  const parts = most * Math.max(1, most - 1);
+  const inLonger = most * (tabs.length - rows * (most - 1));
+  list.toggleAttribute("data-stacked", rows > 1);
+  list.style.setProperty("--parts", String(parts));
+  tabs.forEach((tab, i) => {
+    tab.style.gridColumn = `span ${parts / (i < inLonger ? most : most - 1)}`;
+  });
 }

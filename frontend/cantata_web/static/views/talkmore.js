@@ -128,6 +128,10 @@ export class TalkMore extends EventTarget {
       this.#field("talk-turns").value = talk.options.turns;
       this.#show(t("This server cannot tell when you sound finished: a pause ends your turn."));
     });
+    talk.addEventListener("unsaid", ({ detail }) => {
+      const field = this.#field("talk-text");
+      if (field.value === "") field.value = detail;
+    });
     talk.addEventListener("packet", ({ detail }) => this.recording.hear(detail));
     this.#voice.addEventListener("begin", () => this.recording.begin());
     this.#voice.addEventListener("samples", ({ detail }) => this.recording.answer(detail));

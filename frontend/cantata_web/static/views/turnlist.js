@@ -1,7 +1,7 @@
 // What both sides have said, as a list that follows its end.
 
 import { t } from "../texts.js";
-import { element } from "./elements.js";
+import { element, paragraph } from "./elements.js";
 
 const NAMES = { user: t("You"), assistant: t("Server"), tool: t("Server calls") };
 const NEAR_END_PX = 40; // a reader who has scrolled further up is not moved
@@ -43,7 +43,7 @@ export class TurnList {
 function line({ role }) {
   const made = element("li");
   made.dataset.from = role;
-  made.append(element("strong", NAMES[role]), element("span"));
+  made.append(element("strong", NAMES[role]), paragraph());
   return made;
 }
 

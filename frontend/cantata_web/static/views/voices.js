@@ -5,7 +5,8 @@ import { fillMenu, labelVoice } from "./choices.js";
 import { button, element } from "./elements.js";
 import { statusLine } from "./status.js";
 
-const MAX_CHARACTERS = 300; // of the text on Speak that is offered
+const MAX_OFFERED = 300; // characters of the text on Speak that is offered
+const MAX_CHARACTERS = 600; // more would be long to hear in every voice
 const MOODS = {
   "as it is": { label: t("as it is"), words: "" },
   calm: { label: t("calm"), words: "Speak calmly and slowly, with a low, even voice." },
@@ -40,6 +41,7 @@ export class VoicesView {
     this.#show = statusLine(this.#find("voices-status"));
     this.#text.value = firstWords(speak.value);
     fillMenu(this.#mood, Object.entries(MOODS).map(([value, { label }]) => ({ value, label })), []);
+    this.#text.addEventListener("input", () => this.#show(this.#tooLong, this.#tooLong !== ""));
     this.#find("hear-all").addEventListener("click", () => this.#hearAll());
     this.#find("hear-none").addEventListener("click", () => this.#stop());
     choices.addEventListener("change", () => this.#fill());
@@ -97,16 +99,24 @@ export class VoicesView {
 
   #hear(voice) {
     const input = this.#text.value.trim();
-    if (input === "") {
+    const problem = input === "" ? t("Write a text to hear first.") : this.#tooLong;
+    this.#show(problem, problem !== "");
+    if (problem !== "") {
       this.#queue = [];
-      this.#show(t("Write a text to hear first."), true);
       this.#text.focus();
       return;
     }
-    this.#show("");
     // Another voice of the same id may be another model's: the preview tells them apart by id.
     this.#preview.stop();
     void this.#preview.toggle(voice, { ...this.#directionsOf(voice), input });
+  }
+
+  // A sentence; empty if it is not.
+  get #tooLong() {
+    const { length } = Array.from(this.#text.value.trim());
+    if (length <= MAX_CHARACTERS) return "";
+    const values = { length, most: MAX_CHARACTERS };
+    return t("The text has {length} characters; at most {most} are heard here. Shorten it.", values);
   }
 
   #hearAll() {
@@ -148,8 +158,8 @@ export class VoicesView {
 // Whole sentences, as many as are soon heard.
 function firstWords(text) {
   const tidy = text.replace(/\s+/g, " ").trim();
-  if (tidy.length <= MAX_CHARACTERS) return tidy;
-  const cut = tidy.slice(0, MAX_CHARACTERS);
+  if (tidy.length <= MAX_OFFERED) return tidy;
+  const cut = tidy.slice(0, MAX_OFFERED);
   const end = cut.search(/[.!?][^.!?]*$/);
   return end > 0 ? cut.slice(0, end + 1) : cut;
 }
