@@ -147,7 +147,7 @@ def test_tabs_have_nothing_between_them(client: TestClient) -> None:
 
 
 def test_programs_are_offered_what_is_served_at_the_time() -> None:
-    others = [SKETCH]
+    others: list[Any] = [SKETCH]
     with _serve_beside(_build_api([SOLO], others)) as client:
         assert _list_endpoints(client) == ["/speak", "/draw"]
         others[:] = [TALKER]
