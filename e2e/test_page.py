@@ -150,7 +150,7 @@ def test_the_download_is_what_was_played(speech_page: SpeechPage, tmp_path: Path
 
 def test_the_foot_leads_to_what_is_beside_the_page(page: Page, server: Server) -> None:
     links = page.locator(".foot > a")
-    expect(links).to_have_text(["API", "Gradio", "Apache-2.0"])
+    expect(links).to_have_text(["Docs", "API", "Gradio", "Apache-2.0"])
     read = [server.get(f"/{link.get_attribute('href')}") for link in links.all()]
     assert all(one.is_success for one in read)
     assert read[-1].text == Path(__file__).parents[1].joinpath("LICENSE").read_text("utf-8")
