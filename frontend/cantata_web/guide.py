@@ -52,7 +52,7 @@ class Guide:
     async def redirect(self, request: Request) -> Response:
         """To its start, for an address without the slash."""
         # Relative, for proxies that serve this server under a path.
-        return RedirectResponse(f"{GUIDE_PATH.removeprefix('/')}/{START}")
+        return RedirectResponse(f"{GUIDE_PATH.removeprefix('/')}/")
 
     async def send(self, request: Request) -> Response:
         """A document, or a file beside one.
@@ -60,9 +60,7 @@ class Guide:
         Raises:
             HTTPException: 404 if the guide has no such file.
         """
-        name = request.path_params["name"]
-        if not name:
-            return RedirectResponse(START)
+        name = request.path_params["name"] or START
         if not self.has(name):
             raise HTTPException(404, f"the guide has no {name!r}; it begins at {START}")
         if not name.endswith(".md"):

@@ -95,7 +95,7 @@ class EnglishRequestBuilder:
     @property
     def warm_up(self) -> SpeechRequest:
         """A word that is in no lexicon, and a number, so that all that reads texts is loaded."""
-        return SpeechRequest("Hello, Zorvath, 5 kg.", self.voices[0].id)
+        return SpeechRequest("Hello, Zorvik, 5 kg.", self.voices[0].id)
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
         """One pipeline request for each sentence; none for a text without a sound.

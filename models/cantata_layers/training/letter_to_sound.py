@@ -72,7 +72,7 @@ def is_held_out(word: str) -> bool:
     return hashlib.sha256(word.encode()).digest()[0] % _HELD_OUT == 0
 
 
-class _Group:
+class _AlikeWords:
     """Words with as many letters and phones as each other: W words, N letters, M places between
     phones, K numbers of phones that a letter stands for."""
 
@@ -139,7 +139,7 @@ class _Group:
 
 def _group(
     words: Sequence[tuple[str, str]], alphabet: Mapping[str, int], names: dict[tuple[str, ...], int]
-) -> Iterator[_Group]:
+) -> Iterator[_AlikeWords]:
     """Words by their numbers of letters and phones; `names` gets the sequences of phones."""
     alike: dict[tuple[int, int], list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for word, said in words:
@@ -161,7 +161,7 @@ def _group(
             for _, phones in group
         ]
         letters = [[alphabet[letter] for letter in word] for word, _ in group]
-        yield _Group([word for word, _ in group], np.array(letters), np.array(chunks))
+        yield _AlikeWords([word for word, _ in group], np.array(letters), np.array(chunks))
 
 
 def align(words: Sequence[tuple[str, str]]) -> list[list[Pair]]:

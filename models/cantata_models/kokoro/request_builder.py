@@ -233,7 +233,7 @@ class KokoroRequestBuilder:
         for a voice of another language."""
         first = self._files[self._voices[0].id]
         return SpeechRequest(
-            "Hello, Zorvath, 5 kg." if first.speaks_english else "[[a]]", first.name
+            "Hello, Zorvik, 5 kg." if first.speaks_english else "[[a]]", first.name
         )
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
