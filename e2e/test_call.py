@@ -23,6 +23,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 DOCUMENT = Path(__file__).parents[1] / "docs" / "realtime.md"
 WORST_WER = 0.35
 """Of one short answer."""
+TIMES = 3
+MAX_CONCEALED_S = 0.04
+"""What the browser made up where packets came too late: a busy machine's, not the server's."""
 # The server has sent everything: the browser may still hold the end of it back.
 CONVERSE = """
 async () => {
@@ -82,7 +85,11 @@ async () => {
   const [done] = await Promise.all([
     wait("response.output_audio_transcript.done"), wait("output_audio_buffer.stopped")]);
   window.stopped();
-  return { told, text: done.transcript, sound: await heard };
+  const sound = await heard;
+  const [received] = [...(await peer.getStats()).values()].filter(
+    ({ type, kind }) => type === "inbound-rtp" && kind === "audio");
+  const concealed = received.concealedSamples - received.silentConcealedSamples;
+  return { told, text: done.transcript, sound, concealedSeconds: concealed / 48000 };
 }
 """
 
@@ -101,10 +108,21 @@ def decode(recording: str) -> tuple[NDArray[np.float32], int]:
 
 
 def test_the_documents_example_holds_a_conversation(page: Page) -> None:
+    for _ in range(TIMES):
+        answer = converse(page)
+        assert "output_audio_buffer.started" in answer["told"]
+        assert "response.output_audio.delta" not in answer["told"]
+        heard = transcribe(*decode(answer["sound"]))
+        wrong = word_error_rate([answer["text"]], [heard])
+        if wrong <= WORST_WER or answer["concealedSeconds"] <= MAX_CONCEALED_S:
+            break
+    assert wrong <= WORST_WER, (answer["text"], heard, answer["concealedSeconds"])
+
+
+def converse(page: Page) -> dict[str, Any]:
+    """Call once, by the document's code."""
+    page.reload()
     page.evaluate("document.body.append(Object.assign(new Audio(), { autoplay: true }))")
     page.evaluate(read_example())
     answer: dict[str, Any] = page.evaluate(CONVERSE)
-    assert "output_audio_buffer.started" in answer["told"]
-    assert "response.output_audio.delta" not in answer["told"]
-    heard = transcribe(*decode(answer["sound"]))
-    assert word_error_rate([answer["text"]], [heard]) <= WORST_WER, (answer["text"], heard)
+    return answer
