@@ -36,6 +36,10 @@ _API = tuple(
 _API_FOLDERS = ("/gradio_api/file=", HEARTBEAT)
 _MAX_OFFER_S = 10.0
 """A server that takes longer does not hold up the page."""
+_BUSY_POLL_S, _IDLE_POLL_S = 0.05, 0.5
+"""How often Gradio's queue looks for calls: while the app is used, and otherwise."""
+_IDLE_AFTER_S = 30.0
+"""Without a request."""
 
 
 class GradioApp:
@@ -56,6 +60,7 @@ class GradioApp:
         self._starting = asyncio.Lock()
         self._app: FastAPI | None = None
         self._running: asyncio.Task[None] | None = None
+        self._calming: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -65,6 +70,7 @@ class GradioApp:
         async with self._starting:
             if self._app is None:
                 self._app = await self._start(scope)
+        self._poll_often(self._app)
         if path in _LISTINGS:
             await self._list_endpoints(self._app, scope)
         if self._streams is None:
@@ -74,6 +80,8 @@ class GradioApp:
 
     async def stop(self) -> None:
         """End the app, if it was started, and remove its files."""
+        if self._calming is not None:
+            self._calming.cancel()
         if self._running is not None:
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -97,6 +105,16 @@ class GradioApp:
         self._running = asyncio.create_task(run())
         await started.wait()
         return app
+
+    def _poll_often(self, app: FastAPI) -> None:
+        """For as long as the app is used: an idle server should not wake twenty times a second."""
+        from cantata_web.gradio_blocks import set_polling
+
+        if self._calming is not None:
+            self._calming.cancel()
+        set_polling(app, _BUSY_POLL_S)
+        loop = asyncio.get_running_loop()
+        self._calming = loop.call_later(_IDLE_AFTER_S, set_polling, app, _IDLE_POLL_S)
 
     async def _list_endpoints(self, app: FastAPI, scope: Scope) -> None:
         """Only those of what is served, as far as the server tells the caller; models may have

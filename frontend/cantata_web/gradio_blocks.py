@@ -56,9 +56,6 @@ def build_app(
         import_module("matplotlib").get_backend()
     blocks = build_blocks(server_url, ServerClient(open_client, folder), offer)
     blocks.queue(max_size=MAX_WAITING, default_concurrency_limit=None)
-    # By default they look for work a thousand times a second.
-    blocks._queue.sleep_when_free = 0.05
-    blocks._queue.progress_update_sleep_when_free = 0.5
     for block in blocks.blocks.values():
         block.GRADIO_CACHE = str(folder)  # not that of all apps here
     parent = FastAPI()
@@ -81,6 +78,18 @@ def build_app(
     assert isinstance(app, FastAPI)
     app.uploaded_file_dir = str(folder)  # type: ignore[attr-defined]
     return app, parent
+
+
+def set_polling(app: Any, interval_s: float) -> None:
+    """How often Gradio's queue looks for calls; by default it does a thousand times a second.
+
+    Args:
+        app: of `build_app`.
+        interval_s: between two looks, each of which wakes this process. A tenth as often it looks
+            for progress to tell.
+    """
+    queue = app.get_blocks()._queue
+    queue.sleep_when_free, queue.progress_update_sleep_when_free = interval_s, 10 * interval_s
 
 
 def offer_endpoints(app: Any, offer: Offer) -> None:

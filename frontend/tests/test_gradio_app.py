@@ -6,6 +6,7 @@ Imported where it is used: Gradio takes four CPU seconds, of every worker that c
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +20,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.testclient import TestClient
 from starlette.exceptions import HTTPException
 
-from cantata_web import gradio_app
+from cantata_web import gradio_app, gradio_blocks
 from cantata_web.app import mount
 from cantata_web.gradio_offer import Offer
 
@@ -155,6 +156,29 @@ def test_programs_are_offered_what_is_served_at_the_time() -> None:
         page = client.get("/gradio/")
         assert '"/chat":' in page.text
         assert '"/draw":' not in page.text
+
+
+def test_its_queue_looks_for_calls_often_only_while_it_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    intervals: list[float] = []
+    set_polling = gradio_blocks.set_polling
+
+    def note(app: Any, interval_s: float) -> None:
+        set_polling(app, interval_s)
+        intervals.append(app.get_blocks()._queue.sleep_when_free)
+
+    monkeypatch.setattr(gradio_blocks, "set_polling", note)
+    monkeypatch.setattr(gradio_app, "_IDLE_AFTER_S", 0.2)
+    with _serve_beside(_build_api([SOLO], [])) as client:
+        assert client.get("/gradio/config").is_success
+        assert intervals[0] == 0.05
+        deadline = time.monotonic() + 20
+        while intervals[-1] != 0.5:
+            assert time.monotonic() < deadline, intervals
+            time.sleep(0.05)
+        client.get("/gradio/config")
+        assert 0.05 in intervals[2:]
 
 
 def test_no_menu_tells_programs_that_other_values_are_wrong() -> None:
