@@ -7,6 +7,7 @@ its process; its first sound comes earlier.
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -20,9 +21,11 @@ from statistics import median
 import httpx
 import psutil
 
+from cantata.config.plugins import list_embedded_models
 from cantata_bench.server import READY_DEADLINE_S, running_server, stage_gauges
 
-_TALKER = "talker"
+_STAGE = re.compile(r"cantata:(\w+):0")
+"""The name of a stage's process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +101,25 @@ def _serve(folder: Path) -> Took:
 
 
 def _restart_stage(folder: Path) -> Took:
-    # Of one model: others start when the server is ready, and would be in the way.
-    with running_server(folder / "restart.log", options=["--model", "solo"]) as server:
+    # Of the first model alone: others start when the server is ready, and would be in the way.
+    only = ["--model", list_embedded_models()[0]]
+    with running_server(folder / "restart.log", options=only) as server:
         return Took("a killed stage, back", _restart(server.url, server.pid), None)
 
 
 def _restart(url: str, server_pid: int) -> float:
-    """Seconds from killing the talker until the server is ready again."""
-    (talker,) = (
-        process
+    """Seconds from killing a stage until the server is ready again."""
+    stages = {
+        found[1]: process
         for process in psutil.Process(server_pid).children(recursive=True)
-        if process.cmdline()[:1] == [f"cantata:{_TALKER}:0"]
-    )
+        if (found := _STAGE.fullmatch(" ".join(process.cmdline()).strip()))
+    }
+    name, stage = next(iter(stages.items()))
     began_s = time.monotonic()
-    os.kill(talker.pid, signal.SIGKILL)
+    os.kill(stage.pid, signal.SIGKILL)
     was_down = False
     while time.monotonic() - began_s < READY_DEADLINE_S:
-        alive = stage_gauges(url, "cantata_stage_alive")[_TALKER]
+        alive = stage_gauges(url, "cantata_stage_alive")[name]
         was_down = was_down or not alive
         if was_down and httpx.get(f"{url}/ready", timeout=5).status_code == httpx.codes.OK:
             return time.monotonic() - began_s
