@@ -109,12 +109,11 @@ def _restart_stage(folder: Path) -> Took:
 
 def _restart(url: str, server_pid: int) -> float:
     """Seconds from killing a stage until the server is ready again."""
-    stages = {
-        found[1]: process
+    name, stage = next(
+        (found[1], process)
         for process in psutil.Process(server_pid).children(recursive=True)
         if (found := _STAGE.fullmatch(" ".join(process.cmdline()).strip()))
-    }
-    name, stage = next(iter(stages.items()))
+    )
     began_s = time.monotonic()
     os.kill(stage.pid, signal.SIGKILL)
     was_down = False

@@ -2,37 +2,7 @@ import assert from "node:assert/strict";
 import test, { beforeEach, mock } from "node:test";
 
 import { SpeechSession } from "../cantata_web/static/api/session.js";
-
-class FakeSocket extends EventTarget {
-  static OPEN = 1;
-  static made = [];
-  readyState = 0;
-  sent = [];
-
-  constructor() {
-    super();
-    FakeSocket.made.push(this);
-  }
-
-  send(text) {
-    this.sent.push(JSON.parse(text));
-  }
-
-  close() {
-    this.readyState = 3;
-    this.dispatchEvent(new Event("close"));
-  }
-
-  connect() {
-    this.readyState = FakeSocket.OPEN;
-    this.dispatchEvent(new Event("open"));
-  }
-
-  deliver(data) {
-    const wire = data instanceof ArrayBuffer ? data : JSON.stringify(data);
-    this.dispatchEvent(new MessageEvent("message", { data: wire }));
-  }
-}
+import { FakeSocket } from "./fake_socket.js";
 
 globalThis.WebSocket = FakeSocket;
 
@@ -95,10 +65,10 @@ test("an utterance reports its start and its end, and the next one reuses the so
   speak(session, {}, "One.", first);
   const [socket] = FakeSocket.made;
   socket.connect();
-  socket.deliver(START);
-  socket.deliver(pcm(1, -2));
-  socket.deliver(DONE);
-  socket.deliver(SPOKEN);
+  socket.receive(START);
+  socket.receive(pcm(1, -2));
+  socket.receive(DONE);
+  socket.receive(SPOKEN);
   const told = [["started", 24000], ["audio", 1, -2], ["finished", 2], ["spoken"]];
   assert.deepEqual(first.seen, told);
   speak(session, {}, "Two.", listen());
@@ -113,12 +83,12 @@ test("after a cancel the old utterance reports nothing, and a new one does not w
   speak(session, {}, "One.", first);
   const [old] = FakeSocket.made;
   old.connect();
-  old.deliver(START);
+  old.receive(START);
   session.cancel();
   assert.deepEqual(old.sent.at(-1), { type: "input.cancel" });
   speak(session, {}, "Two.", second);
-  old.deliver(pcm(9));
-  old.deliver(DONE);
+  old.receive(pcm(9));
+  old.receive(DONE);
   assert.deepEqual(first.seen, [["started", 24000]]);
   assert.deepEqual(second.seen, []);
   assert.equal(FakeSocket.made.length, 2);
@@ -130,8 +100,8 @@ test("a cancelled utterance that has ended leaves the socket for the next one", 
   const [socket] = FakeSocket.made;
   socket.connect();
   session.cancel();
-  socket.deliver({ ...DONE, cancelled: true });
-  socket.deliver({ type: "input.cancelled" });
+  socket.receive({ ...DONE, cancelled: true });
+  socket.receive({ type: "input.cancelled" });
   speak(session, {}, "Two.", listen());
   assert.equal(FakeSocket.made.length, 1);
 });
@@ -142,7 +112,7 @@ test("the server's error is shown in its own words, as a sentence", () => {
   speak(session, {}, "One.", heard);
   const [socket] = FakeSocket.made;
   socket.connect();
-  socket.deliver({ type: "error", error: { message: "too long" } });
+  socket.receive({ type: "error", error: { message: "too long" } });
   assert.deepEqual(heard.seen, [["failed", "Too long."]]);
   assert.equal(socket.readyState, 3);
 });
@@ -166,9 +136,9 @@ test("a connection that is lost without a close fails once the server does not a
   speak(session, {}, "One.", heard);
   const [socket] = FakeSocket.made;
   socket.connect();
-  socket.deliver(START);
+  socket.receive(START);
   mock.timers.tick(SILENT_MS - 1);
-  socket.deliver(pcm(1));
+  socket.receive(pcm(1));
   mock.timers.tick(SILENT_MS - 1);
   await settled();
   assert.deepEqual(heard.seen.at(-1), ["audio", 1]);
@@ -190,8 +160,8 @@ test("a server that is silent for long and answers is waited for", async () => {
     await settled();
     assert.equal(asked, silence);
   }
-  socket.deliver(START);
-  socket.deliver(SPOKEN);
+  socket.receive(START);
+  socket.receive(SPOKEN);
   mock.timers.tick(10 * SILENT_MS);
   await settled();
   assert.equal(asked, 3);
@@ -211,7 +181,7 @@ test("a stream that is silent for a minute is lost, although the server answers"
     }
   };
   await wait(14);
-  socket.deliver(START);
+  socket.receive(START);
   await wait(14);
   assert.deepEqual(heard.seen, [["started", 24000]]);
   await wait(1);
@@ -249,8 +219,8 @@ test("a server that disconnects between turns causes no error", () => {
   const heard = listen();
   speak(session, {}, "One.", heard);
   FakeSocket.made[0].connect();
-  FakeSocket.made[0].deliver(DONE);
-  FakeSocket.made[0].deliver(SPOKEN);
+  FakeSocket.made[0].receive(DONE);
+  FakeSocket.made[0].receive(SPOKEN);
   FakeSocket.made[0].close();
   assert.deepEqual(heard.seen, [["finished", 2], ["spoken"]]);
 });
@@ -262,7 +232,7 @@ test("a full server is reported as such, with what to do", () => {
   speak(session, {}, "One.", turn);
   FakeSocket.made[0].connect();
   const error = { message: "16 requests are running", code: "rate_limit_exceeded" };
-  FakeSocket.made[0].deliver({ type: "error", error, retry_after_s: 3 });
+  FakeSocket.made[0].receive({ type: "error", error, retry_after_s: 3 });
   assert.equal(told.code, "rate_limit_exceeded");
   assert.equal(told.message, "The server is full at the moment. Try again in 3 s.");
 });
@@ -273,10 +243,10 @@ test("a lasting turn is told that the server has closed the connection, and cont
   const turn = { ...listen(), dropped: () => (dropped += 1) };
   speak(session, {}, "One.", turn);
   FakeSocket.made[0].connect();
-  FakeSocket.made[0].deliver(DONE);
-  FakeSocket.made[0].deliver(SPOKEN);
+  FakeSocket.made[0].receive(DONE);
+  FakeSocket.made[0].receive(SPOKEN);
   const error = { message: "nothing was sent for 30 s", code: "idle_timeout" };
-  FakeSocket.made[0].deliver({ type: "error", error });
+  FakeSocket.made[0].receive({ type: "error", error });
   assert.equal(dropped, 1);
   assert.equal(turn.seen.some(([what]) => what === "failed"), false);
   speak(session, {}, "Two.", turn);

@@ -3,54 +3,12 @@ import test, { beforeEach, mock } from "node:test";
 
 import { SpeechError } from "../cantata_web/static/api/errors.js";
 import { encodePcm } from "../cantata_web/static/talk/base64.js";
-import { HeardClock, Latencies } from "../cantata_web/static/talk/latencies.js";
 import { Line } from "../cantata_web/static/talk/line.js";
 import { TalkState } from "../cantata_web/static/talk/states.js";
 import { Talk } from "../cantata_web/static/talk/talk.js";
+import { FakeSocket } from "./fake_socket.js";
 
 const HEARD_MS = 420;
-
-class FakeSocket extends EventTarget {
-  static OPEN = 1;
-  static made = [];
-  readyState = 0;
-  sent = [];
-
-  constructor(path) {
-    super();
-    this.path = path;
-    FakeSocket.made.push(this);
-  }
-
-  send(text) {
-    this.sent.push(JSON.parse(text));
-  }
-
-  close() {
-    this.readyState = 3;
-    this.dispatchEvent(new Event("close"));
-  }
-
-  // As when the network has gone.
-  lose() {
-    this.readyState = 3;
-    this.dispatchEvent(Object.assign(new Event("close"), { code: 1006 }));
-  }
-
-  connect() {
-    this.readyState = FakeSocket.OPEN;
-    this.dispatchEvent(new Event("open"));
-  }
-
-  deliver(type, fields = {}) {
-    const data = JSON.stringify({ type, ...fields });
-    this.dispatchEvent(new MessageEvent("message", { data }));
-  }
-
-  get types() {
-    return this.sent.map(({ type }) => type);
-  }
-}
 
 globalThis.WebSocket = FakeSocket;
 
@@ -409,17 +367,6 @@ test("a microphone that is refused or taken away ends the talk with a sentence",
   microphone.open = () => Promise.reject(new SpeechError("There is no microphone."));
   await talk.start();
   assert.deepEqual([talk.state, talk.error], ["off", "There is no microphone."]);
-});
-
-test("latencies count from when the microphone heard the last of the speech", () => {
-  const clock = new HeardClock();
-  clock.advance(1, 101);
-  clock.advance(0.5, 101.7); // the page was busy for 0.2 s
-  const latencies = new Latencies(clock.when(0.75)); // heard at 100.75
-  latencies.note("text", 101.25);
-  latencies.note("text", 109);
-  latencies.note("sound", 101.75);
-  assert.deepEqual({ ...latencies }, { noticed: null, text: 0.5, sound: 1 });
 });
 
 test("a turn may be typed, also while an answer sounds", () => {

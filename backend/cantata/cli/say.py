@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from rich.console import Console
 
 from cantata.audio import sinks
 from cantata.audio.captions import FORMATS, CaptionError, check_captions, write_captions
-from cantata.audio.sinks import DeviceSink, Pcm, Sink, StreamSink
+from cantata.audio.sinks import DeviceSink, Sink, StreamSink
 from cantata.cli.files import (
     STANDARD_STREAM,
     FileError,
@@ -26,7 +26,7 @@ from cantata.cli.files import (
 from cantata.cli.progress import SpokenProgress
 from cantata.cli.say_options import SayArguments
 from cantata.cli.say_sources import SpokenSound, open_source
-from cantata.cli.sound_files import check_sound_file, open_sound_file
+from cantata.cli.sound_files import ExplainedSink, check_sound_file, open_sound_file
 from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.media.provenance import make_sound_tags
 from cantata.utils.atomic_file import write_whole
@@ -95,28 +95,9 @@ def _open_sink(
         return DeviceSink(rate, channels)
     tags = make_sound_tags(options.model)
     if out == STANDARD_STREAM:
-        return _OutputSink(StreamSink(sys.stdout.buffer, form, rate, channels, tags))
+        stream = StreamSink(sys.stdout.buffer, form, rate, channels, tags)
+        return ExplainedSink(stream, partial(explain_write_errors, STANDARD_STREAM))
     return open_sound_file(out, form, rate, channels, tags)
-
-
-class _OutputSink(Sink):
-    """Standard output, whose faults are told as its own."""
-
-    def __init__(self, stream: StreamSink) -> None:
-        self._stream = stream
-
-    def write(self, samples: Pcm) -> None:
-        with explain_write_errors(STANDARD_STREAM):
-            self._stream.write(samples)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with explain_write_errors(STANDARD_STREAM):
-            self._stream.__exit__(kind, error, trace)
 
 
 def _write_times(path: Path, options: SayArguments, sound: SpokenSound) -> None:

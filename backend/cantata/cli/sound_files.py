@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -56,19 +57,24 @@ def open_sound_file(
     with write_whole(out) as unfinished:
         with _explain(out, unfinished):
             file = FileSink(unfinished, form, sample_rate, channels, tags)
-        with _ExplainedSink(file, out, unfinished) as sink:
+        with ExplainedSink(file, partial(_explain, out, unfinished)) as sink:
             yield sink
 
 
-class _ExplainedSink(Sink):
-    """A file whose faults name it, and not what is written meanwhile."""
+class ExplainedSink(Sink):
+    """A sink whose faults are told as its own, and not as those of what is written meanwhile.
 
-    def __init__(self, file: Sink, out: Path, unfinished: Path) -> None:
-        self._file, self._out, self._unfinished = file, out, unfinished
+    Args:
+        sink: takes the samples.
+        explain: a context that tells them.
+    """
+
+    def __init__(self, sink: Sink, explain: Callable[[], AbstractContextManager[None]]) -> None:
+        self._sink, self._explain = sink, explain
 
     def write(self, samples: Pcm) -> None:
-        with _explain(self._out, self._unfinished):
-            self._file.write(samples)
+        with self._explain():
+            self._sink.write(samples)
 
     def __exit__(
         self,
@@ -76,8 +82,8 @@ class _ExplainedSink(Sink):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with _explain(self._out, self._unfinished):
-            self._file.__exit__(kind, error, trace)
+        with self._explain():
+            self._sink.__exit__(kind, error, trace)
 
 
 @contextmanager
