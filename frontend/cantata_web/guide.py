@@ -81,7 +81,8 @@ class Guide:
         """The document `name` as a page."""
         markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
         tokens = markdown.parse((self.folder / name).read_text(encoding="utf-8"))
-        title = _anchor_headings(tokens) or name
+        heading = _anchor_headings(tokens) or name
+        title = heading if name == START else f"{heading} · Cantata"
         _unlink(tokens, lambda target: self._leads_somewhere(name, target))
         body = markdown.renderer.render(tokens, markdown.options, {})
         body = re.sub(
