@@ -7,7 +7,7 @@ AR stage's engine is the plain one, without vLLM. In float32 the samples are tho
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -16,9 +16,11 @@ from typing import cast
 import numpy as np
 
 from cantata.config import (
+    KINDS,
     ArDeployment,
     CodecDeployment,
     Deployment,
+    FeedForwardDeployment,
     StageDeployment,
     load_deployment,
 )
@@ -28,6 +30,7 @@ from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import RequestFailed, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest, Voice, check_text_length
+from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
@@ -117,21 +120,19 @@ class LocalModel:
         from cantata.stages.process.launch import settle_threads
 
         settle_threads()
-        from cantata.stages import ar, codec
+        stages = [self._build_stage(spec) for spec in self._pipeline.stages]
+        self._stages = [stage for stage in stages if stage is not None]
+        return len(self._stages) == len(stages)
 
-        stages: list[Stage] = []
-        for spec in self._pipeline.stages:
-            deployment = self._deployment.stages[spec.name]
-            if isinstance(deployment, CodecDeployment):
-                stages.append(codec.build_stage(spec, self._checkpoint, deployment))
-                continue
-            talker = cast(ArDeployment, deployment)
-            stage = ar.build_plain_stage(spec, self._checkpoint, talker)
-            if stage is None:
-                return False
-            stages.append(stage)
-        self._stages = stages
-        return True
+    def _build_stage(self, spec: StageSpec) -> Stage | None:
+        """None: this machine cannot run it in this process."""
+        deployment = self._deployment.stages[spec.name]
+        if isinstance(deployment, ArDeployment):
+            from cantata.stages.ar import build_plain_stage
+
+            return build_plain_stage(spec, self._checkpoint, deployment)
+        build: Callable[..., Stage] = resolve(KINDS[spec.kind].builder)
+        return build(spec, self._checkpoint, deployment)
 
     @property
     def sample_rate(self) -> int:
@@ -241,9 +242,9 @@ def _is_straight(pipeline: PipelineSpec) -> bool:
 def _is_simple(spec: StageSpec, deployment: StageDeployment) -> bool:
     """Whether the stage runs here as it does in a server."""
     if isinstance(deployment, ArDeployment):
-        same = deployment.device == "cpu" and deployment.dtype == "float32"
+        same = not deployment.on_gpu and deployment.dtype == "float32"
         return same and deployment.quantization is None and spec.plain is not None
-    return isinstance(deployment, CodecDeployment)
+    return isinstance(deployment, CodecDeployment | FeedForwardDeployment) and not deployment.on_gpu
 
 
 def _limit_to_one(deployment: Deployment) -> Deployment:

@@ -58,10 +58,9 @@ def cpu_s(*arguments: str) -> float:
     return so_far() - before
 
 
-def test_say_imports_no_server_and_no_vllm(tmp_path: Path) -> None:
-    ((code, errors),), modules = run(
-        ["say", "Hello.", "--model", "solo", "-o", str(tmp_path / "hello.wav")]
-    )
+@pytest.mark.parametrize("model", [[], ["--model", "solo"]], ids=["default", "solo"])
+def test_say_imports_no_server_and_no_vllm(tmp_path: Path, model: list[str]) -> None:
+    ((code, errors),), modules = run(["say", "Hello.", *model, "-o", str(tmp_path / "hello.wav")])
     assert code == 0, errors
     assert "torch" in modules
     assert modules.isdisjoint(NEVER_TO_SAY), modules & set(NEVER_TO_SAY)

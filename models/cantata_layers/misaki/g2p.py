@@ -12,20 +12,16 @@ Letters: T phones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from hibari.g2p import G2P
-from hibari.g2p.oov import OOV
-from hibari.tts import MAX_PHONEMES, Hibari
-
 from cantata.contract.data.request import TextSpan
-from cantata_layers.english.shortcuts import ends_sentence
 from cantata_layers.english.tokens import Accent
 from cantata_layers.misaki.letter_to_sound import load_letter_reader
+from cantata_layers.misaki.package import find_assets, load_package_g2p
 from cantata_layers.misaki.phones import PHONE_MARKUP, read_phones, vocabulary
+from cantata_layers.misaki.sentence_spans import split_sentences
 from cantata_layers.misaki.sentences import (
     PhonemizedSentence,
     PhoneUnit,
@@ -35,13 +31,14 @@ from cantata_layers.misaki.sentences import (
 )
 from cantata_layers.misaki.written import SaidText, read_written
 
+_PACKAGE = load_package_g2p()
 _AROUND = frozenset(";:,.!?…\"“”‘’()[]'")  # noqa: RUF001
 _UNSTRESSED = frozenset(("point", "oh"))
 """Inside a number."""
 _LONGEST_WORD = 200
 """Phones of the words of one number or address that are one word to a listener."""
-_LONGEST = 2000
-"""Characters that are read at once: the time for it grows with the square."""
+MAX_PHONES = 400
+"""Of a part, as in the package: what the networks were trained on."""
 
 
 class EnglishG2P:
@@ -54,7 +51,7 @@ class EnglishG2P:
     def __init__(self, british: bool) -> None:
         self._british = british
         self._accent = Accent.BRITISH if british else Accent.AMERICAN
-        self._g2p = G2P(self._read_unknown, british=british)
+        self._g2p = _PACKAGE.G2P(self._read_unknown, british=british)
         if british:
             self._g2p.lexicon.golds.d["Z"] = "zˈɛd"  # noqa: RUF001 (the package says zee)
 
@@ -67,8 +64,8 @@ class EnglishG2P:
         space = vocabulary()[" "]
         return tuple(
             sentence
-            for span in _split_sentences(text)
-            for sentence in make_sentences(self._read_units(text, span), space, MAX_PHONEMES)
+            for span in split_sentences(text)
+            for sentence in make_sentences(self._read_units(text, span), space, MAX_PHONES)
         )
 
     def _read_unknown(self, word: str) -> str:
@@ -148,8 +145,10 @@ def _join(unit: PhoneUnit, new: PhoneUnit) -> PhoneUnit:
 
 
 @cache
-def _load_network(british: bool) -> OOV:
-    return OOV(str(files("hibari") / "assets" / ("oov_gb.onnx" if british else "oov.onnx")))
+def _load_network(british: bool) -> Callable[[str], str | None]:
+    file = find_assets() / ("oov_gb.onnx" if british else "oov.onnx")
+    network: Callable[[str], str | None] = load_package_g2p("oov").OOV(str(file))
+    return network
 
 
 @cache
@@ -166,31 +165,3 @@ def _strip(text: str, span: TextSpan) -> TextSpan:
     while end - start > 1 and text[end - 1] in _AROUND:
         end -= 1
     return TextSpan(start, end)
-
-
-def _split_sentences(text: str) -> Iterator[TextSpan]:
-    for sentence in _join_sentences(text):
-        start = sentence.start
-        while sentence.end - start > _LONGEST:
-            cut = text.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
-            cut = start + _LONGEST if cut < 0 else cut
-            yield TextSpan(start, cut)
-            start = cut
-        yield TextSpan(start, sentence.end)
-
-
-def _join_sentences(text: str) -> Iterator[TextSpan]:
-    """The package's sentences, without the ends that are none ("no. 5", "the U.S. Army")."""
-    whole: TextSpan | None = None
-    for sentence in Hibari.split_sentences(text):
-        start = text.find(sentence, 0 if whole is None else whole.end)
-        span = TextSpan(start, start + len(sentence))
-        if whole is not None:
-            between = text[whole.end : start]
-            if "\n" in between or text[whole.end - 1] in "!?…" or ends_sentence(text, start):
-                yield whole
-            else:
-                span = TextSpan(whole.start, span.end)
-        whole = span
-    if whole is not None:
-        yield whole

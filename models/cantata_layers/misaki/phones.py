@@ -11,9 +11,9 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 
 from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.misaki.package import find_assets
 
 _MARKS = frozenset("ˈˌː")
 """Of stress and length."""
@@ -31,7 +31,7 @@ _BRITISH = {"əʊ": "Q", "oʊ": "Q", "ɝ": "ɜː", "ɚ": "ə", "æ": "a", "e": "
 @cache
 def vocabulary() -> Mapping[str, int]:
     """Each letter's id; 0 is the padding."""
-    ids: dict[str, int] = json.loads((files("hibari") / "assets/vocab.json").read_text("utf-8"))
+    ids: dict[str, int] = json.loads((find_assets() / "vocab.json").read_text("utf-8"))
     return ids
 
 
