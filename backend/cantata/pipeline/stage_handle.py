@@ -34,7 +34,7 @@ from cantata.ipc.stage_messages import decode_message, encode_message
 from cantata.ipc.wire import AsyncChannel, BrokenChannel
 from cantata.pipeline.spawning import spawn
 from cantata.pipeline.stage_process import Death, Report, StageState
-from cantata.pipeline.watchdog import INTERVAL_S, Hang, HangDetector, sample_process
+from cantata.pipeline.watchdog import INTERVAL_S, Hang, HangDetector, ProcessSampler
 from cantata.stages.process.launch import StageLaunch
 from cantata.utils.intervals import seconds_to_next_interval
 
@@ -280,9 +280,10 @@ class StageHandle:
     async def _watch(self, heartbeat: SharedHeartbeat) -> None:
         loop = asyncio.get_running_loop()
         assert self.pid is not None
+        sampler = ProcessSampler(self.pid)
         while True:
             await asyncio.sleep(seconds_to_next_interval(INTERVAL_S))
-            sample = sample_process(self.pid, heartbeat.read(), loop.time())
+            sample = sampler.sample(heartbeat.read(), loop.time())
             hang = None if sample is None else self._hang_detector.observe(sample)
             if hang is not None:
                 self._mark_dead(hang.why, hang)

@@ -42,19 +42,32 @@ class ProcessSample:
     """Processor time of all its threads since its start."""
 
 
-def sample_process(pid: int, snapshot: HeartbeatSnapshot, at_s: float) -> ProcessSample | None:
-    """The process as the kernel sees it; None if that cannot be read now, because the process is
-    gone or there is no descriptor to read it with."""
-    try:
-        process = psutil.Process(pid)
-        with process.oneshot():
-            times = process.cpu_times()
-            status: str = process.status()
-        if status == psutil.STATUS_SLEEPING and snapshot.phase is not HeartbeatPhase.WAITING:
-            status = _find_busiest_state(pid)
-        return ProcessSample(at_s, snapshot, status, times.user + times.system)
-    except (psutil.Error, OSError):
-        return None
+class ProcessSampler:
+    """Reads how one process is, four times a second for as long as it lives.
+
+    WHY one `psutil.Process`: each new one reads the process's start again, which is half the work.
+
+    Args:
+        pid: of a child that nobody has waited for, so the id is not given to another process.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._process: psutil.Process | None = None
+
+    def sample(self, snapshot: HeartbeatSnapshot, at_s: float) -> ProcessSample | None:
+        """The process as the kernel sees it; None if that cannot be read now, because the process
+        is gone or there is no descriptor to read it with."""
+        try:
+            process = self._process = self._process or psutil.Process(self._pid)
+            with process.oneshot():
+                times = process.cpu_times()
+                status: str = process.status()
+            if status == psutil.STATUS_SLEEPING and snapshot.phase is not HeartbeatPhase.WAITING:
+                status = _find_busiest_state(self._pid)
+            return ProcessSample(at_s, snapshot, status, times.user + times.system)
+        except (psutil.Error, OSError):
+            return None
 
 
 def _find_busiest_state(pid: int) -> str:

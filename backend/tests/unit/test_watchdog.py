@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from cantata.ipc.shared_heartbeat import HeartbeatPhase, HeartbeatSnapshot
-from cantata.pipeline.watchdog import INTERVAL_S, Hang, HangDetector, ProcessSample, sample_process
+from cantata.pipeline.watchdog import INTERVAL_S, Hang, HangDetector, ProcessSample, ProcessSampler
 
 SILENCE_S = 10.0
 RUNNING, SLEEPING, STOPPED = psutil.STATUS_RUNNING, psutil.STATUS_SLEEPING, psutil.STATUS_STOPPED
@@ -113,8 +113,10 @@ def test_a_process_in_a_call_sleeps_only_if_all_its_threads_do(
         assert process.stdout is not None
         process.stdout.readline()
 
+        sampler = ProcessSampler(process.pid)
+
         def seen(phase: HeartbeatPhase) -> str:
-            sample = sample_process(process.pid, HeartbeatSnapshot(0, phase, 0.0, 0.0, "", {}), 0.0)
+            sample = sampler.sample(HeartbeatSnapshot(0, phase, 0.0, 0.0, "", {}), 0.0)
             assert sample is not None
             return sample.status
 
