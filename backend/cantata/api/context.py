@@ -118,7 +118,7 @@ class ApiContext:
             )
 
     def get_chat_model(self, name: str | None) -> ChatModel:
-        """The model of this name that answers messages, None the first; errors as of `model`."""
+        """The model of this name that answers messages, None the first. Raises as `get_model`."""
         self.lifecycle.check()
         return self.service.get_chat_model(self.resolve_alias(name))
 
@@ -147,7 +147,7 @@ class ApiContext:
         return next((one for one in models if self.find_speech_model(one) is not None), None)
 
     def get_image_model(self, name: str | None, *, edits: bool) -> ImageModel:
-        """The model of this name that draws; errors as of `model`. None, and OpenAI's names, mean
+        """The model of this name that draws. Raises as `get_model`. None, and OpenAI's names, mean
         the first that does what is asked: edit pictures, or make them from words alone."""
         self.lifecycle.check()
         name = self.resolve_alias(name)
@@ -158,8 +158,8 @@ class ApiContext:
         return next(able, model)
 
     def get_transcription_model(self, name: str | None) -> TranscriptionModel:
-        """The model of this name that transcribes; None, and OpenAI's names, mean the first; errors
-        as of `model`."""
+        """The model of this name that transcribes; None, and OpenAI's names, mean the first. Raises
+        as `get_model`."""
         self.lifecycle.check()
         return self.service.get_transcription_model(self.resolve_alias(name))
 
