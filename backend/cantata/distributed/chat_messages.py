@@ -120,7 +120,7 @@ _OPTIONS = tuple(field.name for field in fields(AnswerOptions))
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerOrder:
+class AnswerRequest:
     """A conversation to be continued."""
 
     work_id: str
@@ -129,7 +129,7 @@ class AnswerOrder:
     options: AnswerOptions
 
     @classmethod
-    def of(cls, work_id: str, model: str, request: ChatRequest) -> AnswerOrder:
+    def of(cls, work_id: str, model: str, request: ChatRequest) -> AnswerRequest:
         """The message for a request."""
         messages = (
             SentMessage(message.role, tuple(map(SentPart.of, message.parts)), message.calls)

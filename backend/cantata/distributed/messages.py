@@ -1,6 +1,6 @@
 """The messages of edges and replicas.
 
-An edge opens a stream with an order. The replica answers `OPENED` when the work is admitted, then
+An edge opens a stream with a request. The replica answers `OPENED` when the work is admitted, then
 sends what is made. Once it holds nothing of the work any more, it ends the stream, with a `Fault`
 if there was one. The edge ends its side to cancel. Times are ages: the machines' clocks differ.
 """
@@ -35,7 +35,7 @@ class FrameKind(IntEnum):
     REPORTS = FIRST_OF_USER + 2
     """`Reports`"""
     SPEAK = FIRST_OF_USER + 3
-    """`SpeakOrder`"""
+    """`SpeakRequest`"""
     TEXT = FIRST_OF_USER + 4
     """`MoreText`: of an open text."""
     OPENED = FIRST_OF_USER + 5
@@ -43,7 +43,7 @@ class FrameKind(IntEnum):
     SOUND = FIRST_OF_USER + 6
     """`SoundMessage`"""
     ANSWER = FIRST_OF_USER + 7
-    """`AnswerOrder`"""
+    """`AnswerRequest`"""
     ANSWERING = FIRST_OF_USER + 8
     """`Answering`"""
     TEXT_DELTA = FIRST_OF_USER + 9
@@ -51,7 +51,7 @@ class FrameKind(IntEnum):
     TEXT_END = FIRST_OF_USER + 10
     """`contract.chat_service.TextEnd`"""
     DRAW = FIRST_OF_USER + 11
-    """`DrawOrder`"""
+    """`DrawRequest`"""
     DRAWING = FIRST_OF_USER + 12
     """`DrawingBegun`"""
     PROGRESS = FIRST_OF_USER + 13
@@ -65,7 +65,7 @@ class FrameKind(IntEnum):
     THOUGHT = FIRST_OF_USER + 17
     """`contract.data.chat.Thought`"""
     TRANSCRIBE = FIRST_OF_USER + 18
-    """`TranscribeOrder`"""
+    """`TranscribeRequest`"""
     WINDOW = FIRST_OF_USER + 19
     """`WindowOpened`"""
     MORE_SOUND = FIRST_OF_USER + 20
@@ -96,7 +96,7 @@ def to_milestones(ages: tuple[Age, ...]) -> tuple[Milestone, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class SpeakOrder:
+class SpeakRequest:
     """A text to be spoken."""
 
     work_id: str
@@ -110,7 +110,9 @@ class SpeakOrder:
     """Its listener has the beginning from another replica, and may have nothing left to play."""
 
     @classmethod
-    def of(cls, work_id: str, model: str, request: SpeechRequest, *, open_text: bool) -> SpeakOrder:
+    def of(
+        cls, work_id: str, model: str, request: SpeechRequest, *, open_text: bool
+    ) -> SpeakRequest:
         """As it is sent; `batch` has had a place of its own since before requests had it."""
         return cls(work_id, model, replace(request, batch=False), request.batch, open_text)
 
@@ -165,7 +167,7 @@ class ModelState:
     free: int
     """Orders that would be admitted now."""
     ordered: int
-    """Live orders of this edge that the replica has seen, since the link began."""
+    """Live requests of this edge that the replica has seen, since the link began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class ReplicaState:
     """What a replica reports with each heartbeat."""
 
     ready: bool = False
-    """Every model accepts orders."""
+    """Every model accepts requests."""
     draining: bool = False
     """It finishes what it speaks and takes nothing new."""
     models: Mapping[str, ModelState] = field(default_factory=dict)
@@ -187,7 +189,7 @@ class Reports:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawOrder:
+class DrawRequest:
     """A picture to be drawn."""
 
     work_id: str
@@ -198,7 +200,7 @@ class DrawOrder:
     """How much longer its caller waits."""
 
     @classmethod
-    def of(cls, work_id: str, model: str, request: ImageRequest) -> DrawOrder:
+    def of(cls, work_id: str, model: str, request: ImageRequest) -> DrawRequest:
         """The message for a request."""
         waits_s = None if request.deadline_s is None else request.deadline_s - time.monotonic()
         return cls(work_id, model, replace(request, deadline_s=None), waits_s)
@@ -236,7 +238,7 @@ def get_kind(event: DrawingEvent) -> FrameKind:
 
 
 @dataclass(frozen=True, slots=True)
-class TranscribeOrder:
+class TranscribeRequest:
     """A window of speech to be recognised; its sound follows in `MoreSound`, until one is final."""
 
     work_id: str

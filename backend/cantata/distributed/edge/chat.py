@@ -9,7 +9,7 @@ from typing import Any
 
 from cantata.contract.chat_service import Answer, AnswerEvent
 from cantata.contract.data.chat import AnswerOption, ChatRequest, Modality
-from cantata.distributed.chat_messages import EVENTS, Answering, AnswerOrder
+from cantata.distributed.chat_messages import EVENTS, Answering, AnswerRequest
 from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
 from cantata.distributed.edge.replay import AnswerReplay
 from cantata.distributed.edge.served import RemoteVoiced
@@ -46,11 +46,11 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
     @asynccontextmanager
     async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
         """Continue a conversation on a replica."""
-        order = AnswerOrder.of(make_work_id(), self.name, request)
+        message = AnswerRequest.of(make_work_id(), self.name, request)
         work: RemoteWork[Answering, AnswerEvent] = self._build_work(
             RemoteCall(
                 FrameKind.ANSWER,
-                lambda: order,
+                lambda: message,
                 self.name,
                 AnsweringModel,
                 queued=not request.batch,

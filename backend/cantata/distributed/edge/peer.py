@@ -55,7 +55,7 @@ class Peer:
         self._announced: Advertisement | None = None
         self._state = ReplicaState()
         self._sent: Counter[str] = Counter()
-        """Live orders on this link, by model."""
+        """Live requests on this link, by model."""
         self._routed: Counter[str] = Counter()
         """Orders since the start, by model."""
         self._refused: set[str] = set()
@@ -69,7 +69,7 @@ class Peer:
         self.has_spares = True
         """Orders for its spare models are sent."""
         self.leaving = False
-        """It is no longer one of the replicas and gets no more orders."""
+        """It is no longer one of the replicas and gets no more requests."""
         self._last_reports: list[StageReport] = []
 
     def __str__(self) -> str:
@@ -77,9 +77,9 @@ class Peer:
 
     @property
     def is_ready(self) -> bool:
-        """It takes orders."""
+        """It takes requests."""
         # WHY: streams hear that the link is lost before this peer's own task does, and would
-        # order from it again.
+        # ask it again.
         if self._link is None or self._link.is_lost or self._announced is None:
             return False
         return self._state.ready and not self._state.draining
@@ -95,12 +95,12 @@ class Peer:
         return self._announced
 
     def card(self, kind: type[AnyCard], model: str) -> AnyCard | None:
-        """What it announced about a model, if it takes orders of this kind for it."""
+        """What it announced about a model, if it takes requests of this kind for it."""
         found = (one for one in self._list_cards(model) if isinstance(one, kind))
         return next(found, None)
 
     def serves(self, model: str) -> bool:
-        """Whether it takes orders of any kind for a model."""
+        """Whether it takes requests of any kind for a model."""
         return bool(self._list_cards(model))
 
     def _list_cards(self, model: str) -> list[Card]:
@@ -118,7 +118,7 @@ class Peer:
         return self._state.models.get(model)
 
     def free(self, model: str) -> int:
-        """Places that it has for a model, less those that orders on their way will take."""
+        """Places that it has for a model, less those that requests on their way will take."""
         state = self.state(model)
         if state is None or model in self._refused or not self.serves(model):
             return 0
@@ -129,7 +129,7 @@ class Peer:
         self._refused.add(model)
 
     def exclude(self, card: Card, is_excluded: bool) -> None:
-        """Whether to send no orders of a card's kind here, because its sound has another format."""
+        """Whether to send no requests of a card's kind here: its sound has another format."""
         excluded = type(card), card.name
         if is_excluded and excluded not in self._excluded:
             self._excluded.add(excluded)
@@ -150,8 +150,10 @@ class Peer:
             )
         (self._different.add if is_different else self._different.discard)(card.name)
 
-    def order(self, kind: FrameKind, message: object, model: str, *, live: bool) -> LinkStream:
-        """Send an order on a new stream.
+    def send_request(
+        self, kind: FrameKind, message: object, model: str, *, live: bool
+    ) -> LinkStream:
+        """Send a request on a new stream.
 
         Raises:
             LinkLost: the replica is gone.

@@ -14,7 +14,7 @@ from cantata.contract.image_service import Drawing, DrawingEvent
 from cantata.distributed.edge.remote_work import RemoteCall, RemoteWork
 from cantata.distributed.edge.replay import ThoughtReplay
 from cantata.distributed.edge.served import RemoteServed
-from cantata.distributed.messages import DRAWING_EVENTS, DrawingBegun, DrawOrder, FrameKind
+from cantata.distributed.messages import DRAWING_EVENTS, DrawingBegun, DrawRequest, FrameKind
 from cantata.distributed.model_advertisement import DrawingModel
 from cantata.utils.logs import make_work_id
 
@@ -31,7 +31,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
         return self.card.note
 
     def check_room(self) -> None:
-        """Nothing: each replica forecasts for itself, and answers when it gets the order."""
+        """Nothing: each replica forecasts for itself, and answers when it gets the request."""
 
     @asynccontextmanager
     async def run(self, request: ImageRequest) -> AsyncIterator[Drawing]:
@@ -40,7 +40,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
         work: RemoteWork[DrawingBegun, DrawingEvent] = self._build_work(
             RemoteCall(
                 FrameKind.DRAW,
-                lambda: DrawOrder.of(work_id, self.name, request),
+                lambda: DrawRequest.of(work_id, self.name, request),
                 self.name,
                 DrawingModel,
                 queued=False,

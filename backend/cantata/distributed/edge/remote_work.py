@@ -44,14 +44,14 @@ FREE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RemoteCall(Generic[O, E]):
-    """What is ordered, and the messages that answer it."""
+    """What is asked for, and the messages that answer it."""
 
     kind: FrameKind
     body: Callable[[], object]
     """As it is sent now."""
     model: str
     card: type[Card]
-    """Of the replica's cards with this name, what the order is for."""
+    """Of the replica's cards with this name, what the call is for."""
     queued: bool
     """It waits here for a free place; otherwise a replica decides at once, and says when to try
     again if it refuses."""
@@ -106,24 +106,24 @@ class RemoteWork(Generic[O, E]):
     """Its life on replicas: `open`, then `events`, then `close`.
 
     Args:
-        order: the same for each of them.
+        call: the same for each of them.
         asked: what identifies the request when it comes again.
         losses: of replicas.
         waiting: the model's queue.
         splice: of its events.
-        on_stream: called with each stream on which it is ordered.
+        on_stream: called with each stream on which it is sent.
     """
 
     def __init__(
         self,
-        order: RemoteCall[O, E],
+        call: RemoteCall[O, E],
         asked: RequestFingerprint,
         crash_tracker: ReplicaCrashTracker,
         waiting: Waiting,
         replay: Replay[E],
         on_stream: Callable[[LinkStream], None] = lambda stream: None,
     ) -> None:
-        self._order, self._waiting, self._replay = order, waiting, replay
+        self._call, self._waiting, self._replay = call, waiting, replay
         self.asked, self._crash_tracker = asked, crash_tracker
         self._on_stream = on_stream
         self._held: InFlightRequest | None = None
@@ -154,7 +154,7 @@ class RemoteWork(Generic[O, E]):
         again = False
         while True:
             try:
-                return await self._open_order(again=again)
+                return await self._open_call(again=again)
             except LinkLost as error:
                 self._count(error)
                 again = True  # nothing of it was passed on, so it may wait for a place
@@ -169,15 +169,15 @@ class RemoteWork(Generic[O, E]):
         """
         while True:
             try:
-                while (message := await self._receive(self._order.events)) is not None:
+                while (message := await self._receive(self._call.events)) is not None:
                     self._on_progress()
-                    if (new := self._replay.take(self._order.read(message))) is not None:
+                    if (new := self._replay.take(self._call.read(message))) is not None:
                         yield new
                 self._replay.check_end()
                 self._leave(complete=True)
                 return
             except LinkLost as error:
-                await self._reopen_order(error)
+                await self._reopen_call(error)
 
     async def close(self) -> None:
         """Leave; returns when the replica has freed it, or is lost."""
@@ -189,9 +189,9 @@ class RemoteWork(Generic[O, E]):
             async with asyncio.timeout(FREE_S):
                 await self._stream.wait_until_ended()
         except TimeoutError:
-            logger.error("a replica did not free an order within %g s", FREE_S)
+            logger.error("a replica did not free a request within %g s", FREE_S)
 
-    async def _open_order(self, *, again: bool = False) -> O:
+    async def _open_call(self, *, again: bool = False) -> O:
         """Order it, from the next replica if one has no place after all.
 
         Args:
@@ -204,27 +204,27 @@ class RemoteWork(Generic[O, E]):
         refusals: list[Overloaded] = []
         while True:
             left_s = max(0.0, deadline_s - time.monotonic())
-            queued, again = self._order.queued, again or bool(refusals)
+            queued, again = self._call.queued, again or bool(refusals)
             try:
                 peer = await self._waiting.place(
-                    self._fits, self._order.home, left_s, queued=queued, again=again
+                    self._fits, self._call.home, left_s, queued=queued, again=again
                 )
             except StageDied:
                 if refusals:
                     raise min(refusals, key=lambda one: one.retry_after_s) from None
                 raise
             try:
-                return await self._place_order(peer)
+                return await self._place_call(peer)
             except Overloaded as refusal:
                 refusals.append(refusal)
-                peer.refused(self._order.model)
+                peer.refused(self._call.model)
                 if not queued:
                     self._failed.add(peer)
             except StageDied:
                 # Nothing of it has run: the replica is stopping, or starts a stage again.
                 self._failed.add(peer)
 
-    async def _reopen_order(self, loss: LinkLost) -> O:
+    async def _reopen_call(self, loss: LinkLost) -> O:
         """Order it again.
 
         Raises:
@@ -235,17 +235,17 @@ class RemoteWork(Generic[O, E]):
         deadline_s = time.monotonic() + self._limit_retry_s(loss)
         while True:
             left_s = max(0.0, deadline_s - time.monotonic())
-            queued = self._order.queued
+            queued = self._call.queued
             peer = await self._waiting.next_place(
-                self._fits, self._order.home, left_s, queued=queued
+                self._fits, self._call.home, left_s, queued=queued
             )
             if peer is None:
                 raise ReplicaLost(f"{loss.reason}; no other replica could go on") from loss
             self._replay.restart()
             try:
-                return await self._place_order(peer)
+                return await self._place_call(peer)
             except Overloaded:
-                peer.refused(self._order.model)
+                peer.refused(self._call.model)
                 if not queued:
                     self._failed.add(peer)
             except StageDied:
@@ -297,20 +297,20 @@ class RemoteWork(Generic[O, E]):
         return not self._replay.is_begun or card.identity == self._identity
 
     def _find_card(self, peer: Peer) -> Card | None:
-        return peer.card(self._order.card, self._order.model)
+        return peer.card(self._call.card, self._call.model)
 
-    async def _place_order(self, peer: Peer) -> O:
-        order, card = self._order, self._find_card(peer)
+    async def _place_call(self, peer: Peer) -> O:
+        call, card = self._call, self._find_card(peer)
         assert card is not None, "it was chosen because it serves the model"
         self._routed_at = time.monotonic()
         self._leave(complete=False)
-        self._stream = peer.order(order.kind, order.body(), order.model, live=order.live)
+        self._stream = peer.send_request(call.kind, call.body(), call.model, live=call.live)
         self._held = self._crash_tracker.hold(self.asked, peer, self._stream)
         self._on_stream(self._stream)
-        kind, opened = order.opened
+        kind, opened = call.opened
         answer: O | None = await self._receive({kind: opened})
         if answer is None:
-            error = ProtocolError(f"{peer.address} ended an order that it had not opened")
+            error = ProtocolError(f"{peer.address} ended a request that it had not opened")
             raise self._stream.reject(error)
         self._identity = card.identity
         return answer

@@ -82,16 +82,14 @@ class RemoteServed(Generic[A]):
 
     def _build_work(
         self,
-        order: RemoteCall[O, E],
+        call: RemoteCall[O, E],
         content: object | None,
         replay: Replay[E],
         on_stream: Callable[[LinkStream], None] = lambda stream: None,
     ) -> RemoteWork[O, E]:
         """Work for `_run_work`; `content`: by which the request is known again."""
         asked = RequestFingerprint(self.name, content)
-        return RemoteWork(
-            order, asked, self._replicas.crash_tracker, self._queue, replay, on_stream
-        )
+        return RemoteWork(call, asked, self._replicas.crash_tracker, self._queue, replay, on_stream)
 
 
 class RemoteVoiced(RemoteServed[V]):

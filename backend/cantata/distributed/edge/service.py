@@ -53,7 +53,7 @@ class RemoteService(
 
     @property
     def ready(self) -> bool:
-        """Whether some replica takes orders for each model, and for all that it does."""
+        """Whether some replica takes requests for each model, and for all that it does."""
         return bool(self._cards) and not self._missing
 
     @property
@@ -71,7 +71,7 @@ class RemoteService(
 
     @property
     def _missing(self) -> list[str]:
-        """Models for which, or for some part of which, no replica takes orders."""
+        """Models for which, or for some part of which, no replica takes requests."""
         peers = self._replicas.peers
         missing = (
             card.name

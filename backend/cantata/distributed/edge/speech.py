@@ -21,7 +21,7 @@ from cantata.distributed.messages import (
     FrameKind,
     Opened,
     SoundMessage,
-    SpeakOrder,
+    SpeakRequest,
     to_milestones,
 )
 from cantata.distributed.model_advertisement import SpeakingModel
@@ -87,11 +87,11 @@ class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
     def _work(
         self, request: SpeechRequest, text: ReplayableText | None
     ) -> RemoteWork[Opened, SpeechChunk]:
-        order = SpeakOrder.of(make_work_id(), self.name, request, open_text=text is not None)
+        message = SpeakRequest.of(make_work_id(), self.name, request, open_text=text is not None)
         replay = ReplayDeduplicator(self.sample_rate)
-        ordered = RemoteCall(
+        call = RemoteCall(
             FrameKind.SPEAK,
-            lambda: replace(order, repeated=replay.is_begun),
+            lambda: replace(message, repeated=replay.is_begun),
             self.name,
             SpeakingModel,
             queued=not request.batch,
@@ -102,5 +102,5 @@ class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
             home=None if request.reference is None else hash_recording(request.reference),
         )
         if text is None:
-            return self._build_work(ordered, replace(request, batch=False), replay)
-        return self._build_work(ordered, None, replay, text.send_on)
+            return self._build_work(call, replace(request, batch=False), replay)
+        return self._build_work(call, None, replay, text.send_on)

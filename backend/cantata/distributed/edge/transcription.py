@@ -17,7 +17,7 @@ from cantata.distributed.edge.served import RemoteServed
 from cantata.distributed.messages import (
     TRANSCRIPT_EVENTS,
     FrameKind,
-    TranscribeOrder,
+    TranscribeRequest,
     WindowOpened,
     WindowTranscript,
 )
@@ -64,12 +64,12 @@ class RemoteTranscriptionModel(RemoteServed[TranscribingModel]):
     @asynccontextmanager
     async def run(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
         """Begin a window on a replica."""
-        order = TranscribeOrder(make_work_id(), self.name, request)
+        message = TranscribeRequest(make_work_id(), self.name, request)
         sound = ReplayableSound(self.max_window_s)
         work: RemoteWork[WindowOpened, WindowTranscript] = self._build_work(
             RemoteCall(
                 FrameKind.TRANSCRIBE,
-                lambda: order,
+                lambda: message,
                 self.name,
                 TranscribingModel,
                 queued=False,

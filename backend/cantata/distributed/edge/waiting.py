@@ -73,7 +73,7 @@ class Waiting:
     async def place(
         self, fits: Fits, home: bytes | None, wait_s: float, *, queued: bool, again: bool
     ) -> Peer:
-        """A replica with a place. Send the order at once: the next caller may get the same place.
+        """A replica with a place. Send the request at once: the next caller may get the same place.
 
         Args:
             fits: which replicas may take it.

@@ -43,7 +43,7 @@ class ReplicaStatus:
     """A replica now."""
 
     ready: bool
-    """Every model accepts orders."""
+    """Every model accepts requests."""
     draining: bool
     """It finishes what it speaks and takes nothing new."""
     edges: int
@@ -137,7 +137,7 @@ class ReplicaHost:
         self._run(self._report_states(), "cantata:tell-edges")
 
     async def drain(self, timeout_s: float) -> bool:
-        """Take nothing new, say so to the edges, and return when all orders have ended.
+        """Take nothing new, say so to the edges, and return when all requests have ended.
 
         Returns:
             False: some have not ended within the limit.
@@ -151,7 +151,7 @@ class ReplicaHost:
                     await self._idle.wait()
         except TimeoutError:
             logger.warning(
-                "%d orders did not end within %g s and are cut off",
+                "%d requests did not end within %g s and are cut off",
                 self._limiter.in_flight,
                 timeout_s,
             )
@@ -159,7 +159,7 @@ class ReplicaHost:
         return True
 
     async def stop(self) -> None:
-        """End every link, every order and every stage; safe at any time and twice."""
+        """End every link, every request and every stage; safe at any time and twice."""
         self._limiter.draining = True
         self._report_state()  # then an edge does not take the end of its link for a crash
         await asyncio.gather(*(session.finish() for session in self._sessions))
@@ -196,7 +196,7 @@ class ReplicaHost:
             self._report_state(now=False)
 
     def _on_change(self) -> None:
-        # Once for all orders of this turn of the loop, and not before the work on them.
+        # Once for all requests of this turn of the loop, and not before the work on them.
         if not self._report_scheduled:
             self._report_scheduled = True
             asyncio.get_running_loop().call_soon(self._report_changes)

@@ -26,7 +26,7 @@ class Admitting(Protocol):
 
 
 class InFlightLimiter:
-    """Counts the live orders of each model.
+    """Counts the live requests of each model.
 
     Args:
         models: of every kind, by name.
@@ -67,13 +67,13 @@ class InFlightLimiter:
         """What an edge learns about a model.
 
         Args:
-            ordered: live orders that came from it.
+            ordered: live requests that came from it.
         """
         return ModelState(self._models[name].admission, self.free(name), ordered)
 
     @contextmanager
-    def order(self, name: str, *, gated: bool = True, live: bool = True) -> Iterator[None]:
-        """Count an order for the time of the block.
+    def count_request(self, name: str, *, gated: bool = True, live: bool = True) -> Iterator[None]:
+        """Count a request for the time of the block.
 
         Args:
             gated: it needs a free place; otherwise the model's own admission decides.
@@ -99,8 +99,8 @@ class InFlightLimiter:
 
     @contextmanager
     def hold_place(self, name: str) -> Iterator[None]:
-        """Count a place that an order takes which was not live while it waited, for the time of the
-        block."""
+        """Count, for the time of the block, a place that a request takes which was not live while
+        it waited."""
         self._live[name] += 1
         try:
             yield

@@ -62,7 +62,7 @@ class SoundBatcher:
     much as the sound in it, so a listener who has enough to play gets fewer of them.
 
     Args:
-        stream: of the order.
+        stream: of the request.
         sample_rate: Hz.
         joins: False: each chunk is sent at once.
     """

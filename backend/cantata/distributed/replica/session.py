@@ -1,4 +1,4 @@
-"""One edge at a replica: its link, and the orders that arrive over it."""
+"""One edge at a replica: its link, and the requests that arrive over it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.data.faults import Fault, to_fault
 from cantata.contract.transcription_service import TranscriptionService
-from cantata.distributed.chat_messages import AnswerOrder
+from cantata.distributed.chat_messages import AnswerRequest
 from cantata.distributed.link.errors import LinkLost, ProtocolError
 from cantata.distributed.link.frames import Frame
 from cantata.distributed.link.heartbeat import Heartbeat
@@ -20,17 +20,17 @@ from cantata.distributed.link.link import Link
 from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.link.tls import LinkSocket
 from cantata.distributed.messages import (
-    DrawOrder,
+    DrawRequest,
     FrameKind,
     ModelState,
     ReplicaState,
     Reports,
-    SpeakOrder,
-    TranscribeOrder,
+    SpeakRequest,
+    TranscribeRequest,
 )
 from cantata.distributed.model_advertisement import Advertisement
 from cantata.distributed.replica.in_flight import InFlightLimiter
-from cantata.distributed.replica.orders import answer, draw, speak, transcribe
+from cantata.distributed.replica.request_runs import answer, draw, speak, transcribe
 from cantata.distributed.serialization import decode, encode
 from cantata.utils.logs import log_for_request
 
@@ -48,7 +48,7 @@ class EdgeSession:
         peer: names it.
         service: what speaks.
         ledger: of the replica's places.
-        on_change: called when an order has begun or ended.
+        on_change: called when a request has begun or ended.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class EdgeSession:
     ) -> None:
         self._service, self._limiter, self._on_change = service, limiter, on_change
         self._tasks: set[asyncio.Task[None]] = set()
-        """One task for each order; it ends by itself, once its work does."""
+        """One task for each request; it ends by itself, once its work does."""
         self._working: set[asyncio.Task[Fault | None]] = set()
         self._ordered: Counter[str] = Counter()
         self.link = Link(sock, LinkSide.ACCEPTED, heartbeat, peer, on_stream=self._on_opened)
@@ -79,7 +79,7 @@ class EdgeSession:
                 await asyncio.wait(self._tasks)
 
     async def finish(self) -> None:
-        """Cut off unfinished orders, and close the link once the edge has read everything else."""
+        """Cut off unfinished requests; close the link once the edge has read everything else."""
         for work in list(self._working):
             self._cut_off(work)
         if self._tasks:
@@ -100,7 +100,7 @@ class EdgeSession:
         return {name: self._limiter.state(name, self._ordered[name]) for name in names}
 
     def _on_opened(self, stream: LinkStream) -> None:
-        task = asyncio.create_task(self._serve(stream), name=f"order:{stream.number}")
+        task = asyncio.create_task(self._serve(stream), name=f"request:{stream.number}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -140,27 +140,27 @@ class EdgeSession:
         except CantataError as error:
             return to_fault(error)
         except Exception:
-            # The boundary of an order: its unforeseen fault must not end the others.
-            logger.exception("an order failed")
+            # The boundary of a request: its unforeseen fault must not end the others.
+            logger.exception("a request failed")
             return to_fault(RequestFailed("the replica failed in an unforeseen way; see its log"))
         return None
 
     async def _do(self, stream: LinkStream, frame: Frame) -> None:
         match frame.kind:
             case FrameKind.SPEAK:
-                order = decode(frame.body, SpeakOrder)
-                with log_for_request(order.work_id):
-                    await self._speak(stream, order)
+                message = decode(frame.body, SpeakRequest)
+                with log_for_request(message.work_id):
+                    await self._speak(stream, message)
             case FrameKind.ANSWER:
-                wanted = decode(frame.body, AnswerOrder)
+                wanted = decode(frame.body, AnswerRequest)
                 with log_for_request(wanted.work_id):
-                    await self._answer_order(stream, wanted)
+                    await self._answer(stream, wanted)
             case FrameKind.DRAW:
-                picture = decode(frame.body, DrawOrder)
+                picture = decode(frame.body, DrawRequest)
                 with log_for_request(picture.work_id):
                     await self._draw(stream, picture)
             case FrameKind.TRANSCRIBE:
-                window = decode(frame.body, TranscribeOrder)
+                window = decode(frame.body, TranscribeRequest)
                 with log_for_request(window.work_id):
                     await self._transcribe(stream, window)
             case FrameKind.ASK_REPORTS:
@@ -169,37 +169,39 @@ class EdgeSession:
             case kind:
                 raise ProtocolError(f"a stream began with a frame of kind {kind}")
 
-    async def _speak(self, stream: LinkStream, order: SpeakOrder) -> None:
-        self._ordered[order.model] += not order.batch
-        model = self._service.get_model(order.model)
+    async def _speak(self, stream: LinkStream, message: SpeakRequest) -> None:
+        self._ordered[message.model] += not message.batch
+        model = self._service.get_model(message.model)
         # A file render waits in the model's admission.
-        with self._limiter.order(model.name, gated=not order.batch, live=not order.batch):
+        with self._limiter.count_request(
+            model.name, gated=not message.batch, live=not message.batch
+        ):
             self._on_change()
-            await speak(stream, order, model)
+            await speak(stream, message, model)
 
-    async def _answer_order(self, stream: LinkStream, order: AnswerOrder) -> None:
-        live = not order.options.batch
-        self._ordered[order.model] += live
-        model = self._service.get_chat_model(order.model)
+    async def _answer(self, stream: LinkStream, message: AnswerRequest) -> None:
+        live = not message.options.batch
+        self._ordered[message.model] += live
+        model = self._service.get_chat_model(message.model)
         # One for which nobody waits does so in the model's admission.
-        with self._limiter.order(model.name, gated=live, live=live):
+        with self._limiter.count_request(model.name, gated=live, live=live):
             self._on_change()
-            await answer(stream, order, model)
+            await answer(stream, message, model)
 
-    async def _draw(self, stream: LinkStream, order: DrawOrder) -> None:
-        self._ordered[order.model] += 1
-        model = self._service.get_image_model(order.model)
+    async def _draw(self, stream: LinkStream, message: DrawRequest) -> None:
+        self._ordered[message.model] += 1
+        model = self._service.get_image_model(message.model)
         # Its own admission forecasts when it would be done.
-        with self._limiter.order(model.name, gated=False):
+        with self._limiter.count_request(model.name, gated=False):
             self._on_change()
-            await draw(stream, order, model)
+            await draw(stream, message, model)
 
-    async def _transcribe(self, stream: LinkStream, order: TranscribeOrder) -> None:
-        live = not order.request.batch
-        self._ordered[order.model] += live
-        model = self._service.get_transcription_model(order.model)
+    async def _transcribe(self, stream: LinkStream, message: TranscribeRequest) -> None:
+        live = not message.request.batch
+        self._ordered[message.model] += live
+        model = self._service.get_transcription_model(message.model)
         # Its own admission knows whether a slot is free; files wait there, and then take one.
         place = nullcontext() if live else self._limiter.hold_place(model.name)
-        with self._limiter.order(model.name, gated=False, live=live):
+        with self._limiter.count_request(model.name, gated=False, live=live):
             self._on_change()
-            await transcribe(stream, order, model, place)
+            await transcribe(stream, message, model, place)

@@ -20,7 +20,7 @@ from cantata.distributed.link.link import Link
 from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.serialization import encode
 from cantata.distributed.stages.local_ends import Take
-from cantata.distributed.stages.messages import EdgeName, PipelineOrder, StageFrameKind
+from cantata.distributed.stages.messages import EdgeName, PipelineCommand, StageFrameKind
 from cantata.distributed.stages.transfer import forward_chunks, send_chunks
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.wire import Buffer
@@ -103,13 +103,13 @@ class HostLink:
             with suppress(LinkLost):
                 await send_chunks(stream, encoded)
 
-    async def keep(self, order: PipelineOrder) -> None:
+    async def keep(self, command: PipelineCommand) -> None:
         """Connect, and reconnect whenever the link is lost, until cancelled.
 
         Args:
-            order: names the pipeline.
+            command: names the pipeline.
         """
-        await reconnect_forever(partial(self._connect_once, encode(order)), self._on_loss)
+        await reconnect_forever(partial(self._connect_once, encode(command)), self._on_loss)
 
     def _on_loss(self, error: LinkLost) -> None:
         if error.reason != self.trouble:
@@ -118,7 +118,7 @@ class HostLink:
         self._refused = error if isinstance(error, Refused) else None
         self._news.set()
 
-    async def _connect_once(self, order: tuple[Buffer, ...]) -> LinkLost:
+    async def _connect_once(self, command: tuple[Buffer, ...]) -> LinkLost:
         """Connect once; return why the link was lost, once it is.
 
         Raises:
@@ -131,7 +131,7 @@ class HostLink:
         link.begin()
         pouring: list[asyncio.Task[None]] = []
         try:
-            link.message(StageFrameKind.PIPELINE, *order)
+            link.message(StageFrameKind.PIPELINE, *command)
             for edge in self._edges_there:
                 self._there[edge] = _open_stream(link, StageFrameKind.EDGE_THERE, edge)
             for edge in self._edges_back:

@@ -27,9 +27,9 @@ class StageFrameKind(IntEnum):
     """The kind of a frame; its body is of the class that is named below it."""
 
     PIPELINE = _FIRST
-    """`PipelineOrder`, on no stream, first of all."""
+    """`PipelineCommand`, on no stream, first of all."""
     LAUNCH = _FIRST + 1
-    """`LaunchOrder`: opens the stream of a stage."""
+    """`LaunchCommand`: opens the stream of a stage."""
     EDGE_THERE = _FIRST + 2
     """`EdgeName`: opens the stream of an edge to a stage of the host."""
     EDGE_BACK = _FIRST + 3
@@ -41,7 +41,7 @@ class StageFrameKind(IntEnum):
     PING = _FIRST + 6
     """`contract.process.messages.Ping`; answered by `PONG`, then `ANSWERED`."""
     DRAIN = _FIRST + 7
-    """`DrainOrder`"""
+    """`DrainCommand`"""
     READY = _FIRST + 8
     """`StageReady`"""
     EVENT = _FIRST + 9
@@ -57,7 +57,7 @@ class StageFrameKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineOrder:
+class PipelineCommand:
     """What a link's stages belong to."""
 
     model: str
@@ -76,7 +76,7 @@ class PipelineOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchOrder:
+class LaunchCommand:
     """Start a stage's process."""
 
     stage: str
@@ -94,7 +94,7 @@ class EdgeName:
 
 
 @dataclass(frozen=True, slots=True)
-class DrainOrder:
+class DrainCommand:
     """Let the stage finish what it has, then end."""
 
     deadline_s: float

@@ -14,7 +14,7 @@ from cantata.distributed.key import LinkKey, check_key
 from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.stages.host_link import HostLink
 from cantata.distributed.stages.local_ends import Take, UnixEdgeWriter, relay_from
-from cantata.distributed.stages.messages import PipelineOrder
+from cantata.distributed.stages.messages import PipelineCommand
 from cantata.distributed.stages.remote_stage import RemoteStage
 from cantata.ipc.encoded import EncodedChunks
 from cantata.pipeline.plan import ServicePlan
@@ -121,10 +121,10 @@ class StagesOnHosts:
         else:
             await self._links[self._hosts[edge.target]].put(edge, encoded)
 
-    def _build_order(self, address: Address) -> PipelineOrder:
+    def _build_order(self, address: Address) -> PipelineCommand:
         located, deployment = self._plan.located, self._plan.deployment
         ships = located.checkpoint == located.plugin.embedded_checkpoint
-        return PipelineOrder(
+        return PipelineCommand(
             model=located.plugin.name,
             checkpoint=None if ships else str(located.checkpoint.absolute()),
             files=self._files,

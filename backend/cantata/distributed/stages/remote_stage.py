@@ -27,8 +27,8 @@ from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.host_link import HostLink
 from cantata.distributed.stages.messages import (
-    DrainOrder,
-    LaunchOrder,
+    DrainCommand,
+    LaunchCommand,
     PongEvent,
     StageDeath,
     StageFrameKind,
@@ -154,7 +154,7 @@ class RemoteStage:
         stream, reading = self._stream, self._reading
         if self.state.is_running and stream is not None:
             self.state = StageState.DRAINING
-            drain = DrainOrder(deadline_s)
+            drain = DrainCommand(deadline_s)
             await self._wait_until_ended(stream, deadline_s + ENDING_DEADLINE_S, drain)
         self.state = StageState.ENDED
         if stream is not None:
@@ -195,8 +195,8 @@ class RemoteStage:
         self._ready = loop.create_future()
         try:
             stream = self._stream = link.open()
-            order = LaunchOrder(self.name, due_s - loop.time())
-            stream.post(StageFrameKind.LAUNCH, *encode(order))
+            command = LaunchCommand(self.name, due_s - loop.time())
+            stream.post(StageFrameKind.LAUNCH, *encode(command))
             self._reading = asyncio.create_task(self._read(stream), name=f"{self.name}:read")
             capacity = await self._ready
         except LinkLost:
@@ -206,9 +206,9 @@ class RemoteStage:
         return capacity
 
     async def _wait_until_ended(
-        self, stream: LinkStream, limit_s: float, drain: DrainOrder | None = None
+        self, stream: LinkStream, limit_s: float, drain: DrainCommand | None = None
     ) -> None:
-        """Send the order, which may have to wait for credit, and wait for the end of the stream."""
+        """Send the command, which may have to wait for credit; wait for the end of the stream."""
         try:
             async with asyncio.timeout(limit_s):
                 if drain is not None:
@@ -225,7 +225,7 @@ class RemoteStage:
             await self._stream.send(kind, *body)
         except LinkLost as error:
             raise StageDied(f"{self._title} is lost: {error.reason}") from error
-        if self._is_over:  # while the order waited for credit
+        if self._is_over:  # while the command waited for credit
             raise StageDied(f"{self._title} is not running")
 
     async def _read(self, stream: LinkStream) -> None:
@@ -298,7 +298,7 @@ class RemoteStage:
         was_ready, self.state = self.state.is_running, StageState.ENDED
         self.exit_code, self._ended_by = death.exit_code, death.error
         if self._stream is not None:
-            self._stream.end()  # orders that wait for credit wait no longer
+            self._stream.end()  # commands that wait for credit wait no longer
         if not self._ready.done():
             self._ready.set_exception(death.error)
         for answer in self._asked.values():

@@ -24,7 +24,7 @@ from cantata.distributed.key import LinkKey
 from cantata.distributed.link.errors import ProtocolError, Refused
 from cantata.distributed.link.frames import Frame, FrameParser, pack_header
 from cantata.distributed.link.hello import Hello, LinkSide
-from cantata.distributed.messages import Opened, Reports, SoundMessage, SpeakOrder
+from cantata.distributed.messages import Opened, Reports, SoundMessage, SpeakRequest
 from cantata.distributed.model_advertisement import Advertisement, SpeakingModel
 from cantata.distributed.serialization import decode, encode
 
@@ -68,8 +68,8 @@ def test_messages_with_arrays_survive() -> None:
     request = SpeechRequest(
         "Grüße, 世界.", "clara", speed=1.5, seed=7, reference=REFERENCE, options={"mood": ["x", 1]}
     )
-    order = SpeakOrder("work", "model", request, batch=True)
-    arrived = decode(build_body(order), SpeakOrder)
+    message = SpeakRequest("work", "model", request, batch=True)
+    arrived = decode(build_body(message), SpeakRequest)
     reference = arrived.request.reference
     assert reference is not None
     np.testing.assert_array_equal(reference.samples, REFERENCE.samples)
@@ -145,13 +145,13 @@ def test_an_array_that_is_not_there_is_garbage(body: bytearray) -> None:
 
 
 def test_random_changes_of_a_message_are_garbage_or_another_message() -> None:
-    draw, whole = random.Random(3), build_body(SpeakOrder("w", "m", SpeechRequest("a", "b")))
+    draw, whole = random.Random(3), build_body(SpeakRequest("w", "m", SpeechRequest("a", "b")))
     refused = 0
     for _ in range(2_000):
         body = bytearray(whole)
         body[draw.randrange(len(body))] = draw.randrange(256)
         try:
-            decode(body, SpeakOrder)
+            decode(body, SpeakRequest)
         except ProtocolError:
             refused += 1
     assert refused > 500

@@ -12,7 +12,7 @@ from cantata.config import parse_deployment
 from cantata.contract.data.errors import ConfigError
 from cantata.distributed.identity import hash_files, hash_identity, versions
 from cantata.distributed.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
-from cantata.distributed.stages.messages import EdgeName, PipelineOrder
+from cantata.distributed.stages.messages import EdgeName, PipelineCommand
 from stage_hosts import placed
 from tiny_talker.latent_plugin import PLUGIN
 
@@ -29,8 +29,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def order(folder: Path) -> PipelineOrder:
-    return PipelineOrder(
+def command(folder: Path) -> PipelineCommand:
+    return PipelineCommand(
         model=PLUGIN.name,
         checkpoint=str(folder),
         files=hash_files(folder),
@@ -40,14 +40,14 @@ def order(folder: Path) -> PipelineOrder:
     )
 
 
-def planned(order: PipelineOrder) -> HostedPipeline:
-    return plan_hosted(order, {PLUGIN.name: PLUGIN}, StageLogs())
+def planned(command: PipelineCommand) -> HostedPipeline:
+    return plan_hosted(command, {PLUGIN.name: PLUGIN}, StageLogs())
 
 
 async def test_edges_inside_the_host_are_sockets_and_only_the_others_cross(
-    order: PipelineOrder,
+    command: PipelineCommand,
 ) -> None:
-    pipeline = planned(order)
+    pipeline = planned(command)
     try:
         thinker, talker = pipeline.launch("thinker"), pipeline.launch("talker")
         assert len(talker.inputs) == len(thinker.outputs["rows"]) == 1
@@ -64,8 +64,8 @@ async def test_edges_inside_the_host_are_sockets_and_only_the_others_cross(
         await pipeline.close()
 
 
-async def test_a_chunk_for_a_stage_here_has_a_way_in(order: PipelineOrder) -> None:
-    pipeline = planned(replace(order, here=("decoder",)))
+async def test_a_chunk_for_a_stage_here_has_a_way_in(command: PipelineCommand) -> None:
+    pipeline = planned(replace(command, here=("decoder",)))
     try:
         assert pipeline.inlet(EdgeName("talker.latents", "decoder")).parked == 0
     finally:
@@ -86,16 +86,16 @@ async def test_a_chunk_for_a_stage_here_has_a_way_in(order: PipelineOrder) -> No
     ],
 )
 def test_what_would_not_make_the_same_samples_is_refused(
-    order: PipelineOrder, change: dict[str, Any], why: str
+    command: PipelineCommand, change: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(ConfigError, match=why):
-        planned(replace(order, **change))
+        planned(replace(command, **change))
 
 
-def test_one_changed_byte_is_another_model(order: PipelineOrder, folder: Path) -> None:
+def test_one_changed_byte_is_another_model(command: PipelineCommand, folder: Path) -> None:
     (folder / "weights").write_bytes(bytes(999) + b"x")
     with pytest.raises(ConfigError, match="are not the server's"):
-        planned(order)
+        planned(command)
 
 
 def test_where_stages_stand_does_not_make_another_model(folder: Path) -> None:

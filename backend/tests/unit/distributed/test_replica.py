@@ -20,7 +20,7 @@ from cantata.distributed.link.frames import END
 from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
-from cantata.distributed.messages import FrameKind, MoreText, ReplicaState, SpeakOrder
+from cantata.distributed.messages import FrameKind, MoreText, ReplicaState, SpeakRequest
 from cantata.distributed.serialization import decode, encode
 
 TEXT = "One two three."
@@ -46,10 +46,10 @@ async def linked(cluster: FakeCluster) -> AsyncIterator[tuple[Link, list[Replica
         heartbeat.close()
 
 
-async def to_fault(link: Link, order: SpeakOrder) -> CantataError:
+async def to_fault(link: Link, message: SpeakRequest) -> CantataError:
     """How an order ends."""
     stream = link.open()
-    stream.post(FrameKind.SPEAK, *encode(order))
+    stream.post(FrameKind.SPEAK, *encode(message))
     while (frame := await stream.receive()) is not None:
         if frame.kind == END:
             stream.end()
@@ -66,14 +66,14 @@ async def to_fault(link: Link, order: SpeakOrder) -> CantataError:
         [
             (
                 FrameKind.SPEAK,
-                encode(SpeakOrder("w", "solo", SpeechRequest("", "clara"), False, True)),
+                encode(SpeakRequest("w", "solo", SpeechRequest("", "clara"), False, True)),
             ),
             (FrameKind.SOUND, b"no text"),
         ],
         [
             (
                 FrameKind.SPEAK,
-                encode(SpeakOrder("w", "solo", SpeechRequest("", "clara"), False, True)),
+                encode(SpeakRequest("w", "solo", SpeechRequest("", "clara"), False, True)),
             ),
             (FrameKind.TEXT, b"no text"),
         ],
@@ -98,12 +98,12 @@ async def test_garbage_ends_the_link_and_nothing_else(
 
 async def test_what_cannot_be_served_ends_with_the_error() -> None:
     async with fake_cluster(1, capacity=1) as cluster, linked(cluster) as (link, states):
-        unknown = await to_fault(link, SpeakOrder("w", "nobody", SpeechRequest(TEXT, "clara")))
+        unknown = await to_fault(link, SpeakRequest("w", "nobody", SpeechRequest(TEXT, "clara")))
         assert isinstance(unknown, ModelNotFound)
         cluster.replicas[0].solo.behaviour.may_sound = may_sound = asyncio.Event()
         speaking = asyncio.create_task(spoken(cluster, TEXT))
         await eventually(lambda: cluster.replicas[0].solo.counts.open == 1)
-        full = await to_fault(link, SpeakOrder("w", "solo", SpeechRequest(TEXT, "clara")))
+        full = await to_fault(link, SpeakRequest("w", "solo", SpeechRequest(TEXT, "clara")))
         assert isinstance(full, Overloaded)
         await eventually(lambda: states and states[-1].models["solo"].free == 0)
         assert states[-1].models["solo"].ordered == 1
@@ -113,7 +113,7 @@ async def test_what_cannot_be_served_ends_with_the_error() -> None:
         draining = asyncio.create_task(cluster.replicas[0].host.drain(5))
         await eventually(lambda: states[-1].draining)
         assert states[-1].models["solo"].free == 0
-        late = await to_fault(link, SpeakOrder("w", "solo", SpeechRequest(TEXT, "clara")))
+        late = await to_fault(link, SpeakRequest("w", "solo", SpeechRequest(TEXT, "clara")))
         assert isinstance(late, StageDied)
         assert await draining
 

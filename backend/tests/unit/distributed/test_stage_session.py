@@ -16,12 +16,17 @@ from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.host import session as session_module
 from cantata.distributed.stages.host.pipeline import StageLogs
 from cantata.distributed.stages.host.session import HostSession
-from cantata.distributed.stages.messages import EdgeName, LaunchOrder, PipelineOrder, StageFrameKind
+from cantata.distributed.stages.messages import (
+    EdgeName,
+    LaunchCommand,
+    PipelineCommand,
+    StageFrameKind,
+)
 from cantata.distributed.stages.transfer import forward_chunks
 from cantata.ipc.encoded import EncodedChunks
 
 LIMIT_S = 20.0
-ORDER = PipelineOrder("singer", None, "", {}, {}, ("talker",))
+ORDER = PipelineCommand("singer", None, "", {}, {}, ("talker",))
 
 
 async def nothing(_: EncodedChunks) -> None:
@@ -44,7 +49,7 @@ async def refusal() -> Fault:
             edge.post(StageFrameKind.EDGE_BACK, *encode(EdgeName("talker.codes", "codec")))
             await forward_chunks(edge, nothing)
             stage = link.open()
-            stage.post(StageFrameKind.LAUNCH, *encode(LaunchOrder("talker", LIMIT_S)))
+            stage.post(StageFrameKind.LAUNCH, *encode(LaunchCommand("talker", LIMIT_S)))
             frame = await stage.receive()
             assert frame is not None
             assert frame.kind == END

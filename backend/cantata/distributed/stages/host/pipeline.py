@@ -15,7 +15,7 @@ from cantata.contract.model.pipeline import EdgeSpec
 from cantata.contract.model.plugin import ModelPlugin
 from cantata.distributed.identity import hash_files, versions
 from cantata.distributed.stages.local_ends import EarlyChunkBuffer, UnixEdgeWriter
-from cantata.distributed.stages.messages import EdgeName, PipelineOrder
+from cantata.distributed.stages.messages import EdgeName, PipelineCommand
 from cantata.pipeline.devices import check_devices
 from cantata.pipeline.launches import PlannedEdges, plan_edges, plan_launch
 from cantata.pipeline.spawning import preload
@@ -127,53 +127,53 @@ class HostedPipeline:
 
 
 def plan_hosted(
-    order: PipelineOrder, plugins: Mapping[str, ModelPlugin], logs: StageLogs
+    command: PipelineCommand, plugins: Mapping[str, ModelPlugin], logs: StageLogs
 ) -> HostedPipeline:
     """Check that this machine has the same model as the server, and plan its stages.
 
     Args:
-        order: the server's.
+        command: the server's.
         plugins: the models that this host has, by name.
         logs: of stage processes.
 
     Raises:
         ConfigError: it cannot run the stages, or they would not make the server's samples.
     """
-    plugin = plugins.get(order.model)
+    plugin = plugins.get(command.model)
     if plugin is None:
-        raise ConfigError(f"model {order.model!r} is not installed; installed: {sorted(plugins)}")
-    located = LocatedModel(plugin, _find_folder(order, plugin))
-    _check_identity(order, located.checkpoint)
-    where = f"the server's deployment of {order.model!r}"
-    deployment = parse_deployment(order.deployment, located.pipeline, where)
-    unknown = set(order.here) - set(deployment.stages)
-    if unknown or not order.here:
+        raise ConfigError(f"model {command.model!r} is not installed; installed: {sorted(plugins)}")
+    located = LocatedModel(plugin, _find_folder(command, plugin))
+    _check_identity(command, located.checkpoint)
+    where = f"the server's deployment of {command.model!r}"
+    deployment = parse_deployment(command.deployment, located.pipeline, where)
+    unknown = set(command.here) - set(deployment.stages)
+    if unknown or not command.here:
         raise ConfigError(f"{where} has no stages {sorted(unknown)} for this host")
     stages = {
-        name: stage.model_copy(update={"host": None if name in order.here else ELSEWHERE})
+        name: stage.model_copy(update={"host": None if name in command.here else ELSEWHERE})
         for name, stage in deployment.stages.items()
     }
     placed = deployment.model_copy(update={"stages": stages})
     check_devices(placed)
-    return HostedPipeline(located, placed, order.here, logs)
+    return HostedPipeline(located, placed, command.here, logs)
 
 
-def _find_folder(order: PipelineOrder, plugin: ModelPlugin) -> Path:
-    folder = plugin.embedded_checkpoint if order.checkpoint is None else Path(order.checkpoint)
+def _find_folder(command: PipelineCommand, plugin: ModelPlugin) -> Path:
+    folder = plugin.embedded_checkpoint if command.checkpoint is None else Path(command.checkpoint)
     if folder is None:
-        raise ConfigError(f"model {order.model!r} has no embedded weights here")
+        raise ConfigError(f"model {command.model!r} has no embedded weights here")
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder; a model has the same path on all its machines")
     return folder
 
 
-def _check_identity(order: PipelineOrder, checkpoint: Path) -> None:
+def _check_identity(command: PipelineCommand, checkpoint: Path) -> None:
     mine = versions()
-    if dict(order.versions) != dict(mine):
+    if dict(command.versions) != dict(mine):
         raise ConfigError(
-            f"it runs {_format_list(mine)}, and the server {_format_list(order.versions)}"
+            f"it runs {_format_list(mine)}, and the server {_format_list(command.versions)}"
         )
-    if hash_files(checkpoint) != order.files:
+    if hash_files(checkpoint) != command.files:
         raise ConfigError(f"the files in {checkpoint} are not the server's")
 
 

@@ -22,7 +22,12 @@ from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
 from cantata.distributed.stages.host.stage import HostedStage
 from cantata.distributed.stages.local_ends import relay_from
-from cantata.distributed.stages.messages import EdgeName, LaunchOrder, PipelineOrder, StageFrameKind
+from cantata.distributed.stages.messages import (
+    EdgeName,
+    LaunchCommand,
+    PipelineCommand,
+    StageFrameKind,
+)
 from cantata.distributed.stages.transfer import forward_chunks, send_chunks
 
 logger = logging.getLogger(__name__)
@@ -90,13 +95,15 @@ class HostSession:
     def _hear(self, kind: int, body: bytearray) -> None:
         if kind != StageFrameKind.PIPELINE or self._planned is not None:
             raise ProtocolError(f"a frame of kind {kind} arrived on no stream")
-        order = decode(body, PipelineOrder)
-        logger.info("server %s: stages %s of %s", self._peer, ", ".join(order.here), order.model)
-        self._planned = asyncio.create_task(self._plan(order))
+        command = decode(body, PipelineCommand)
+        logger.info(
+            "server %s: stages %s of %s", self._peer, ", ".join(command.here), command.model
+        )
+        self._planned = asyncio.create_task(self._plan(command))
 
-    async def _plan(self, order: PipelineOrder) -> HostedPipeline:
+    async def _plan(self, command: PipelineCommand) -> HostedPipeline:
         # Reading parts of every file of a large model takes a while.
-        pipeline = await asyncio.to_thread(plan_hosted, order, self._plugins, self._logs)
+        pipeline = await asyncio.to_thread(plan_hosted, command, self._plugins, self._logs)
         pipeline.preload()
         return pipeline
 
@@ -140,8 +147,8 @@ class HostSession:
         try:
             match frame.kind:
                 case StageFrameKind.LAUNCH:
-                    order = decode(frame.body, LaunchOrder)
-                    await HostedStage(stream, pipeline, order).run()
+                    command = decode(frame.body, LaunchCommand)
+                    await HostedStage(stream, pipeline, command).run()
                 case StageFrameKind.EDGE_THERE:
                     await forward_chunks(stream, pipeline.inlet(decode(frame.body, EdgeName)).put)
                 case StageFrameKind.EDGE_BACK:

@@ -1,4 +1,4 @@
-"""One stage process on this machine, for a server elsewhere that orders it over a stream."""
+"""One stage process on this machine, for a server elsewhere that commands it over a stream."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.host.pipeline import HostedPipeline
 from cantata.distributed.stages.messages import (
-    DrainOrder,
-    LaunchOrder,
+    DrainCommand,
+    LaunchCommand,
     PongEvent,
     StageDeath,
     StageFrameKind,
@@ -38,17 +38,19 @@ class HostedStage:
     """Stands in for the server at one stage process, and for the process at the server.
 
     Args:
-        stream: the server's, opened with the order.
+        stream: the server's, opened with the command.
         pipeline: of the stage.
-        order: to start it.
+        command: to start it.
 
     Raises:
         ConfigError: the stage does not run here.
     """
 
-    def __init__(self, stream: LinkStream, pipeline: HostedPipeline, order: LaunchOrder) -> None:
-        self._stream, self._pipeline, self._order = stream, pipeline, order
-        launch = pipeline.launch(order.stage)
+    def __init__(
+        self, stream: LinkStream, pipeline: HostedPipeline, command: LaunchCommand
+    ) -> None:
+        self._stream, self._pipeline, self._command = stream, pipeline, command
+        launch = pipeline.launch(command.stage)
         self._handle = StageHandle(launch, pipeline.silence_s, self._on_report, self._on_death)
         self._outgoing: asyncio.Queue[_FrameParts | None] = asyncio.Queue()
         """For the server. The client's credit bounds what stages make for it."""
@@ -57,7 +59,7 @@ class HostedStage:
         self._background: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Run the stage from the server's order to the end of its process; ends the stream."""
+        """Run the stage from the server's command to the end of its process; ends the stream."""
         sending = asyncio.create_task(self._send_loop())
         serving = asyncio.create_task(self._serve())
         fault: tuple[Buffer, ...] = ()
@@ -101,7 +103,7 @@ class HostedStage:
 
     async def _serve(self) -> None:
         """Start the process, then follow the server's messages, until it ends its side."""
-        capacity = await self._handle.start(self._order.deadline_s)
+        capacity = await self._handle.start(self._command.deadline_s)
         assert self._handle.pid is not None
         self._enqueue(StageFrameKind.READY, StageReady(capacity, self._handle.pid))
         while (frame := await self._stream.receive()) is not None:
@@ -115,22 +117,22 @@ class HostedStage:
             case StageFrameKind.PING:
                 self._spawn(self._answer_ping(decode(frame.body, Ping)))
             case StageFrameKind.DRAIN:
-                self._spawn(self._drain(decode(frame.body, DrainOrder)))
+                self._spawn(self._drain(decode(frame.body, DrainCommand)))
             case kind:
                 raise ProtocolError(f"a stage takes no frame of kind {kind}")
 
     async def _forward(self, command: StageCommand) -> None:
         await self._handle.send(command)
         if isinstance(command, Register):
-            self._pipeline.registered(self._order.stage, command.request_id)
+            self._pipeline.registered(self._command.stage, command.request_id)
 
     async def _answer_ping(self, ping: Ping) -> None:
         with suppress(StageDied, TimeoutError):
             await self._handle.ask()  # the answer is passed on like any other
             self._enqueue(StageFrameKind.ANSWERED, ping)
 
-    async def _drain(self, order: DrainOrder) -> None:
-        await self._handle.stop(order.deadline_s)
+    async def _drain(self, command: DrainCommand) -> None:
+        await self._handle.stop(command.deadline_s)
         self._finished.set()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -1,4 +1,4 @@
-"""Carries out an edge's orders: speaks, answers, draws or transcribes, and streams the output."""
+"""Serves an edge's requests: speaks, answers, draws or transcribes, and streams the output."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from cantata.contract.data.transcripts import Transcript
 from cantata.contract.image_service import ImageModel
 from cantata.contract.service import SpeechModel
 from cantata.contract.transcription_service import Recognition, TranscriptionModel
-from cantata.distributed.chat_messages import Answering, AnswerOrder, sent
+from cantata.distributed.chat_messages import Answering, AnswerRequest, sent
 from cantata.distributed.link.errors import ProtocolError
 from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.messages import (
     DrawingBegun,
-    DrawOrder,
+    DrawRequest,
     FrameKind,
     MoreSound,
     MoreText,
     Opened,
-    SpeakOrder,
-    TranscribeOrder,
+    SpeakRequest,
+    TranscribeRequest,
     WindowOpened,
     WindowTranscript,
     get_kind,
@@ -32,18 +32,18 @@ from cantata.distributed.messages import (
 from cantata.distributed.replica.messaging import SoundBatcher, receive, send
 
 
-async def speak(stream: LinkStream, order: SpeakOrder, model: SpeechModel) -> None:
+async def speak(stream: LinkStream, message: SpeakRequest, model: SpeechModel) -> None:
     """Speak it; returns when no stage holds any part of it.
 
     Raises:
         CantataError: as of `SpeechModel.run` and its utterances.
     """
-    more_text = _read_text(stream) if order.open_text else None
-    speaking = model.run(order.wanted, more_text=more_text)
+    more_text = _read_text(stream) if message.open_text else None
+    speaking = model.run(message.wanted, more_text=more_text)
     async with speaking as utterance:
         opened = Opened(utterance.request_id, to_ages(utterance.milestones))
         await send(stream, FrameKind.OPENED, opened)
-        batcher = SoundBatcher(stream, model.sample_rate, joins=not order.repeated)
+        batcher = SoundBatcher(stream, model.sample_rate, joins=not message.repeated)
         with closing(batcher):
             try:
                 async for chunk in utterance:
@@ -62,28 +62,28 @@ async def _read_text(stream: LinkStream) -> AsyncGenerator[str, None]:
         yield piece.text
 
 
-async def answer(stream: LinkStream, order: AnswerOrder, model: ChatModel) -> None:
+async def answer(stream: LinkStream, message: AnswerRequest, model: ChatModel) -> None:
     """Answer it; returns when no stage holds any part of it.
 
     Raises:
         CantataError: as of `ChatModel.run` and its answers.
-        ProtocolError: the order is none.
+        ProtocolError: the message is no request.
     """
-    async with model.run(order.request) as reply:
+    async with model.run(message.request) as reply:
         started = Answering(reply.request_id, reply.prompt_tokens, to_ages(reply.milestones))
         await send(stream, FrameKind.ANSWERING, started)
         async for event in reply:
-            kind, message = sent(event)
-            await send(stream, kind, message)
+            kind, body = sent(event)
+            await send(stream, kind, body)
 
 
-async def draw(stream: LinkStream, order: DrawOrder, model: ImageModel) -> None:
+async def draw(stream: LinkStream, message: DrawRequest, model: ImageModel) -> None:
     """Draw it; returns when no stage holds any part of it.
 
     Raises:
         CantataError: as of `ImageModel.run` and its drawings.
     """
-    async with model.run(order.request) as drawing:
+    async with model.run(message.request) as drawing:
         started = DrawingBegun(
             drawing.request_id,
             drawing.width,
@@ -99,7 +99,7 @@ async def draw(stream: LinkStream, order: DrawOrder, model: ImageModel) -> None:
 
 async def transcribe(
     stream: LinkStream,
-    order: TranscribeOrder,
+    message: TranscribeRequest,
     model: TranscriptionModel,
     place: AbstractContextManager[None],
 ) -> None:
@@ -112,7 +112,7 @@ async def transcribe(
         CantataError: as of `TranscriptionModel.run` and its recognitions.
         ProtocolError: what came was no sound.
     """
-    async with model.run(order.request) as window:
+    async with model.run(message.request) as window:
         with place:
             await send(stream, FrameKind.WINDOW, WindowOpened(window.request_id))
             transcript = await _recognize(stream, window)
