@@ -25,7 +25,7 @@ from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.process.stage import Stage
 from cantata.stages.process.exchange import UNLIMITED_CREDIT
 from cantata.stages.process.launch import build_stage, settle_threads
-from cantata.stages.process.measuring import frames_in
+from cantata.stages.process.measuring import count_frames
 from cantata_bench.results import BareBatch, FirstPacket, ServerlessBaseline, StepTime
 from cantata_bench.texts import text_set
 
@@ -109,7 +109,7 @@ class BarePipeline:
         rows = {f"{name}/{chunk.request_id}" for chunk in result.chunks}
         begins = not rows <= self._begun
         self._begun |= rows
-        frames = frames_in(result.chunks, stage.capacity)
+        frames = count_frames(result.chunks, stage.capacity)
         self.steps.append(StepTimes(name, len(rows), frames, seconds, begins))
         return result.chunks
 
@@ -242,7 +242,7 @@ def _measure_batch(
     began, ended, frames = time.perf_counter(), 0, 0
     while ended < (_ROUNDS - 1) * streams:
         chunks = bare.step()
-        frames += frames_in(chunks, bare.stages[bare.names[1]].capacity)
+        frames += count_frames(chunks, bare.stages[bare.names[1]].capacity)
         ended += _refill(bare, requests, chunks)
     wall_s = time.perf_counter() - began
     busy: dict[str, float] = defaultdict(float)

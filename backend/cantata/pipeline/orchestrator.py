@@ -38,7 +38,7 @@ from cantata.pipeline.remote_stages import RemoteStages
 from cantata.pipeline.stage_process import Death, Report, StageProcess
 from cantata.pipeline.supervision import HostDrain, RestartHistory, Supervisor
 from cantata.scheduling.capacity import StagePace, places
-from cantata.stages.process.measuring import frames_in
+from cantata.stages.process.measuring import count_frames
 from cantata.utils.logs import LogFormat
 
 STAGE_DOWN = "a stage is down and is being started again"
@@ -323,7 +323,7 @@ class Orchestrator:
         opened = self._open.get(chunk.request_id)
         if opened is None:
             return
-        opened.arrive(stage, chunk, frames_in([chunk], self._supervisor.capacities[stage]))
+        opened.arrive(stage, chunk, count_frames([chunk], self._supervisor.capacities[stage]))
         self._crash_tracker.record_progress(opened)
         if opened.complete:
             self._supervisor.useful()

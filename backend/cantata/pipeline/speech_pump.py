@@ -86,12 +86,12 @@ class PlayoutObserver:
         deadline_s = self._playback.playout_deadline_s
         if self._policy is not None and deadline_s is not None:
             now_s = time.monotonic()
-            self._policy.playout_buffers.waits(self._request_id, max(deadline_s, now_s))
+            self._policy.playout_buffers.mark_waiting(self._request_id, max(deadline_s, now_s))
 
     def on_event(self, chunk: SpeechChunk) -> None:
         self._playback.take(time.monotonic(), len(chunk.samples) / self._sample_rate)
         if self._policy is not None:
-            self._policy.playout_buffers.served(self._request_id)
+            self._policy.playout_buffers.clear_waiting(self._request_id)
             self._policy.look_again()
 
     def on_end(self) -> None:
@@ -100,7 +100,7 @@ class PlayoutObserver:
     def leave(self) -> None:
         """Stop: the listener no longer counts."""
         if self._policy is not None:
-            self._policy.playout_buffers.served(self._request_id)
+            self._policy.playout_buffers.clear_waiting(self._request_id)
 
 
 class SpeechPump:

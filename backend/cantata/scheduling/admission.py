@@ -120,12 +120,12 @@ class Admission:
     def resize(self, places: int) -> None:
         """Change the number of places. Running requests continue, even if there are too many."""
         self._places = places
-        self._let_in()
+        self._admit_next()
 
     def look_again(self) -> None:
         """A running stream received sound: another request may be able to start."""
         if self._live or self._batch:
-            self._let_in()
+            self._admit_next()
 
     def check(self) -> None:
         """Reject a live request if the queue has no room; takes microseconds.
@@ -160,11 +160,11 @@ class Admission:
         await (self._enter_batch() if batch else self._enter_live(extra))
         self._admitted[BATCH if batch else LIVE] += 1
         entered_s = self._clock()
-        place = AdmissionPermit(self._on_started)
+        permit = AdmissionPermit(self._on_started)
         try:
-            yield place
+            yield permit
         finally:
-            place.mark_first_sound()
+            permit.mark_first_sound()
             held_s = self._clock() - entered_s
             self._mean_held_s += _NEW_WEIGHT * (held_s - self._mean_held_s)
             self._leave(extra, batch=batch)
@@ -183,31 +183,31 @@ class Admission:
         await self._wait_in(self._batch, 0.0, batch=True)
 
     async def _wait_in(self, queue: deque[_QueuedRequest], extra: float, *, batch: bool) -> None:
-        turn = _QueuedRequest(extra)
-        queue.append(turn)
-        self._let_in()
+        queued = _QueuedRequest(extra)
+        queue.append(queued)
+        self._admit_next()
         try:
-            await turn.called
+            await queued.granted
         except asyncio.CancelledError:
-            if not turn.called.cancelled():  # it was admitted at the same moment
+            if not queued.granted.cancelled():  # it was admitted at the same moment
                 self._beginning -= 1
                 self._leave(extra, batch=batch)
-            elif turn in queue:
-                queue.remove(turn)
+            elif queued in queue:
+                queue.remove(queued)
             raise
 
-    def _let_in(self) -> None:
-        while (turn := _find_first(self._live)) and self._has_room_for_live(turn.extra):
-            self._call(self._live)
+    def _admit_next(self) -> None:
+        while (queued := _find_first(self._live)) and self._has_room_for_live(queued.extra):
+            self._grant(self._live)
         while _find_first(self._batch) and self._has_room_for_batch():
-            self._call(self._batch)
+            self._grant(self._batch)
             self._running_batch += 1
 
-    def _call(self, queue: deque[_QueuedRequest]) -> None:
-        turn = queue.popleft()
-        turn.called.set_result(None)
+    def _grant(self, queue: deque[_QueuedRequest]) -> None:
+        queued = queue.popleft()
+        queued.granted.set_result(None)
         self._running += 1
-        self._extra_places += turn.extra
+        self._extra_places += queued.extra
         self._beginning += 1
 
     def _has_room_for_live(self, extra: float = 0.0) -> bool:
@@ -234,7 +234,7 @@ class Admission:
         self._running -= 1
         self._extra_places -= extra
         self._running_batch -= batch
-        self._let_in()
+        self._admit_next()
 
     @property
     def _turn_s(self) -> float:
@@ -270,11 +270,11 @@ class _QueuedRequest:
     def __init__(self, extra: float) -> None:
         self.extra = extra
         """Places that the request takes beyond one."""
-        self.called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
 def _find_first(queue: deque[_QueuedRequest]) -> _QueuedRequest | None:
     """The next request; those that have just given up are skipped."""
-    while queue and queue[0].called.done():
+    while queue and queue[0].granted.done():
         queue.popleft()
     return queue[0] if queue else None

@@ -76,7 +76,7 @@ class JitterEstimator:
         """
         return 0 < frames < self.reserve_frames(stretch) and not complete and others_speak
 
-    def delivered(self, now_s: float, *, beginning: int = 0, listeners: int = 0) -> None:
+    def record_delivery(self, now_s: float, *, beginning: int = 0, listeners: int = 0) -> None:
         """Frames were delivered.
 
         Args:
@@ -94,7 +94,7 @@ class JitterEstimator:
         if self.deliveries > 1 and not paused:
             self._interval_s = max(self._interval_s, interval_s)
 
-    def decoded(self, seconds: float) -> None:
+    def record_batch(self, seconds: float) -> None:
         """A batch took this long."""
         self._batch_s = max(self._batch_s, seconds)
 
@@ -120,7 +120,7 @@ class PlayoutBuffers:
     def __len__(self) -> int:
         return len(self._playout_deadlines_s)
 
-    def waits(self, request_id: str, playout_deadline_s: float) -> None:
+    def mark_waiting(self, request_id: str, playout_deadline_s: float) -> None:
         """A listener has received everything so far and waits for more.
 
         Args:
@@ -129,7 +129,7 @@ class PlayoutBuffers:
         """
         self._playout_deadlines_s[request_id] = playout_deadline_s
 
-    def served(self, request_id: str) -> None:
+    def clear_waiting(self, request_id: str) -> None:
         """A listener received more, or has ended; unknown ids are ignored."""
         self._playout_deadlines_s.pop(request_id, None)
 

@@ -148,14 +148,14 @@ def test_the_reserve_is_for_the_longest_recent_latency() -> None:
     """From one delivery to the next and through two batches, with a fifth of a period on top."""
     jitter = JitterEstimator(frame_period_s=1.0)
     for number in range(10):
-        jitter.delivered(0.1 * number)
+        jitter.record_delivery(0.1 * number)
     assert jitter.reserve_frames() == 1
-    jitter.decoded(0.4)
+    jitter.record_batch(0.4)
     assert jitter.reserve_frames() == 2
-    jitter.delivered(2.0)
+    jitter.record_delivery(2.0)
     assert jitter.reserve_frames() == 3
     for number in range(200):
-        jitter.delivered(2.0 + 0.1 * number)
+        jitter.record_delivery(2.0 + 0.1 * number)
     assert jitter.reserve_frames() == 1
-    jitter.delivered(1000.0)
+    jitter.record_delivery(1000.0)
     assert jitter.reserve_frames() == 1, "a pause is no way"

@@ -17,7 +17,7 @@ from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, p
 from cantata.scheduling.edf_queue import EdfQueue
 from cantata.scheduling.playout_buffers import JitterEstimator, PlayoutBuffers
 from cantata.scheduling.step_time_model import StepTimeModel
-from cantata.stages.process.loop import INTAKE_SHARE
+from cantata.stages.process.loop import ADMIT_SHARE
 from cantata_bench.listener import Arrival
 from cantata_bench.simulator.system import System
 
@@ -207,14 +207,14 @@ class SimulatedServer:
                 piece.made += 1
             self._speaking = [piece for piece in self._speaking if piece.made < piece.frames]
             beginning = sum(piece.started_s is None for piece in self._decoding)
-            self._jitter.delivered(
+            self._jitter.record_delivery(
                 self._clock(), beginning=beginning, listeners=len(self._decoding)
             )
             self._to_decode.set()
 
     async def _take_in(self) -> int:
         """Encode prompts of waiting requests, for a while; at least one. Returns how many."""
-        due_s, new = self._clock() + INTAKE_SHARE * self._system.frame_period_s, 0
+        due_s, new = self._clock() + ADMIT_SHARE * self._system.frame_period_s, 0
         while (piece := self._edf_queue.take()) is not None:
             took_s = await self._processors.work(self._system.prompt_s)
             self._speaking.append(piece)
@@ -233,7 +233,7 @@ class SimulatedServer:
             frames = batch.frames * len(batch.slots)
             took_s = await self._processors.work(self._system.decoder.seconds(frames))
             self._measure(1, frames, took_s)
-            self._jitter.decoded(took_s)
+            self._jitter.record_batch(took_s)
             self._hand_out(batch)
 
     def _list_views(self) -> list[StreamView]:
@@ -286,10 +286,10 @@ class SimulatedServer:
         piece, request_id = packet.piece, str(id(packet.piece.caller))
         piece.caller.take(at_s, audio_s)
         if packet.final:
-            self._playout_buffers.served(request_id)
+            self._playout_buffers.clear_waiting(request_id)
             piece.heard.set()
         elif piece.caller.place is not None:
-            self._playout_buffers.waits(request_id, piece.caller.playout_deadline_s or at_s)
+            self._playout_buffers.mark_waiting(request_id, piece.caller.playout_deadline_s or at_s)
         self.admission.look_again()
 
     async def _send_all(self, packets: int) -> float:

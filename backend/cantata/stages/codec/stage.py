@@ -209,7 +209,7 @@ class CodecStage:
         """Queue frames for decoding; a malformed chunk fails its own request only."""
         live = [stream for stream in self._streams.values() if not stream.batch]
         beginning = sum(stream.started_s is None for stream in live)
-        self._jitter.delivered(self._clock(), beginning=beginning, listeners=len(live))
+        self._jitter.record_delivery(self._clock(), beginning=beginning, listeners=len(live))
         for chunk in chunks:
             stream = self._streams.get(chunk.request_id)
             if stream is None:
@@ -258,7 +258,7 @@ class CodecStage:
         batch = plan(views, self._limits, began_s)
         if batch is not None:
             chunks.extend(self._decode(batch))
-            self._jitter.decoded(self._clock() - began_s)
+            self._jitter.record_batch(self._clock() - began_s)
         return StepResult(chunks, failures)
 
     def get_counts(self) -> Mapping[str, int]:

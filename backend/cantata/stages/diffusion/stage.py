@@ -40,7 +40,7 @@ from cantata.stages.diffusion.loading import load_model
 
 NICENESS = 15
 """Of the thread that draws: it takes what speech leaves of the CPU."""
-NEWS = 0.05
+REPORTED_CHANGE = 0.05
 """A relative change of a forward's cost that is worth a report."""
 UNKNOWN_COST = ForwardCost(0.0, 1e-6, 0.0)
 """Before a forward was measured: pictures are drawn one after the other, short ones first."""
@@ -270,7 +270,7 @@ class DiffusionStage:
         small, typical = ForwardSize(1, 1), self._pace.typical
         before, now = self._reported, cost
         changes = [abs(now.seconds(size) - before.seconds(size)) for size in (small, typical)]
-        return max(changes) > NEWS * before.seconds(typical)
+        return max(changes) > REPORTED_CHANGE * before.seconds(typical)
 
 
 def _is_overdue(job: DiffusionJob, now_s: float) -> bool:

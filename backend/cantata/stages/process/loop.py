@@ -33,17 +33,17 @@ from cantata.contract.process.stage import Stage
 from cantata.ipc.shared_heartbeat import HeartbeatPhase, SharedHeartbeat
 from cantata.scheduling.edf_queue import EdfQueue
 from cantata.stages.process.exchange import UNLIMITED_CREDIT, Exchange
-from cantata.stages.process.measuring import StepWatch, frames_in
+from cantata.stages.process.measuring import StepWatch, count_frames
 from cantata.utils.logs import log_for_request
 
 logger = logging.getLogger(__name__)
 
-INTAKE_SHARE = 0.4
-"""Part of a frame period for taking in requests between two steps."""
+ADMIT_SHARE = 0.4
+"""Part of a frame period for admitting requests between two steps."""
 
 
 @contextmanager
-def _skip_mark(phase: HeartbeatPhase, request_id: str = "") -> Iterator[None]:
+def _mark_nothing(phase: HeartbeatPhase, request_id: str = "") -> Iterator[None]:
     yield
 
 
@@ -70,15 +70,15 @@ class StageLoop:
         self._watch = StepWatch(stage.capacity)
         period_s = stage.capacity.frame_period_s
         self._edf_queue: EdfQueue[Register] = EdfQueue(period_s or 0.0)
-        self._working: Callable[..., AbstractContextManager[None]] = heartbeat.during
+        self._mark_phase: Callable[..., AbstractContextManager[None]] = heartbeat.during
         """Marks the calls of this thread."""
         watched = stage.start_thread(lambda: heartbeat.during(HeartbeatPhase.BEGINNING))
         if watched is not None:
             # The stage's thread marks its calls. Those of this one take no time.
-            self._working = _skip_mark
+            self._mark_phase = _mark_nothing
             exchange.watch(watched)
-        self._intake_s = math.inf if period_s is None else INTAKE_SHARE * period_s
-        """Time for taking in requests between two steps."""
+        self._admit_s = math.inf if period_s is None else ADMIT_SHARE * period_s
+        """Seconds for admitting requests between two steps."""
         self._draining = False
 
     def run(self) -> None:
@@ -91,7 +91,7 @@ class StageLoop:
             while not (self._draining and self._is_idle()):
                 if not (self._stage.has_work() or self._edf_queue):
                     self._exchange.wait(self._stage.get_due_in_s())
-                    self._watch.idle_until(self._clock())
+                    self._watch.mark_idle(self._clock())
                 self._receive()
                 if self._stage.has_work():
                     self._step()
@@ -101,7 +101,7 @@ class StageLoop:
 
     def _step(self) -> None:
         began_s = self._clock()
-        with self._working(self._heartbeat.step_phase):
+        with self._mark_phase(self._heartbeat.step_phase):
             result = self._stage.step()
         ended_s = self._clock()
         cost = self._watch.measure(result.chunks, began_s, ended_s) or result.cost
@@ -117,7 +117,7 @@ class StageLoop:
                 self._heartbeat.remove(chunk.request_id)
             else:
                 self._heartbeat.record_frames(
-                    chunk.request_id, frames_in([chunk], self._stage.capacity)
+                    chunk.request_id, count_frames([chunk], self._stage.capacity)
                 )
 
     def _drop_undeclared(self, chunks: Sequence[Chunk[Payload]]) -> Sequence[Chunk[Payload]]:
@@ -137,29 +137,29 @@ class StageLoop:
         slower than the one before it, the most urgent chunk may be the last.
         """
         ready = self._exchange.edges()
-        due_s = self._clock() + self._intake_s
-        # A chunk's Register was readable before the chunk: once all requests are taken in,
+        due_s = self._clock() + self._admit_s
+        # A chunk's Register was readable before the chunk: once all requests are admitted,
         # reading one message of every edge in `ready` is safe.
-        while self._take_in(due_s) and ready:
+        while self._admit_registered(due_s) and ready:
             for chunks in self._exchange.chunks(ready):
-                with self._working(HeartbeatPhase.STEADY):
+                with self._mark_phase(HeartbeatPhase.STEADY):
                     self._stage.receive(chunks)
             ready = self._exchange.edges()
 
-    def _take_in(self, due_s: float) -> bool:
-        """Handle the server's messages and take in at least one request. Returns False if some must
+    def _admit_registered(self, due_s: float) -> bool:
+        """Handle the server's messages and admit at least one request. Returns False if some must
         wait because a step is due, or would be after another request as costly as the last."""
-        took_s = 0.0
+        last_admit_s = 0.0
         while True:
-            emptied = self._drain_control(due_s)
-            if took_s and self._is_due(due_s - took_s):
-                return emptied and not self._edf_queue
+            control_drained = self._drain_control(due_s)
+            if last_admit_s and self._is_due(due_s - last_admit_s):
+                return control_drained and not self._edf_queue
             register = self._edf_queue.take()
             if register is None:
-                return emptied
+                return control_drained
             began_s = self._clock()
             self._add(register)
-            took_s = self._clock() - began_s
+            last_admit_s = self._clock() - began_s
 
     def _drain_control(self, due_s: float) -> bool:
         for message in self._exchange.messages():
@@ -197,7 +197,7 @@ class StageLoop:
         request_id = register.request_id
         with log_for_request(request_id):
             try:
-                with self._working(HeartbeatPhase.BEGINNING, request_id):
+                with self._mark_phase(HeartbeatPhase.BEGINNING, request_id):
                     self._stage.add(
                         request_id,
                         register.payload,
@@ -208,7 +208,7 @@ class StageLoop:
             except CantataError as error:
                 self._fail(request_id, error)
                 return
-            logger.debug("taken in")
+            logger.debug("admitted")
             self._heartbeat.hold(request_id, has_prompt=register.payload is not None)
             self._exchange.expect(request_id)
             if self._exchange.holds_back:
@@ -221,7 +221,7 @@ class StageLoop:
             self._add(register)
         with log_for_request(request_id):
             try:
-                with self._working(HeartbeatPhase.BEGINNING, request_id):
+                with self._mark_phase(HeartbeatPhase.BEGINNING, request_id):
                     self._stage.extend(request_id, message.payload, final=message.final)
             except CantataError as error:
                 self._fail(request_id, error)
@@ -230,7 +230,7 @@ class StageLoop:
         self._edf_queue.take(request_id)
         with log_for_request(request_id):
             logger.debug("aborted")
-            with self._working(HeartbeatPhase.STEADY, request_id):
+            with self._mark_phase(HeartbeatPhase.STEADY, request_id):
                 self._stage.abort(request_id)
         self._heartbeat.remove(request_id)
         self._exchange.forget(request_id)

@@ -11,7 +11,7 @@ from cantata.scheduling.step_time_model import FrameTimeModel, StepTimeModel
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.5, 1.0)
 _REQUESTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-NEWS = 0.05
+REPORTED_CHANGE = 0.05
 """A relative change of the steps' cost that is worth a report."""
 
 
@@ -19,8 +19,8 @@ class StepMeter:
     """Histograms of steps, by duration and by batch; adding a step takes about a microsecond."""
 
     def __init__(self) -> None:
-        self._seconds = _Growing(_SECONDS)
-        self._batch = _Growing(_REQUESTS)
+        self._seconds = _HistogramBuilder(_SECONDS)
+        self._batch = _HistogramBuilder(_REQUESTS)
 
     def add(self, seconds: float, requests: int) -> None:
         """Count a step that produced output for this many requests."""
@@ -30,10 +30,10 @@ class StepMeter:
     @property
     def report(self) -> StepReport:
         """All steps so far."""
-        return StepReport(self._seconds.frozen(), self._batch.frozen())
+        return StepReport(self._seconds.build(), self._batch.build())
 
 
-class _Growing:
+class _HistogramBuilder:
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
         self._counts = [0] * (len(bounds) + 1)
@@ -43,7 +43,7 @@ class _Growing:
         self._counts[bisect_left(self._bounds, value)] += 1
         self._total += value
 
-    def frozen(self) -> Histogram:
+    def build(self) -> Histogram:
         return Histogram(self._bounds, tuple(self._counts), self._total)
 
 
@@ -56,7 +56,7 @@ class StepWatch:
 
     def __init__(self, capacity: StageCapacity) -> None:
         self._capacity = capacity
-        self._pace = StepTimeModel() if capacity.batches_requests else FrameTimeModel()
+        self._time_model = StepTimeModel() if capacity.batches_requests else FrameTimeModel()
         self._meter = StepMeter()
         self._reported: StepCost | None = None
         self._free_s = 0.0
@@ -67,7 +67,7 @@ class StepWatch:
         """All steps so far."""
         return self._meter.report
 
-    def idle_until(self, now_s: float) -> None:
+    def mark_idle(self, now_s: float) -> None:
         """There was no work before."""
         self._free_s = now_s
 
@@ -84,22 +84,24 @@ class StepWatch:
         if self._capacity.frame_period_s is None:
             return None
         seconds, self._free_s = ended_s - self._free_s, ended_s
-        self._pace.measure(frames_in(chunks, self._capacity), seconds, ended_s)
-        cost = self._pace.cost
-        if cost is None or not self._is_news(cost):
+        self._time_model.measure(count_frames(chunks, self._capacity), seconds, ended_s)
+        cost = self._time_model.cost
+        if cost is None or not self._has_changed(cost):
             return None
         self._reported = cost
         return cost
 
-    def _is_news(self, cost: StepCost) -> bool:
+    def _has_changed(self, cost: StepCost) -> bool:
         """Whether the last report is now wrong, for one request or for all."""
         if self._reported is None:
             return True
         reported, extremes = self._reported, (1, self._capacity.slots)
-        return any(abs(cost.seconds(n) / reported.seconds(n) - 1) > NEWS for n in extremes)
+        return any(
+            abs(cost.seconds(n) / reported.seconds(n) - 1) > REPORTED_CHANGE for n in extremes
+        )
 
 
-def frames_in(chunks: Sequence[Chunk[Payload]], capacity: StageCapacity) -> int:
+def count_frames(chunks: Sequence[Chunk[Payload]], capacity: StageCapacity) -> int:
     """How many frames these contain, as codes, as sound or as the progress of
     a picture. Rows are none."""
     samples_per_frame = round((capacity.frame_period_s or 0) * (capacity.sample_rate or 0))
