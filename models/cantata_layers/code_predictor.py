@@ -27,8 +27,8 @@ _IN_LAYER = {
 """Modules of a published layer that only wrap its parts."""
 PREDICTOR_STACKS = ("code_predictor.codec_embedding", "code_predictor.lm_head")
 """Parameters with a part for each codebook after the first."""
-Turns = tuple[torch.Tensor, torch.Tensor]
-"""Cosines and sines, each [Q, E]."""
+CosSin = tuple[torch.Tensor, torch.Tensor]
+"""Cosines and sines of rotary positions, of one shape: [Q, E] here."""
 
 
 class PredictorRmsNorm(nn.Module):
@@ -83,21 +83,21 @@ class PredictorLayer(nn.Module):
         self.down_proj = RowLinear(inner, hidden, bias=False)
 
     def forward(
-        self, x: torch.Tensor, start: int, turns: Turns, keys: torch.Tensor, values: torch.Tensor
+        self, x: torch.Tensor, start: int, cos_sin: CosSin, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
         """[R, T, H] at positions start.. -> [R, T, H]. Fills keys and values [R, K, Q, E]."""
-        x = x + self._attend(self.input_layernorm(x), start, turns, keys, values)
+        x = x + self._attend(self.input_layernorm(x), start, cos_sin, keys, values)
         gate, up = self.gate_up_proj(self.post_attention_layernorm(x)).chunk(2, dim=-1)
         return x + torch.as_tensor(self.down_proj(functional.silu(gate) * up))
 
     def _attend(
-        self, x: torch.Tensor, start: int, turns: Turns, keys: torch.Tensor, values: torch.Tensor
+        self, x: torch.Tensor, start: int, cos_sin: CosSin, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
         requests, length, _ = x.shape
         end = start + length
         heads = self.qkv_proj(x).view(requests, length, -1, self.head_dim).transpose(1, 2)
         query, key, value = heads.split((self.heads, self.kv_heads, self.kv_heads), dim=1)
-        cos, sin = (turn[start:end] for turn in turns)
+        cos, sin = (part[start:end] for part in cos_sin)
         query = _rotate(self.q_norm(query), cos, sin)
         keys[:, :, start:end] = _rotate(self.k_norm(key), cos, sin)
         values[:, :, start:end] = value
@@ -131,9 +131,9 @@ class CodePredictor(nn.Module):
         )
         self.layers = nn.ModuleList(PredictorLayer(config) for _ in range(config.layers))
         self.norm = PredictorRmsNorm(config.hidden_size, config.rms_norm_eps)
-        turns = _compute_angles(num_codebooks, config.head_dim, config.rope_theta)
-        self.register_buffer("cos", turns[0], persistent=False)
-        self.register_buffer("sin", turns[1], persistent=False)
+        cos_sin = _compute_angles(num_codebooks, config.head_dim, config.rope_theta)
+        self.register_buffer("cos", cos_sin[0], persistent=False)
+        self.register_buffer("sin", cos_sin[1], persistent=False)
 
     def embed(self, codes: torch.Tensor) -> torch.Tensor:
         """[N, Q - 1] codes after code 0 -> [N, Q - 1, D]."""
@@ -169,9 +169,9 @@ class CodePredictor(nn.Module):
     def _run(self, x: torch.Tensor, start: int, cache: torch.Tensor) -> torch.Tensor:
         """[R, T, D] at positions start.. -> [R, H], the hidden state of the last position."""
         x = self.small_to_mtp_projection(x)
-        turns = (self.cos, self.sin)
+        cos_sin = (self.cos, self.sin)
         for layer, (keys, values) in zip(self.layers, cache, strict=True):
-            x = layer(x, start, turns, keys, values)
+            x = layer(x, start, cos_sin, keys, values)
         return torch.as_tensor(self.norm(x[:, -1]))
 
 
@@ -195,7 +195,7 @@ def predictor_names(prefix: str) -> dict[str, str]:
     }
 
 
-def _compute_angles(positions: int, head_dim: int, theta: float) -> Turns:
+def _compute_angles(positions: int, head_dim: int, theta: float) -> CosSin:
     """Return float32 angles of rotary position embedding, halves repeated (Su et al. 2021)."""
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
     angles = torch.arange(positions, dtype=torch.float32)[:, None] / theta**exponents
@@ -206,5 +206,5 @@ def _compute_angles(positions: int, head_dim: int, theta: float) -> Turns:
 def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """[..., T, E] rotated by [T, E] angles."""
     first, second = x.chunk(2, dim=-1)
-    turned = x * cos + torch.cat((-second, first), dim=-1) * sin
-    return turned.to(x.dtype)
+    rotated = x * cos + torch.cat((-second, first), dim=-1) * sin
+    return rotated.to(x.dtype)

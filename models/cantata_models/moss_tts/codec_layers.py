@@ -234,8 +234,8 @@ class _CodecLayer:
         """[B, L, C] -> [B, L, C], P positions after P positions."""
         batch, length, width = x.shape
         joined = self._query_key_value(x).view(batch, length, 3 * self._heads, self._head_dim)
-        turned = rotation(joined[:, :, : 2 * self._heads])
-        query, key = turned.chunk(2, dim=2)
+        rotated = rotation(joined[:, :, : 2 * self._heads])
+        query, key = rotated.chunk(2, dim=2)
         value = joined[:, :, 2 * self._heads :]
         count = len(arrivals)
         steps = zip(
@@ -271,8 +271,8 @@ def _reorder_pairs(joined: torch.Tensor, config: MossTransformerConfig) -> torch
     The checkpoint's positions turn neighbouring channels of a head, `Rotation` turns its halves. A
     product of a query and a key is the same in every order of their channels.
     """
-    turned, values = joined[: 2 * config.width], joined[2 * config.width :]
-    by_pair = turned.view(2 * config.heads, config.head_dim // 2, 2, config.width)
+    queries_keys, values = joined[: 2 * config.width], joined[2 * config.width :]
+    by_pair = queries_keys.view(2 * config.heads, config.head_dim // 2, 2, config.width)
     return torch.cat([by_pair.transpose(1, 2).reshape(2 * config.width, config.width), values])
 
 

@@ -68,9 +68,9 @@ class MossLocalTransformer(nn.Module):
     def forward(self, rows: torch.Tensor, past: FramePast) -> torch.Tensor:
         """[R, T, D] at the next T positions -> [R, T, D]. Extends the past."""
         start, end = past.length, past.length + rows.shape[1]
-        turns = (self.cos[start:end], self.sin[start:end])
+        cos_sin = (self.cos[start:end], self.sin[start:end])
         for block, keys, values in zip(self.h, past.keys, past.values, strict=True):
-            rows = block(rows, turns, keys[:, :, :end], values[:, :, :end])
+            rows = block(rows, cos_sin, keys[:, :, :end], values[:, :, :end])
         past.length = end
         return torch.as_tensor(self.ln_f(rows))
 
@@ -88,12 +88,12 @@ class MossLocalBlock(nn.Module):
     def forward(
         self,
         rows: torch.Tensor,
-        turns: tuple[torch.Tensor, torch.Tensor],
+        cos_sin: tuple[torch.Tensor, torch.Tensor],
         keys: torch.Tensor,
         values: torch.Tensor,
     ) -> torch.Tensor:
         """[R, T, D] -> [R, T, D]; fills the last T of [R, H, ., E] keys and values."""
-        rows = rows + self.attn(self.ln_1(rows), turns, keys, values)
+        rows = rows + self.attn(self.ln_1(rows), cos_sin, keys, values)
         return rows + torch.as_tensor(self.mlp(self.ln_2(rows)))
 
 
@@ -110,18 +110,18 @@ class MossLocalAttention(nn.Module):
     def forward(
         self,
         rows: torch.Tensor,
-        turns: tuple[torch.Tensor, torch.Tensor],
+        cos_sin: tuple[torch.Tensor, torch.Tensor],
         keys: torch.Tensor,
         values: torch.Tensor,
     ) -> torch.Tensor:
         requests, new, size = rows.shape
         heads = self.c_attn(rows).view(requests, new, 3, self._heads, self._head_dim)
         query, key, value = heads.permute(2, 0, 3, 1, 4)
-        keys[:, :, -new:] = turned(key, *turns)
+        keys[:, :, -new:] = apply_rotary(key, *cos_sin)
         values[:, :, -new:] = value
         # Several new positions are the first ones of a frame, so the mask is square.
         mixed = functional.scaled_dot_product_attention(
-            turned(query, *turns), keys, values, is_causal=new > 1
+            apply_rotary(query, *cos_sin), keys, values, is_causal=new > 1
         )
         return torch.as_tensor(self.c_proj(mixed.transpose(1, 2).reshape(requests, new, size)))
 
@@ -148,7 +148,7 @@ def rotary_angles(positions: int, head_dim: int, theta: float) -> tuple[torch.Te
     return angles.cos(), angles.sin()
 
 
-def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """[..., T, E] with each pair of neighbours turned by [T, E] angles, in the dtype of `x`."""
     across = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
     return (x * cos + across * sin).to(x.dtype)

@@ -17,8 +17,9 @@ from vllm.model_executor.layers.linear import (
     RowParallelLinear,
 )
 
+from cantata_layers.code_predictor import CosSin
 from cantata_models.voxcpm2.config import MiniCpmSizes
-from cantata_models.voxcpm2.long_rope import Turns, build_turns, turned
+from cantata_models.voxcpm2.long_rope import apply_rotary, build_cos_sin
 
 
 class MiniCpm(nn.Module):
@@ -41,18 +42,18 @@ class MiniCpm(nn.Module):
         self.cos: torch.Tensor
         self.sin: torch.Tensor
         if stack.rope is not None:
-            cos, sin = build_turns(stack.rope, vllm_config.model_config.max_model_len)
+            cos, sin = build_cos_sin(stack.rope, vllm_config.model_config.max_model_len)
             self.register_buffer("cos", cos, persistent=False)
             self.register_buffer("sin", sin, persistent=False)
 
     def forward(self, positions: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """[N] positions and [N, H] rows -> [N, H] hidden states."""
-        turns: Turns | None = None
+        cos_sin: CosSin | None = None
         if self._has_positions:
-            turns = self.cos[positions][:, None], self.sin[positions][:, None]
+            cos_sin = self.cos[positions][:, None], self.sin[positions][:, None]
         hidden, residual = rows, None
         for layer in self.layers:
-            hidden, residual = layer(turns, hidden, residual)
+            hidden, residual = layer(cos_sin, hidden, residual)
         return torch.as_tensor(self.norm(hidden, residual)[0])
 
 
@@ -80,7 +81,7 @@ class MiniCpmLayer(nn.Module):
         self.mlp = Perceptron(size, inner)
 
     def forward(
-        self, turns: Turns | None, hidden: torch.Tensor, residual: torch.Tensor | None
+        self, cos_sin: CosSin | None, hidden: torch.Tensor, residual: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """[N, H] and what is still to be added to it -> the same after this layer."""
         if residual is None:
@@ -89,7 +90,7 @@ class MiniCpmLayer(nn.Module):
             hidden = self.input_layernorm(hidden)
         else:
             hidden, residual = self.input_layernorm(hidden, residual)
-        hidden = self.self_attn(turns, hidden)
+        hidden = self.self_attn(cos_sin, hidden)
         hidden, residual = self.post_attention_layernorm(hidden, residual)
         return self.mlp(hidden), residual
 
@@ -115,12 +116,12 @@ class SelfAttention(nn.Module):
             prefix=f"{prefix}.attn",
         )
 
-    def forward(self, turns: Turns | None, rows: torch.Tensor) -> torch.Tensor:
+    def forward(self, cos_sin: CosSin | None, rows: torch.Tensor) -> torch.Tensor:
         """[N, H] -> [N, H]; the angles are [N, 1, D / 2]."""
         query, key, value = self.qkv_proj(rows)[0].split(self._split, dim=-1)
-        if turns is not None:
+        if cos_sin is not None:
             query, key = (
-                turned(part.unflatten(-1, (-1, self._head_dim)), turns).flatten(1)
+                apply_rotary(part.unflatten(-1, (-1, self._head_dim)), cos_sin).flatten(1)
                 for part in (query, key)
             )
         return torch.as_tensor(self.o_proj(self.attn(query, key, value))[0])

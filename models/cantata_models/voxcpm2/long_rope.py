@@ -9,13 +9,11 @@ import math
 
 import torch
 
+from cantata_layers.code_predictor import CosSin
 from cantata_models.voxcpm2.config import LongRope
 
-Turns = tuple[torch.Tensor, torch.Tensor]
-"""Cosines and sines, [P, D / 2] float32 each."""
 
-
-def build_turns(rope: LongRope, positions: int) -> Turns:
+def build_cos_sin(rope: LongRope, positions: int) -> CosSin:
     """Return the angles of positions 0 to P - 1, on the default device."""
     even = torch.arange(0, rope.head_dim, 2, dtype=torch.float32)
     frequencies = 1.0 / rope.theta ** (even / rope.head_dim)
@@ -28,8 +26,8 @@ def build_turns(rope: LongRope, positions: int) -> Turns:
     return angles.cos() * scale, angles.sin() * scale
 
 
-def turned(x: torch.Tensor, turns: Turns) -> torch.Tensor:
+def apply_rotary(x: torch.Tensor, cos_sin: CosSin) -> torch.Tensor:
     """[..., D] rotated by angles [..., D / 2] that broadcast, in float32; keeps the dtype."""
-    cos, sin = turns
+    cos, sin = cos_sin
     low, high = x.float().chunk(2, dim=-1)
     return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1).to(x.dtype)

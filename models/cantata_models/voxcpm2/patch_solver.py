@@ -23,10 +23,10 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from cantata.contract.model.row_products import RowLinear
-from cantata_layers.code_predictor import FusedLinear, PredictorRmsNorm
+from cantata_layers.code_predictor import CosSin, FusedLinear, PredictorRmsNorm
 from cantata_layers.exact_layers import silu
 from cantata_models.voxcpm2.config import MiniCpmSizes, VoxCpm2Config
-from cantata_models.voxcpm2.long_rope import Turns, build_turns
+from cantata_models.voxcpm2.long_rope import build_cos_sin
 
 NORMAL_BLOCK = 16
 """torch makes so many normal numbers at a time; draws of whole blocks follow each other."""
@@ -63,17 +63,17 @@ class PatchTransformer(nn.Module):
         self.norm = PredictorRmsNorm(stack.hidden_size, stack.rms_norm_eps)
         self.cos: torch.Tensor
         self.sin: torch.Tensor
-        cos, sin = build_turns(stack.rope, positions)
+        cos, sin = build_cos_sin(stack.rope, positions)
         self.register_buffer("cos", torch.cat([cos, cos], dim=1)[:, None], persistent=False)
         self.register_buffer("sin", torch.cat([-sin, sin], dim=1)[:, None], persistent=False)
 
     def forward(self, x: torch.Tensor, wanted: slice) -> torch.Tensor:
         """[R, T, H] -> [R, W, H], of the wanted positions alone."""
-        turns = self.cos, self.sin
+        cos_sin = self.cos, self.sin
         *others, last = self.layers
         for layer in others:
-            x = layer(x, turns, slice(None))
-        return torch.as_tensor(self.norm(last(x, turns, wanted)))
+            x = layer(x, cos_sin, slice(None))
+        return torch.as_tensor(self.norm(last(x, cos_sin, wanted)))
 
 
 class LocalLayer(nn.Module):
@@ -87,9 +87,9 @@ class LocalLayer(nn.Module):
         self.post_attention_layernorm = PredictorRmsNorm(size, eps)
         self.mlp = LocalPerceptron(size, stack.intermediate_size)
 
-    def forward(self, x: torch.Tensor, turns: Turns, wanted: slice) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, cos_sin: CosSin, wanted: slice) -> torch.Tensor:
         """[R, T, H] and angles [T, 1, D] -> [R, W, H]."""
-        x = x[:, wanted] + self.self_attn(self.input_layernorm(x), turns, wanted)
+        x = x[:, wanted] + self.self_attn(self.input_layernorm(x), cos_sin, wanted)
         return x + torch.as_tensor(self.mlp(self.post_attention_layernorm(x)))
 
 
@@ -103,11 +103,11 @@ class LocalAttention(nn.Module):
         self.qkv_proj = FusedLinear(stack.hidden_size, {"q": queries, "k": keys, "v": keys})
         self.o_proj = RowLinear(queries, stack.hidden_size, bias=False)
 
-    def forward(self, x: torch.Tensor, turns: Turns, wanted: slice) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, cos_sin: CosSin, wanted: slice) -> torch.Tensor:
         """[R, T, H] and angles [T, 1, D] -> [R, W, H]."""
         heads = self.qkv_proj(x).unflatten(-1, (-1, self._head_dim))
         moved, value = heads.tensor_split((self._heads + self._kv_heads,), dim=2)
-        query, key = turned_whole(moved, turns).tensor_split((self._heads,), dim=2)
+        query, key = apply_whole_rotary(moved, cos_sin).tensor_split((self._heads,), dim=2)
         query, key, value = (part.transpose(1, 2) for part in (query[:, wanted], key, value))
         mixed = functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
         return torch.as_tensor(self.o_proj(mixed.transpose(1, 2).flatten(2)))
@@ -127,9 +127,9 @@ class LocalPerceptron(nn.Module):
         return torch.as_tensor(self.down_proj(silu(gate) * up))
 
 
-def turned_whole(x: torch.Tensor, turns: Turns) -> torch.Tensor:
-    """As `turned`, with whole angles [..., D]: each cosine twice, and each sine, first negated."""
-    cos, sin = turns
+def apply_whole_rotary(x: torch.Tensor, cos_sin: CosSin) -> torch.Tensor:
+    """As `apply_rotary`, with angles [..., D]: each cosine twice; each sine twice, first negated."""
+    cos, sin = cos_sin
     low, high = x.chunk(2, dim=-1)
     return (x * cos).add_(torch.cat([high, low], dim=-1) * sin).to(x.dtype)
 

@@ -42,7 +42,7 @@ def positions_turn_halves_in_a_frame(talker: LoadedMossTalker, patch: pytest.Mon
         cos, sin = cos[..., ::2], sin[..., ::2]
         return torch.cat((low * cos - high * sin, high * cos + low * sin), dim=-1)
 
-    patch.setattr(frame_network, "turned", by_halves)
+    patch.setattr(frame_network, "apply_rotary", by_halves)
 
 
 @fault("plain", "nano_plain")
@@ -56,7 +56,7 @@ def another_theta_in_a_frame(talker: LoadedMossTalker, patch: pytest.MonkeyPatch
 
 @fault("plain", "nano_plain")
 def no_positions_in_a_frame(talker: LoadedMossTalker, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(frame_network, "turned", lambda x, cos, sin: x)
+    patch.setattr(frame_network, "apply_rotary", lambda x, cos, sin: x)
 
 
 @fault("plain", "nano_plain")

@@ -46,8 +46,10 @@ def rotary(positions: torch.Tensor, size: int, theta: float) -> tuple[torch.Tens
 def rotate(x: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
     """Rotates the halves of [B, heads, T, E] by position (NeoX layout)."""
     first, second = x.chunk(2, dim=-1)
-    turned = torch.cat([first * cosines - second * sines, second * cosines + first * sines], dim=-1)
-    return turned.to(x.dtype)
+    rotated = torch.cat(
+        [first * cosines - second * sines, second * cosines + first * sines], dim=-1
+    )
+    return rotated.to(x.dtype)
 
 
 @dataclass(slots=True)
@@ -83,7 +85,7 @@ class TalkerAttention(nn.Module):
     def forward(
         self,
         x: torch.Tensor,
-        turns: tuple[torch.Tensor, torch.Tensor],
+        cos_sin: tuple[torch.Tensor, torch.Tensor],
         cache: LayerCache | None,
     ) -> torch.Tensor:
         batch, length, _ = x.shape
@@ -95,7 +97,7 @@ class TalkerAttention(nn.Module):
         queries = self.q_norm(split(self.q_proj(x), c.heads)).transpose(1, 2)
         keys = self.k_norm(split(self.k_proj(x), c.kv_heads)).transpose(1, 2)
         values = split(self.v_proj(x), c.kv_heads).transpose(1, 2)
-        queries, keys = rotate(queries, *turns), rotate(keys, *turns)
+        queries, keys = rotate(queries, *cos_sin), rotate(keys, *cos_sin)
         if cache is not None:
             keys, values = cache.extend(keys, values)
         attended = functional.scaled_dot_product_attention(
@@ -132,10 +134,10 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: torch.Tensor,
-        turns: tuple[torch.Tensor, torch.Tensor],
+        cos_sin: tuple[torch.Tensor, torch.Tensor],
         cache: LayerCache | None,
     ) -> torch.Tensor:
-        x = x + self.self_attn(self.input_layernorm(x), turns, cache)
+        x = x + self.self_attn(self.input_layernorm(x), cos_sin, cache)
         return torch.as_tensor(x + self.mlp(self.post_attention_layernorm(x)))
 
 
@@ -165,10 +167,10 @@ class SoloTalkerNetwork(nn.Module):
     ) -> torch.Tensor:
         """Input rows [B, T, D] at positions start.. -> hidden states [B, T, D]."""
         positions = torch.arange(start, start + rows.shape[1], device=rows.device)
-        turns = rotary(positions, self.config.head_dim, self.config.rope_theta)
+        cos_sin = rotary(positions, self.config.head_dim, self.config.rope_theta)
         x = rows
         for index, layer in enumerate(self.layers):
-            x = layer(x, turns, None if caches is None else caches[index])
+            x = layer(x, cos_sin, None if caches is None else caches[index])
         return torch.as_tensor(self.norm(x))
 
     def input_rows(self, track: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from cantata_models.voxcpm2.config import (
     REFERENCE_START,
     load_config,
 )
-from cantata_models.voxcpm2.long_rope import build_turns
+from cantata_models.voxcpm2.long_rope import build_cos_sin
 from cantata_models.voxcpm2.patch_solver import draw_noise
 from cantata_models.voxcpm2.prompt import VoxCpm2Mode
 from cantata_models.voxcpm2.prompt_layout import lay_out
@@ -82,9 +82,9 @@ def test_which_factors_count(tmp_path: Path) -> None:
     assert short is not None
     assert long is not None
     assert (short.factors[-1], long.factors[-1]) == (1.6, 5.0)
-    cos, _ = build_turns(short, 3)
+    cos, _ = build_cos_sin(short, 3)
     assert torch.equal(cos[0], torch.ones(16))
-    cos, sin = build_turns(long, 3)
+    cos, sin = build_cos_sin(long, 3)
     scale = math.sqrt(1 + math.log(4) / math.log(1024))
     torch.testing.assert_close(cos[0], torch.full((16,), scale))
     torch.testing.assert_close(sin[2, -1], torch.tensor(scale * math.sin(2 / 5 / 1e4 ** (30 / 32))))

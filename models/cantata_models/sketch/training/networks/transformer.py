@@ -94,14 +94,14 @@ class SketchAttention(nn.Module):
         self.norm_added_k = RootNorm(self.head, eps=EPSILON)
 
     def forward(
-        self, text: Tensor, picture: Tensor, turns: Tensor, mask: Tensor
+        self, text: Tensor, picture: Tensor, rotation: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Maps `[n, T, w]` and `[n, P, w]` to their likes.
 
         Args:
             text: the text's tokens.
             picture: the picture's tokens.
-            turns: `[T + P, head / 2]` complex, the rotation of each position.
+            rotation: `[T + P, head / 2]` complex, the rotation of each position.
             mask: `[n, 1, 1, T + P]` bool, False for padding.
         """
         texts = (self.add_q_proj(text), self.add_k_proj(text), self.add_v_proj(text))
@@ -110,7 +110,9 @@ class SketchAttention(nn.Module):
         q = torch.cat([self.norm_added_q(tq), self.norm_q(pq)], dim=1)
         k = torch.cat([self.norm_added_k(tk), self.norm_k(pk)], dim=1)
         v = torch.cat([tv, pv], dim=1)
-        q, k, v = (x.transpose(1, 2) for x in (turned(q, turns), turned(k, turns), v))
+        q, k, v = (
+            x.transpose(1, 2) for x in (apply_rotary(q, rotation), apply_rotary(k, rotation), v)
+        )
         # Plain products: on a CPU the fused kernel's backward pass takes three times as long.
         scores = (q @ k.transpose(-1, -2)) * self.head**-0.5
         mixed = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1).type_as(v) @ v
@@ -122,10 +124,10 @@ class SketchAttention(nn.Module):
         return x.view(*x.shape[:-1], -1, self.head)
 
 
-def turned(x: Tensor, turns: Tensor) -> Tensor:
+def apply_rotary(x: Tensor, rotation: Tensor) -> Tensor:
     """Rotates adjacent pairs of `[n, L, heads, head]` by `[L, head / 2]` complex."""
     pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
-    return torch.view_as_real(pairs * turns[:, None]).flatten(-2).type_as(x)
+    return torch.view_as_real(pairs * rotation[:, None]).flatten(-2).type_as(x)
 
 
 class SketchBlock(nn.Module):
@@ -143,13 +145,13 @@ class SketchBlock(nn.Module):
             nn.init.zeros_(mod[1].weight)  # type: ignore[arg-type]
 
     def forward(
-        self, text: Tensor, picture: Tensor, time: Tensor, turns: Tensor, mask: Tensor
+        self, text: Tensor, picture: Tensor, time: Tensor, rotation: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Maps `[n, T, w]` and `[n, P, w]` to their likes; `time` is `[n, w]` after SiLU."""
         of_text = self.txt_mod[1](time)[:, None].chunk(6, dim=-1)
         of_picture = self.img_mod[1](time)[:, None].chunk(6, dim=-1)
         text_mixed, picture_mixed = self.attn(
-            modulated(text, *of_text[:2]), modulated(picture, *of_picture[:2]), turns, mask
+            modulated(text, *of_text[:2]), modulated(picture, *of_picture[:2]), rotation, mask
         )
         text = text + of_text[2] * text_mixed
         picture = picture + of_picture[2] * picture_mixed
@@ -190,13 +192,13 @@ class Transformer(nn.Module):
             mask: `[n, T]` bool, False for padding.
         """
         side = math.isqrt(noisy.shape[1])
-        turns = rotations(self.size.axes_dims_rope, side, text.shape[1]).to(noisy.device)
+        rotation = rotations(self.size.axes_dims_rope, side, text.shape[1]).to(noisy.device)
         everything = torch.cat([mask, mask.new_ones(noisy.shape[:2])], dim=1)[:, None, None]
         time = functional.silu(self.time_text_embed(times))
         words = self.txt_in(self.txt_norm(text))
         picture = self.img_in(noisy)
         for block in self.transformer_blocks:
-            words, picture = block(words, picture, time, turns, everything)
+            words, picture = block(words, picture, time, rotation, everything)
         scale, shift = self.norm_out["linear"](time)[:, None].chunk(2, dim=-1)
         velocity: Tensor = self.proj_out(modulated(picture, shift, scale))
         return velocity
