@@ -128,7 +128,7 @@ class LocalPerceptron(nn.Module):
 
 
 def apply_whole_rotary(x: torch.Tensor, cos_sin: CosSin) -> torch.Tensor:
-    """As `apply_rotary`, with angles [..., D]: each cosine twice; each sine twice, first negated."""
+    """As `apply_rotary`, with angles [..., D]: all cosines and sines twice, first sines negated."""
     cos, sin = cos_sin
     low, high = x.chunk(2, dim=-1)
     return (x * cos).add_(torch.cat([high, low], dim=-1) * sin).to(x.dtype)
