@@ -34,7 +34,7 @@ from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata.utils.atomic_file import write_whole
 
 if TYPE_CHECKING:
-    from cantata.api.images.order import ImageOrder
+    from cantata.api.images.validation import ValidatedImage
     from cantata.pipeline.service import PipelineService
 
 KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}
@@ -193,13 +193,13 @@ def get_embedded_image_model() -> str:
 
 def _check_order(
     options: DrawArguments, service: PipelineService, pictures: list[bytes]
-) -> ImageOrder:
+) -> ValidatedImage:
     """Check a request by the rules of the api."""
     from pydantic import ValidationError
 
     from cantata.api.errors import explain_validation
     from cantata.api.images.body import ImageOptions
-    from cantata.api.images.order import SentPicture, check_picture_options
+    from cantata.api.images.validation import SentPicture, check_picture_options
 
     if not service.image_models:
         raise ConfigError(f"the model {options.model!r} does not draw")
@@ -211,7 +211,7 @@ def _check_order(
         raise explain_validation(error.errors()) from None
 
 
-async def _draw_order(checked: ImageOrder) -> AsyncGenerator[Step | PictureFile, None]:
+async def _draw_order(checked: ValidatedImage) -> AsyncGenerator[Step | PictureFile, None]:
     from cantata.media.images import read_image, write_picture
     from cantata.media.request_media import MediaLimits
 

@@ -102,12 +102,14 @@ async def speak(
     check_text_length(len(body.text), model_voice.model.max_input_characters)
     request = model_voice.request(body.text, query.speed)
     model = model_voice.model
-    order = ValidatedRequest(model, request, context.mark(_choose_output(model, query), model.name))
+    validated = ValidatedRequest(
+        model, request, context.mark(_choose_output(model, query), model.name)
+    )
     if query.sign:
-        context.check_signable(order.output)
-        return WholeSpeech(context, order, verify=False)
-    framing = AudioFraming(order.output.audio_format)
-    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
+        context.check_signable(validated.output)
+        return WholeSpeech(context, validated, verify=False)
+    framing = AudioFraming(validated.output.audio_format)
+    return SpeechResponse(validated, framing, context.metrics, context.settings.stall_timeout_s)
 
 
 @router.websocket(PREFIX)

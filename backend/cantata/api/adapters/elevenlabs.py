@@ -59,11 +59,11 @@ async def synthesise(
     voice_id: str, body: SynthesisBody, options: Options, context: Context
 ) -> Response:
     """Speak one text; both routes send the sound while it is made. See docs/protocol.md."""
-    order = await _build_order(context, voice_id, body, options)
+    validated = await _validate_synthesis(context, voice_id, body, options)
     if options.sign:
-        context.check_signable(order.output)
-        return WholeSpeech(context, order, verify=False)
-    return _respond(context, order, AudioFraming(order.output.audio_format))
+        context.check_signable(validated.output)
+        return WholeSpeech(context, validated, verify=False)
+    return _respond(context, validated, AudioFraming(validated.output.audio_format))
 
 
 @router.post(
@@ -77,8 +77,8 @@ async def stream_with_timestamps(
     """Speak one text; a line of JSON for each piece of sound, and for each word's times."""
     if options.sign:
         raise InvalidRequest("sign needs a whole file, and this route sends pieces of one", "sign")
-    order = await _build_order(context, voice_id, body, options)
-    return _respond(context, order, _LineFraming(body.text))
+    validated = await _validate_synthesis(context, voice_id, body, options)
+    return _respond(context, validated, _LineFraming(body.text))
 
 
 @router.post(
@@ -90,10 +90,10 @@ async def with_timestamps(
     voice_id: str, body: SynthesisBody, options: Options, context: Context
 ) -> Response:
     """Speak one text; all of its sound and times in one JSON object."""
-    order = await _build_order(context, voice_id, body, options)
+    validated = await _validate_synthesis(context, voice_id, body, options)
     if options.sign:
-        context.check_signable(order.output)
-    return WrappedSpeech(context, order, _WholeFraming(body.text))
+        context.check_signable(validated.output)
+    return WrappedSpeech(context, validated, _WholeFraming(body.text))
 
 
 @router.get("/v1/voices")
@@ -131,7 +131,7 @@ def error_body(error: HttpError, request_id: str) -> dict[str, object]:
     return ElevenLabsErrorBody(detail=detail).model_dump()
 
 
-async def _build_order(
+async def _validate_synthesis(
     context: ApiContext, voice_id: str, body: SynthesisBody, options: SynthesisQuery
 ) -> ValidatedRequest:
     model_voice = await find_narrator(context, body.model_id, voice_id)
@@ -144,8 +144,8 @@ async def _build_order(
     return ValidatedRequest(model, request, context.mark(options.output(model), model.name))
 
 
-def _respond(context: ApiContext, order: ValidatedRequest, framing: Framing) -> Response:
-    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
+def _respond(context: ApiContext, validated: ValidatedRequest, framing: Framing) -> Response:
+    return SpeechResponse(validated, framing, context.metrics, context.settings.stall_timeout_s)
 
 
 def _list_voices(context: ApiContext) -> list[ElevenLabsVoice]:

@@ -85,11 +85,11 @@ async def captioned_speech(body: CaptionedBody, context: Context) -> Response:
     check_text_length(len(body.input), model.max_input_characters)
     output = output_format(body.response_format, model.sample_rate, model.channels, None)
     output = context.mark(output, model.name)
-    order = ValidatedRequest(model, narrator.request(body.input, body.speed, body.seed), output)
+    validated = ValidatedRequest(model, narrator.request(body.input, body.speed, body.seed), output)
     framing = _CaptionedFraming(body, output.audio_format.media_type)
     if not body.stream:
-        return WrappedSpeech(context, order, framing)
-    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
+        return WrappedSpeech(context, validated, framing)
+    return SpeechResponse(validated, framing, context.metrics, context.settings.stall_timeout_s)
 
 
 async def find_narrator(context: ApiContext, model: str | None, voice: str | None) -> ModelVoice:
@@ -223,12 +223,12 @@ async def generate_from_phonemes(body: PhonemesBody, context: Context) -> Respon
     text = _WORD.sub(lambda match: f"[[{match[0]}]]", body.phonemes)
     check_text_length(len(text), model.max_input_characters)
     output = output_format("wav", model.sample_rate, model.channels, None)
-    order = ValidatedRequest(model, narrator.request(text), context.mark(output, model.name))
+    validated = ValidatedRequest(model, narrator.request(text), context.mark(output, model.name))
     if body.sign:
-        context.check_signable(order.output)
-        return WholeSpeech(context, order, verify=False)
+        context.check_signable(validated.output)
+        return WholeSpeech(context, validated, verify=False)
     framing = AudioFraming(output.audio_format)
-    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
+    return SpeechResponse(validated, framing, context.metrics, context.settings.stall_timeout_s)
 
 
 @router.post("/v1/audio/voices/combine", response_class=Response)

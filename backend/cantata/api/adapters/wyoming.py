@@ -184,9 +184,9 @@ class _WyomingConnection(Connection):
         elif Synthesize.is_type(kind):
             # Inside a stream it repeats the whole text for servers that do not stream.
             if self._stream is None:
-                order = Synthesize.from_event(event)
-                text = await self._build_sentence_buffer(order.voice)
-                text.add(order.text)
+                synthesize = Synthesize.from_event(event)
+                text = await self._build_sentence_buffer(synthesize.voice)
+                text.add(synthesize.text)
                 text.flush(Mark(_LEGACY))
         elif SynthesizeStart.is_type(kind):
             self._stream = await self._build_sentence_buffer(

@@ -65,7 +65,7 @@ class WyomingHearing:
 
     @classmethod
     async def begin(
-        cls, context: ApiContext, order: Transcribe | None, post: Callable[[Event], None]
+        cls, context: ApiContext, transcribe: Transcribe | None, post: Callable[[Event], None]
     ) -> WyomingHearing:
         """Prepare for sound.
 
@@ -75,15 +75,15 @@ class WyomingHearing:
             NotInstalled: names what is missing.
             ProtocolViolation: the language is no text.
         """
-        order = order or Transcribe()
-        if not isinstance(order.language, str | None):
+        transcribe = transcribe or Transcribe()
+        if not isinstance(transcribe.language, str | None):
             raise ProtocolViolation("transcribe: language must be text")
-        model = context.get_transcription_model(order.name)
+        model = context.get_transcription_model(transcribe.name)
         model.check_room()
         await context.cascade.prepare()
-        names = (*(order.transcript_names or ()), *(order.transcript_terms or ()))
+        names = (*(transcribe.transcript_names or ()), *(transcribe.transcript_terms or ()))
         bias = ", ".join(names)[:MAX_PROMPT_CHARACTERS]
-        request = TranscriptionRequest(language=order.language, prompt=bias)
+        request = TranscriptionRequest(language=transcribe.language, prompt=bias)
         return cls(context, model, request, post)
 
     def start(

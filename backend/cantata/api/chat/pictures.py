@@ -20,7 +20,7 @@ from cantata.api.chat.answers import (
 )
 from cantata.api.chat.completion import Chunks, Completion, as_events
 from cantata.api.chat.conversation import read_messages
-from cantata.api.chat.picture_order import PictureOrder, name_conversation_fields
+from cantata.api.chat.picture_validation import ValidatedPictureChat, name_conversation_fields
 from cantata.api.context import ApiContext
 from cantata.api.http.streamed_response import Body
 from cantata.api.images.measured_drawing import MeasuredDrawing, open_drawing
@@ -34,34 +34,36 @@ from cantata.media.images import Pixels
 class PictureResponse(Completion):
     """A picture as an assistant's message."""
 
-    def __init__(self, context: ApiContext, order: PictureOrder, media_type: str) -> None:
+    def __init__(
+        self, context: ApiContext, validated: ValidatedPictureChat, media_type: str
+    ) -> None:
         super().__init__(context, media_type)
-        self.order = order
+        self.validated = validated
 
     @asynccontextmanager
     async def open(self, body: Body) -> AsyncIterator[MeasuredDrawing]:
         """The conversation read, and its picture begun."""
-        context, order = self.context, self.order
+        context, validated = self.context, self.validated
         with context.media.request() as media:
-            messages = await read_messages(order.body.messages, media, context.transcripts)
-            request = order.request(messages, body.asked_at)
+            messages = await read_messages(validated.body.messages, media, context.transcripts)
+            request = validated.request(messages, body.asked_at)
             async with AsyncExitStack() as stack:
-                opening = open_drawing(order.model, request, context.metrics)
+                opening = open_drawing(validated.model, request, context.metrics)
                 try:
                     with name_conversation_fields():
                         drawing = await stack.enter_async_context(opening)
                 except (InvalidRequest, Overloaded) as refusal:
-                    context.metrics.count_rejection(order.model.name, refusal.code)
+                    context.metrics.count_rejection(validated.model.name, refusal.code)
                     raise
                 yield drawing
 
     async def image(self, pixels: Pixels) -> AnswerImage:
         """The picture's file in a `data:` URL."""
-        output = self.order.output
+        output = self.validated.output
         file = await self.context.media.write(pixels, output)
         encoded = await asyncio.to_thread(base64.b64encode, file)
         url = f"data:image/{output.kind};base64,{encoded.decode('ascii')}"
-        return AnswerImage(image_url=ImageUrl(url=url), seed=self.order.seed)
+        return AnswerImage(image_url=ImageUrl(url=url), seed=self.validated.seed)
 
 
 def build_usage(drawing: MeasuredDrawing) -> ChatUsage:
@@ -84,8 +86,8 @@ def build_usage(drawing: MeasuredDrawing) -> ChatUsage:
 class WholePicture(PictureResponse):
     """The picture's whole answer as one JSON object."""
 
-    def __init__(self, context: ApiContext, order: PictureOrder) -> None:
-        super().__init__(context, order, "application/json")
+    def __init__(self, context: ApiContext, validated: ValidatedPictureChat) -> None:
+        super().__init__(context, validated, "application/json")
 
     async def answer(self, body: Body) -> None:
         """Have the picture drawn, and write it."""
@@ -104,7 +106,7 @@ class WholePicture(PictureResponse):
         completion = ChatCompletion(
             id=self.completion_id,
             created=self.created,
-            model=self.order.model.name,
+            model=self.validated.model.name,
             choices=[Choice(message=message, finish_reason="stop")],
             usage=build_usage(drawing),
         )
@@ -115,9 +117,9 @@ class StreamedPicture(PictureResponse):
     """Server-sent events: words of a plan, the picture. Comments in between tell the steps, so that
     nobody takes the connection for dead."""
 
-    def __init__(self, context: ApiContext, order: PictureOrder) -> None:
-        super().__init__(context, order, SSE_MEDIA_TYPE)
-        self._chunks = Chunks(self.completion_id, self.created, order.model.name)
+    def __init__(self, context: ApiContext, validated: ValidatedPictureChat) -> None:
+        super().__init__(context, validated, SSE_MEDIA_TYPE)
+        self._chunks = Chunks(self.completion_id, self.created, validated.model.name)
 
     async def answer(self, body: Body) -> None:
         """Have the picture drawn, and write what comes of it."""
@@ -136,5 +138,5 @@ class StreamedPicture(PictureResponse):
                         delta = Delta(images=[await self.image(event.pixels)])
                         data = await asyncio.to_thread(self._chunks.delta, delta)
                         await body.write_in_parts(data)
-        wants_usage = self.order.body.stream_options.include_usage
+        wants_usage = self.validated.body.stream_options.include_usage
         await body.end(self._chunks.end("stop", build_usage(drawing) if wants_usage else None))

@@ -27,8 +27,8 @@ from cantata.api.chat.answers import (
 from cantata.api.chat.completion import Chunks, Completion, as_events
 from cantata.api.chat.conversation import read_messages
 from cantata.api.chat.measured_answer import CallPiece, MeasuredAnswer, open_answer
-from cantata.api.chat.order import ChatOrder
 from cantata.api.chat.transcripts import make_audio_id
+from cantata.api.chat.validation import ValidatedChat
 from cantata.api.context import ApiContext
 from cantata.api.http.streamed_response import Body
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
@@ -44,15 +44,15 @@ AT_ONCE = 4
 class ChatResponse(Completion):
     """An answer in text or speech, or several."""
 
-    def __init__(self, context: ApiContext, order: ChatOrder, media_type: str) -> None:
+    def __init__(self, context: ApiContext, validated: ValidatedChat, media_type: str) -> None:
         super().__init__(context, media_type)
-        self.order = order
+        self.validated = validated
         self._places = asyncio.Semaphore(AT_ONCE)
 
     @asynccontextmanager
     async def conversation(self) -> AsyncIterator[tuple[Message, ...]]:
         """The messages read."""
-        context, body = self.context, self.order.body
+        context, body = self.context, self.validated.body
         with context.media.request() as media:
             yield await read_messages(
                 body.messages,
@@ -66,18 +66,20 @@ class ChatResponse(Completion):
         self, messages: tuple[Message, ...], number: int = 0
     ) -> AsyncIterator[MeasuredAnswer]:
         """The answer of that number, open."""
-        order = self.order
-        request = order.request(messages, number)
+        validated = self.validated
+        request = validated.request(messages, number)
         async with (
             self._places,
-            open_answer(order.model, request, order.body.stops, self.context.metrics) as answer,
+            open_answer(
+                validated.model, request, validated.body.stops, self.context.metrics
+            ) as answer,
         ):
             yield answer
 
     async def make_each(self, make: Callable[[int], Awaitable[T]]) -> list[T]:
         """What `make` returns for the number of each answer, in their order. A fault of one ends
         all."""
-        numbers = range(self.order.body.n)
+        numbers = range(self.validated.body.n)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(_run(make, number)) for number in numbers]
@@ -87,7 +89,7 @@ class ChatResponse(Completion):
 
     def encoder(self) -> AbstractAsyncContextManager[ResponseEncoder | None]:
         """The encoder of the sound; None if the answer is not spoken."""
-        output = self.order.output
+        output = self.validated.output
         return nullcontext() if output is None else encoding(output)
 
 
@@ -120,8 +122,8 @@ MAX_FILE_BYTES = 32 << 20
 class WholeAnswer(ChatResponse):
     """The whole answer as one JSON object."""
 
-    def __init__(self, context: ApiContext, order: ChatOrder) -> None:
-        super().__init__(context, order, "application/json")
+    def __init__(self, context: ApiContext, validated: ValidatedChat) -> None:
+        super().__init__(context, validated, "application/json")
 
     async def answer(self, body: Body) -> None:
         """Ask the model, and write all that it answers."""
@@ -141,7 +143,7 @@ class WholeAnswer(ChatResponse):
             async with self.open(messages, number) as answer:
                 async for piece in answer:
                     if encoder is not None and not isinstance(piece, str | Thought | CallPiece):
-                        file += await encoder.feed(self.order.mixed(piece))
+                        file += await encoder.feed(self.validated.mixed(piece))
                         _check_size(file)
             if encoder is not None:
                 await encoder.finish_whole(file, self.context.signer)
@@ -151,7 +153,7 @@ class WholeAnswer(ChatResponse):
         completion = ChatCompletion(
             id=self.completion_id,
             created=self.created,
-            model=self.order.model.name,
+            model=self.validated.model.name,
             choices=[
                 Choice(
                     index=index,
@@ -166,7 +168,7 @@ class WholeAnswer(ChatResponse):
         return completion.model_dump_json().encode()
 
     def _build_message(self, answer: MeasuredAnswer, file: bytearray) -> AnswerMessage:
-        output = self.order.output
+        output = self.validated.output
         if output is None:
             calls = answer.calls or None
             return AnswerMessage(
@@ -197,11 +199,11 @@ class StreamedAnswer(ChatResponse):
     """Chunks of text and sound, in the order in which they are made; those of several answers among
     each other."""
 
-    def __init__(self, context: ApiContext, order: ChatOrder) -> None:
-        super().__init__(context, order, SSE_MEDIA_TYPE)
+    def __init__(self, context: ApiContext, validated: ValidatedChat) -> None:
+        super().__init__(context, validated, SSE_MEDIA_TYPE)
         self._audio_id = make_audio_id()
-        self._chunks = Chunks(self.completion_id, self.created, order.model.name)
-        self._options = order.body.stream_options
+        self._chunks = Chunks(self.completion_id, self.created, validated.model.name)
+        self._options = validated.body.stream_options
         self._sending = asyncio.Lock()
         self._answers: dict[int, MeasuredAnswer] = {}
         """By index, those that have begun."""
@@ -229,7 +231,7 @@ class StreamedAnswer(ChatResponse):
                     elif isinstance(piece, CallPiece):
                         delta = self._call(piece, index)
                     elif encoder is not None:
-                        delta = self._encode_sound(await encoder.feed(self.order.mixed(piece)))
+                        delta = self._encode_sound(await encoder.feed(self.validated.mixed(piece)))
                     await self._send(body, beginning + delta)
                     beginning = b""
             if encoder is not None:
@@ -257,14 +259,14 @@ class StreamedAnswer(ChatResponse):
         return add_usage(begun) if wanted and begun else None
 
     def _encode_beginning(self, index: int) -> bytes:
-        if self.order.output is None:
+        if self.validated.output is None:
             return self._encode_delta(Delta(role="assistant", content=""), index)
         return self._encode_delta(
             Delta(role="assistant", audio=AudioDelta(id=self._audio_id)), index
         )
 
     def _encode_text(self, text: str, answer: MeasuredAnswer, index: int) -> bytes:
-        if self.order.output is None:
+        if self.validated.output is None:
             return self._encode_delta(Delta(content=text), index, logprobs=answer.scores.take())
         return self._encode_delta(Delta(audio=AudioDelta(transcript=text)))
 
@@ -282,7 +284,7 @@ class StreamedAnswer(ChatResponse):
 
     def _end(self, answer: MeasuredAnswer, index: int) -> bytes:
         last = b""
-        if self.order.output is not None:
+        if self.validated.output is not None:
             expires_at = self.context.transcripts.keep(self._audio_id, answer.text)
             last = self._encode_delta(Delta(audio=AudioDelta(expires_at=expires_at)))
         elif (left := answer.scores.take()) is not None:

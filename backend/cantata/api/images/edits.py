@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from cantata.api.errors import explain_validation
 from cantata.api.images.body import EditBody, ImageOptions
-from cantata.api.images.order import SentPicture
+from cantata.api.images.validation import SentPicture
 from cantata.contract.data.errors import InvalidRequest
 from cantata.media.request_media import MediaReader
 

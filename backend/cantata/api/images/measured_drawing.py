@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from cantata.api.images.answers import PictureUsage, PromptTokens
-from cantata.api.images.order import count_tokens
+from cantata.api.images.validation import count_tokens
 from cantata.api.measured_run import classify_outcome
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image

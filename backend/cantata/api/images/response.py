@@ -28,7 +28,7 @@ from cantata.api.images.answers import (
     ThoughtDelta,
 )
 from cantata.api.images.measured_drawing import Drawings, MeasuredDrawing
-from cantata.api.images.order import ImageOrder
+from cantata.api.images.validation import ValidatedImage
 from cantata.api.schemas import ErrorBody
 from cantata.api.speech.framing import SSE_MEDIA_TYPE, format_sse_event
 from cantata.contract.data.chat import Thought
@@ -46,10 +46,10 @@ class ImagesResponse(StreamedResponse):
     """The pictures of one request. What fails before the head is sent is an HTTP error, and a
     client that leaves ends all of them."""
 
-    def __init__(self, context: ApiContext, order: ImageOrder, media_type: str) -> None:
+    def __init__(self, context: ApiContext, validated: ValidatedImage, media_type: str) -> None:
         super().__init__(media_type, {}, context.settings.stall_timeout_s)
         self.context = context
-        self.order = order
+        self.validated = validated
 
     async def stream(self, request_id: str, body: Body) -> None:
         """Write the answer.
@@ -60,7 +60,7 @@ class ImagesResponse(StreamedResponse):
         with self.context.media.request() as media:
             references = await self._collect_references(media)
             try:
-                await self.answer(self.order.requests(references, body.asked_at), body)
+                await self.answer(self.validated.requests(references, body.asked_at), body)
             except ClientStalled:
                 logger.info("the client stopped reading; its pictures are aborted")
 
@@ -71,7 +71,7 @@ class ImagesResponse(StreamedResponse):
     async def _collect_references(self, media: RequestMedia) -> list[Pixels]:
         try:
             async with asyncio.timeout(media.work_s):
-                return [await media.image(sent.data, sent.param) for sent in self.order.sent]
+                return [await media.image(sent.data, sent.param) for sent in self.validated.sent]
         except TimeoutError:
             raise InvalidRequest(
                 f"image: the files take longer than {media.work_s:g} s to decode; send fewer or "
@@ -88,13 +88,13 @@ def get_unix_time() -> int:
 class WholeImages(ImagesResponse):
     """The whole answer as one JSON object."""
 
-    def __init__(self, context: ApiContext, order: ImageOrder) -> None:
-        super().__init__(context, order, "application/json")
+    def __init__(self, context: ApiContext, validated: ValidatedImage) -> None:
+        super().__init__(context, validated, "application/json")
 
     async def answer(self, requests: Sequence[ImageRequest], body: Body) -> None:
         """Draw all, and write them at once."""
         created = get_unix_time()
-        kept = _Kept(self.context, self.order)
+        kept = _Kept(self.context, self.validated)
         await kept.draw(requests)
         # Many large files take their time to be written as text.
         data = await asyncio.to_thread(_encode_pictures, created, kept, requests)
@@ -105,9 +105,9 @@ class WholeImages(ImagesResponse):
 class _Kept(Drawings):
     """Files, until all are there."""
 
-    def __init__(self, context: ApiContext, order: ImageOrder) -> None:
-        super().__init__(order.model, context.metrics)
-        self.order = order
+    def __init__(self, context: ApiContext, validated: ValidatedImage) -> None:
+        super().__init__(validated.model, context.metrics)
+        self.validated = validated
         self.files: dict[int, bytes] = {}
         self.thoughts: dict[int, str | None] = {}
         self.usages: list[PictureUsage] = []
@@ -119,7 +119,7 @@ class _Kept(Drawings):
 
     async def take(self, number: int, drawing: MeasuredDrawing, event: DrawingEvent) -> None:
         if isinstance(event, Image):
-            self.files[number] = await self._media.write(event.pixels, self.order.output)
+            self.files[number] = await self._media.write(event.pixels, self.validated.output)
             self.thoughts[number] = drawing.thought
             self.usages.append(drawing.usage)
             self.size = f"{drawing.width}x{drawing.height}"
@@ -138,8 +138,8 @@ def _encode_pictures(created: int, kept: _Kept, requests: Sequence[ImageRequest]
         created=created,
         data=pictures,
         size=kept.size,
-        quality=kept.order.quality,
-        output_format=kept.order.output.kind,
+        quality=kept.validated.quality,
+        output_format=kept.validated.output.kind,
         usage=_sum_usages(kept.usages),
     )
     return answer.model_dump_json().encode()
@@ -159,13 +159,13 @@ def _sum_usages(usages: Sequence[PictureUsage]) -> PictureUsage:
 class StreamedImages(ImagesResponse):
     """Events of all pictures, as they come; the head is sent once the request is admitted."""
 
-    def __init__(self, context: ApiContext, order: ImageOrder) -> None:
-        super().__init__(context, order, SSE_MEDIA_TYPE)
+    def __init__(self, context: ApiContext, validated: ValidatedImage) -> None:
+        super().__init__(context, validated, SSE_MEDIA_TYPE)
 
     async def answer(self, requests: Sequence[ImageRequest], body: Body) -> None:
         """Draw all, and write of each what the client asked for."""
         try:
-            await _Sent(self.context, self.order, requests, body).draw(requests)
+            await _Sent(self.context, self.validated, requests, body).draw(requests)
         except CantataError as error:
             if not body.started:
                 raise
@@ -179,11 +179,15 @@ class _Sent(Drawings):
     """Events, as they come."""
 
     def __init__(
-        self, context: ApiContext, order: ImageOrder, requests: Sequence[ImageRequest], body: Body
+        self,
+        context: ApiContext,
+        validated: ValidatedImage,
+        requests: Sequence[ImageRequest],
+        body: Body,
     ) -> None:
-        super().__init__(order.model, context.metrics)
+        super().__init__(validated.model, context.metrics)
         self._media = context.media
-        self._order = order
+        self._validated = validated
         self._requests = requests
         self._body = body
         self._partials = Counter[int]()
@@ -202,15 +206,15 @@ class _Sent(Drawings):
                 await self._advance(number, drawing, event)
 
     async def _advance(self, number: int, drawing: MeasuredDrawing, event: Progress) -> None:
-        if self._order.options.stream_progress:
+        if self._validated.options.stream_progress:
             await self._send_progress(number, event)
-        if event.pixels.size and self._partials[number] < self._order.options.partial_images:
+        if event.pixels.size and self._partials[number] < self._validated.options.partial_images:
             await self._send_preview(number, drawing, event.pixels)
 
     async def _think(self, number: int, text: str) -> None:
         if text:
             event = ThoughtDelta(
-                type=THOUGHT[self._order.kind],
+                type=THOUGHT[self._validated.kind],
                 image_index=number,
                 created_at=get_unix_time(),
                 delta=text,
@@ -219,7 +223,7 @@ class _Sent(Drawings):
 
     async def _send_progress(self, number: int, progress: Progress) -> None:
         event = DrawingProgress(
-            type=PROGRESS[self._order.kind],
+            type=PROGRESS[self._validated.kind],
             image_index=number,
             created_at=get_unix_time(),
             step=progress.step,
@@ -229,12 +233,12 @@ class _Sent(Drawings):
 
     async def _send_preview(self, number: int, drawing: MeasuredDrawing, pixels: Pixels) -> None:
         size = drawing.width, drawing.height
-        file = await self._media.write(pixels, self._order.output, size)
+        file = await self._media.write(pixels, self._validated.output, size)
         index = self._partials[number]
         self._partials[number] += 1
         await self._write_picture(
             PartialImage(
-                type=PARTIAL[self._order.kind],
+                type=PARTIAL[self._validated.kind],
                 image_index=number,
                 partial_image_index=index,
                 created_at=get_unix_time(),
@@ -244,10 +248,10 @@ class _Sent(Drawings):
         )
 
     async def _complete(self, number: int, drawing: MeasuredDrawing, pixels: Pixels) -> None:
-        file = await self._media.write(pixels, self._order.output)
+        file = await self._media.write(pixels, self._validated.output)
         await self._write_picture(
             CompletedImage(
-                type=COMPLETED[self._order.kind],
+                type=COMPLETED[self._validated.kind],
                 image_index=number,
                 created_at=get_unix_time(),
                 b64_json=base64.b64encode(file).decode("ascii"),
@@ -262,8 +266,8 @@ class _Sent(Drawings):
         """The values of `PictureFields`."""
         return {
             "size": f"{drawing.width}x{drawing.height}",
-            "quality": self._order.quality,
-            "output_format": self._order.output.kind,
+            "quality": self._validated.quality,
+            "output_format": self._validated.output.kind,
         }
 
     async def _write_picture(self, event: PartialImage | CompletedImage) -> None:

@@ -49,14 +49,14 @@ class ServerNarrator:
         self, model: SpeechModel, body: JobBody, sentence: JobSentence
     ) -> SpokenSentence:
         context = self._context
-        order = await order_sentence(context, model, body, sentence)
+        validated = await validate_sentence(context, model, body, sentence)
 
         async def speak(request: SpeechRequest) -> tuple[SpokenSentence, Sequence[Samples]]:
             async with open_utterance(model, request, context.metrics) as utterance:
                 spoken = await gather_sound(utterance.run, model.channels)
             return spoken, [to_float(spoken.samples)]
 
-        spoken, found = await speak_verified(context, model, order.request, body.verify, speak)
+        spoken, found = await speak_verified(context, model, validated.request, body.verify, speak)
         if found is None:
             return spoken
         heard = HeardWords(len(found.words), tuple(found.missing), tuple(found.extra))
@@ -71,7 +71,7 @@ def choose_results(context: ApiContext, body: JobBody) -> ResultOptions:
     return ResultOptions(form, rate, body.captions, tags)
 
 
-async def order_sentence(
+async def validate_sentence(
     context: ApiContext, model: SpeechModel, body: JobBody, sentence: JobSentence
 ) -> ValidatedRequest:
     """The request of a sentence of a job.
@@ -82,6 +82,6 @@ async def order_sentence(
     voice: VoiceName | None = body.voices.get(sentence.speaker, body.voice)
     fields: dict[str, Any] = body.model_dump(exclude=_OF_WHOLE_JOBS)
     options = SpeechOptions.model_validate({**fields, "input": sentence.text, "voice": voice})
-    order = await validate_request(context, model, options)
-    request = replace(order.request, batch=True, continued=not sentence.begins)
-    return replace(order, request=request)
+    validated = await validate_request(context, model, options)
+    request = replace(validated.request, batch=True, continued=not sentence.begins)
+    return replace(validated, request=request)

@@ -14,7 +14,7 @@ from starlette.datastructures import UploadFile
 
 from cantata.api.context import ApiContext
 from cantata.api.jobs.body import JobBody
-from cantata.api.jobs.narrator import choose_results, order_sentence
+from cantata.api.jobs.narrator import choose_results, validate_sentence
 from cantata.api.speech.verification import choose_verifier
 from cantata.api.speech.voice_choice import choose_model
 from cantata.contract.data.errors import (
@@ -73,7 +73,7 @@ async def open_job(context: ApiContext, body: JobBody, file: UploadFile | None, 
         raise InvalidDocument("there is nothing to speak", "input" if file is None else "file")
     for speaker in ("", *body.voices):
         probe = replace(script[0], text="One.", speaker=speaker)
-        await order_sentence(context, model, body, probe)
+        await validate_sentence(context, model, body, probe)
     shape = SoundShape(model.sample_rate, model.channels)
     check_results(choose_results(context, body), shape)
     chosen = body.model_copy(update={"model": model.name, "input": None})

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cantata.api.chat.measured_answer import MeasuredAnswer
-from cantata.api.chat.order import ChatOrder, check_chat_body
 from cantata.api.chat.response import ChatResponse
+from cantata.api.chat.validation import ValidatedChat, check_chat_body
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.http.streamed_response import Body
@@ -41,16 +41,16 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ResponseOrder:
+class ValidatedResponse:
     """A checked request."""
 
     body: ResponsesBody
     messages: Sequence[ChatMessage]
     """The conversation up to its end, without instructions."""
-    chat: ChatOrder
+    chat: ValidatedChat
 
 
-async def read_order(context: ApiContext, body: ResponsesBody) -> ResponseOrder:
+async def validate_response(context: ApiContext, body: ResponsesBody) -> ValidatedResponse:
     """The checked request, with the conversation that it continues.
 
     Raises:
@@ -64,14 +64,16 @@ async def read_order(context: ApiContext, body: ResponsesBody) -> ResponseOrder:
         messages = [*kept.messages, *messages]
     with rename_error_fields():
         can_think = context.get_chat_model(body.model).thinks
-        order = await check_chat_body(context, make_chat_body(body, messages, can_think=can_think))
-    return ResponseOrder(body, messages, order)
+        validated = await check_chat_body(
+            context, make_chat_body(body, messages, can_think=can_think)
+        )
+    return ValidatedResponse(body, messages, validated)
 
 
 class ModelResponse(ChatResponse):
     """A response, whole or streamed."""
 
-    def __init__(self, context: ApiContext, asked: ResponseOrder, media_type: str) -> None:
+    def __init__(self, context: ApiContext, asked: ValidatedResponse, media_type: str) -> None:
         super().__init__(context, asked.chat, media_type)
         self._asked = asked
         self._response_id = f"resp_{uuid.uuid4().hex}"
@@ -87,7 +89,7 @@ class ModelResponse(ChatResponse):
             status=status,
             instructions=body.instructions,
             max_output_tokens=body.max_output_tokens,
-            model=self.order.model.name,
+            model=self.validated.model.name,
             output=list(output),
             parallel_tool_calls=body.parallel_tool_calls,
             previous_response_id=body.previous_response_id,
@@ -119,7 +121,7 @@ class ModelResponse(ChatResponse):
 class WholeModelResponse(ModelResponse):
     """The whole response as one JSON object."""
 
-    def __init__(self, context: ApiContext, asked: ResponseOrder) -> None:
+    def __init__(self, context: ApiContext, asked: ValidatedResponse) -> None:
         super().__init__(context, asked, "application/json")
 
     async def answer(self, body: Body) -> None:
@@ -137,7 +139,7 @@ class WholeModelResponse(ModelResponse):
 class StreamedModelResponse(ModelResponse):
     """Server-sent events, numbered, up to the response's end."""
 
-    def __init__(self, context: ApiContext, asked: ResponseOrder) -> None:
+    def __init__(self, context: ApiContext, asked: ValidatedResponse) -> None:
         super().__init__(context, asked, SSE_MEDIA_TYPE)
         self._number = 0
 

@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from cantata.api.chat.answers import ChatCompletion
 from cantata.api.chat.body import ChatBody
-from cantata.api.chat.order import check_chat_body
-from cantata.api.chat.picture_order import check_picture_body, wants_picture
+from cantata.api.chat.picture_validation import check_picture_body, wants_picture
 from cantata.api.chat.pictures import StreamedPicture, WholePicture
 from cantata.api.chat.response import StreamedAnswer, WholeAnswer
+from cantata.api.chat.validation import check_chat_body
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS, answers
@@ -29,7 +29,7 @@ async def chat_completions(body: ChatBody, context: Context) -> Response:
     if wants_picture(context, body):
         picture = check_picture_body(context, body)
         return StreamedPicture(context, picture) if body.stream else WholePicture(context, picture)
-    order = await check_chat_body(context, body)
+    validated = await check_chat_body(context, body)
     if body.stream:
-        return StreamedAnswer(context, order)
-    return WholeAnswer(context, order)
+        return StreamedAnswer(context, validated)
+    return WholeAnswer(context, validated)

@@ -13,8 +13,8 @@ from cantata.api.http.bodies import CheckedRoute
 from cantata.api.images.answers import COMPLETED, PARTIAL, PROGRESS, THOUGHT, ImagesAnswer, Kind
 from cantata.api.images.body import EditBody, GenerationBody
 from cantata.api.images.edits import JsonEditBody, read_edit
-from cantata.api.images.order import ImageOrder, check_image_body
 from cantata.api.images.response import ImagesResponse, StreamedImages, WholeImages
+from cantata.api.images.validation import ValidatedImage, check_image_body
 from cantata.api.openapi import ERRORS, Responses, events
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 
@@ -73,5 +73,9 @@ async def edit(
     return _build_response(context, check_image_body(context, adapt(body), sent))
 
 
-def _build_response(context: ApiContext, order: ImageOrder) -> ImagesResponse:
-    return StreamedImages(context, order) if order.options.stream else WholeImages(context, order)
+def _build_response(context: ApiContext, validated: ValidatedImage) -> ImagesResponse:
+    return (
+        StreamedImages(context, validated)
+        if validated.options.stream
+        else WholeImages(context, validated)
+    )

@@ -10,7 +10,11 @@ from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS, answers
 from cantata.api.responses.body import ResponsesBody
 from cantata.api.responses.objects import DeletedResponse, ResponseObject
-from cantata.api.responses.response import StreamedModelResponse, WholeModelResponse, read_order
+from cantata.api.responses.response import (
+    StreamedModelResponse,
+    WholeModelResponse,
+    validate_response,
+)
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 
 router = APIRouter(
@@ -25,9 +29,9 @@ router = APIRouter(
 )
 async def create_response(body: ResponsesBody, context: Context) -> Response:
     """Continue a conversation. See docs/protocol.md."""
-    order = await read_order(context, body)
+    validated = await validate_response(context, body)
     kind = StreamedModelResponse if body.stream else WholeModelResponse
-    return kind(context, order)
+    return kind(context, validated)
 
 
 @router.get("/{response_id}")

@@ -49,16 +49,18 @@ async def speech(body: SpeechBody, context: Context) -> Response:
     """Speak one text. See docs/protocol.md."""
     body.check_stream()
     model = await choose_model(context, body.model, body.voice, body.ref_audio)
-    order = await validate_request(context, model, body)
+    validated = await validate_request(context, model, body)
     if body.verify:
         choose_verifier(context)  # before anything is spoken
     if body.sign:
-        context.check_signable(order.output)
+        context.check_signable(validated.output)
     if (body.verify and body.stream_format == "audio") or body.sign or context.spare:
-        return WholeSpeech(context, order, body.verify)
-    framing = choose_framing(body, order.output.audio_format)
-    verify = partial(_verify, context, order) if body.verify else None
-    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s, verify)
+        return WholeSpeech(context, validated, body.verify)
+    framing = choose_framing(body, validated.output.audio_format)
+    verify = partial(_verify, context, validated) if body.verify else None
+    return SpeechResponse(
+        validated, framing, context.metrics, context.settings.stall_timeout_s, verify
+    )
 
 
 @router.websocket("/speech/stream")
@@ -69,10 +71,12 @@ async def speech_stream(socket: WebSocket, context: Context) -> None:
 
 
 async def _verify(
-    context: ApiContext, order: ValidatedRequest, samples: Sequence[Samples]
+    context: ApiContext, validated: ValidatedRequest, samples: Sequence[Samples]
 ) -> SpeechVerification:
-    found = await verify_speech(context, order.request.text, samples, order.model.sample_rate)
-    count_words(context, order.model.name, found)
+    found = await verify_speech(
+        context, validated.request.text, samples, validated.model.sample_rate
+    )
+    count_words(context, validated.model.name, found)
     return found
 
 
@@ -123,8 +127,8 @@ class BatchResponse(StreamedResponse):
     async def _build_outcome(self, item: BatchItem) -> SpokenFile | ErrorDetail:
         try:
             model = await choose_model(self._context, item.model, item.voice, item.ref_audio)
-            order = await validate_request(self._context, model, item)
-            return await speak_file(self._context, order, item.verify, batch=True)
+            validated = await validate_request(self._context, model, item)
+            return await speak_file(self._context, validated, item.verify, batch=True)
         except CantataError as error:
             return describe(error).detail
 
@@ -134,16 +138,16 @@ def _encode_line(custom_id: str, outcome: SpokenFile | ErrorDetail) -> bytes:
     if isinstance(outcome, ErrorDetail):
         line = BatchFailure(custom_id=custom_id, error=outcome)
     else:
-        order = outcome.order
+        validated = outcome.validated
         line = BatchResult(
             custom_id=custom_id,
             audio=base64.b64encode(outcome.data).decode("ascii"),
-            content_type=order.output.audio_format.media_type,
-            sample_rate=order.output.sample_rate,
-            channels=order.output.channels,
+            content_type=validated.output.audio_format.media_type,
+            sample_rate=validated.output.sample_rate,
+            channels=validated.output.channels,
             duration_s=outcome.duration_s,
-            usage=build_usage(order.request.text, outcome.duration_s),
-            ignored=list(order.ignored),
+            usage=build_usage(validated.request.text, outcome.duration_s),
+            ignored=list(validated.ignored),
             verification=outcome.verification,
         )
         return line.model_dump_json(exclude_none=True).encode() + b"\n"

@@ -23,7 +23,7 @@ from cantata.api.transcription.body import (
     read_form,
     read_json,
 )
-from cantata.api.transcription.response import TranscriptionOrder, TranscriptionResponse
+from cantata.api.transcription.response import TranscriptionResponse, ValidatedTranscription
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.languages import has_language
 from cantata.contract.transcription_service import TranscriptionModel
@@ -96,8 +96,8 @@ async def _respond(request: Request, context: ApiContext, *, translate: bool) ->
             )
         _check_languages(model, body)
         stack.pop_all()  # the response closes them
-    order = TranscriptionOrder(model, body, sent, form, translate)
-    return TranscriptionResponse(context, order)
+    validated = ValidatedTranscription(model, body, sent, form, translate)
+    return TranscriptionResponse(context, validated)
 
 
 def _check_languages(model: TranscriptionModel, body: TranscriptionBody) -> None:

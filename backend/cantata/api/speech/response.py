@@ -91,14 +91,14 @@ class SpeechResponse(StreamedResponse):
 
     def __init__(
         self,
-        order: ValidatedRequest,
+        validated: ValidatedRequest,
         framing: Framing,
         metrics: Metrics,
         stall_timeout_s: float,
         verify: Verifier | None = None,
     ) -> None:
-        super().__init__(framing.media_type, describe_output(order), stall_timeout_s)
-        self._order = order
+        super().__init__(framing.media_type, describe_output(validated), stall_timeout_s)
+        self._validated = validated
         self._framing = framing
         self._metrics = metrics
         self._verify = verify
@@ -123,10 +123,10 @@ class SpeechResponse(StreamedResponse):
                 await body.end(closing)
 
     async def _speak(self, request_id: str, body: Body) -> None:
-        order, framing = self._order, self._framing
+        validated, framing = self._validated, self._framing
         kept: list[Samples] = []
-        async with encoding(order.output) as encoder:
-            async with open_utterance(order.model, order.request, self._metrics) as spoken:
+        async with encoding(validated.output) as encoder:
+            async with open_utterance(validated.model, validated.request, self._metrics) as spoken:
                 async for chunk in spoken.run:
                     if self._verify is not None:
                         kept.append(chunk.samples)
@@ -141,16 +141,16 @@ class SpeechResponse(StreamedResponse):
         await body.end(rest + framing.end(spoken.duration_s))
 
 
-def describe_output(order: ValidatedRequest) -> dict[str, str]:
+def describe_output(validated: ValidatedRequest) -> dict[str, str]:
     """Headers with the sound's format, whether the file says that it is synthetic, and ignored
     fields."""
     headers = {
-        "x-sample-rate": str(order.output.sample_rate),
-        "x-channels": str(order.output.channels),
+        "x-sample-rate": str(validated.output.sample_rate),
+        "x-channels": str(validated.output.channels),
     }
-    headers[PROVENANCE_HEADER] = "tags" if has_tags(order.output) else "none"
-    if order.ignored:
-        headers["x-ignored"] = ", ".join(order.ignored)
+    headers[PROVENANCE_HEADER] = "tags" if has_tags(validated.output) else "none"
+    if validated.ignored:
+        headers["x-ignored"] = ", ".join(validated.ignored)
     return headers
 
 

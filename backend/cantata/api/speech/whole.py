@@ -31,7 +31,7 @@ VERIFICATION_HEADER = "x-verification"
 class SpokenFile:
     """A text that was spoken."""
 
-    order: ValidatedRequest
+    validated: ValidatedRequest
     data: bytearray
     duration_s: float
     words: tuple[SpokenWord, ...] = ()
@@ -40,7 +40,7 @@ class SpokenFile:
 
 
 async def speak_file(
-    context: ApiContext, order: ValidatedRequest, verify: Verify, *, batch: bool
+    context: ApiContext, validated: ValidatedRequest, verify: Verify, *, batch: bool
 ) -> SpokenFile:
     """Speak a text into a file, and hear it if that is asked for (`speak_verified`).
 
@@ -50,10 +50,10 @@ async def speak_file(
     """
 
     async def speak(request: SpeechRequest) -> tuple[SpokenFile, Sequence[Samples]]:
-        return await _speak(context, replace(order, request=request), keep=bool(verify))
+        return await _speak(context, replace(validated, request=request), keep=bool(verify))
 
-    request = replace(order.request, batch=batch)
-    spoken, found = await speak_verified(context, order.model, request, verify, speak)
+    request = replace(validated.request, batch=batch)
+    spoken, found = await speak_verified(context, validated.model, request, verify, speak)
     return replace(spoken, verification=found)
 
 
@@ -61,11 +61,11 @@ class WholeSpeech(StreamedResponse):
     """A whole file, signed if the server signs; what was heard of it is in a header, in JSON. A
     client that leaves ends the work."""
 
-    def __init__(self, context: ApiContext, order: ValidatedRequest, verify: Verify) -> None:
-        media_type = order.output.audio_format.media_type
-        headers = _describe_whole(context, order)
+    def __init__(self, context: ApiContext, validated: ValidatedRequest, verify: Verify) -> None:
+        media_type = validated.output.audio_format.media_type
+        headers = _describe_whole(context, validated)
         super().__init__(media_type, headers, context.settings.stall_timeout_s)
-        self._context, self._order, self._verify = context, order, verify
+        self._context, self._validated, self._verify = context, validated, verify
 
     async def stream(self, request_id: str, body: Body) -> None:
         """Speak and hear; then write all of it.
@@ -73,8 +73,10 @@ class WholeSpeech(StreamedResponse):
         Raises:
             CantataError: it cannot be spoken or heard.
         """
-        order = self._order
-        spoken = await speak_file(self._context, order, self._verify, batch=order.request.batch)
+        validated = self._validated
+        spoken = await speak_file(
+            self._context, validated, self._verify, batch=validated.request.batch
+        )
         if spoken.verification is not None:
             # Headers are ASCII.
             body.add_header(VERIFICATION_HEADER, json.dumps(spoken.verification.model_dump()))
@@ -88,10 +90,10 @@ class WholeSpeech(StreamedResponse):
 class WrappedSpeech(StreamedResponse):
     """A whole file, signed if the server signs, and the times of its words, in one object."""
 
-    def __init__(self, context: ApiContext, order: ValidatedRequest, framing: Framing) -> None:
-        headers = _describe_whole(context, order)
+    def __init__(self, context: ApiContext, validated: ValidatedRequest, framing: Framing) -> None:
+        headers = _describe_whole(context, validated)
         super().__init__(framing.media_type, headers, context.settings.stall_timeout_s)
-        self._context, self._order, self._framing = context, order, framing
+        self._context, self._validated, self._framing = context, validated, framing
 
     async def stream(self, request_id: str, body: Body) -> None:
         """Speak; then write all of it.
@@ -99,8 +101,8 @@ class WrappedSpeech(StreamedResponse):
         Raises:
             CantataError: it cannot be spoken.
         """
-        order, framing = self._order, self._framing
-        spoken = await speak_file(self._context, order, False, batch=order.request.batch)
+        validated, framing = self._validated, self._framing
+        spoken = await speak_file(self._context, validated, False, batch=validated.request.batch)
         wrapped = framing.frame_words(spoken.words) + framing.frame_audio(bytes(spoken.data))
         try:
             await body.write_in_parts(wrapped + framing.end(spoken.duration_s))
@@ -109,21 +111,21 @@ class WrappedSpeech(StreamedResponse):
             logger.info("the client stopped reading a whole file")
 
 
-def _describe_whole(context: ApiContext, order: ValidatedRequest) -> dict[str, str]:
-    headers = describe_output(order)
+def _describe_whole(context: ApiContext, validated: ValidatedRequest) -> dict[str, str]:
+    headers = describe_output(validated)
     signer = context.signer
-    if signer is not None and signer.takes(order.output.audio_format.media_type):
+    if signer is not None and signer.takes(validated.output.audio_format.media_type):
         headers[PROVENANCE_HEADER] = "self-signed" if signer.is_self_signed else "signed"
     return headers
 
 
 async def _speak(
-    context: ApiContext, order: ValidatedRequest, *, keep: bool
+    context: ApiContext, validated: ValidatedRequest, *, keep: bool
 ) -> tuple[SpokenFile, Sequence[Samples]]:
     """A file; `keep`: and its samples."""
     data, kept, words = bytearray(), list[Samples](), list[SpokenWord]()
-    async with encoding(order.output) as encoder:
-        async with open_utterance(order.model, order.request, context.metrics) as spoken:
+    async with encoding(validated.output) as encoder:
+        async with open_utterance(validated.model, validated.request, context.metrics) as spoken:
             async for chunk in spoken.run:
                 data += await encoder.feed(chunk.samples)
                 words += chunk.words
@@ -131,7 +133,7 @@ async def _speak(
                     kept.append(chunk.samples)
                 _check_size(data)
         await encoder.finish_whole(data, context.signer)
-    return SpokenFile(order, data, spoken.duration_s, tuple(words)), kept
+    return SpokenFile(validated, data, spoken.duration_s, tuple(words)), kept
 
 
 def _check_size(data: bytearray) -> None:

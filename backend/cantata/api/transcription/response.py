@@ -48,7 +48,7 @@ _SIGN_OF_LIFE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class TranscriptionOrder:
+class ValidatedTranscription:
     """A validated request."""
 
     model: TranscriptionModel
@@ -67,21 +67,21 @@ class TranscriptionOrder:
 class TranscriptionResponse(StreamedResponse):
     """The transcript of one recording. A client that leaves ends the work."""
 
-    def __init__(self, context: ApiContext, order: TranscriptionOrder) -> None:
-        super().__init__(order.media_type, {}, context.settings.stall_timeout_s)
+    def __init__(self, context: ApiContext, validated: ValidatedTranscription) -> None:
+        super().__init__(validated.media_type, {}, context.settings.stall_timeout_s)
         self._metrics = context.metrics.transcriptions
         self._reader = context.recordings
-        self._order = order
+        self._validated = validated
         self._progress = RecordingProgress()
         self._parts: list[TranscribedPart] = []
         self._writing = asyncio.Lock()
 
     async def stream(self, request_id: str, body: Body) -> None:
         """Recognise the recording, and write what the client asked for."""
-        order = self._order
+        validated = self._validated
         try:
-            with self._metrics.track(order.model.name, self._count_progress_seconds):
-                if order.body.stream:
+            with self._metrics.track(validated.model.name, self._count_progress_seconds):
+                if validated.body.stream:
                     await self._send_events(body)
                 else:
                     await self._recognize(body)
@@ -92,7 +92,7 @@ class TranscriptionResponse(StreamedResponse):
         except ClientStalled:
             logger.info("the client stopped reading; its transcription is aborted")
         finally:
-            close_files(order.form)
+            close_files(validated.form)
 
     def _count_progress_seconds(self) -> float:
         return self._progress.seconds
@@ -111,15 +111,15 @@ class TranscriptionResponse(StreamedResponse):
             await body.end(format_sse_event(ErrorBody(error=describe(error).detail), "error"))
 
     async def _recognize(self, body: Body) -> None:
-        order = self._order
-        request = build_request(order.body, translate=order.translate)
+        validated = self._validated
+        request = build_request(validated.body, translate=validated.translate)
         parts = transcribe_file(
-            self._reader, order.model, order.sent, order.body, request, self._progress
+            self._reader, validated.model, validated.sent, validated.body, request, self._progress
         )
         async with aclosing(parts), _SignsOfLife(self, body) as signs:
             async for part in parts:
                 self._parts.append(part)
-                if order.body.stream:
+                if validated.body.stream:
                     await self._send_delta(body, part)
                     signs.touch()
 
@@ -140,7 +140,7 @@ class TranscriptionResponse(StreamedResponse):
 
     def _write(self, result: FinishedTranscription) -> bytes:
         """The whole answer."""
-        form = self._order.body.response_format
+        form = self._validated.body.response_format
         if form == "json":
             answer = TranscriptionAnswer(
                 text=result.text, logprobs=self._list_logprobs(result.parts), usage=result.usage
@@ -152,7 +152,7 @@ class TranscriptionResponse(StreamedResponse):
 
     def _finish(self, result: FinishedTranscription) -> TranscriptTextDone:
         verbose = self._build_verbose(result)
-        is_verbose = self._order.body.response_format == "verbose_json"
+        is_verbose = self._validated.body.response_format == "verbose_json"
         return TranscriptTextDone(
             text=verbose.text,
             logprobs=self._list_logprobs(result.parts),
@@ -164,21 +164,21 @@ class TranscriptionResponse(StreamedResponse):
 
     def _build_verbose(self, result: FinishedTranscription) -> VerboseTranscription:
         """Segments are the default; words are there if the client asked for them."""
-        asked = self._order.body.timestamp_granularities or ["segment"]
+        asked = self._validated.body.timestamp_granularities or ["segment"]
         return result.verbose(words="word" in asked, segments="segment" in asked)
 
     def _list_logprobs(self, parts: Sequence[TranscribedPart]) -> list[LogprobObject] | None:
-        if "logprobs" not in self._order.body.include:
+        if "logprobs" not in self._validated.body.include:
             return None
         return [LogprobObject.of(token) for part in parts for token in part.transcript.logprobs]
 
     def _build_result(self) -> FinishedTranscription:
-        order = self._order
+        validated = self._validated
         return FinishedTranscription(
             tuple(self._parts),
             self._progress.seconds,
-            order.body.only_language,
-            translate=order.translate,
+            validated.body.only_language,
+            translate=validated.translate,
         )
 
     async def send_progress(self, body: Body) -> None:

@@ -62,9 +62,9 @@ async def test_uploaded_voices_reach_the_model_by_speaker(
 ) -> None:
     ada, bob = await upload(http, "Ada", 2), await upload(http, "Bob", 3)
     expected = [(2.0, "Ada speaks."), (3.0, "Bob speaks.")]
-    for names, order in (([ada, "bob"], 1), ([{"id": bob}, "Ada"], -1)):
+    for names, validated in (([ada, "bob"], 1), ([{"id": bob}, "Ada"], -1)):
         assert (await http.post(SPEECH, json={"input": "hi", "voice": names})).status_code == 200
-        assert followed(server) == expected[::order]
+        assert followed(server) == expected[::validated]
     lines = await http.post(
         BATCH, json={"requests": [{"custom_id": "a", "input": "hi", "voice": ["bob", "ada"]}]}
     )

@@ -132,7 +132,7 @@ class SentPicture:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageOrder:
+class ValidatedImage:
     """A checked request; its pictures are still files."""
 
     model: ImageModel
@@ -187,7 +187,7 @@ class ImageOrder:
 
 def check_image_body(
     context: ApiContext, options: ImageOptions, sent: Sequence[SentPicture] = ()
-) -> ImageOrder:
+) -> ValidatedImage:
     """The checked request.
 
     Raises:
@@ -196,17 +196,17 @@ def check_image_body(
     """
     if context.spare:
         options = options.model_copy(update={"priority": "batch"})
-    order = check_picture_options(
+    validated = check_picture_options(
         context.get_image_model(options.model, edits=bool(sent)), options, sent
     )
     # Before files are decoded for nothing.
-    order.model.check_room()
-    return order
+    validated.model.check_room()
+    return validated
 
 
 def check_picture_options(
     model: ImageModel, options: ImageOptions, sent: Sequence[SentPicture] = ()
-) -> ImageOrder:
+) -> ValidatedImage:
     """A request of one model, checked.
 
     Raises:
@@ -215,7 +215,7 @@ def check_picture_options(
     _check_pictures(model, sent)
     _check_stream(options)
     limits = model.limits
-    return ImageOrder(
+    return ValidatedImage(
         model,
         options,
         tuple(sent),

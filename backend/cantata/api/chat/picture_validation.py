@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from cantata.api.chat.body import ChatBody
 from cantata.api.chat.conversation import check_messages, count_pictures
 from cantata.api.context import ApiContext
-from cantata.api.images.order import RANDOM_SEEDS, get_guidance, get_output, get_size, get_steps
+from cantata.api.images.validation import (
+    RANDOM_SEEDS,
+    get_guidance,
+    get_output,
+    get_size,
+    get_steps,
+)
 from cantata.contract.data.chat import ImagePart, Message, Modality, TextPart
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest, Turn
@@ -23,7 +29,7 @@ _OF_MESSAGES = ("prompt", "image")
 
 
 @dataclass(frozen=True, slots=True)
-class PictureOrder:
+class ValidatedPictureChat:
     """A checked request; its messages are still as the client wrote them."""
 
     model: ImageModel
@@ -82,7 +88,7 @@ def wants_picture(context: ApiContext, body: ChatBody) -> bool:
     return painter is not None and painter.limits.conversations and not answers
 
 
-def check_picture_body(context: ApiContext, body: ChatBody) -> PictureOrder:
+def check_picture_body(context: ApiContext, body: ChatBody) -> ValidatedPictureChat:
     """The checked request.
 
     Raises:
@@ -107,7 +113,7 @@ def check_picture_body(context: ApiContext, body: ChatBody) -> PictureOrder:
     check_messages(body.messages, _TurnReader(model.name, frozenset(takes)), context.transcripts)
     _check_pictures(model, count_pictures(body.messages))
     with name_conversation_fields():
-        order = PictureOrder(
+        validated = ValidatedPictureChat(
             model,
             body,
             get_size(options.size, limits),
@@ -118,7 +124,7 @@ def check_picture_body(context: ApiContext, body: ChatBody) -> PictureOrder:
         )
     # Before files are loaded for nothing.
     model.check_room()
-    return order
+    return validated
 
 
 def _check_neutral(model: ImageModel, body: ChatBody) -> None:

@@ -88,7 +88,7 @@ PCM16_RATE = 24_000
 
 
 @dataclass(frozen=True, slots=True)
-class ChatOrder:
+class ValidatedChat:
     """A checked request; its messages are still as the client wrote them."""
 
     model: ChatModel
@@ -139,7 +139,7 @@ class ChatOrder:
         return samples
 
 
-async def check_chat_body(context: ApiContext, body: ChatBody) -> ChatOrder:
+async def check_chat_body(context: ApiContext, body: ChatBody) -> ValidatedChat:
     """The checked request.
 
     Raises:
@@ -163,7 +163,7 @@ async def check_chat_body(context: ApiContext, body: ChatBody) -> ChatOrder:
         output = context.mark(_choose_output(model, body), model.name)
     if not context.spare:
         model.check_room()  # before files are loaded for nothing
-    return ChatOrder(model, body, voice, output, answer_format, context.spare)
+    return ValidatedChat(model, body, voice, output, answer_format, context.spare)
 
 
 async def _find_model(context: ApiContext, body: ChatBody) -> ChatModel:
