@@ -140,6 +140,8 @@ def test_ai_sdk_answers_speaks_and_draws(node: Path, answering: str) -> None:
         whole, streamed = told["text"]
         assert whole == streamed != ""
         assert told["usage"][0] == told["usage"][1] > 0
+        first, second = told["read"]
+        assert second > first + told["usage"][0], "the second turn has the first answer"
         assert told["parts"]["text-delta"] > 1
         assert told["parts"]["finish"] == 1
         assert set(told["object"]) == {"sky", "warm"}

@@ -61,6 +61,8 @@ class ChatTools:
     choice: str | None = "auto"
     """`auto`, `required`, or None: the function named `named`."""
     named: str | None = None
+    parallel: bool = True
+    """False: an answer calls at most one."""
 
 
 NO_TOOLS = ChatTools()
@@ -101,8 +103,16 @@ class Chat(Protocol):
         messages: Sequence[ChatMessage],
         max_tokens: int | None,
         tools: ChatTools = NO_TOOLS,
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[ChatDelta, None]:
         """The next message, in pieces. Closing the iterator, or cancelling, ends the work.
+
+        Args:
+            messages: the conversation.
+            max_tokens: most tokens of the message.
+            tools: what it may call.
+            whole: a conversation that is too long fails, rather than losing its beginning.
 
         Raises:
             ChatFailed: says why.
@@ -132,6 +142,8 @@ class Responder:
         messages: Sequence[ChatMessage],
         max_tokens: int | None,
         tools: ChatTools = NO_TOOLS,
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[ChatDelta, None]:
         for piece in _PIECE.findall(answer_to(messages, datetime.now())):
             yield ChatDelta(piece)

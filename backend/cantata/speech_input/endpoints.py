@@ -102,6 +102,8 @@ class ChatEndpoint:
         messages: Sequence[ChatMessage],
         max_tokens: int | None,
         tools: ChatTools = NO_TOOLS,
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[ChatDelta, None]:
         body: dict[str, Any] = {
             "model": self._endpoint.model,
@@ -151,7 +153,9 @@ def _encode_tools(tools: ChatTools) -> dict[str, Any]:
     if not tools.functions:
         return {}
     named = {"type": "function", "function": {"name": tools.named}}
+    single: dict[str, Any] = {} if tools.parallel else {"parallel_tool_calls": False}
     return {
+        **single,
         "tools": [{"type": "function", "function": one} for one in tools.functions],
         "tool_choice": named if tools.choice is None else tools.choice,
     }

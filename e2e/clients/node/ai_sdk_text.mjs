@@ -32,6 +32,10 @@ const count = async (parts) => {
 async function askAll(model) {
   const prompt = "How is the weather?";
   const whole = await ai.generateText({ model, prompt, ...MOST });
+  // Of a conversation that goes on, it only names what the server has kept.
+  const turns = [{ role: "user", content: prompt }, ...whole.response.messages];
+  const messages = [...turns, { role: "user", content: "And tomorrow?" }];
+  const second = await ai.generateText({ model, messages, ...MOST });
   const streamed = ai.streamText({ model, prompt, ...MOST });
   const parts = await count(streamed.fullStream);
   const object = await ai.generateText({
@@ -53,6 +57,7 @@ async function askAll(model) {
   const [{ toolCalls, toolResults }, last] = await called.steps;
   return {
     text: [whole.text, await streamed.text],
+    read: [whole.usage.inputTokens, second.usage.inputTokens],
     usage: [whole.usage.outputTokens, (await streamed.usage).outputTokens],
     parts,
     object: object.output,

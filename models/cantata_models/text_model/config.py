@@ -17,8 +17,12 @@ from cantata_layers.json_fields import JsonFields, read_json
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 _REGISTRY = Path("model_executor", "models", "registry.py")
-_TEXT_GENERATION = "_TEXT_GENERATION_MODELS"
-"""vLLM's table of them."""
+_OWN, _OF_TRANSFORMERS = "_TEXT_GENERATION_MODELS", "_TRANSFORMERS_SUPPORTED_MODELS"
+"""vLLM's tables of the networks that it has itself, and of those that it takes from transformers
+and gives its own layers."""
+_TABLES = (_OWN, _OF_TRANSFORMERS)
+_SEVERAL_INPUTS = "MultiModal"
+"""In vLLM's names of classes for networks that take more than text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +65,14 @@ def list_architectures() -> frozenset[str]:
     locates models.
     """
     spec = find_spec("vllm")
+    tables: dict[str | None, Mapping[str, tuple[str, str]]] = {}
     for folder in (spec and spec.submodule_search_locations) or ():
         for node in ast.parse(Path(folder, _REGISTRY).read_text("utf-8")).body:
-            if isinstance(node, ast.Assign) and _TEXT_GENERATION in map(_name_target, node.targets):
-                return frozenset(ast.literal_eval(node.value))
-    return frozenset()
+            if isinstance(node, ast.Assign) and _name_target(node.targets[0]) in _TABLES:
+                tables[_name_target(node.targets[0])] = ast.literal_eval(node.value)
+    borrowed = tables.get(_OF_TRANSFORMERS, {}).items()
+    written = (name for name, (_, kind) in borrowed if _SEVERAL_INPUTS not in kind)
+    return frozenset((*tables.get(_OWN, ()), *written))
 
 
 def find_vocabulary(folder: Path) -> int:

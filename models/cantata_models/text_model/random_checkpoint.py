@@ -12,8 +12,10 @@ from transformers import (
     AutoModelForCausalLM,
     Gemma3TextConfig,
     LlamaConfig,
+    MistralConfig,
     PreTrainedTokenizerFast,
     Qwen3Config,
+    SmolLM3Config,
 )
 
 _MARKS = ("<tool_call>", "</tool_call>", "<think>", "</think>")
@@ -65,6 +67,10 @@ _CONFIGS: dict[str, Callable[[], Any]] = {
         query_pre_attn_scalar=32,
         layer_types=["sliding_attention", "full_attention"],
     ),
+    # All layers look back as far, which vLLM says in another place.
+    "mistral": lambda: MistralConfig(**_SIZES, sliding_window=32),
+    # vLLM takes its network from transformers.
+    "smollm3": lambda: SmolLM3Config(**_SIZES),
 }
 KINDS = tuple(_CONFIGS)
 

@@ -33,6 +33,7 @@ class TextModelThinker(nn.Module, Talker):
 
     num_codebooks = 1
     frame_period_s = None
+    shardable = True
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
@@ -51,6 +52,8 @@ class TextModelThinker(nn.Module, Talker):
         # Below float32 vLLM's products are not exact per row, for any number of rows.
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
         name = find_architecture(checkpoint)
+        # WHY: vLLM's own start does so. Networks whose layers are all alike read it nowhere else.
+        vllm_config.cache_config.sliding_window = _find_window(model_config)
         self.network: Any = init_vllm_registered_model(vllm_config, architectures=[name])
         if is_hybrid(self.network) or has_inner_state(self.network):
             raise ConfigError(f"{checkpoint}: {name} keeps a state beside attention; not served")
@@ -77,6 +80,7 @@ class TextModelThinker(nn.Module, Talker):
             loader.load_weights(self.network, self._model_config)
         except (KeyError, RuntimeError, ValueError) as error:
             raise ConfigError(f"{checkpoint}: vLLM cannot load the weights: {error}") from error
+        self._check_width(checkpoint)
         if make_products_exact(self.network):
             self.min_rows = 1
         ends = load_settings(checkpoint).end_tokens
@@ -121,6 +125,14 @@ class TextModelThinker(nn.Module, Talker):
         embedded: torch.Tensor = self.network.embed_input_ids(frames[:, 0])
         return embedded
 
+    def _check_width(self, checkpoint: Path) -> None:
+        embedded = self.embed_frames(torch.zeros(1, 1, dtype=torch.int64, device=self._device))
+        width, hidden = embedded.shape[-1], self._model_config.get_hidden_size()
+        if width != hidden:
+            raise ConfigError(
+                f"{checkpoint}: embeddings of {width} numbers for layers of {hidden}; not served"
+            )
+
     def make_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
@@ -128,3 +140,13 @@ class TextModelThinker(nn.Module, Talker):
         if len(self.other_ends) and self.end_code is not None:
             code0 = code0.masked_fill(torch.isin(code0, self.other_ends), self.end_code)
         return code0[:, None]
+
+
+def _find_window(model_config: Any) -> int | None:
+    """Return how many tokens each layer looks back, if that is the same for all; None: as each
+    layer says itself, or all tokens."""
+    layers = getattr(model_config.hf_text_config, "layer_types", None) or ()
+    if any(kind != "sliding_attention" for kind in layers):
+        return None
+    window: int | None = model_config.get_sliding_window()
+    return window

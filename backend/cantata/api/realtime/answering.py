@@ -1,4 +1,5 @@
-"""Starts, ends and cancels the answers of one session, one at a time."""
+"""Starts, ends and cancels the answers of one session: one at a time in its conversation, and
+written ones beside it."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ from cantata.contract.data.errors import CantataError
 CANCELLED = "cancelled"
 TURN_DETECTED, CLIENT_CANCELLED = "turn_detected", "client_cancelled"
 """Why."""
+MAX_ASIDE = 4
+"""Most answers outside the conversation that are written at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +44,20 @@ class SessionContext:
 
 
 class ActiveResponse:
-    """The answer in progress, if there is one."""
+    """The answer in progress, if there is one, and those that are written beside it."""
 
     def __init__(self, session: SessionContext) -> None:
         self._session = session
         self.reply: Reply | None = None
-        self._stopped: Reply | None = None
-        """Whose task has been cancelled because the connection is over."""
+        self._aside: dict[str, Reply] = {}
+        """By id. Nothing that the user says ends them, and they have no sound."""
+        self._stopped = set[Reply]()
+        """Whose tasks have been cancelled because the connection is over."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any answer is in progress."""
+        return self.reply is not None or bool(self._aside)
 
     def start(self, reply: Reply, items: Sequence[Item], events: Sequence[ServerEvent]) -> None:
         """Begin an answer.
@@ -68,6 +78,28 @@ class ActiveResponse:
         self._session.emit(*events)
         reply.task = self._session.spawn(self._run(reply, tuple(items)))
 
+    def start_aside(
+        self, reply: Reply, items: Sequence[Item], events: Sequence[ServerEvent]
+    ) -> None:
+        """Begin an answer that is written outside the conversation, whatever else is in progress.
+
+        Args:
+            reply: as of `start`, and the others.
+            items: what it follows from.
+            events: tell of its beginning.
+
+        Raises:
+            ResponseActive: there are too many.
+        """
+        if len(self._aside) >= MAX_ASIDE:
+            raise ResponseActive(
+                f"{MAX_ASIDE} responses outside the conversation are being written; wait for the "
+                "response.done of one, or send response.cancel with its response_id"
+            )
+        self._aside[reply.id] = reply
+        self._session.emit(*events)
+        reply.task = self._session.spawn(self._run(reply, tuple(items)))
+
     def check_free(self) -> None:
         """Raises `ResponseActive` while there is an answer in progress."""
         if self.reply is not None:
@@ -79,10 +111,14 @@ class ActiveResponse:
     def cancel(self, reason: str, response_id: str | None = None) -> None:
         """End the answer in progress. None of its events are sent after this.
 
+        Args:
+            reason: why.
+            response_id: of one that is written beside it, or its own.
+
         Raises:
             NoResponse: there is none, or none of that id.
         """
-        reply = self.reply
+        reply = self._aside.get(response_id or "", self.reply)
         if reply is None or response_id not in (None, reply.id):
             # Clients know the error by how it begins.
             raise NoResponse("Cancellation failed: no active response found", "response_id")
@@ -101,13 +137,14 @@ class ActiveResponse:
 
     def stop(self) -> None:
         """End what runs: the connection is over."""
-        reply = self.reply
-        if reply is None or reply.task is None or reply is self._stopped:
-            return
-        # Once: a second cancel would break into the abort of the first. WHY not by the task's
-        # `cancelling()`: libraries cancel it for themselves, such as anyio when it has connected.
-        self._stopped = reply
-        reply.task.cancel()
+        active = () if self.reply is None else (self.reply,)
+        for reply in (*active, *self._aside.values()):
+            # Once: a second cancel would break into the abort of the first. WHY not by the task's
+            # `cancelling()`: libraries cancel it for themselves, such as anyio when it has
+            # connected.
+            if reply.task is not None and reply not in self._stopped:
+                self._stopped.add(reply)
+                reply.task.cancel()
 
     async def _run(self, reply: Reply, items: Sequence[Item]) -> None:
         try:
@@ -126,8 +163,18 @@ class ActiveResponse:
             self._end(reply, ending)
 
     def _end(self, reply: Reply, ending: ReplyEnding) -> None:
-        if self.reply is not reply:
+        session = self._session
+        if self._aside.pop(reply.id, None) is not None:
+            session.emit(*reply.ended(ending, None))
+        elif self.reply is reply:
+            self._end_active(reply, ending)
+        else:
             return
+        session.ended(reply)
+        if reply.task is not None and reply.task is not asyncio.current_task():
+            reply.task.cancel()
+
+    def _end_active(self, reply: Reply, ending: ReplyEnding) -> None:
         session = self._session
         self.reply = None
         if ending.status in (CANCELLED, "failed"):
@@ -141,6 +188,3 @@ class ActiveResponse:
             # Text that was not even made into sound was not heard by anybody.
             content = reply.item.content[0]
             content.text = reply.spoken.heard_part(reply.text, reply.spoken.sound_s)
-        session.ended(reply)
-        if reply.task is not None and reply.task is not asyncio.current_task():
-            reply.task.cancel()

@@ -76,6 +76,10 @@ class CascadeResponder:
             where = f"{param}.tool_choice"
             valid = ", ".join((*choices, "none"))
             raise InvalidRequest(f"{where}: {kind!r} is not served here; valid: {valid}", where)
+        if settings.offered and not settings.parallel_tool_calls and "required" not in choices:
+            where = f"{param}.parallel_tool_calls"
+            message = f"{where}: what answers here cannot be held to one call; valid: true"
+            raise InvalidRequest(message, where)
 
     async def get_voice(self, asked: VoiceName | None) -> str:
         """The id of a voice of the model, or of an uploaded one."""
@@ -89,7 +93,8 @@ class CascadeResponder:
         most = reply.settings.max_output_tokens
         limit = None if isinstance(most, str) else most
         max_characters = self._context.settings.realtime.max_item_characters
-        asked = self._chat.answer(messages, limit, _choose_tools(reply.settings))
+        whole = reply.settings.truncation == "disabled"
+        asked = self._chat.answer(messages, limit, _choose_tools(reply.settings), whole=whole)
         async with aclosing(asked) as deltas:
             async for delta in deltas:
                 reply.cut = reply.cut or delta.cut
@@ -164,7 +169,7 @@ class CascadeResponder:
 def _choose_tools(settings: SessionSettings) -> ChatTools:
     shown = (tool.model_dump(exclude={"type"}, exclude_none=True) for tool in settings.offered)
     functions = tuple(shown)
-    choice = settings.tool_choice
+    choice, parallel = settings.tool_choice, settings.parallel_tool_calls
     if isinstance(choice, str):
-        return ChatTools(functions, choice)
-    return ChatTools(functions, None, choice.name)
+        return ChatTools(functions, choice, parallel=parallel)
+    return ChatTools(functions, None, choice.name, parallel)

@@ -122,7 +122,7 @@ class RealtimeConnection(SocketConnection):
         self.emit(created)
 
     def has_pending_text(self) -> bool:
-        return self.dialogue.answering.reply is not None
+        return self.dialogue.answering.is_busy
 
     async def take(self, text: str) -> None:
         event_id = None

@@ -255,16 +255,13 @@ class Dialogue:
             InvalidRequest: a setting is not valid.
         """
         self._check_answers()
-        self.answering.check_free()
+        scope = _read_scope(sent)
         settings = updated(self.settings, sent, "response")
+        if not self._is_aside(settings, scope):
+            self.answering.check_free()
         await self._check_semantic(settings, "response")
         self._session.responder.check(settings, "response")
         voice = await self._resolve_voice(settings, "response.audio.output.voice")
-        try:
-            scope = ResponseScope.model_validate(sent)
-        except ValidationError as error:
-            refusal = explain_validation(error.errors(include_url=False))
-            raise InvalidRequest(refusal.message, f"response.{refusal.param}") from None
         self._respond(settings, voice, scope)
 
     def stop(self) -> None:
@@ -276,15 +273,24 @@ class Dialogue:
 
     def answered(self, reply: Reply) -> None:
         """Called when an answer is over: the user's turn begins, for at most `idle_timeout_ms`."""
-        if self._idle_ms is not None and reply.awaits_user:
+        is_spoken_to = reply.speaks or reply.conversation_id is not None
+        if self._idle_ms is not None and reply.awaits_user and is_spoken_to:
             self._idle = self._session.spawn(self._wait_for_user(self._idle_ms / 1000))
 
     def _check_answers(self) -> None:
         if not self._answers:
             raise NoResponses
 
+    def _is_aside(self, settings: SessionSettings, scope: ResponseScope) -> bool:
+        """Whether an answer is written beside the conversation, and so beside any other answer. A
+        model that hears gives one at a time."""
+        written = scope.conversation == "none" and not settings.speaks
+        return written and not self._session.responder.hears
+
     def _respond(self, settings: SessionSettings, voice: str | None, scope: ResponseScope) -> None:
-        self.answering.check_free()
+        is_aside = self._is_aside(settings, scope)
+        if not is_aside:
+            self.answering.check_free()
         conversation = self._session.conversation
         items = conversation.items
         if scope.input is not None:
@@ -292,6 +298,9 @@ class Dialogue:
         kept = scope.conversation == "auto"
         keep = conversation.add if kept else None
         reply = Reply(settings, voice, self.id if kept else None, keep, scope.metadata)
+        if is_aside:
+            self.answering.start_aside(reply, items, reply.started())
+            return
         self._stop_waiting()
         self.answering.start(reply, items, reply.started())
         self._shorten()
@@ -409,3 +418,11 @@ class Dialogue:
                 f"the voice {self.voice} has already been used and cannot be changed", param
             )
         return chosen
+
+
+def _read_scope(sent: dict[str, Any]) -> ResponseScope:
+    try:
+        return ResponseScope.model_validate(sent)
+    except ValidationError as error:
+        refusal = explain_validation(error.errors(include_url=False))
+        raise InvalidRequest(refusal.message, f"response.{refusal.param}") from None

@@ -75,7 +75,8 @@ class ModelResponder:
                     await self._answer_items(reply, items)
                     break
                 except ContextFull:
-                    if len(items) <= 1 or reply.text:
+                    whole = reply.settings.truncation == "disabled"
+                    if whole or len(items) <= 1 or reply.text:
                         raise
                     items = items[max(1, len(items) // _PARTS_LEFT_OUT) :]
             if reply.speaks:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from cantata.api.chat.measured_answer import CallPiece, open_answer
+from cantata.api.realtime.message_layouts import MessageLayout, lay_out
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import (
     AnswerOption,
@@ -17,7 +19,7 @@ from cantata.contract.data.chat import (
     ToolCall,
     ToolChoice,
 )
-from cantata.contract.data.errors import ContextFull
+from cantata.contract.data.errors import ContextFull, InvalidRequest
 from cantata.metrics import Metrics
 from cantata.speech_input.chat import NO_TOOLS, ChatDelta, ChatMessage, ChatTools, ToolCallDelta
 
@@ -27,11 +29,14 @@ next, and so on."""
 
 
 class ServedChat:
-    """Implements `speech_input.chat.Chat`. Of a conversation that is too long, the model gets as
-    much of the end as fits, and the instructions."""
+    """Implements `speech_input.chat.Chat` for one session. Of a conversation that is too long, the
+    model gets as much of the end as fits, and the instructions. One that its chat template refuses
+    is laid out as stricter templates want it."""
 
     def __init__(self, model: ChatModel, metrics: Metrics) -> None:
         self._model, self._metrics = model, metrics
+        self._layout = MessageLayout.AS_SAID
+        """The first that the template has taken."""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -46,6 +51,8 @@ class ServedChat:
         messages: Sequence[ChatMessage],
         max_tokens: int | None,
         tools: ChatTools = NO_TOOLS,
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[ChatDelta, None]:
         """The next message, in pieces.
 
@@ -54,31 +61,41 @@ class ServedChat:
         """
         told = [one for one in messages if one.role == "system"]
         said = [one for one in messages if one.role != "system"]
+        layout = self._layout
         while True:
             request = ChatRequest(
-                tuple(map(_build_message, (*told, *said))),
+                tuple(map(_build_message, lay_out(told, said, layout))),
                 max_tokens=max_tokens,
                 tools=tuple(map(_describe_function, tools.functions)),
-                tool_choice=ToolChoice(tools.choice == "required", tools.named),
+                tool_choice=ToolChoice(tools.choice == "required", tools.named, tools.parallel),
             )
             begun = False
             try:
-                async with open_answer(self._model, request, (), self._metrics) as answer:
-                    async for piece in answer:
-                        if isinstance(piece, str):
-                            begun = True
-                            yield ChatDelta(piece)
-                        elif isinstance(piece, CallPiece):
-                            begun = True
-                            made = ToolCallDelta(piece.index, piece.name, piece.id, piece.arguments)
-                            yield ChatDelta("", call=made)
-                    yield ChatDelta("", cut=answer.finish_reason == "length")
-                    return
+                async with aclosing(self._answer(request)) as deltas:
+                    async for delta in deltas:
+                        self._layout, begun = layout, True
+                        yield delta
+                return
             except ContextFull:
                 rest = _drop_oldest(said)
-                if begun or not rest:
+                if begun or whole or not rest:
                     raise
                 said = rest
+            except InvalidRequest as error:
+                # Only the template finds fault with all messages.
+                if begun or error.param != "messages" or layout is max(MessageLayout):
+                    raise
+                layout = MessageLayout(layout + 1)
+
+    async def _answer(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        async with open_answer(self._model, request, (), self._metrics) as answer:
+            async for piece in answer:
+                if isinstance(piece, str):
+                    yield ChatDelta(piece)
+                elif isinstance(piece, CallPiece):
+                    made = ToolCallDelta(piece.index, piece.name, piece.id, piece.arguments)
+                    yield ChatDelta("", call=made)
+            yield ChatDelta("", cut=answer.finish_reason == "length")
 
     async def close(self) -> None:
         """The server's model stays."""

@@ -158,6 +158,33 @@ class ForcedFunction(Part):
     name: FunctionName
 
 
+def _accept_tracing(value: object) -> None:
+    """Clients send it with every session. It is about OpenAI's dashboard: there is none here."""
+    if not (value is None or value == "auto" or isinstance(value, dict)):
+        raise PydanticCustomError("tracing", 'must be "auto", an object or null')
+
+
+def _refuse_prompt(value: object) -> None:
+    if value is not None:
+        raise PydanticCustomError(
+            "prompt", "this server keeps no prompts: send instructions; valid: null"
+        )
+
+
+def _refuse_reasoning(value: object) -> None:
+    effort = value.get("effort") if isinstance(value, dict) else value
+    if effort not in (None, "none"):
+        raise PydanticCustomError(
+            "reasoning", 'spoken answers are not thought about first; valid: {"effort": "none"}'
+        )
+
+
+def _refuse_other_truncation(value: object) -> object:
+    if value not in ("auto", "disabled"):
+        raise PydanticCustomError("truncation", 'not served; valid: "auto", "disabled"')
+    return value
+
+
 AnyTool = Annotated[FunctionTool, BeforeValidator(_refuse_other_tools)]
 ToolChoice = Literal["auto", "none", "required"] | ForcedFunction
 
@@ -174,6 +201,16 @@ class SessionSettings(Part):
     max_output_tokens: MaxTokens = "inf"
     tools: Annotated[list[AnyTool], Field(max_length=MAX_TOOLS)] = []
     tool_choice: ToolChoice = "auto"
+    parallel_tool_calls: bool = True
+    """False: at most one call in an answer."""
+    truncation: Annotated[
+        Literal["auto", "disabled"], BeforeValidator(_refuse_other_truncation)
+    ] = "auto"
+    """What becomes of a conversation that is too long for the model: it gets the end of it, or the
+    response fails."""
+    tracing: Annotated[None, BeforeValidator(_accept_tracing)] = None
+    prompt: Annotated[None, BeforeValidator(_refuse_prompt)] = None
+    reasoning: Annotated[None, BeforeValidator(_refuse_reasoning)] = None
     audio: Audio = Audio()
 
     @property

@@ -9,6 +9,9 @@ from cantata.api.realtime.session import SessionSettings
 
 _OF_ANSWERS = ("create_response", "interrupt_response", "interrupt_on", "idle_timeout_ms")
 """Fields of turn detection that sessions without answers do not have."""
+_SELDOM = ("parallel_tool_calls", "truncation", "tracing", "prompt", "reasoning")
+"""Fields of sessions that are shown only if they are not the defaults, as clients that do not know
+them expect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,9 @@ def show_session(
         voice: that answers have.
     """
     shown = settings.model_dump()
+    for field in _SELDOM:
+        if shown[field] == SessionSettings.model_fields[field].default:
+            del shown[field]
     transcription = shown["audio"]["input"]["transcription"]
     for field in ("keywords", "languages"):
         # Clients that do not know the fields read no session that has them.

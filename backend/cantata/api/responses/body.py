@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from cantata.api.chat.body import MAX_TOP_LOGPROBS
 from cantata.api.chat.messages import MAX_MESSAGES, MAX_PARTS, ONE_OR_LIST
 from cantata.api.chat.response_format import JsonObjectFormat, NamedSchema, TextFormat
 from cantata.api.chat.tools import MAX_TOOLS, FunctionName
@@ -58,7 +59,11 @@ class CallOutputItem(WireModel):
 
     type: Literal["function_call_output"]
     call_id: Name
-    output: Text
+    output: Annotated[
+        Annotated[Text, Tag("one")]
+        | Annotated[list[SentText], Field(max_length=MAX_PARTS), Tag("list")],
+        ONE_OR_LIST,
+    ]
 
 
 class ReasoningItem(WireModel):
@@ -67,21 +72,32 @@ class ReasoningItem(WireModel):
     type: Literal["reasoning"]
 
 
+class ItemReference(WireModel):
+    """An item of an earlier response that is kept."""
+
+    type: Literal["item_reference"] = "item_reference"
+    id: Name
+
+
 def _classify(sent: Any) -> Any:
-    """Messages may come without a type."""
-    return sent.get("type", "message") if isinstance(sent, dict) else getattr(sent, "type", None)
+    """Messages and references may come without a type."""
+    if not isinstance(sent, dict):
+        return getattr(sent, "type", None)
+    is_reference = "id" in sent and "role" not in sent
+    return sent.get("type") or ("item_reference" if is_reference else "message")
 
 
 InputItem = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[CallItem, Tag("function_call")]
     | Annotated[CallOutputItem, Tag("function_call_output")]
-    | Annotated[ReasoningItem, Tag("reasoning")],
+    | Annotated[ReasoningItem, Tag("reasoning")]
+    | Annotated[ItemReference, Tag("item_reference")],
     Discriminator(
         _classify,
         custom_error_type="item",
-        custom_error_message="type must be message, function_call, function_call_output or "
-        "reasoning",
+        custom_error_message="type must be message, function_call, function_call_output, "
+        "item_reference or reasoning",
     ),
 ]
 Input = Annotated[
@@ -164,4 +180,12 @@ class ResponsesBody(WireModel):
     conversation: Annotated[Any, accepts_only()] = None
     prompt: Annotated[Any, accepts_only()] = None
     max_tool_calls: Annotated[Any, accepts_only()] = None
-    top_logprobs: Annotated[int, accepts_only(0)] = 0
+    include: list[str] = Field(default_factory=list)
+    """What else is told: `message.output_text.logprobs`; other values tell of nothing here."""
+    top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] = 0
+    """How many of the likeliest tokens are told with each token of the words."""
+
+    @property
+    def logprobs(self) -> bool:
+        """Whether the probabilities of tokens are told."""
+        return self.top_logprobs > 0 or "message.output_text.logprobs" in self.include

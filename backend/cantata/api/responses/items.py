@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from cantata.api.chat.answers import ChoiceLogprobs
 from cantata.api.chat.measured_answer import CallPiece, Piece
 from cantata.api.responses.objects import (
     OutputCall,
@@ -30,6 +31,8 @@ class GrowingItems:
         self._open: OutputItem | None = None
         """Without its text."""
         self._texts = list[str]()
+        self._scores = list[dict[str, Any]]()
+        """Of the tokens of the open message."""
         self._call = -1
 
     @property
@@ -37,8 +40,8 @@ class GrowingItems:
         """All, also the one that is open."""
         return [*self._done, *([] if self._open is None else [self._fill(self._open)])]
 
-    def add(self, piece: Piece) -> Iterator[Fields]:
-        """The events of a piece."""
+    def add(self, piece: Piece, scores: ChoiceLogprobs | None = None) -> Iterator[Fields]:
+        """The events of a piece, and of the scores of its tokens."""
         match piece:
             case Thought():
                 if not isinstance(self._open, OutputThought):
@@ -52,21 +55,30 @@ class GrowingItems:
             case str():
                 if not isinstance(self._open, OutputMessage):
                     yield from self._begin_message()
-                yield from self._grow("response.output_text.delta", piece, logprobs=[])
+                told = _write_scores(scores)
+                self._scores += told
+                yield from self._grow("response.output_text.delta", piece, logprobs=told)
 
-    def end(self, status: Status = "completed") -> Iterator[Fields]:
+    def end(
+        self, status: Status = "completed", scores: ChoiceLogprobs | None = None
+    ) -> Iterator[Fields]:
         """The last events of the open item.
 
         Args:
             status: `incomplete` if the answer was cut off in it.
+            scores: of tokens that no piece has had.
         """
         if self._open is None:
             return
+        self._scores += _write_scores(scores)
         place, text = self._build_place(), "".join(self._texts)
         item = self._fill(self._open, status)
         match item:
             case OutputMessage():
-                yield "response.output_text.done", {**place, "text": text, "logprobs": []}
+                yield (
+                    "response.output_text.done",
+                    {**place, "text": text, "logprobs": [*self._scores]},
+                )
                 part = item.content[0].model_dump()
                 yield "response.content_part.done", {**place, "part": part}
             case OutputThought():
@@ -84,7 +96,7 @@ class GrowingItems:
         filled: dict[str, Any] = {"status": status}
         match item:
             case OutputMessage():
-                filled["content"] = [OutputText(text=text)]
+                filled["content"] = [OutputText(text=text, logprobs=[*self._scores])]
             case OutputThought():
                 filled["content"] = [ThoughtText(text=text)]
             case OutputCall():
@@ -95,6 +107,7 @@ class GrowingItems:
         yield from self.end()
         self._open = item
         self._texts.clear()
+        self._scores.clear()
         fields = {"output_index": len(self._done), "item": item.model_dump()}
         yield "response.output_item.added", fields
 
@@ -127,6 +140,10 @@ class GrowingItems:
         assert self._open is not None
         place = {"item_id": self._open.id, "output_index": len(self._done)}
         return place if isinstance(self._open, OutputCall) else {**place, "content_index": 0}
+
+
+def _write_scores(scores: ChoiceLogprobs | None) -> list[dict[str, Any]]:
+    return [] if scores is None else [one.model_dump() for one in scores.content]
 
 
 def _create_id(kind: str) -> str:

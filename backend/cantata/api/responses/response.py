@@ -58,7 +58,7 @@ async def validate_response(context: ApiContext, body: ResponsesBody) -> Validat
         ResponseNotFound: what it continues is not kept.
         Overloaded: the queue is full.
     """
-    messages = list_messages(body)
+    messages = list_messages(body, context.responses.find_item)
     if body.previous_response_id is not None:
         kept = context.responses.find(body.previous_response_id, "previous_response_id")
         messages = [*kept.messages, *messages]
@@ -96,9 +96,13 @@ class ModelResponse(ChatResponse):
             reasoning=body.reasoning.model_dump(),
             store=body.store,
             temperature=body.temperature,
-            text=body.text.model_dump(by_alias=True, exclude_none=True),
+            text={
+                "format": {"type": "text"},
+                **body.text.model_dump(by_alias=True, exclude_none=True),
+            },
             tool_choice=body.model_dump()["tool_choice"],
             tools=[tool.model_dump(exclude_none=True) for tool in body.tools],
+            top_logprobs=body.top_logprobs,
             top_p=body.top_p,
             metadata=body.metadata,
             **more,
@@ -130,8 +134,8 @@ class WholeModelResponse(ModelResponse):
         with rename_error_fields():
             async with self.conversation() as messages, self.open(messages) as answer:
                 async for piece in answer:
-                    list(items.add(piece))
-        list(items.end(find_status(answer)))
+                    list(items.add(piece, answer.scores.take()))
+        list(items.end(find_status(answer), answer.scores.take()))
         await body.write_in_parts(self.finish(answer, items).model_dump_json().encode())
         await body.end()
 
@@ -166,8 +170,10 @@ class StreamedModelResponse(ModelResponse):
                 self._tell("response.created", begun) + self._tell("response.in_progress", begun)
             )
             async for piece in answer:
-                await body.write(b"".join(map(self._encode_event, items.add(piece))))
-        last = b"".join(map(self._encode_event, items.end(find_status(answer))))
+                events = items.add(piece, answer.scores.take())
+                await body.write(b"".join(map(self._encode_event, events)))
+        ending = items.end(find_status(answer), answer.scores.take())
+        last = b"".join(map(self._encode_event, ending))
         done = self.finish(answer, items)
         await body.end(last + self._tell(f"response.{done.status}", done))
 

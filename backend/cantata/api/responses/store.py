@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
 
-from cantata.api.responses.objects import ResponseObject
+from cantata.api.responses.objects import OutputItem, ResponseObject
 from cantata.contract.data.errors import ResponseNotFound
 
 KEPT_S = 3600
@@ -19,7 +20,7 @@ _EACH = 1024
 """Counted for each besides, so that their number is bounded, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class KeptResponse:
     """A response with the conversation up to its end."""
 
@@ -37,12 +38,16 @@ class ResponseStore:
         self._kept: TTLCache[str, KeptResponse] = TTLCache(
             MAX_CHARACTERS, KEPT_S, timer=clock, getsizeof=lambda one: one.size + _EACH
         )
+        self._by_item = WeakValueDictionary[str, KeptResponse]()
+        """Those that are kept, by the ids of their items."""
 
     def keep(self, response: ResponseObject, messages: Sequence[dict[str, Any]]) -> None:
         """Keep one; what is too long is not kept."""
         size = len(response.model_dump_json()) + len(str(messages))
         if size + _EACH <= MAX_CHARACTERS:
-            self._kept[response.id] = KeptResponse(response, messages, size)
+            kept = KeptResponse(response, messages, size)
+            self._kept[response.id] = kept
+            self._by_item.update((item.id, kept) for item in response.output)
 
     def find(self, response_id: str, param: str | None = None) -> KeptResponse:
         """A kept one.
@@ -56,6 +61,19 @@ class ResponseStore:
                 f"no response has the id {response_id!r}; each is kept for an hour at most", param
             )
         return kept
+
+    def find_item(self, item_id: str, param: str) -> OutputItem:
+        """An item of a kept response.
+
+        Raises:
+            ResponseNotFound: as `find`.
+        """
+        kept = self._by_item.get(item_id)
+        if kept is None or kept.response.id not in self._kept:
+            raise ResponseNotFound(
+                f"no response that is kept has an item with the id {item_id!r}", param
+            )
+        return next(item for item in kept.response.output if item.id == item_id)
 
     def delete(self, response_id: str) -> None:
         """Forget one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from cantata.api.responses.body import (
     CallItem,
     CallOutputItem,
     InputItem,
+    ItemReference,
     MessageItem,
     NamedSchemaFormat,
     OfferedFunction,
@@ -26,6 +27,8 @@ from cantata.contract.data.errors import InvalidRequest
 
 ChatMessage = dict[str, Any]
 """As POST /v1/chat/completions takes it."""
+FindItem = Callable[[str, str], OutputItem]
+"""The kept item of an id; with the field that names it, for errors."""
 _FIELDS = (
     ("messages", "input"),
     ("response_format.json_schema", "text.format"),
@@ -33,18 +36,30 @@ _FIELDS = (
     ("max_completion_tokens", "max_output_tokens"),
     ("reasoning_effort", "reasoning.effort"),
     ("tool_choice.function", "tool_choice"),
+    ("logprobs", "include"),
 )
 """Fields of chat completions, and what they are here."""
 _PLACES = re.compile(r"messages(\[\d+\][\w.\[\]]*)?")
 
 
-def list_messages(body: ResponsesBody) -> list[ChatMessage]:
-    """The input as messages. A call joins the message before it if that is an answer's."""
+def list_messages(body: ResponsesBody, find_item: FindItem) -> list[ChatMessage]:
+    """The input as messages. A call joins the message before it if that is an answer's.
+
+    Args:
+        body: as the client sent it.
+        find_item: for references.
+
+    Raises:
+        ResponseNotFound: an item that is referred to is not kept.
+    """
     if isinstance(body.input, str):
         return [{"role": "user", "content": body.input}]
     messages = list[ChatMessage]()
-    for item in body.input:
-        _add_item(messages, item)
+    for place, item in enumerate(body.input):
+        if isinstance(item, ItemReference):
+            _add_output(messages, find_item(item.id, f"input[{place}].id"))
+        else:
+            _add_item(messages, item)
     return messages
 
 
@@ -55,8 +70,9 @@ def _add_item(messages: list[ChatMessage], item: InputItem) -> None:
         case CallItem():
             _add_call(messages, item.call_id, item.name, item.arguments)
         case CallOutputItem():
-            result = {"role": "tool", "tool_call_id": item.call_id, "content": item.output}
-            messages.append(result)
+            output = item.output
+            text = output if isinstance(output, str) else "".join(part.text for part in output)
+            messages.append({"role": "tool", "tool_call_id": item.call_id, "content": text})
         case ReasoningItem():
             pass
 
@@ -84,13 +100,17 @@ def list_answer(output: Sequence[OutputItem]) -> list[ChatMessage]:
     """A response's output as messages of a conversation that goes on."""
     messages = list[ChatMessage]()
     for item in output:
-        match item:
-            case OutputMessage():
-                text = "".join(part.text for part in item.content)
-                messages.append({"role": "assistant", "content": text})
-            case OutputCall():
-                _add_call(messages, item.call_id, item.name, item.arguments)
+        _add_output(messages, item)
     return messages
+
+
+def _add_output(messages: list[ChatMessage], item: OutputItem) -> None:
+    match item:
+        case OutputMessage():
+            text = "".join(part.text for part in item.content)
+            messages.append({"role": "assistant", "content": text})
+        case OutputCall():
+            _add_call(messages, item.call_id, item.name, item.arguments)
 
 
 def make_chat_body(
@@ -119,6 +139,8 @@ def make_chat_body(
         "max_completion_tokens": body.max_output_tokens,
         "temperature": body.temperature,
         "top_p": body.top_p,
+        "logprobs": body.logprobs,
+        "top_logprobs": body.top_logprobs if body.logprobs else None,
     }
     try:
         return ChatBody.model_validate(fields)

@@ -153,6 +153,31 @@ async def test_a_call_and_its_result(client: openai.AsyncOpenAI, omni: FakeChatM
     assert [call.name for call in messages[1].calls] == ["weather", "now"]
 
 
+async def test_items_that_are_kept_may_be_referred_to(
+    client: openai.AsyncOpenAI, http: httpx.AsyncClient, omni: FakeChatModel
+) -> None:
+    """Vercel's AI SDK sends a conversation so, all of it each time."""
+    omni.behaviour.text, omni.behaviour.calls = "Let me see.", CALLS[:3]
+    tools: Any = [WEATHER]
+    first = await client.responses.create(model="omni", input="And tomorrow?", tools=tools)
+    words, call = first.output
+    assert call.type == "function_call"
+    omni.behaviour.text, omni.behaviour.calls = "Rain.", ()
+    told = [{"type": "input_text", "text": "ra"}, {"type": "input_text", "text": "in"}]
+    output = {"type": "function_call_output", "call_id": call.call_id, "output": told}
+    asked = [{"role": "user", "content": "And tomorrow?"}]
+    referred = [{"type": "item_reference", "id": words.id}, {"id": call.id}]
+    again: Any = [*asked, *referred, output]
+    assert (await client.responses.create(model="omni", input=again)).output_text == "Rain."
+    messages = omni.counts.requests[-1].messages
+    assert [message.role for message in messages] == [Role.USER, Role.ASSISTANT, Role.TOOL]
+    assert said(omni)[1:] == [(Role.ASSISTANT, ["Let me see."]), (Role.TOOL, ["rain"])]
+    assert [call.name for call in messages[1].calls] == ["weather"]
+    await client.responses.delete(first.id)
+    gone = await http.post(RESPONSES, json={"model": "omni", "input": again})
+    assert (gone.status_code, gone.json()["error"]["param"]) == (404, "input[1].id")
+
+
 async def test_a_fault_after_the_first_events_is_told(
     client: openai.AsyncOpenAI, omni: FakeChatModel
 ) -> None:
@@ -180,7 +205,8 @@ async def test_a_fault_after_the_first_events_is_told(
         ({"reasoning": {"effort": "high"}}, "reasoning.effort"),
         ({"background": True}, "background"),
         ({"input": []}, "input"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].id"),
+        ({"top_logprobs": 2}, "include"),
         (
             {"input": [{"type": "function_call_output", "call_id": "x", "output": "y"}]},
             "input",

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from cantata_models.text_model.tests.serving import body
+from cantata_models.text_model.tests.serving import QUESTIONS, body
 
 pytestmark = pytest.mark.integration
 
@@ -40,6 +40,31 @@ def test_tokens_come_with_their_probabilities(url: str) -> None:
         assert all(first["logprob"] >= one["logprob"] for one in others)
     pieces = [chunk["choices"][0]["logprobs"] for chunk in streamed(url, **asked)]
     assert [token for piece in pieces if piece for token in piece["content"]] == tokens
+
+
+def test_a_response_has_the_same_probabilities(url: str) -> None:
+    """OpenAI's newer API tells them in each delta, and again in the whole."""
+    chat = ask(url, max_tokens=24, logprobs=True, top_logprobs=3)
+    tokens = chat["choices"][0]["logprobs"]["content"]
+    body = {
+        "model": "text-model",
+        "input": QUESTIONS[0],
+        "temperature": 0,
+        "max_output_tokens": 24,
+        "include": ["message.output_text.logprobs"],
+        "top_logprobs": 3,
+        "stream": True,
+    }
+    answer = httpx.post(url.replace("chat/completions", "responses"), json=body, timeout=120)
+    lines = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
+    events = {event["type"]: event for event in map(json.loads, lines)}
+    deltas = [event for event in map(json.loads, lines) if event["type"].endswith("text.delta")]
+    told = [token for event in deltas for token in event["logprobs"]]
+    assert told == tokens[: len(told)] != []
+    assert events["response.output_text.done"]["logprobs"] == tokens
+    [message] = events["response.incomplete"]["response"]["output"]
+    assert message["content"][0]["logprobs"] == tokens
+    assert message["content"][0]["text"] == chat["choices"][0]["message"]["content"]
 
 
 def test_tokens_behind_a_stop_are_not_told(url: str) -> None:

@@ -32,8 +32,12 @@ def folder_with(path: Path, **files: Any) -> Path:
 def test_the_architectures_are_those_of_vllm_s_registry() -> None:
     from vllm.model_executor.models import registry
 
-    assert list_architectures() == set(registry._TEXT_GENERATION_MODELS)
+    kinds = ("TransformersForCausalLM", "TransformersMoEForCausalLM")
+    borrowed = registry._TRANSFORMERS_SUPPORTED_MODELS.items()
+    texts = {name for name, (_, kind) in borrowed if kind in kinds}
+    assert list_architectures() == set(registry._TEXT_GENERATION_MODELS) | texts
     assert {"LlamaForCausalLM", "Qwen3ForCausalLM", "Phi3ForCausalLM"} <= list_architectures()
+    assert {"SmolLM3ForCausalLM", "PhiForCausalLM", "Olmo3ForCausalLM"} <= texts
 
 
 def test_any_of_them_is_located(tmp_path: Path) -> None:

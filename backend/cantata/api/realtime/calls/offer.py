@@ -11,6 +11,14 @@ _MAX_BYTES = 64 << 10
 """Browsers' offers have less than 10 KiB."""
 _DIRECTIONS = ("sendrecv", "sendonly", "recvonly", "inactive")
 _MEDIA = re.compile(r"^m=(\S+)", re.MULTILINE)
+_NEEDED = (
+    ("a=setup", re.compile(r"^a=setup:(actpass|active|passive)\s*$", re.MULTILINE)),
+    (
+        "a=fingerprint of sha-256, sha-384 or sha-512",
+        re.compile(r"^a=fingerprint:sha-(256|384|512) ", re.MULTILINE | re.IGNORECASE),
+    ),
+)
+"""What DTLS needs of each medium, or of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +56,27 @@ def read_offer(sdp: str, *, answers: bool) -> CallOffer:
     takes = ("sendrecv", "recvonly") if answers else ("sendrecv", "sendonly")
     if direction not in takes:
         raise InvalidRequest(f"sdp: audio is {direction}; valid here: {', '.join(takes)}", "sdp")
+    _check_encryption(sdp)
     return CallOffer(_drop_named_candidates(sdp), direction in ("sendrecv", "sendonly"))
+
+
+def _split_media(sdp: str) -> list[str]:
+    """The session's part, then that of each medium."""
+    return re.split(r"^(?=m=)", sdp, flags=re.MULTILINE)
+
+
+def _check_encryption(sdp: str) -> None:
+    session, *media = _split_media(sdp)
+    for part in media:
+        for needed, pattern in _NEEDED:
+            if not (pattern.search(part) or pattern.search(session)):
+                kind = part[2:].split(maxsplit=1)[0]
+                raise InvalidRequest(f"sdp cannot be answered: {kind} needs {needed}", "sdp")
 
 
 def _find_audio_direction(sdp: str) -> str:
     """That of the audio, or else of the session; without either it is `sendrecv` (RFC 8866)."""
-    session, *media = re.split(r"^(?=m=)", sdp, flags=re.MULTILINE)
+    session, *media = _split_media(sdp)
     audio = next(part for part in media if part.startswith("m=audio"))
     for part in (audio, session):
         for line in part.splitlines():

@@ -64,6 +64,9 @@ async def test_offers_that_cannot_be_answered_are_refused(server: Server) -> Non
         (await written_offer(("audio", "video")), "video"),
         (await written_offer(direction="sendonly"), "sendonly"),
         (sdp.replace("a=ice-ufrag", "a=no-ufrag"), "cannot be answered"),
+        (sdp.replace("a=setup", "a=no-setup"), "audio needs a=setup"),
+        ("a=no-setup".join(sdp.rsplit("a=setup", 1)), "application needs a=setup"),
+        (re.sub("a=fingerprint:sha-...", "a=fingerprint:md5", sdp), "needs a=fingerprint"),
         (re.sub("opus|PCMU|PCMA|G722", "other", sdp), "cannot be answered"),
     ]
     for text, reason in refused:

@@ -114,3 +114,19 @@ async def test_of_a_long_conversation_it_gets_the_end(
     assert told[0] == (Role.SYSTEM, "Be brief.")
     assert told[-1] == (Role.USER, "Last.")
     assert len(told) <= 3
+
+
+async def test_a_long_conversation_fails_whole_if_it_is_to_stay_so(
+    server: Server, writing: FakeChatModel
+) -> None:
+    writing.behaviour.max_messages = 2
+    async with talker(server.url) as c:
+        await c.update(truncation="disabled")
+        for number in range(3):
+            await c.write(f"Number {number}.")
+        response = await answered(c, "Last.")
+        error = response["status_details"]["error"]
+        assert (response["status"], error["code"]) == ("failed", "context_length_exceeded")
+        await c.update(truncation="auto")
+        await c.send("response.create")
+        assert (await c.until("response.done"))["response"]["status"] == "completed"

@@ -123,6 +123,11 @@ WRONG: list[tuple[dict[str, Any], str | None, str]] = [
     ({"max_output_tokens": 0}, None, "1"),
     ({"max_output_tokens": "many"}, None, "inf"),
     ({"tools": [{"type": "mcp", "server_label": "f"}]}, "session.tools", "valid: function"),
+    ({"prompt": {"id": "pmpt_1"}}, "session.prompt", "send instructions"),
+    ({"tracing": True}, "session.tracing", "an object"),
+    ({"truncation": {"type": "retention_ratio"}}, "session.truncation", '"disabled"'),
+    ({"reasoning": {"effort": "low"}}, "session.reasoning", '"none"'),
+    ({"parallel_tool_calls": 1}, "session.parallel_tool_calls", "boolean"),
     ({"instructions": 7}, "session.instructions", "string"),
     ({"audio": 7}, "session.audio", "dictionary"),
     ({"modalities": 7}, "session.output_modalities", "list"),
@@ -140,6 +145,18 @@ async def test_a_bad_value_is_named_and_changes_nothing(server: Server) -> None:
             assert error["param"].startswith(param or "session."), sent
             assert said in error["message"], sent
         assert await c.update() == before
+
+
+async def test_what_sdks_send_with_every_session_is_taken(server: Server) -> None:
+    """OpenAI's Agents SDKs ask for traces, which are in OpenAI's dashboard only."""
+    named = {"workflow_name": "Calls", "group_id": "g", "metadata": {}}
+    async with talker(server.url) as c:
+        before = await c.update()
+        for tracing in ("auto", named, None):
+            sent = {"tracing": tracing, "truncation": "auto", "parallel_tool_calls": True}
+            assert await c.update(prompt=None, reasoning={"effort": None}, **sent) == before
+        changed = await c.update(truncation="disabled", parallel_tool_calls=False)
+        assert (changed["truncation"], changed["parallel_tool_calls"]) == ("disabled", False)
 
 
 SEMANTIC = {"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}

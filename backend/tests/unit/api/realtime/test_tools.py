@@ -197,6 +197,14 @@ async def test_items_that_fit_nothing_are_refused(
         assert (await c.error())["param"] == param
 
 
+async def test_an_endpoint_is_told_of_a_single_call(server: Server, others: Endpoints) -> None:
+    async with talker(server.url) as c:
+        await ask(c, others)
+        await respond(c, tools=[TOOL], parallel_tool_calls=False)
+    assert "parallel_tool_calls" not in others.asked[0]
+    assert others.asked[1]["parallel_tool_calls"] is False
+
+
 async def test_a_model_that_hears_calls_none(server: Server) -> None:
     async with talker(server.url, "?model=omni") as c:
         await c.send("session.update", session={"type": "realtime", "tools": [TOOL]})
@@ -233,11 +241,18 @@ async def test_a_served_model_calls_them(served: tuple[str, FakeChatModel]) -> N
         await respond(c, tools=[])
         await c.send("session.update", session={"type": "realtime", "tool_choice": "required"})
         assert "valid: auto, none" in (await c.error())["message"]
+        await c.send("session.update", session={"type": "realtime", "parallel_tool_calls": False})
+        assert (await c.error())["param"] == "session.parallel_tool_calls"
         writer.options = frozenset({AnswerOption.TOOL_CHOICE})
+        await respond(c, tools=[TOOL], parallel_tool_calls=False)
         await respond(c, tools=[TOOL], tool_choice="required")
         await respond(c, tools=[TOOL], tool_choice={"type": "function", "name": "tell_time"})
     chosen = [request.tool_choice for request in writer.counts.requests]
-    assert chosen[-2:] == [ToolChoice(required=True), ToolChoice(name="tell_time")]
+    assert chosen[-3:] == [
+        ToolChoice(parallel=False),
+        ToolChoice(required=True),
+        ToolChoice(name="tell_time"),
+    ]
     (tool,) = writer.counts.requests[0].tools
     assert json.loads(tool) == {"type": "function", "function": FUNCTION}
     call, result = writer.counts.requests[1].messages[-2:]
