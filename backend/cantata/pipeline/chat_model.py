@@ -126,10 +126,10 @@ class PipelineChatModel(PipelineModel):
             is_spoken=request.voice is not None,
             job=planned.steps,
         )
-        piece = replace(planned.request, batch=request.batch)
+        planned_request = replace(planned.request, batch=request.batch)
         async with (
-            self._admit([piece], demand) as (permit, milestones),
-            self.orchestrator.open(piece) as opened,
+            self._admit([planned_request], demand) as (permit, milestones),
+            self.orchestrator.open(planned_request) as opened,
             aclosing(self._iterate_events(opened, request, planned)) as events,
         ):
             answer = Answer(request_id, milestones, events, prompt_tokens=planned.prompt_tokens)

@@ -35,7 +35,7 @@ from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
 from cantata.pipeline.devices import check_devices
-from cantata.pipeline.utterance import TextSegment, plan_utterance, spoken_words
+from cantata.pipeline.segments import TextSegment, locate_words, plan_segments
 from cantata.text import TextPause
 from cantata.utils.logs import make_work_id
 
@@ -96,7 +96,7 @@ class LocalModel:
         return self._voices
 
     def plan(self, request: SpeechRequest) -> list[TextSegment | TextPause]:
-        """Check a request and build its pieces; nothing heavy is imported.
+        """Check a request and build its segments; nothing heavy is imported.
 
         Args:
             request: its `voice` may be any of a voice's names; empty is the default voice.
@@ -109,7 +109,7 @@ class LocalModel:
         check_text_length(len(request.text), most, may_be_empty=request.continued)
         blends = self._builder.capabilities.voice_blends
         voice = find_voice(self._voices, request.voice or None, self._name, blends=blends)
-        return plan_utterance(self._builder, make_work_id(), replace(request, voice=voice.id))
+        return plan_segments(self._builder, make_work_id(), replace(request, voice=voice.id))
 
     def load(self) -> bool:
         """Build the stages; False: this machine lacks a requirement, so a server must be used.
@@ -165,22 +165,22 @@ class LocalModel:
                 async for output in chunks:
                     sound = output.payload
                     length += sound.units
-                    yield SpeechChunk(sound.samples, spoken_words(part, sound.words, began_s))
+                    yield SpeechChunk(sound.samples, locate_words(part, sound.words, began_s))
 
     def _build_silence(self, pause: TextPause) -> Samples:
         length = round(pause.duration_s * self.sample_rate)
         return np.zeros((length, self.channels), np.float32)
 
-    def _play_at_pace(self, piece: TextSegment) -> AsyncGenerator[Chunk[Pcm], None]:
-        output, factor = self._iterate_sound(piece), piece.request.stretch
+    def _play_at_pace(self, segment: TextSegment) -> AsyncGenerator[Chunk[Pcm], None]:
+        output, factor = self._iterate_sound(segment), segment.request.stretch
         if factor != 1.0:
             from cantata.pipeline.time_stretch import stretch_time
 
             output = stretch_time(output, factor, self._stages[-1].capacity)
         return _run_in_thread(output)
 
-    def _iterate_sound(self, piece: TextSegment) -> Iterator[Chunk[Pcm]]:
-        request, last = piece.request, self._stages[-1]
+    def _iterate_sound(self, segment: TextSegment) -> Iterator[Chunk[Pcm]]:
+        request, last = segment.request, self._stages[-1]
         for spec, stage in reversed(list(zip(self._pipeline.stages, self._stages, strict=True))):
             stage.add(request.request_id, request.inputs.get(spec.name), batch=False)
         try:

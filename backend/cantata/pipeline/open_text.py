@@ -22,7 +22,7 @@ class OpenText:
     Args:
         feed: turns it into stage inputs.
         text: its beginning; may be empty.
-        pieces: the rest, as the caller wrote it.
+        fragments: the rest, as the caller wrote it.
         max_characters: most that it may have.
         batch: a file render.
         stretch: as `PipelineRequest`'s.
@@ -35,7 +35,7 @@ class OpenText:
         self,
         feed: TextFeed,
         text: str,
-        pieces: AsyncIterator[str],
+        fragments: AsyncIterator[str],
         *,
         max_characters: int,
         batch: bool,
@@ -48,7 +48,7 @@ class OpenText:
         """Text that came before the first words; a talker would make up a sound for it alone."""
         self._has_words = False
         self._read(text)
-        self._pieces = pieces
+        self._fragments = fragments
         self._batch = batch
         self._stretch = stretch
         self._closed = False
@@ -69,7 +69,7 @@ class OpenText:
         """Take text until speaking can begin, or until a text without words has ended.
 
         Raises:
-            ChunkTimeout: no piece came within `timeout_s` of the one before.
+            ChunkTimeout: no fragment came within `timeout_s` of the one before.
             InvalidRequest: the text is too long, or has ended, and nothing in it can be spoken.
         """
         while (request := self._feed.start()) is None:
@@ -106,7 +106,7 @@ class OpenText:
 
     async def _take(self) -> None:
         try:
-            self._read(await anext(self._pieces))
+            self._read(await anext(self._fragments))
         except StopAsyncIteration:
             self._push(self._markup.close())
             self._closed = True

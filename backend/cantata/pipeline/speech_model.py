@@ -21,9 +21,9 @@ from cantata.contract.service import Utterance
 from cantata.pipeline.admission import Demand
 from cantata.pipeline.model import PipelineModel
 from cantata.pipeline.open_text import OpenText
+from cantata.pipeline.segments import WORDLESS_S, plan_segments
 from cantata.pipeline.slot_policy import SlotPolicy
 from cantata.pipeline.speech_pump import Part, PlayoutObserver, SpeechPump
-from cantata.pipeline.utterance import WORDLESS_S, plan_utterance
 from cantata.text import TextPause
 from cantata.utils.logs import make_work_id
 
@@ -112,7 +112,7 @@ class PipelineSpeechModel(PipelineModel):
         """Speak a text.
 
         Raises:
-            ChunkTimeout: the beginning of a text that arrives in pieces came too late.
+            ChunkTimeout: the beginning of a text that arrives in fragments came too late.
         """
         await self._policy.wait_until_ready()
         if not request.batch:
@@ -124,14 +124,14 @@ class PipelineSpeechModel(PipelineModel):
         else:
             text = await self._begin(request_id, request, more_text)
             parts = [TextPause(WORDLESS_S) if text.is_wordless else text]
-        spoken = [part.request for part in parts if not isinstance(part, TextPause)]
+        requests = [part.request for part in parts if not isinstance(part, TextPause)]
         # Silence needs no stage.
         demand = Demand(
             request_id,
             batch=request.batch,
-            stretch=max((piece.stretch for piece in spoken), default=1.0),
+            stretch=max((one.stretch for one in requests), default=1.0),
         )
-        async with self._admit(spoken, demand if spoken else None) as (permit, milestones):
+        async with self._admit(requests, demand if requests else None) as (permit, milestones):
             delays_others = not request.batch and more_text is None
             listener = PlayoutObserver(
                 request_id, self.sample_rate, self._slots if delays_others else None
@@ -171,5 +171,5 @@ class PipelineSpeechModel(PipelineModel):
         length = len(request.text)
         check_text_length(length, self.max_input_characters, may_be_empty=request.continued)
         return await self._policy.text_executor.run(
-            length, plan_utterance, self._builder, request_id, request
+            length, plan_segments, self._builder, request_id, request
         )

@@ -20,9 +20,9 @@ from cantata.contract.service import SpeechChunk
 from cantata.pipeline.open_text import OpenText
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.output_stream import OpenRequest
+from cantata.pipeline.segments import TextSegment, locate_words
 from cantata.pipeline.slot_policy import SlotPolicy
 from cantata.pipeline.time_stretch import ChunkStretch
-from cantata.pipeline.utterance import TextSegment, spoken_words
 from cantata.text import TextPause
 
 
@@ -167,7 +167,7 @@ class SpeechPump:
             return SpeechChunk(sound.samples, milestones=chunk.milestones)
         gain = part.passage.prosody.gain
         samples = sound.samples if gain == 1.0 else sound.samples * np.float32(gain)
-        return SpeechChunk(samples, spoken_words(part, sound.words, began_s), chunk.milestones)
+        return SpeechChunk(samples, locate_words(part, sound.words, began_s), chunk.milestones)
 
 
 def _feed_text(

@@ -19,9 +19,9 @@ from cantata.contract.data.request import PipelineRequest, TextSpan
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.service import SpeechChunk
 from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.segments import TextSegment
 from cantata.pipeline.speech_pump import SpeechPump
 from cantata.pipeline.time_stretch import AT_ONCE_S, FIRST_S, stretch_time
-from cantata.pipeline.utterance import TextSegment
 from cantata.text import Passage
 from stage_chunks import pcm_chunk
 

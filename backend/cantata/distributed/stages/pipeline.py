@@ -65,7 +65,7 @@ class StagesOnHosts:
                 self._carry_from,
                 partial(self._on_host_leaving, address),
             )
-            self._run(link.keep(self._build_order(address)), f"cantata:stages-on:{address}")
+            self._run(link.keep(self._build_command(address)), f"cantata:stages-on:{address}")
         for one in edges:
             if one.address is not None:
                 self._outlets[one.edge] = UnixEdgeWriter(one.address)
@@ -121,7 +121,7 @@ class StagesOnHosts:
         else:
             await self._links[self._hosts[edge.target]].put(edge, encoded)
 
-    def _build_order(self, address: Address) -> PipelineCommand:
+    def _build_command(self, address: Address) -> PipelineCommand:
         located, deployment = self._plan.located, self._plan.deployment
         ships = located.checkpoint == located.plugin.embedded_checkpoint
         return PipelineCommand(

@@ -20,7 +20,7 @@ from cantata.contract.data.request import (
     check_text_length,
 )
 from cantata.contract.service import SpokenWord
-from cantata.pipeline.utterance import WORDLESS_S, TextSegment, plan_utterance, spoken_words
+from cantata.pipeline.segments import WORDLESS_S, TextSegment, locate_words, plan_segments
 from cantata.text import Passage, TextPause
 from cantata.text.ssml import EMPHASES
 
@@ -62,7 +62,7 @@ def plan(
     text: str, *, continued: bool = False, batch: bool = False, speed: float = 1.0
 ) -> list[TextSegment | TextPause]:
     request = SpeechRequest(text, "v", speed=speed, continued=continued)
-    return plan_utterance(SentenceBuilder(), "r", replace(request, batch=batch))
+    return plan_segments(SentenceBuilder(), "r", replace(request, batch=batch))
 
 
 class PausingBuilder(SentenceBuilder):
@@ -77,7 +77,7 @@ def test_a_builder_s_silences_are_between_its_pieces_and_as_fast(
     speed: float, silence_s: float
 ) -> None:
     request = SpeechRequest("One. Two. Three.", "v", speed=speed)
-    parts = plan_utterance(PausingBuilder(), "r", request)
+    parts = plan_segments(PausingBuilder(), "r", request)
     kinds = [part.duration_s if isinstance(part, TextPause) else "piece" for part in parts]
     assert kinds == ["piece", silence_s, "piece", silence_s, "piece"]
 
@@ -85,13 +85,13 @@ def test_a_builder_s_silences_are_between_its_pieces_and_as_fast(
 def test_a_model_that_reads_pauses_gets_those_between_words() -> None:
     text = "[pause 1s]One [pause 2s] two [pause 3s]"
     request = SpeechRequest(text, "v")
-    first, *spoken, last = plan_utterance(PausingBuilder(), "r", request)
+    first, *spoken, last = plan_segments(PausingBuilder(), "r", request)
     assert (first, last) == (TextPause(1.0), TextPause(3.0))
     passages = {part.passage.text for part in spoken if isinstance(part, TextSegment)}
     assert passages == {"One [pause 2.0s] two "}
     for text in ("[pause 1s][pause 2s]", "[pause 1s] . [pause 2s]"):
         request = SpeechRequest(text, "v")
-        parts = plan_utterance(PausingBuilder(), "r", request)
+        parts = plan_segments(PausingBuilder(), "r", request)
         assert parts == [TextPause(1.0), TextPause(2.0)]
 
 
@@ -175,9 +175,9 @@ def test_a_model_that_would_make_up_a_sound_is_not_asked_to_speak_punctuation() 
         def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
             return (PipelineRequest(request_id, {"talker": {}}),)  # type: ignore[dict-item]
 
-    (silence,) = plan_utterance(Talkative(), "r", SpeechRequest("...", "v"))
+    (silence,) = plan_segments(Talkative(), "r", SpeechRequest("...", "v"))
     assert silence == TextPause(WORDLESS_S)
-    (sign,) = plan_utterance(Talkative(), "r", SpeechRequest("\u20ac", "v"))
+    (sign,) = plan_segments(Talkative(), "r", SpeechRequest("\u20ac", "v"))
     assert isinstance(sign, TextSegment), "a euro sign is a word to some models"
 
 
@@ -191,7 +191,7 @@ def test_a_wrong_option_is_rejected_also_where_no_word_is_spoken() -> None:
             raise InvalidRequest("no such style", "style")
 
     with pytest.raises(InvalidRequest, match="no such style"):
-        plan_utterance(Choosy(), "r", SpeechRequest("...", "v"))
+        plan_segments(Choosy(), "r", SpeechRequest("...", "v"))
 
 
 def test_an_empty_text_is_rejected_unless_it_ends_another() -> None:
@@ -219,7 +219,7 @@ def test_words_are_on_the_utterances_clock_and_a_number_is_one() -> None:
     passage = Passage("x" * 12, range(100, 112), range(101, 113))
     piece = TextSegment(PipelineRequest("r", {}, words=spans), passage)
     timings = [WordTiming(i, 0.5 * i, 0.5 * i + 0.4) for i in range(4)]
-    assert spoken_words(piece, timings, began_s=2.0) == (
+    assert locate_words(piece, timings, began_s=2.0) == (
         SpokenWord(100, 102, 2.0, 2.4),
         SpokenWord(103, 108, 2.5, 3.4),
         SpokenWord(109, 112, 3.5, 3.9),
@@ -230,7 +230,7 @@ def test_a_timing_of_no_word_fails_the_request() -> None:
     passage = Passage("Hi", range(2), range(1, 3))
     piece = TextSegment(PipelineRequest("r", {}, words=(TextSpan(0, 2),)), passage)
     with pytest.raises(RequestFailed, match="word 1 of 1"):
-        spoken_words(piece, [WordTiming(1, 0.0, 0.1)], began_s=0.0)
+        locate_words(piece, [WordTiming(1, 0.0, 0.1)], began_s=0.0)
 
 
 def test_a_listener_runs_dry_when_all_that_came_is_played() -> None:
@@ -272,7 +272,7 @@ def test_words_that_stand_out_are_found_where_a_lexicon_has_put_them() -> None:
     builder = EmphasisingBuilder()
     text = "SQL <emphasis>SQL</emphasis>, <lang xml:lang='fr'>oui</lang>"
     lexicon = (LexiconEntry("SQL", alias="sequel"),)
-    plan_utterance(builder, "r", SpeechRequest(text, "v", lexicon=lexicon, options={"x": 1}))
+    plan_segments(builder, "r", SpeechRequest(text, "v", lexicon=lexicon, options={"x": 1}))
     english, french = builder.asked
     (one,) = english.inflections
     assert english.text == "sequel sequel, "

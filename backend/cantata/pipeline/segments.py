@@ -1,4 +1,4 @@
-"""One text as it is spoken: the pieces that a pipeline runs and the silences between them."""
+"""One text as it is spoken: the segments that a pipeline runs and the silences between them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class TextSegment:
     """The text that it was built from; its sound is as loud as that says."""
 
 
-def plan_utterance(
+def plan_segments(
     builder: RequestBuilder, request_id: str, request: SpeechRequest
 ) -> list[TextSegment | TextPause]:
-    """Read a text's markup, cut it at its pauses and build the pieces between them, at the model's
-    own pace that is nearest to the requested speed. A model that reads pauses by itself gets those
-    between words. A text without words, such as "..." or an emoji, is a short silence: programs
+    """Read a text's markup, cut it at its pauses and build the segments between them, at the
+    model's own pace that is nearest to the requested speed. A model that reads pauses by itself
+    gets those between words. A text without words, such as "..." or an emoji, is a short silence: programs
     that cut a text into sentences send such.
 
     Raises:
@@ -56,18 +56,18 @@ def plan_utterance(
         pace = can.pace(speed)
         stretch = speed / pace
         try:
-            spoken = replace(_build_passage_request(request, part), speed=pace, stretch=stretch)
-            built = builder.build(f"{request_id}.{number}", spoken)
+            passage = replace(_build_passage_request(request, part), speed=pace, stretch=stretch)
+            built = builder.build(f"{request_id}.{number}", passage)
         except InvalidRequest as error:
             if part.has_words or error.param not in (None, "input"):
                 raise
             continue
         if part.is_silent:
             continue  # built only to check the other options: a talker would make up a sound
-        for piece in built:
-            if piece.silence_before_s:
-                parts.append(TextPause(piece.silence_before_s / stretch))
-            parts.append(TextSegment(replace(piece, batch=request.batch, stretch=stretch), part))
+        for one in built:
+            if one.silence_before_s:
+                parts.append(TextPause(one.silence_before_s / stretch))
+            parts.append(TextSegment(replace(one, batch=request.batch, stretch=stretch), part))
     if not parts and not request.continued:
         parts.append(TextPause(WORDLESS_S))
     return parts
@@ -81,25 +81,25 @@ def _build_passage_request(request: SpeechRequest, passage: Passage) -> SpeechRe
     return replace(request, text=passage.text, inflections=passage.inflected, options=options)
 
 
-def spoken_words(
-    piece: TextSegment, timings: Iterable[WordTiming], began_s: float
+def locate_words(
+    segment: TextSegment, timings: Iterable[WordTiming], began_s: float
 ) -> tuple[SpokenWord, ...]:
-    """A piece's timings in the caller's text and on the utterance's clock.
+    """Place a segment's timings in the caller's text and on the utterance's clock.
 
     Words of one span, such as those of a number, become one.
 
     Args:
-        began_s: when the piece's first sample is heard.
+        began_s: when the segment's first sample is heard.
 
     Raises:
-        RequestFailed: the stage timed a word that the piece does not have.
+        RequestFailed: the stage timed a word that the segment does not have.
     """
     words: list[SpokenWord] = []
-    spans = piece.request.words
+    spans = segment.request.words
     for timing in timings:
         if not 0 <= timing.index < len(spans):
             raise RequestFailed(f"word {timing.index} of {len(spans)} was timed")
-        span = piece.passage.source(spans[timing.index])
+        span = segment.passage.source(spans[timing.index])
         word = SpokenWord(
             text_start=span.start,
             text_end=span.end,
