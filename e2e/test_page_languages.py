@@ -14,6 +14,7 @@ from .speech_page import SpeechPage
 from .test_page_layout import (
     CROWDED_LABELS,
     CROWDED_TABS,
+    CUT_MENUS,
     EDGE_PX,
     FINGER_PX,
     PHONE,
@@ -88,6 +89,7 @@ def test_labels_fit_what_they_stand_on(
         expect(page.locator(OPEN_PANEL).first).to_be_visible()
         page.evaluate(UNFOLD)
         assert page.evaluate(CROWDED_LABELS, EDGE_PX) == [], tab.inner_text()
+        assert page.evaluate(CUT_MENUS) == [], tab.inner_text()
         assert page.evaluate(TOO_WIDE) == 0, tab.inner_text()
     assert page.evaluate(CROWDED_TABS) == []
     assert page.get_by_role("tablist").evaluate("one => one.scrollWidth - one.clientWidth") == 0

@@ -40,16 +40,18 @@ CROWDED_LABELS = """
     width > 0 && (left < box.left + least || right > box.right - least));
 }).map((one) => one.textContent.trim())
 """
-# Menus whose chosen text is cut off.
+# What menus would show cut off if it was chosen.
 CUT_MENUS = """
-() => [...document.querySelectorAll(".cantata select")].filter((menu) => {
-  if (!menu.checkVisibility() || menu.selectedOptions.length === 0) return false;
+() => [...document.querySelectorAll(".cantata select")].flatMap((menu) => {
+  if (!menu.checkVisibility()) return [];
   const { font, paddingLeft, paddingRight } = getComputedStyle(menu);
   const brush = document.createElement("canvas").getContext("2d");
   brush.font = font;
   const room = menu.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
-  return brush.measureText(menu.selectedOptions[0].label).width > room + 1;
-}).map((menu) => menu.labels[0]?.textContent ?? menu.id)
+  return [...menu.options]
+    .map(({ label }) => label)
+    .filter((label) => brush.measureText(label).width > room + 1);
+})
 """
 UNFOLD = """
 () => {

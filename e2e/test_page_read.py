@@ -211,16 +211,18 @@ SET_CHAPTERS = "H3 Chapter|P Is second by name.|P End."
         (
             "a.md",
             b"---\ntitle: x\n---\n# The *mill*\n\nSee [the sea](http://a.b) and **bold**.\n\n"
-            b"```\ncode()\n```\n- first\n- second_one\n\nFish &amp; chips[^1] for &pound;5.\n\n"
+            b"```\ncode()\n```\n- first\n- second_one\n\n1. one\n1. two\n\n"
+            b"Fish &amp; chips[^1] for &pound;5.\n\n"
             b"[^1]: A &lt;dish&gt;.\n[^two]: Money.\n",
-            "H3 The mill|P See the sea and bold.|P first|P second_one|P Fish & chips for £5."
-            "|P A <dish>.|P Money.",
+            "H3 The mill|P See the sea and bold.|P first|P second_one|P 1. one|P 2. two"
+            "|P Fish & chips for £5.|P A <dish>.|P Money.",
         ),
         (
             "a.html",
             b"<head><style>p{}</style></head><nav>menu</nav><h1>The <i>mill</i></h1>"
-            b"<p>One&amp;two<br>three</p>loose<ul><li>four</ul><script>x()</script>",
-            "H3 The mill|P One&two three|P loose|P four",
+            b"<p>One&amp;two<br>three</p>loose<ul><li>four</ul>"
+            b"<ol start=5><li>five<li><p>six</ol><script>x()</script>",
+            "H3 The mill|P One&two three|P loose|P four|P 5. five|P 6. six",
         ),
         ("a.epub", epub(CHAPTERS), SET_CHAPTERS),
         pytest.param(

@@ -11,6 +11,7 @@ import html
 import mimetypes
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -26,6 +27,7 @@ from markdown_it.token import Token
 from starlette.exceptions import HTTPException
 
 from cantata_web.asset import Asset
+from cantata_web.flowchart import UnknownFlowchart, draw_flowchart
 from cantata_web.sources import HERE, fill, read
 
 GUIDE_PATH = "/guide"
@@ -83,6 +85,7 @@ class Guide:
         tokens = markdown.parse((self.folder / name).read_text(encoding="utf-8"))
         heading = _anchor_headings(tokens) or name
         title = heading if name == START else f"{heading} · Cantata"
+        _draw_diagrams(tokens)
         _unlink(tokens, lambda target: self._leads_somewhere(name, target))
         body = markdown.renderer.render(tokens, markdown.options, {})
         body = re.sub(
@@ -140,6 +143,15 @@ def _anchor_headings(tokens: Sequence[Token]) -> str:
             kept = re.sub(r"[^\w\- ]", "", text.lower())
             heading.attrSet("id", kept.strip().replace(" ", "-"))
     return title
+
+
+def _draw_diagrams(tokens: Sequence[Token]) -> None:
+    """Puts lists of arrows in the places of flowcharts; an unknown one stays as its source."""
+    for token in tokens:
+        if token.type == "fence" and token.info.strip() == "mermaid":
+            with suppress(UnknownFlowchart):
+                token.content = draw_flowchart(token.content)
+                token.type = "html_block"
 
 
 def _unlink(tokens: Sequence[Token], is_kept: Callable[[str], bool]) -> None:

@@ -65,6 +65,18 @@ def test_a_link_to_a_file_outside_becomes_text(tmp_path: Path) -> None:
     assert "Gone" not in page
 
 
+def test_diagrams_are_shown_without_a_script(tmp_path: Path) -> None:
+    chart = "# A\n\n```mermaid\nflowchart LR\n  a([x]) --> b\n```\n\n```mermaid\npie\n```\n"
+    (tmp_path / "README.md").write_text(chart)
+    (tmp_path / "mkdocs.yml").write_text("nav: [{Start: README.md}]\n")
+    page = Guide(tmp_path).render("README.md").body.decode()
+    assert '<li><b class="end">x</b><span>→</span><b>b</b></li>' in page
+    assert "pie" in page, "what is no flowchart stays"
+    for path in (ROOT / "docs").rglob("*.md"):
+        drawn = Guide(ROOT).render(str(path.relative_to(ROOT))).body.decode()
+        assert "language-mermaid" not in drawn, path
+
+
 @pytest.mark.parametrize(
     "name",
     [

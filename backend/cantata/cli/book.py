@@ -230,14 +230,18 @@ def _report(
 ) -> None:
     made_s = job.seconds - begun_s
     rtf = f": {spent_s:.0f} s, RTF {spent_s / made_s:.3f}" if made_s else ""
-    left_out = f", {job.skipped} sentences left out" if job.skipped else ""
+    left_out = f", {_count(job.skipped, 'sentence')} left out" if job.skipped else ""
+    chapters = _count(len(job.chapters), "chapter")
     console.print(
-        f"{job.seconds:.0f} s of sound in {len(job.chapters)} chapters in {options.out}"
-        f"{left_out}{rtf}",
+        f"{job.seconds:.0f} s of sound in {chapters} in {options.out}{left_out}{rtf}",
         highlight=False,
         markup=False,
         soft_wrap=True,
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def read_speakers(written: list[str]) -> dict[str, str]:
@@ -256,6 +260,8 @@ def read_speakers(written: list[str]) -> dict[str, str]:
 
 
 _ENDINGS = {".m4b": WHOLE_BOOK, ".m4a": WHOLE_BOOK, ".epub": READ_ALONG}
+_ENDINGS_OF_CHAPTERS = frozenset((".mp3", ".flac", ".opus", ".aac", ".wav", ".ogg", ".mp4"))
+"""Who names a book so wants a file, and would find a folder."""
 
 
 def choose_output(file: Path, out: Path | None, form: str | None) -> tuple[Path, str]:
@@ -276,6 +282,11 @@ def choose_output(file: Path, out: Path | None, form: str | None) -> tuple[Path,
             told = f"is {form}" if form in WHOLE else "has a file per chapter; name a folder"
             raise CantataError(f"{out}: the name says {named}, and the format {told}")
         return out, named
+    if out.suffix.lower() in _ENDINGS_OF_CHAPTERS and not out.is_dir():
+        raise CantataError(
+            f"{out}: a book is one file as .m4b or .epub: -o {out.with_suffix('.m4b')}; for a file "
+            f"per chapter, name a folder, and the format with --format"
+        )
     if form in WHOLE:
         raise CantataError(f"{out}: the name of an {form} ends with .{form}")
     return out, form or "mp3"

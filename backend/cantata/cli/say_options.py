@@ -12,8 +12,8 @@ from cantata.contract.data.errors import InvalidDocument
 from cantata.documents.aloud import read_aloud
 from cantata.documents.document import KINDS
 
-TEXT_ENDINGS = (".txt", ".md", ".markdown", ".html", ".htm")
-"""A single argument with one of these that is a file is read, not spoken."""
+TEXT_ENDINGS = tuple(KINDS)
+"""A single argument with one of these names a file, which is read or refused, never spoken."""
 
 
 @dataclass(frozen=True, slots=True)

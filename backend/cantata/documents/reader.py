@@ -15,8 +15,9 @@ from cantata.documents.plain import read_plain
 TIMEOUT_S = 2.0 * MAX_CPU_S
 _AT_ONCE = 2
 """Documents that are read at the same time; the other cores are for the stages."""
-_SHORT_BYTES = 256 << 10
-"""Of a plain text, which has no parts to unpack: reading it takes less than starting a process."""
+_SHORT_BYTES = {"txt": 256 << 10, "md": 32 << 10}
+"""Most bytes, by kind, of a text that is read here: that takes less than starting a process. Of
+Markdown that is nothing but marks, it may take a second."""
 
 
 class DocumentReader:
@@ -36,7 +37,7 @@ class DocumentReader:
             InvalidDocument: it cannot be read, or takes too much memory or time; says why.
             NotInstalled: the package for this kind is not there.
         """
-        if kind in ("txt", "md") and await asyncio.to_thread(_is_short, path):
+        if await asyncio.to_thread(_is_short, path, kind):
             return await asyncio.to_thread(_read_here, path, kind)
         async with self._places:
             child = await asyncio.create_subprocess_exec(
@@ -65,8 +66,8 @@ class DocumentReader:
         return await asyncio.to_thread(_take, said)
 
 
-def _is_short(path: Path) -> bool:
-    return path.stat().st_size <= _SHORT_BYTES
+def _is_short(path: Path, kind: str) -> bool:
+    return path.stat().st_size <= _SHORT_BYTES.get(kind, 0)
 
 
 def _read_here(path: Path, kind: str) -> Document:

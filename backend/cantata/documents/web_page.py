@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
@@ -25,6 +25,9 @@ _BLOCKS = frozenset(
     )
 )
 _VOID = frozenset(("br", "hr", "img", "input", "meta", "link", "wbr", "col", "source", "area"))
+_LISTS = frozenset(("ol", "ul", "menu"))
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_UNNUMBERED = re.compile(r"list-style[^;]{0,40}none")
 _ENTITIES = re.compile(r"<!ENTITY", re.IGNORECASE)
 _HEAD_CHARACTERS = 64_000
 
@@ -53,6 +56,8 @@ class _BlockParser(HTMLParser):
         self._anchor = ""
         self._hidden: list[str] = []
         self._in_title = False
+        self._numbers: list[int | None] = []
+        self._lead = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
@@ -62,6 +67,10 @@ class _BlockParser(HTMLParser):
             self._in_title = True
         if tag in _BLOCKS:
             self._end_block()
+        if tag in _LISTS:
+            self._numbers.append(_find_first_number(given) if tag == "ol" else None)
+        elif tag == "li":
+            self._begin_item(given.get("value", ""))
         if given.get("id"):
             self._anchor = given["id"]
         if tag == "br":
@@ -83,6 +92,10 @@ class _BlockParser(HTMLParser):
             self._in_title = False
         if tag in _BLOCKS:
             self._end_block()
+        if tag in _LISTS and self._numbers:
+            self._numbers.pop()
+        if tag == "li":
+            self._lead = ""
         if tag in self._hidden:
             while self._hidden.pop() != tag:
                 pass
@@ -102,8 +115,25 @@ class _BlockParser(HTMLParser):
         lines = (" ".join(line.split()) for line in text.split("\n"))
         joined = " ".join(line for line in lines if line)
         if joined:
-            self.blocks.append(PageBlock(joined, self._level, self._anchor))
+            self.blocks.append(PageBlock(self._lead + joined, self._level, self._anchor))
+            self._lead = ""
         self._text, self._level = [], 0
+
+    def _begin_item(self, value: str) -> None:
+        """Count an item; its first block will begin with the number that its list shows."""
+        self._lead = ""
+        number = self._numbers[-1] if self._numbers else None
+        if number is not None and not self._hidden:
+            number = int(value) if _NUMBER.fullmatch(value) else number
+            self._lead, self._numbers[-1] = f"{number}. ", number + 1
+
+
+def _find_first_number(list_attributes: Mapping[str, str]) -> int | None:
+    """Of a list's items; None: it shows none."""
+    if _UNNUMBERED.search(list_attributes.get("style", "")):
+        return None
+    start = list_attributes.get("start", "")
+    return int(start) if _NUMBER.fullmatch(start) else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +146,7 @@ class WebPage:
 
 
 def read_page(text: str) -> WebPage:
-    """The blocks of a page.
+    """The blocks of a page; items of numbered lists begin with their numbers.
 
     Raises:
         InvalidDocument: it declares entities.
@@ -135,6 +165,12 @@ def read_html(text: str) -> Document:
     chapters = split_chapters(page.blocks)
     first = next((one.text for one in page.blocks if one.level == 1), "")
     return Document(page.title.strip() or first, "", page.language, tuple(chapters))
+
+
+def make_document(blocks: Iterable[PageBlock]) -> Document:
+    """The document of a text that tells neither author nor language; titled as its first title."""
+    chapters = tuple(split_chapters(tuple(blocks)))
+    return Document(next((one.title for one in chapters if one.title), ""), "", "", chapters)
 
 
 def split_chapters(blocks: Sequence[PageBlock]) -> list[Chapter]:

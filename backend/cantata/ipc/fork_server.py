@@ -15,6 +15,7 @@ from multiprocessing import forkserver
 
 NAMES_VARIABLE = "CANTATA_FORK_SERVER_NAMES"
 """The path at which the fork server finds the pipe of the modules' names."""
+_SAFE_PATH = "PYTHONSAFEPATH"
 _IMPORTS = "cantata.stages.process.imports"
 _LONGEST_SOCKET_PATH = 107
 """Bytes (unix(7))."""
@@ -45,8 +46,7 @@ def begin() -> None:
     reader, _writer = os.pipe()
     os.environ[NAMES_VARIABLE] = f"/proc/{os.getpid()}/fd/{reader}"
     try:
-        multiprocessing.set_forkserver_preload([_IMPORTS])
-        forkserver.ensure_running()
+        _start([_IMPORTS])
     finally:
         del os.environ[NAMES_VARIABLE]
 
@@ -63,5 +63,22 @@ def complete(modules: Sequence[str]) -> None:
         with open(writer, "w", encoding="ascii") as names:
             names.write("\n".join(modules))
     if modules:
-        multiprocessing.set_forkserver_preload([_IMPORTS, *modules])
+        _start([_IMPORTS, *modules])
+
+
+def _start(modules: list[str]) -> None:
+    """Start the fork server unless it runs.
+
+    It must not import from the working directory: a user's `tarfile.py` there would take the place
+    of Python's.
+    """
+    multiprocessing.set_forkserver_preload(modules)
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
         forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before

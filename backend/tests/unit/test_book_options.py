@@ -26,9 +26,18 @@ def test_the_name_says_what_is_written() -> None:
         (Path("folder"), "m4b"),
         (Path("folder"), "epub"),
         (None, "epub"),
+        (Path("b.mp3"), None),
+        (Path("b.WAV"), "wav"),
     ):
         with pytest.raises(CantataError):
             choose_output(book, out, form)
+
+
+def test_a_folder_may_have_any_name_once_it_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / "vol.mp3"
+    folder.mkdir()
+    assert choose_output(Path("a.epub"), folder, None) == (folder, "mp3")
+    assert choose_output(Path("a.epub"), Path("vol.1"), None) == (Path("vol.1"), "mp3")
 
 
 def test_speakers_are_written_with_their_voices() -> None:
@@ -45,6 +54,7 @@ def test_speakers_are_written_with_their_voices() -> None:
         ("a.txt", b"...", "a.m4b", 1, "no text"),
         ("a.txt", b"One.", "none/a.m4b", 1, "there is no folder"),
         ("a.txt", b"One.", "a.txt", 2, "is no folder"),
+        ("a.txt", b"One.", "b.mp3", 2, "one file as .m4b or .epub"),
         ("a.epub", b"x", "a.epub", 2, "the document itself"),
     ],
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
+from textwrap import indent
 
 import psutil
 import pytest
@@ -53,6 +55,25 @@ assert forkserver._forkserver._forkserver_pid != pid
 process.join()
 """)
     assert (code, said) == (0, ["True False"])
+
+
+def test_files_of_the_working_directory_are_not_imported(tmp_path: Path) -> None:
+    """As `cantata` runs, whose own folder is not the working directory either."""
+    command, here = tmp_path / "bin" / "command.py", tmp_path / "here"
+    for folder in (command.parent, here):
+        folder.mkdir()
+    (here / "tarfile.py").write_text("raise SystemExit('this is not the tarfile of Python')")
+    forked = f"""{BEGUN}
+fork_server.complete(["wave"])
+process = get_context("forkserver").Process(target=exec, args=({FORKED!r},))
+process.start()
+process.join()
+"""
+    command.write_text(f"if __name__ == '__main__':\n{indent(forked, ' ')}")
+    done = subprocess.run(
+        [sys.executable, command], cwd=here, capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["True False"]), done.stderr
 
 
 def test_it_ends_if_no_stage_is_forked() -> None:

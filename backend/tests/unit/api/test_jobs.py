@@ -72,7 +72,7 @@ async def test_life_of_a_job(server: Server, http: httpx.AsyncClient) -> None:
     assert sound.headers["content-type"] == "audio/wav"
     heard, rate = soundfile.read(io.BytesIO(sound.content), dtype="int16")
     pause = np.zeros((round(0.8 * rate), 1), np.int16)
-    said = [to_s16(expected_pcm(one, server.solo.behaviour)) for one in ("# Two", "Third here.")]
+    said = [to_s16(expected_pcm(one, server.solo.behaviour)) for one in ("Two", "Third here.")]
     assert np.array_equal(heard, np.concatenate([said[0], pause, said[1]])[:, 0])
     part = await http.get(f"{JOBS}/{job['id']}/files/02-two.wav", headers={"range": "bytes=0-3"})
     assert (part.status_code, part.content) == (206, b"RIFF")
@@ -245,7 +245,7 @@ async def test_the_next_server_goes_on(settings: ServerSettings) -> None:
         http.base_url = httpx.URL(server.url)
         await until_done(http, id)
         sound = await http.get(f"{JOBS}/{id}/files/01-one.pcm")
-        said = [to_s16(expected_pcm(one, later.solo.behaviour)) for one in ("# One", "First here.")]
+        said = [to_s16(expected_pcm(one, later.solo.behaviour)) for one in ("One", "First here.")]
         pause = np.zeros((round(0.8 * 24_000), 1), np.int16)
         whole = np.concatenate([said[0], pause, said[1]])[:, 0]
         assert np.array_equal(np.frombuffer(sound.content, "<i2")[: len(whole)], whole)

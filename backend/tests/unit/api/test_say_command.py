@@ -133,6 +133,16 @@ async def test_markup_is_neither_spoken_nor_in_the_subtitles(
     assert " ".join(cues) == " ".join(spoken.split())
 
 
+async def test_a_book_is_not_spoken_by_its_name(server: Server, tmp_path: Path) -> None:
+    book, out = tmp_path / "novel.epub", str(tmp_path / "out.wav")
+    told = await invoke("say", str(book), "-o", out, "--server", server.url)
+    assert (told.exit_code, "there is no file" in told.stderr) == (2, True)
+    book.write_bytes(b"PK")
+    told = await invoke("say", str(book), "-o", out, "--server", server.url)
+    assert (told.exit_code, '"cantata book" reads .epub files' in told.stderr) == (2, True)
+    assert server.service.solo.counts.requests == []
+
+
 @pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16"])
 async def test_unicode_texts_are_read_by_their_mark(
     server: Server, tmp_path: Path, coding: str

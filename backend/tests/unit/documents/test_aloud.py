@@ -14,7 +14,7 @@ def read(text: str, kind: str = "md") -> list[str]:
 
 def test_markdown_is_read_without_its_marks() -> None:
     said = read(
-        "---\ntitle: x\n---\n# A *book* #\nA [link](http://x.y/z) &amp; more,\n> on two lines.\n"
+        "---\ntitle: x\n---\n# A *book* #\n> A [link](http://x.y/z) &amp; more,\n> on two lines.\n"
         "### T\n- one\n- [x] `two`\n  goes on\n\n1. first\n![A picture](a.png)\n\n***\n<!-- x -->"
     )
     assert said == [
@@ -26,6 +26,29 @@ def test_markdown_is_read_without_its_marks() -> None:
         "1. first A picture",
     ]
     assert read("Title\n=====\nText.\n\n[1]: http://x.y/z") == ["Title", "Text."]
+
+
+def test_items_have_the_numbers_that_readers_see() -> None:
+    assert read(
+        "1. Mix.\n1. Add:\n   - warm\n   - wet\n\n   ~~~\n   no\n   ~~~\n1. Bake.\n\n> 7) rest"
+    ) == [
+        "1. Mix.",
+        "2. Add:",
+        "warm",
+        "wet",
+        "3. Bake.",
+        "7. rest",
+    ]
+
+
+def test_a_year_at_the_start_of_a_line_is_no_item() -> None:
+    assert read("In the winter of\n1986. What a year!") == ["In the winter of 1986. What a year!"]
+
+
+def test_nothing_that_is_said_is_lost() -> None:
+    play = "[Ann]: Yes.\n[Bob]:\n  No.\n\n    indented\n\n" + "> " * 60 + "deep\n\n<div>\nraw</div>"
+    assert read(play) == ["[Ann]: Yes. [Bob]: No.", "indented", "deep", "raw"]
+    assert read("a[^1] b[^n]\n\n[^1]: one\n[^n]: two\n[r]: http://x.y") == ["a b", "one", "two"]
 
 
 def test_rows_of_tables_are_lists() -> None:

@@ -11,10 +11,12 @@ from PIL import Image
 
 from cantata.contract.data.errors import InvalidDocument
 from cantata.documents import epub
+from cantata.documents.aloud import read_aloud
 from cantata.documents.document import Chapter, Document, check_document, find_kind
 from cantata.documents.epub import read_epub
+from cantata.documents.markdown import read_markdown
 from cantata.documents.pdf import read_pdf, split_paragraphs
-from cantata.documents.plain import decode_text, read_markdown, read_text
+from cantata.documents.plain import decode_text, read_text
 from cantata.documents.reader import DocumentReader
 from cantata.documents.web_page import read_html
 from documents_made import NAV, ONE, PACKAGE, make_epub, make_pdf
@@ -55,10 +57,29 @@ def test_a_text_has_chapters_at_lines_that_name_them() -> None:
 def test_markdown_has_chapters_at_headings_but_not_in_fences() -> None:
     text = "---\ntitle: x\n---\n# A *book*\n\nOne.\n## Two #\nTwo.\n\n```\n# no\n\nmore\n```\nEnd"
     document = read_markdown(text)
-    assert titles(document) == ["A book", "Two #"]
     assert document.title == "A book"
-    assert document.chapters[1].paragraphs[2] == "```\n# no\n\nmore\n```\nEnd"
+    assert document.chapters == (
+        Chapter("A book", ("A book", "One.")),
+        Chapter("Two", ("Two", "Two.", "End")),
+    )
     assert titles(read_markdown("One\n===\n\nText.\n\nTwo\n---\n\nText.")) == ["One", "Two"]
+
+
+def test_markdown_is_read_in_books_as_aloud() -> None:
+    text = (
+        "# T\n1. **Ann**: Hi.\n   Bob: Ho, `you`.\n1. ![A tree](t.png) [pause 1s] [x](/\u0259/)\n"
+        "- [ ] b"
+    )
+    paragraphs = read_markdown(text).chapters[0].paragraphs
+    assert paragraphs == (
+        "T",
+        "1. Ann: Hi.\nBob: Ho, you.",
+        "2. A tree [pause 1s] [x](/\u0259/)",
+        "b",
+    )
+    assert [" ".join(one.split()) for one in paragraphs] == read_aloud(text.encode(), "md").split(
+        "\n\n"
+    )
 
 
 def test_texts_are_unicode() -> None:
@@ -78,6 +99,16 @@ def test_html_is_read_by_its_blocks() -> None:
         Chapter("One", ("One", "A b c\u00e9", "d")),
         Chapter("Two", ("Two", "bare", "e", "f")),
     )
+
+
+def test_html_is_read_with_the_numbers_of_its_lists() -> None:
+    document = read_html(
+        "<ol start=4><li><p>a</p><p>more</p><ul><li>x</ul><li><ol><li>b</ol><li value=9>c</ol>"
+        "<ol style='list-style: none'><li>d</li></ol><ol start=-x><li>e</ol></ol>"
+        "<nav><ol><li></nav><p>f"
+    )
+    paragraphs = document.chapters[0].paragraphs
+    assert paragraphs == ("4. a", "more", "x", "1. b", "9. c", "d", "1. e", "f")
 
 
 def test_a_book_has_the_chapters_of_its_contents(tmp_path: Path) -> None:

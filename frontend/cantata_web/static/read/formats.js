@@ -1,4 +1,4 @@
-// Texts of several formats as blocks: {kind: "heading" | "text", text}.
+// Texts and pages as blocks: {kind: "heading" | "text", text}.
 
 const SKIPPED = "script, style, noscript, template, nav, svg, math, head, rt, [hidden], [aria-hidden='true']";
 const HEADINGS = new Set(["H1", "H2", "H3", "H4", "H5", "H6"]);
@@ -14,56 +14,19 @@ export function plainBlocks(text) {
   return parts.map(tidy).filter(Boolean).map((part) => ({ kind: "text", text: part }));
 }
 
-/** What is read of Markdown: neither its marks nor its code. */
-export function markdownBlocks(source) {
-  const blocks = [];
-  const text = source
-    .replace(/\r\n?/g, "\n")
-    .replace(/^---\n[^]*?\n---\n/, "") // what describes the file
-    .replace(/^(```|~~~)[^]*?^\1.*$/gm, "")
-    .replace(/<!--[^]*?-->/g, "")
-    .replace(/^(.+)\n(=+|-{2,})$/gm, "# $1")
-    .replace(/^(#{1,6} .*)$/gm, "\n$1\n")
-    .replace(/^\[\^[^\]\s]+\]:\s*/gm, "\n") // a footnote
-    .replace(/^\s*([-*+]|\d+[.)])\s+/gm, "\n");
-  for (const part of text.split(/\n\s*\n+/)) {
-    const heading = /^\s*#{1,6} /.test(part);
-    const said = tidy(withoutMarks(part));
-    if (/[\p{L}\p{N}]/u.test(said)) blocks.push({ kind: heading ? "heading" : "text", text: said });
-  }
-  return blocks;
-}
-
-function withoutMarks(part) {
-  return part
-    .replace(/^\s*#{1,6} +|^\s*(?:> ?)+/gm, "")
-    .replace(/ #+$/gm, "")
-    .replace(/^\s*\|?[\s:|-]+\|?\s*$/gm, "") // below a table's head
-    .replace(/\[\^[^\]\s]+\]/g, "") // where a footnote belongs
-    .replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1")
-    .replace(/\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, "$1")
-    .replace(/(\*\*|__|~~|`+)(\S(?:[^]*?\S)?)\1/g, "$2")
-    .replace(/(^|[^\w*])[*_](\S(?:[^*_]*?\S)?)[*_](?![\w*])/g, "$1$2")
-    .replace(/<\/?[a-z][^>]*>/gi, "")
-    .replaceAll("|", " ")
-    .replace(/&(?:#\d+|#x[\da-f]+|[a-z][a-z\d]*);/gi, decodeEntity);
-}
-
-function decodeEntity(entity) {
-  const box = document.createElement("textarea");
-  box.innerHTML = entity;
-  return box.value;
-}
-
 /** @param {Document} page */
 export function htmlBlocks(page) {
   for (const one of page.querySelectorAll(SKIPPED)) one.remove();
   const main = page.querySelector("main, article") ?? page.body ?? page.documentElement;
   const blocks = [];
   let open = { kind: "text", text: "" };
+  let lead = ""; // the number of an item, until its text comes
   const close = (kind) => {
     const text = tidy(open.text);
-    if (text !== "") blocks.push({ kind: open.kind, text });
+    if (text !== "") {
+      blocks.push({ kind: open.kind, text: lead + text });
+      lead = "";
+    }
     open = { kind, text: "" };
   };
   const visit = (node, kind) => {
@@ -75,12 +38,28 @@ export function htmlBlocks(page) {
     if (name === "BR") open.text += " ";
     const inside = HEADINGS.has(name) ? "heading" : kind;
     if (BLOCKS.has(name)) close(inside);
-    node.childNodes.forEach((child) => visit(child, inside));
+    let number = name === "OL" ? firstNumber(node) : null;
+    for (const child of node.childNodes) {
+      const isItem = child.nodeName.toUpperCase() === "LI";
+      if (isItem && number !== null) {
+        close(inside);
+        number = Number.parseInt(child.getAttribute("value") ?? number, 10);
+        lead = `${number++}. `;
+      }
+      visit(child, inside);
+      if (isItem) lead = "";
+    }
     if (BLOCKS.has(name)) close(kind);
   };
   visit(main, "text");
   close("text");
   return blocks;
+}
+
+/** Of a list's items; null if it shows none. */
+function firstNumber(list) {
+  if (/list-style[^;]*none/.test(list.getAttribute("style") ?? "")) return null;
+  return Number.parseInt(list.getAttribute("start") ?? 1, 10) || 1;
 }
 
 function tidy(text) {

@@ -4,8 +4,9 @@ import { SpeechError } from "../api/errors.js";
 import { t } from "../texts.js";
 import { Book } from "./book.js";
 import { readEpub } from "./epub.js";
-import { htmlBlocks, markdownBlocks, plainBlocks } from "./formats.js";
+import { htmlBlocks, plainBlocks } from "./formats.js";
 import { MAX_CHARACTERS } from "./limits.js";
+import { markdownBlocks } from "./markdown.js";
 
 /** The code of an error that says that a text is too long. */
 export const TOO_LONG = "too_long";
