@@ -44,7 +44,7 @@ NOTE_CONTROLS = """
 """
 
 
-SHORTEST_WORD_S = 0.07
+MIN_WORD_S = 0.07
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_a_broken_connection_loses_no_word_and_repeats_none(
     looked_s = read_page.looked_after_s()[1:]
     for (before, place), gap_s in zip(pairwise(places), looked_s, strict=True):
         missed = starts.index(place) - starts.index(before) - 1
-        assert missed * SHORTEST_WORD_S <= gap_s, f"{missed} words before {place} are lost"
+        assert missed * MIN_WORD_S <= gap_s, f"{missed} words before {place} are lost"
     assert (heard[0][1], heard[-1][1]) == (words_of(SENTENCE)[0], words_of(SENTENCE)[-1])
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.model.row_products import RowProduct
 
-MOST_ROWS = 3
+MAX_ROWS = 3
 """More rows take less time in `RowProduct`, which reads a weight once for all of them."""
 RUN = 1024
 """Inputs that oneDNN adds in order before it begins another sum; it then adds these sums."""
@@ -78,7 +78,7 @@ class FewOrManyRows:
         return self._few is not None
 
     def __call__(self, rows: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-        if self._few is None or len(rows) > MOST_ROWS:
+        if self._few is None or len(rows) > MAX_ROWS:
             return self._many(rows, bias)
         return self._few(rows, bias)
 
@@ -100,7 +100,7 @@ def _find_equal(weight: torch.Tensor, many: RowProduct) -> FewRows | None:
         return None
     few = FewRows(weight, kernel, RUN)
     draw = torch.Generator().manual_seed(0)
-    rows = torch.randn(MOST_ROWS, weight.shape[1], generator=draw)
+    rows = torch.randn(MAX_ROWS, weight.shape[1], generator=draw)
     bias = torch.randn(weight.shape[0], generator=draw)
     equal = all(torch.equal(few(rows, one), many(rows, one)) for one in (None, bias))
     return few if equal else None

@@ -29,7 +29,7 @@ SIZE = 1200
 OVERLAP = SIZE // HOP
 BINS = SIZE // 2 + 1
 _HALF = SIZE // 2
-_LEAST_PITCH_HZ = 40.0
+_MIN_PITCH_HZ = 40.0
 """Below, a frame is unvoiced."""
 _TOP_HZ = 11_000.0
 """No harmonic is higher."""
@@ -161,8 +161,8 @@ def make_pulses(pitch: Floats) -> Floats:
     The sum of cos(h t) for h = 1..H is sin((H + 1/2) t) / (2 sin(t / 2)) - 1/2.
     """
     hertz = _draw_pitch(pitch)
-    voiced = hertz > _LEAST_PITCH_HZ
-    hertz = np.maximum(hertz, np.float32(_LEAST_PITCH_HZ))
+    voiced = hertz > _MIN_PITCH_HZ
+    hertz = np.maximum(hertz, np.float32(_MIN_PITCH_HZ))
     turns = np.cumsum(hertz, dtype=np.float64) / SAMPLE_RATE
     angle = (2 * np.pi * (turns % 1.0)).astype(np.float32)
     harmonics = np.floor(np.float32(_TOP_HZ) / hertz) + np.float32(0.5)

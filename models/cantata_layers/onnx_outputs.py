@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-_LONGEST = 127
+_MAX_VARINT = 127
 """Letters of a name whose length is one byte."""
 
 
@@ -34,7 +34,7 @@ def find_values(model: bytes, ending: bytes) -> Iterator[bytes]:
     end = model.find(ending)
     while end >= 0:
         end += len(ending)
-        for length in range(len(ending), _LONGEST + 1):
+        for length in range(len(ending), _MAX_VARINT + 1):
             begin = end - length
             if begin >= 2 and model[begin - 2 : begin] == _encode_head(
                 2, length
@@ -45,7 +45,7 @@ def find_values(model: bytes, ending: bytes) -> Iterator[bytes]:
 
 
 def _encode_field(number: int, content: bytes) -> bytes:
-    """A field of bytes, at most `_LONGEST`."""
+    """A field of bytes, at most `_MAX_VARINT`."""
     return _encode_head(number, len(content)) + content
 
 

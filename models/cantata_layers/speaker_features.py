@@ -51,8 +51,8 @@ DEFAULT_PITCH_HZ = 150.0
 SPEAKER_SIZE = 2 * MELS + 2
 """Mean and deviation of each log-mel band, median and quartile range of log2 pitch."""
 
-LEAST_LIKENESS = 0.94
-MOST_OCTAVES = 0.3
+MIN_LIKENESS = 0.94
+MAX_OCTAVES = 0.3
 """They hold for each of 600 pairs of readings by one of the four embedded voices, and for none of
 600 pairs by two."""
 
@@ -132,4 +132,4 @@ def are_alike(first: Vector, second: Vector) -> bool:
     pitch. It tells strangers with other voices apart, not imitators."""
     shape = float(np.corrcoef(first[:MELS], second[:MELS])[0, 1])
     octaves = abs(float(first[2 * MELS] - second[2 * MELS]))
-    return shape >= LEAST_LIKENESS and octaves <= MOST_OCTAVES
+    return shape >= MIN_LIKENESS and octaves <= MAX_OCTAVES

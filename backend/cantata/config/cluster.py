@@ -12,12 +12,12 @@ from pydantic import AfterValidator, Field, model_validator
 from cantata.config.strict_model import StrictModel
 
 _AUTO = "auto"
-_HIGHEST_PORT = 65535
+_MAX_PORT = 65535
 
 
 def _names_a_port(address: str) -> bool:
     host, _, port = address.rpartition(":")
-    return bool(host) and port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT
+    return bool(host) and port.isdecimal() and 0 < int(port) <= _MAX_PORT
 
 
 def _check_stage_host(address: str) -> str:
@@ -55,7 +55,7 @@ StageHostAddress = Annotated[str, AfterValidator(_check_stage_host)]
 """HOST:PORT where `cantata stage-host` listens."""
 NodeLabel = Annotated[str, AfterValidator(_check_label)]
 """`KEY=VALUE`, as in `ray start --labels KEY=VALUE`."""
-Port = Annotated[int, Field(ge=1, le=_HIGHEST_PORT)]
+Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
 Count = Annotated[int, Field(ge=1, le=1024)]
 SurgePercent = Annotated[int, Field(ge=0, le=100)]
 """Of a number of processes, rounded up: how many more an upgrade may start before it stops old

@@ -17,7 +17,7 @@ NAMES_VARIABLE = "CANTATA_FORK_SERVER_NAMES"
 """The path at which the fork server finds the pipe of the modules' names."""
 _SAFE_PATH = "PYTHONSAFEPATH"
 _IMPORTS = "cantata.stages.process.imports"
-_LONGEST_SOCKET_PATH = 107
+_MAX_SOCKET_PATH = 107
 """Bytes (unix(7))."""
 _LISTENER = "/pymp-12345678/listener-12345678"
 """As long as the path on which the fork server listens, in the temporary folder."""
@@ -29,7 +29,7 @@ _writer: int | None = None
 def is_possible() -> bool:
     """Whether the temporary folder's path is short enough for the fork server's socket."""
     listener = os.fsencode(tempfile.gettempdir() + _LISTENER)
-    return len(listener) <= _LONGEST_SOCKET_PATH
+    return len(listener) <= _MAX_SOCKET_PATH
 
 
 def begin() -> None:

@@ -23,7 +23,7 @@ _ATTEMPTS = 8
 _WAITED_FOR = (429, 503)
 """There is no room, or what answers is loading or starts again; what ends it each time is refused
 after the second."""
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0
+_FIRST_WAIT_S, _MAX_WAIT_S = 0.5, 30.0
 
 
 class Answerer(Protocol):
@@ -141,7 +141,7 @@ class AnsweredBatches:
                 break
             logger.info("%s waits %.1f s after %d", batch.id, wait_s, answer.status)
             await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+            wait_s = min(2 * wait_s, _MAX_WAIT_S)
         return answer
 
     async def _await_end(self, batch: KeptBatch) -> None:

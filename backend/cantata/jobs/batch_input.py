@@ -15,7 +15,7 @@ from cantata.jobs.batch import BatchLine, LineProblem
 
 MAX_LINES = 50_000
 MAX_CUSTOM_ID_CHARACTERS = 512
-_MOST_PROBLEMS = 100
+_MAX_PROBLEMS = 100
 _NICENESS = 5
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -75,7 +75,7 @@ def _check(path: Path, endpoint: str, max_line_bytes: int) -> CheckedInput:
         else:
             known[found] = number
             lines.append(BatchLine(number, found, place, len(data)))
-        if len(problems) == _MOST_PROBLEMS:
+        if len(problems) == _MAX_PROBLEMS:
             break
     if not (lines or problems):
         problems.append(LineProblem("empty_file", "the file has no requests", None))

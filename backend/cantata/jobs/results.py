@@ -33,7 +33,7 @@ CAPTIONS = {"srt": "application/x-subrip", "vtt": "text/vtt"}
 """Formats of captions, and their media types."""
 NICENESS = 10
 """Of what writes files: live streams need the cores more."""
-_LONGEST_START_S = 600.0
+_MAX_START_S = 600.0
 """That a writer may take beside a second for each of sound, on the busiest machine."""
 
 
@@ -119,7 +119,7 @@ async def write_results(
     )
     assert child.stdin is not None
     try:
-        async with asyncio.timeout(_LONGEST_START_S + job.seconds):
+        async with asyncio.timeout(_MAX_START_S + job.seconds):
             child.stdin.write(msgspec.json.encode(options) + b"\n")
             # The pipe stays open: the process ends with this one, whatever ends that.
             said, complaint = await _hear_out(child)

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 SENTENCES_AT_ONCE = 4
 _ATTEMPTS = 5
 """At a sentence that fails by no fault of its own."""
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0
+_FIRST_WAIT_S, _MAX_WAIT_S = 0.5, 30.0
 
 
 class Narrator(Protocol):
@@ -151,5 +151,5 @@ async def _speak_patiently(narrator: Narrator, job: Job, sentence: JobSentence) 
                 raise
             logger.info("%s waits %.1f s: %s", job.id, wait_s, error)
         await asyncio.sleep(wait_s)
-        wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+        wait_s = min(2 * wait_s, _MAX_WAIT_S)
     raise AssertionError("unreachable")

@@ -22,7 +22,7 @@ _MEDIA_TYPES = frozenset(
     ("audio/flac", "audio/mp4", "audio/mpeg", "audio/wav", "image/jpeg", "image/png", "image/webp")
 )
 """Of the files that are made here; Ogg, ADTS and bare samples have no place for a manifest."""
-_SMALLEST_WAV = (
+_MIN_WAV = (
     b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\2\0\0\0\0\0"
 )
 
@@ -63,7 +63,7 @@ class FileSigner:
         self._context = c2pa.Context.from_dict(SETTINGS)
         try:
             # An authority is not asked for this: it may be away while the server starts.
-            self._sign(_SMALLEST_WAV, "audio/wav", None)
+            self._sign(_MIN_WAV, "audio/wav", None)
         except c2pa.C2paError as error:
             raise ConfigError(f"{files.certificate} cannot sign files: {error}") from error
 

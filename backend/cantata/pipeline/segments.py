@@ -33,8 +33,8 @@ def plan_segments(
 ) -> list[TextSegment | TextPause]:
     """Read a text's markup, cut it at its pauses and build the segments between them, at the
     model's own pace that is nearest to the requested speed. A model that reads pauses by itself
-    gets those between words. A text without words, such as "..." or an emoji, is a short silence: programs
-    that cut a text into sentences send such.
+    gets those between words. A text without words, such as "..." or an emoji, is a short silence:
+    programs that cut a text into sentences send such.
 
     Raises:
         InvalidRequest: the text is in a script that the model cannot read, or a pause or

@@ -24,9 +24,9 @@ STEADY_CPU_S = 1.5
 SILENCE_SHARE = 0.8
 """Part of the silence after which requests fail. A prompt may take this long, because its cost is
 unknown before, and no longer, because all other requests of the stage would fail."""
-LONGEST_ASLEEP = 5.0
+MAX_ASLEEP = 5.0
 """Times the longest call of this kind so far; a call may sleep for this long if that is more."""
-LONGEST_CPU = 20.0
+MAX_CPU = 20.0
 """The same for computing."""
 
 
@@ -126,10 +126,10 @@ class HangDetector:
     def _judge(self, snapshot: HeartbeatSnapshot) -> Hang | None:
         if self._stopped_s >= STOPPED_S:
             return Hang(f"was stopped for {self._stopped_s:.1f} s", from_outside=True)
-        if self._asleep_s >= max(ASLEEP_S, LONGEST_ASLEEP * snapshot.longest_s):
+        if self._asleep_s >= max(ASLEEP_S, MAX_ASLEEP * snapshot.longest_s):
             return Hang(f"waited in one call for {self._asleep_s:.1f} s", from_outside=False)
         steady = snapshot.phase is HeartbeatPhase.STEADY
         min_s = STEADY_CPU_S if steady else SILENCE_SHARE * self._silence_s
-        if self._computed_s >= max(min_s, LONGEST_CPU * snapshot.longest_s):
+        if self._computed_s >= max(min_s, MAX_CPU * snapshot.longest_s):
             return Hang(f"computed in one call for {self._computed_s:.1f} s", from_outside=False)
         return None

@@ -12,14 +12,14 @@ from itertools import zip_longest
 
 from cantata.contract.data.transcripts import Transcript, TranscriptionRequest
 
-_LEAST_RUN_S = 0.12
+_MIN_RUN_S = 0.12
 """Somebody near speaks for this long without a break. Of other people in the room no more than
 0.1 s in a row is as loud as the user; words of the user have 0.16 s (measured)."""
 _BRIEF_S = 0.7
 """A turn this short may be one word that was said in passing and falls off quickly."""
 _NEAR_SHARE = 0.1
 """Of such a turn, what must be as loud as the user usually is."""
-_LEAST_S = 0.1
+_MIN_S = 0.1
 """Speech below this is a click, whatever a recogniser makes of it."""
 _CONTENT_S = 0.6
 """Speech from which on two words of any kind stop the answer: recognisers make one or two words of
@@ -139,9 +139,9 @@ class SpeechEvidence:
     @property
     def is_near(self) -> bool:
         """Whether it is the user's speech, however short."""
-        if self.longest_run_s >= _LEAST_RUN_S:
+        if self.longest_run_s >= _MIN_RUN_S:
             return True
-        is_brief = _LEAST_S <= self.voice_s < _BRIEF_S
+        is_brief = _MIN_S <= self.voice_s < _BRIEF_S
         return is_brief and self.speech_s >= _NEAR_SHARE * self.voice_s
 
 

@@ -70,7 +70,7 @@ _DATE = re.compile(r"\d,\s{1,2}\d")
 _BRACKETS = ("()", "[]", "{}")
 """Each opens and closes."""
 _OWN_ENDS = ("`", "**")
-_LEAST_WORDS = {"phrase": _MIN_PHRASE_WORDS, "bound": _MIN_BOUND_WORDS}
+_MIN_WORDS = {"phrase": _MIN_PHRASE_WORDS, "bound": _MIN_BOUND_WORDS}
 
 
 class _OpenSigns:
@@ -111,7 +111,7 @@ def find_opening(text: str, least: OpeningEnd) -> tuple[TextSpan, int] | None:
         words += len(_WORD.findall(strip_markup(piece)))
         signs.take(piece)
         seen = cut.end()
-        least_words = _LEAST_WORDS.get(cut.lastgroup or "", MIN_WORDS)
+        least_words = _MIN_WORDS.get(cut.lastgroup or "", MIN_WORDS)
         if least_words > MIN_WORDS and least is OpeningEnd.CLAUSE:
             continue
         if not (words < least_words or signs.any() or is_inside(seen, marks) or _clings(text, cut)):

@@ -25,7 +25,7 @@ from cantata.text.say_as import say_as
 from cantata.text.ssml import read_attributes
 from cantata.text.ssml_stack import SsmlStack, SsmlState
 
-_LONGEST_MARK = 3
+_MAX_MARK = 3
 _CALCULATES = re.compile(r"[\\^_=+{}]")
 _WITHOUT_EFFECT = frozenset(("audio", "voice"))
 """Elements of SSML whose text is read as if they were not there."""
@@ -318,7 +318,7 @@ def _stands_alone(found: re.Match[str]) -> bool:
     inside = all(side.isascii() and side.isalnum() for side in (before, after))
     if found[0] == "**" and POWER.match(found.string, max(0, found.start() - 1)):
         return True
-    return inside or not (before.strip() or after.strip()) or len(found[0]) > _LONGEST_MARK
+    return inside or not (before.strip() or after.strip()) or len(found[0]) > _MAX_MARK
 
 
 def _read_cell(found: re.Match[str]) -> str:

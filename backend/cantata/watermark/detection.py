@@ -23,7 +23,7 @@ _STEPS = 8
 _WINDOW_SLOTS = 1.3
 _FLOOR_DB = 55.0
 """Below the loudest; codecs leave nothing of what is softer."""
-_LARGEST_DB = 2.5
+_MAX_DB = 2.5
 """Larger differences are the speech's own and count no more."""
 _MIN_S = 0.5
 _HEARD_S = 60.0
@@ -105,7 +105,7 @@ def _remove_speech(energies: NDArray[np.float64]) -> NDArray[np.float64]:
     a mark most. Zero where there is too little sound."""
     floor = np.percentile(energies.max(axis=1), 95) - _FLOOR_DB
     details = _subtract_neighbours(np.maximum(energies, floor), _STEPS)
-    kept: NDArray[np.float64] = np.tanh(details / _LARGEST_DB) * (energies > floor)
+    kept: NDArray[np.float64] = np.tanh(details / _MAX_DB) * (energies > floor)
     kept[:_STEPS] = kept[-_STEPS:] = 0
     return kept
 

@@ -27,14 +27,14 @@ SLOT_S = 0.048
 SLOTS = 64
 """After these, 3.07 s, the pattern begins again."""
 DECIBELS = 1.75
-_BANDS, _LOWEST_HZ, _HIGHEST_HZ = 30, 400.0, 7_200.0
+_BANDS, _MIN_HZ, _MAX_HZ = 30, 400.0, 7_200.0
 """Where telephones, 16 kHz and codecs at low bit rates leave speech alone."""
 
 
 @cache
 def compute_band_edges() -> NDArray[np.float64]:
     """Edges of the bands in Hz, equally far from each other in mel: [bands + 1]."""
-    low, high = (2595 * np.log10(1 + hz / 700) for hz in (_LOWEST_HZ, _HIGHEST_HZ))
+    low, high = (2595 * np.log10(1 + hz / 700) for hz in (_MIN_HZ, _MAX_HZ))
     edges: NDArray[np.float64] = 700 * (10 ** (np.linspace(low, high, _BANDS + 1) / 2595) - 1)
     return edges
 

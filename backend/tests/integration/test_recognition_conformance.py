@@ -36,7 +36,7 @@ SERVED = [
         if plugin.embedded_checkpoint
     ),
 ]
-LONGEST_S = 30.0
+MAX_S = 30.0
 """Windows of models that take longer ones are no longer here."""
 DEADLINE_S = 60.0
 SECONDS = (0.9, 1.2, 0.3, 0.7, 1.2, 0.5)
@@ -198,7 +198,7 @@ async def test_the_longest_window_is_heard_and_a_longer_one_refused(
     model: PipelineTranscriptionModel, plain: TranscriptionRequest
 ) -> None:
     longest = round(model.max_window_s * SPEECH_RATE)
-    whole = make_sound(5, min(model.max_window_s, LONGEST_S))
+    whole = make_sound(5, min(model.max_window_s, MAX_S))
     heard = await transcribe(model, plain, whole)
     assert heard.seconds == len(whole) / SPEECH_RATE
     with pytest.raises(InvalidRequest, match=f"valid: up to {model.max_window_s:g} s"):

@@ -28,7 +28,7 @@ from cantata_bench.transcription.recordings import ESPEAK, RATE_HZ, read_by_espe
 QUESTION = "Please tell me a long story about the market."
 _LISTENED_S = 1.0
 """Seconds of the answer before the case."""
-_EAGERNESS, _LONGEST_S = "high", 2.5
+_EAGERNESS, _MAX_S = "high", 2.5
 """Of the turn detection, and more than the silence after which a turn ends in any case."""
 _ASKED_EVERY_S = 0.1
 _WAIT_S = 180.0
@@ -134,7 +134,7 @@ async def _hold_conversation(
             await _wait_until(socket, "response.output_audio.delta")
             await _drain(socket, _LISTENED_S)
             loud_at = microphone.play(sound)
-            end_s = microphone.sent_s + len(sound) / RATE + _LONGEST_S
+            end_s = microphone.sent_s + len(sound) / RATE + _MAX_S
             events: _Events = []
             while not _is_over(events) and microphone.sent_s < end_s:
                 events += await _drain(socket, _ASKED_EVERY_S)

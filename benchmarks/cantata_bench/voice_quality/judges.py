@@ -141,9 +141,9 @@ class SpeakerJudge:
     _WINDOW, _HOP = 400, 160
     _FRAMES, _STEP = 160, 77
     """Of 10 ms: what the network hears at once, and where the next such part begins."""
-    _LEAST_SHARE = 0.75
+    _MIN_SHARE = 0.75
     """Of the last part that must be sound; else it is left out."""
-    _LEAST_DB = -30.0
+    _MIN_DB = -30.0
     """Quieter sound is raised to it."""
 
     def __init__(self) -> None:
@@ -169,11 +169,11 @@ class SpeakerJudge:
         """[N] -> [256] of length 1; the product of two is how alike the speakers are."""
         torch = self._torch
         level = max(float(np.sqrt(np.mean(np.square(sound)))), 1e-6)
-        heard = sound * np.float32(max(10 ** (self._LEAST_DB / 20) / level, 1.0))
+        heard = sound * np.float32(max(10 ** (self._MIN_DB / 20) / level, 1.0))
         frames = len(sound) // self._HOP + 1
         begins = list(range(0, max(frames - self._FRAMES + self._STEP, 0) + 1, self._STEP))
         last = len(sound) - begins[-1] * self._HOP
-        if len(begins) > 1 and last < self._LEAST_SHARE * self._FRAMES * self._HOP:
+        if len(begins) > 1 and last < self._MIN_SHARE * self._FRAMES * self._HOP:
             begins.pop()
         missing = (begins[-1] + self._FRAMES) * self._HOP - len(sound)
         padded = torch.from_numpy(np.pad(heard, (0, max(missing, 0))))

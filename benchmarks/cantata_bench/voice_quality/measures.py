@@ -18,12 +18,12 @@ from cantata_bench.voice_quality.judges import RATE_HZ, DistillMos, DnsMos, Soun
 
 PEAK = 0.7
 _HOP, _WINDOW = 160, 640
-_LOWEST_HZ, _HIGHEST_HZ = 65, 400
+_MIN_HZ, _MAX_HZ = 65, 400
 _VOICED = 0.6
 """Normalised autocorrelation at the period."""
 _LOUD_DB = -30
 """Against the loudest window; quieter ones have no pitch."""
-_WIDEST = 9
+_MAX_SEMITONES = 9
 """Semitones."""
 _END_WINDOWS, _HIGH_WINDOWS = 30, 8
 """The last voiced windows of a sentence, 0.3 s, and the highest of them, which count: after a rise
@@ -151,7 +151,7 @@ def track_pitch(sound: Sound) -> NDArray[np.float64]:
     """[N] -> pitch of the voiced windows in semitones from their median, in order.
 
     By normalised autocorrelation (Boersma 1993). A pitch at either end of the range is none, and
-    one further than `_WIDEST` from the median is an octave error.
+    one further than `_MAX_SEMITONES` from the median is an octave error.
     """
     if len(sound) < _WINDOW:
         return np.zeros(0)
@@ -160,7 +160,7 @@ def track_pitch(sound: Sound) -> NDArray[np.float64]:
     taper: NDArray[np.float64] = np.hanning(_WINDOW).astype(np.float64)
     likeness = _autocorrelate((rows - rows.mean(axis=1, keepdims=True)) * taper)
     likeness /= np.maximum(_autocorrelate(taper[None]), 1e-6)
-    first, last = RATE_HZ // _HIGHEST_HZ, RATE_HZ // _LOWEST_HZ
+    first, last = RATE_HZ // _MAX_HZ, RATE_HZ // _MIN_HZ
     lags = np.arange(first, last + 1)
     # Two periods fit as well as one: shorter lags are preferred a little.
     best = (likeness[:, lags] - 0.06 * np.log2(lags / first)).argmax(axis=1) + first
@@ -170,7 +170,7 @@ def track_pitch(sound: Sound) -> NDArray[np.float64]:
         return np.zeros(0)
     semitones = 12 * np.log2(RATE_HZ / best[voiced])
     centred: NDArray[np.float64] = semitones - np.median(semitones)
-    return centred[np.abs(centred) < _WIDEST]
+    return centred[np.abs(centred) < _MAX_SEMITONES]
 
 
 def measure_ending(pitch: NDArray[np.float64]) -> float:

@@ -24,7 +24,7 @@ MAX_MARKS = 3
 COMFORTABLE = 400
 """Phones that the network speaks at once without haste."""
 _STRESS = "ˈˌː"
-_LONGEST = 400
+_MAX_CHARACTERS = 400
 """Characters that are read at once."""
 _SENTENCE_END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*(?=\s+[^\sa-zß-ÿ])|[。！？｡]+[”’」』）)】]*|[।॥]|\n+"  # noqa: RUF001
@@ -131,9 +131,9 @@ def split_sentences(text: str) -> Iterator[TextSpan]:
 def _split_long(text: str, span: TextSpan) -> Iterator[TextSpan]:
     """Parts that a front end reads at once: it takes time that grows with the square."""
     start = span.start
-    while span.end - start > _LONGEST:
-        cut = text.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
-        cut = start + _LONGEST if cut < 0 else cut
+    while span.end - start > _MAX_CHARACTERS:
+        cut = text.rfind(" ", start + _MAX_CHARACTERS // 2, start + _MAX_CHARACTERS)
+        cut = start + _MAX_CHARACTERS if cut < 0 else cut
         yield TextSpan(start, cut)
         start = cut
     yield TextSpan(start, span.end)

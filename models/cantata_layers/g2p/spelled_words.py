@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 _ROMAN = re.compile("(?=[IVX]{2})X{0,3}(IX|IV|V?I{0,3})")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10}
 _MARKS = {**{mark: mark for mark in ";:,.!?—…“”()"}, '"': '"', "«": "“", "»": "”", "–": "—"}
-_MOST_DIGITS = 15
+_MAX_DIGITS = 15
 """Of a number that is read as one."""
 
 
@@ -197,7 +197,7 @@ class SpelledG2P:
 
     def _say_number(self, digits: str, is_ordinal: bool) -> str:
         count = self._spelling.count
-        if len(digits) > _MOST_DIGITS or (len(digits) > 2 and int(digits[0]) == 0):
+        if len(digits) > _MAX_DIGITS or (len(digits) > 2 and int(digits[0]) == 0):
             return " ".join(count(int(digit), False) for digit in digits)
         return count(int(digits), is_ordinal and len(digits) < 4)
 

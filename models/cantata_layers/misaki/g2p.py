@@ -35,7 +35,7 @@ _PACKAGE = load_package_g2p()
 _AROUND = frozenset(";:,.!?…\"“”‘’()[]'")  # noqa: RUF001
 _UNSTRESSED = frozenset(("point", "oh"))
 """Inside a number."""
-_LONGEST_WORD = 200
+_MAX_WORD = 200
 """Phones of the words of one number or address that are one word to a listener."""
 MAX_PHONES = 400
 """Of a part, as in the package: what the networks were trained on."""
@@ -137,7 +137,7 @@ def _share_place(unit: PhoneUnit, new: PhoneUnit) -> bool:
     """Whether two words are parts of one, such as those of a number."""
     both = unit.is_word and new.is_word
     length = len(unit.phones) + len(new.phones)
-    return both and unit.span == new.span and length <= _LONGEST_WORD
+    return both and unit.span == new.span and length <= _MAX_WORD
 
 
 def _join(unit: PhoneUnit, new: PhoneUnit) -> PhoneUnit:

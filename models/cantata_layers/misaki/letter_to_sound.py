@@ -26,7 +26,7 @@ START, END, FIRST_PAIR = 1, 2, 3
 UNIT, WORST = 0.05, 255
 """Costs are negative natural logarithms in this unit, up to this many."""
 _BEAM = 16
-_LONGEST = 40
+_MAX_LETTERS = 40
 """Letters; what is longer is no word."""
 _HISTORY = (1 << BITS * (ORDER - 1)) - 1
 _PRIMARY, _SECONDARY = "ˈ", "ˌ"  # noqa: RUF001
@@ -96,7 +96,7 @@ class LetterReader:
     def __call__(self, word: str) -> str:
         """The phones of a word, with one primary stress; empty: it has no vowel, or is too long."""
         letters = [c for c in unicodedata.normalize("NFKD", word.lower()) if c in self._pairs]
-        if not letters or len(letters) > _LONGEST:
+        if not letters or len(letters) > _MAX_LETTERS:
             return ""
         phones = "".join(self._phones[number] for number in self._search(letters))
         return _stress_once(phones) if any(phone in _FULL + _WEAK for phone in phones) else ""

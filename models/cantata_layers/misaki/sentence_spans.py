@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from cantata.contract.data.request import TextSpan
 from cantata_layers.english.shortcuts import ends_sentence
 
-_LONGEST = 2000
+_MAX_CHARACTERS = 2000
 """Characters that are read at once: the time for it grows with the square."""
 _LINE = re.compile(r"\S[^\n]*")
 _BREAK = re.compile(r"(?<=[.!?…])[\"”’)\]]*\s+(?=\S)")
@@ -27,9 +27,9 @@ def split_sentences(text: str) -> Iterator[TextSpan]:
     """The sentences of a text, none longer than a front end reads at once; a line ends one."""
     for sentence in _join_sentences(text):
         start = sentence.start
-        while sentence.end - start > _LONGEST:
-            cut = text.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
-            cut = start + _LONGEST if cut < 0 else cut
+        while sentence.end - start > _MAX_CHARACTERS:
+            cut = text.rfind(" ", start + _MAX_CHARACTERS // 2, start + _MAX_CHARACTERS)
+            cut = start + _MAX_CHARACTERS if cut < 0 else cut
             yield TextSpan(start, cut)
             start = cut
         yield TextSpan(start, sentence.end)

@@ -32,7 +32,7 @@ from cantata_layers.omni.preprocessor_config import (
 )
 from cantata_layers.omni.thinker_fields import VisionGrid
 
-SHORTEST_S = 0.1
+MIN_S = 0.1
 MAX_UNEQUAL = 200
 """The longer side of a picture, at most, as a multiple of the shorter one."""
 
@@ -132,10 +132,10 @@ class Preprocessor:
         """[N], checked, with zeros on one side: up to a whole hop, and the model's silence."""
         samples = sound.samples
         seconds, longest = len(samples) / RATE, self._config.longest_s
-        if samples.ndim != 1 or not SHORTEST_S <= seconds <= longest:
+        if samples.ndim != 1 or not MIN_S <= seconds <= longest:
             raise InvalidAudio(
                 f"the recording has {seconds:.2f} s of sound in {samples.ndim} dimensions; "
-                f"valid: one dimension, {SHORTEST_S} to {longest:g} s",
+                f"valid: one dimension, {MIN_S} to {longest:g} s",
                 "messages",
             )
         if not np.isfinite(samples).all():

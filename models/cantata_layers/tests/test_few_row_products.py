@@ -14,7 +14,7 @@ import torch
 from cantata.contract.model.row_products import RowProduct
 from cantata_layers import few_row_products
 from cantata_layers.few_row_products import (
-    MOST_ROWS,
+    MAX_ROWS,
     RUN,
     FewOrManyRows,
     FewRows,
@@ -49,7 +49,7 @@ def test_rows_are_those_of_a_product_of_many(inputs: int) -> None:
     product, right = FewOrManyRows(weight), RowProduct(weight)
     if torch.backends.cpu.get_cpu_capability() == "AVX2":
         assert product.reads_halves
-    for count in range(MOST_ROWS + 3):
+    for count in range(MAX_ROWS + 3):
         assert torch.equal(product(rows[:count]), right(rows)[:count])
         assert torch.equal(product(rows[:count], bias), right(rows, bias)[:count])
 

@@ -62,7 +62,7 @@ def test_short_sounds(spectra: Spectra, frames: int) -> None:
     ("name", "value"),
     [
         ("SAMPLE_RATE", 24_100),
-        ("_LEAST_PITCH_HZ", 90.0),
+        ("_MIN_PITCH_HZ", 90.0),
         ("_TOP_HZ", 10_800.0),
         ("_MAX_LOG", 1.0),
         ("_WINDOW", np.roll(waveform._WINDOW, 1)),

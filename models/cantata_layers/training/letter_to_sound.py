@@ -40,13 +40,13 @@ from cantata_layers.misaki.letter_to_sound import (
 
 _PHONE = re.compile("[ˈˌ]?[^ˈˌ]")
 _WORD = re.compile("[A-Za-z]{2,}")
-_MOST_PHONES = 3
+_MAX_PHONES = 3
 """Of a letter: the x of "exam" has two, and a lengthened vowel is two letters of the alphabet."""
 _FIRST_GUESS = (1.0, 1.0, 0.05, 0.002)
 """How likely a letter stands for so many phones, before anything is known."""
 _ROUNDS = 8
 _UNSEEN, _TINY = 1e-9, 1e-300
-_LEAST_COUNT = 3
+_MIN_COUNT = 3
 """Rarer pairs are mistakes of the lexicon, or words of other languages; so are words with them."""
 _HELD_OUT = 30
 
@@ -144,7 +144,7 @@ def _group(
     alike: dict[tuple[int, int], list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for word, said in words:
         phones = tuple(_PHONE.findall(said))
-        if len(phones) <= _MOST_PHONES * len(word):
+        if len(phones) <= _MAX_PHONES * len(word):
             alike[len(word), len(phones)].append((word, phones))
 
     def number(phones: tuple[str, ...], place: int, count: int) -> int:
@@ -154,10 +154,7 @@ def _group(
 
     for group in alike.values():
         chunks = [
-            [
-                [number(phones, j, n) for n in range(_MOST_PHONES + 1)]
-                for j in range(len(phones) + 1)
-            ]
+            [[number(phones, j, n) for n in range(_MAX_PHONES + 1)] for j in range(len(phones) + 1)]
             for _, phones in group
         ]
         letters = [[alphabet[letter] for letter in word] for word, _ in group]
@@ -186,7 +183,7 @@ def align(words: Sequence[tuple[str, str]]) -> list[list[Pair]]:
         for word, best in zip(group.words, group.find_best(-np.log(likely)), strict=True)
     ]
     counts = Counter(pair for word in aligned for pair in word)
-    return [word for word in aligned if all(counts[pair] >= _LEAST_COUNT for pair in word)]
+    return [word for word in aligned if all(counts[pair] >= _MIN_COUNT for pair in word)]
 
 
 Grams = Counter[tuple[int, ...]]

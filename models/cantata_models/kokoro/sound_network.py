@@ -26,7 +26,7 @@ HARMONICS = 9
 AMPLITUDE = 0.1
 BREATH = 0.003
 """Standard deviation of the noise in voiced sound; in unvoiced, a third of `AMPLITUDE`."""
-LEAST_PITCH_HZ = 10.0
+MIN_PITCH_HZ = 10.0
 """Up to this, sound is unvoiced."""
 
 
@@ -53,7 +53,7 @@ class HarmonicSource(nn.Module):
         at_samples = functional.interpolate(
             angles.T[None], scale_factor=float(self._step), mode="linear"
         )
-        voiced = (pitch[0] > LEAST_PITCH_HZ).float().repeat_interleave(self._step)[:, None]
+        voiced = (pitch[0] > MIN_PITCH_HZ).float().repeat_interleave(self._step)[:, None]
         loudness = voiced * BREATH + (1 - voiced) * AMPLITUDE / 3
         waves = torch.sin(at_samples.mT) * AMPLITUDE * voiced + loudness * noise
         mixed: torch.Tensor = torch.tanh(self.l_linear(waves))

@@ -61,7 +61,7 @@ LANGUAGES: Mapping[str, str] = {
 GENDERS: Mapping[str, str] = {"f": "female", "m": "male"}
 """By the second."""
 _PUBLISHED_NAME = re.compile(rf"([{''.join(LANGUAGES)}])([{''.join(GENDERS)}])_.+")
-_MOST_WEIGHT = 1_000_000
+_MAX_WEIGHT = 1_000_000
 """Far from where the sum of weights is no number."""
 _PART = re.compile(r"\s*([^\s()+]+)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
 
@@ -163,9 +163,9 @@ def _read_weight(name: str, written: str | None) -> float:
         weight = 1.0 if written is None else float(written)
     except ValueError:
         weight = math.nan
-    if not 0 < weight <= _MOST_WEIGHT:
+    if not 0 < weight <= _MAX_WEIGHT:
         raise InvalidRequest(
-            f"voice: the weight of {name} must be a number above 0 and at most {_MOST_WEIGHT}, "
+            f"voice: the weight of {name} must be a number above 0 and at most {_MAX_WEIGHT}, "
             f"not {written!r}",
             "voice",
         )

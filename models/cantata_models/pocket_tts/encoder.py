@@ -116,7 +116,7 @@ class MimiEncoder:
         return self._gather(torch.cat([frames[:, :-1], frames[:, 1:]], dim=2))
 
 
-LONGEST_S = 30.0
+MAX_S = 30.0
 """Seconds of a recording that count, from its beginning: the published program's bound."""
 BLOCK_S, PAUSE_S, FADE_S = 0.02, 0.08, 0.02
 FLOOR_DB = 35.0
@@ -150,7 +150,7 @@ class VoiceEncoder:
         rate, frame = self._encoder.sample_rate, self._encoder.samples_per_frame
         if not inputs.samples.any():
             return InvalidRequest("the recording is silent", "ref_audio")
-        heard = torch.from_numpy(inputs.samples[: int(LONGEST_S * inputs.sample_rate)].copy())
+        heard = torch.from_numpy(inputs.samples[: int(MAX_S * inputs.sample_rate)].copy())
         sound = end_in_pause(resampled(heard, inputs.sample_rate, rate), rate)
         whole = functional.pad(sound, (0, -len(sound) % frame))
         return {"voice": Rows(np.asarray(self._encoder.encode(whole).numpy(), np.float32))}

@@ -23,7 +23,7 @@ from cantata_models.pocket_tts.config import FlowKind, PocketConfig
 
 FREQUENCIES = 128
 NORM_EPS, TIME_EPS = 1e-6, 1e-5
-LARGEST = 1.0 - 2.0**-24
+MAX_UNIFORM = 1.0 - 2.0**-24
 """Before 1, of which the inverse error function is infinite."""
 
 
@@ -175,6 +175,6 @@ def bounded(noise: torch.Tensor, temperature: torch.Tensor, bound: torch.Tensor)
     deviation = temperature.sqrt()
     limit = bound / deviation.clamp(min=1e-12) * math.sqrt(0.5)
     inside = torch.erf(noise * math.sqrt(0.5)) * torch.erf(limit)
-    squeezed = torch.erfinv(inside.clamp(-LARGEST, LARGEST)) * (deviation * math.sqrt(2.0))
+    squeezed = torch.erfinv(inside.clamp(-MAX_UNIFORM, MAX_UNIFORM)) * (deviation * math.sqrt(2.0))
     kept = torch.minimum(torch.maximum(squeezed, -bound), bound)
     return torch.where(bound > 0, kept, noise * deviation)

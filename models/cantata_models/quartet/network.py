@@ -34,7 +34,7 @@ ENERGY_SCALE = 5.0
 LOG_SCALE = 5.0
 DECODER_BLOCKS = 8
 KERNEL = 7
-MOST_DEVIATIONS = 3.0
+MAX_DEVIATIONS = 3.0
 """A feature beyond them says nothing of a speaker: noise, a room, a telephone."""
 CONTEXT = (DECODER_BLOCKS + 1) * (KERNEL // 2)
 """Frames on each side that a frame of the spectrum depends on."""
@@ -144,7 +144,7 @@ class SpeakerTable(nn.Module):
         Returns:
             [B, S].
         """
-        usual = ((features - self.mean) / self.scale).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+        usual = ((features - self.mean) / self.scale).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
         followed = self.out(functional.gelu(self.hidden(usual)))
         return torch.where((voices < 0)[:, None], followed, self.stock(voices.clamp(min=0)))
 

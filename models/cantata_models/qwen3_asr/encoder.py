@@ -27,7 +27,7 @@ from cantata_layers.omni.preprocess import HOP, make_mel_extractor
 from cantata_layers.omni.preprocessor_config import RATE
 from cantata_models.qwen3_asr.config import Qwen3AsrConfig, load_config
 
-SHORTEST = RATE // 2
+MIN_SAMPLES = RATE // 2
 """Samples; the references fill a shorter sound up with zeros."""
 
 
@@ -59,7 +59,7 @@ class FeatureExtractor:
             )
         if not np.isfinite(samples).all():
             raise InvalidAudio("the sound has samples that are no numbers", "file")
-        padded = np.pad(samples.astype(np.float32), (0, max(0, SHORTEST - len(samples))))
+        padded = np.pad(samples.astype(np.float32), (0, max(0, MIN_SAMPLES - len(samples))))
         output = self._extractor(
             padded, sampling_rate=RATE, padding=True, truncation=False, return_tensors="np"
         )

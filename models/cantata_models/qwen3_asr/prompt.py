@@ -33,7 +33,7 @@ class AlignerInput:
 
 
 ASR_TEXT = "<asr_text>"
-MOST_CONTEXT = 2048
+MAX_CONTEXT = 2048
 """Tokens of the text that helps to spell."""
 
 
@@ -75,9 +75,9 @@ class TranscriptionPrompts:
         system = [
             token for part in f"system\n{context}".split(ASR_TEXT) for token in self._encode(part)
         ]
-        if len(system) > MOST_CONTEXT:
+        if len(system) > MAX_CONTEXT:
             raise InvalidRequest(
-                f"the prompt has {len(system)} tokens; valid: up to {MOST_CONTEXT}", "prompt"
+                f"the prompt has {len(system)} tokens; valid: up to {MAX_CONTEXT}", "prompt"
             )
         before = [
             *(ids.im_start, *system, ids.im_end, *self._line_feed),

@@ -91,7 +91,7 @@ def shorten_loops(text: str) -> str:
     return _REPEATED_PHRASE.sub(r"\1", _REPEATED_CHARACTER.sub(r"\1", text))
 
 
-MOST_TOKENS = 1024
+MAX_TOKENS = 1024
 """Of a transcript: more than anybody says in the longest window."""
 
 
@@ -148,7 +148,7 @@ class Qwen3AsrBuilder:
             media=prompt.sound,
             positions=None,
             identities=identities,
-            max_tokens=MOST_TOKENS,
+            max_tokens=MAX_TOKENS,
             exports_rows=False,
             sampling=SamplingOptions(
                 seed=_derive_seed(identities),

@@ -156,7 +156,7 @@ HIDDEN_TOKENS = 2
 TIME = HIDDEN_TOKENS
 """Where the time stands among the tokens; behind it the patch before, then the noisy one."""
 TIME_SCALE = 1000.0
-LONGEST_PERIOD = 10_000.0
+MAX_PERIOD = 10_000.0
 STILL_SHARE = 0.04
 """Of the times: in so many steps, at least one, the velocity is taken as zero (CFG-Zero*)."""
 TINY = 1e-8
@@ -237,7 +237,7 @@ class VelocityNetwork(nn.Module):
     def _waves(self, times: torch.Tensor) -> torch.Tensor:
         half = self._size // 2
         falling = torch.arange(half, dtype=times.dtype, device=times.device)
-        periods = torch.exp(falling * -(math.log(LONGEST_PERIOD) / (half - 1)))
+        periods = torch.exp(falling * -(math.log(MAX_PERIOD) / (half - 1)))
         angles = TIME_SCALE * times[:, None] * periods
         return torch.cat([angles.sin(), angles.cos()], dim=-1)
 

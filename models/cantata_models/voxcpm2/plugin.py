@@ -46,7 +46,7 @@ LOCAL_SHAPES = ((1024, 2560), (2048, 1024), (1024, 8192), (4096, 1024))
 """The products within a patch."""
 CODEC_SHAPES = ((64, 2048), (1024, 1024), (2048, 3072))
 """The codec's products with a row or a few per latent."""
-LARGEST_SHAPE = (4096, 8192)
+MAX_SHAPE = (4096, 8192)
 """The codec's first stage."""
 FEW_COUNTS = (1, 2, 4, 8, 16, 33)
 LAST_WAVE_SHAPES = ((32, 32), (224, 1))
@@ -60,7 +60,7 @@ def check_numerics() -> NumericsReport:
         Products(TALKER_SHAPES),
         Products(LOCAL_SHAPES, counts=(*COUNTS, 10, 22, 88)),
         Products(CODEC_SHAPES, codec),
-        Products((LARGEST_SHAPE,), codec, FEW_COUNTS),
+        Products((MAX_SHAPE,), codec, FEW_COUNTS),
         Products(LAST_WAVE_SHAPES, codec, (*COUNTS, 320, 1920)),
     )
 

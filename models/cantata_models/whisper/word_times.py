@@ -30,22 +30,22 @@ _STEP_S = _STEP / SPEECH_RATE
 _LATE_S = 0.17
 """How late a jump comes after a word without letters, and by how much less for each letter."""
 _LESS_LATE_S = 0.023
-_MOST_LETTERS = 10
+_MAX_LETTERS = 10
 _LATER_BY_TOKEN_S = 0.04
 """How much later for each further token of the word, whether of letters or a mark."""
-_MOST_TOKENS = 3
+_MAX_TOKENS = 3
 _LATER_BY_MARK_S = 0.05
 """How much later behind a punctuation mark."""
 _WIDE = 4
 """Letters that take as long as a digit, or a character of Chinese, Japanese or Korean."""
 _JUMP_SPREAD_S = 0.05
 """Standard deviation of a corrected jump."""
-_CROWDED_S, _LEAST_TRUST = 0.15, 0.3
+_CROWDED_S, _MIN_TRUST = 0.15, 0.3
 """A jump that the next one follows sooner says less, but never less than so much: the alignment has
 lost the word."""
 _LENGTH_SPREAD = 0.4
 """The same of a word's length around what its letters say, relative to it."""
-_LEAST_LENGTH_S = 0.14
+_MIN_LENGTH_S = 0.14
 _LAST_LENGTH = 1.5
 """The last word before a pause takes so much longer."""
 _PAUSE_S = 0.1
@@ -56,7 +56,7 @@ _REACH_S = 0.12
 """A pause is before the word whose corrected jump is no further from it."""
 _ONSET_S = 0.03
 """A word begins so long before it is loud."""
-_BELOW_LOUD_DB, _ABOVE_NOISE_DB, _LEAST_BELOW_DB = 35.0, 6.0, 15.0
+_BELOW_LOUD_DB, _ABOVE_NOISE_DB, _MIN_BELOW_DB = 35.0, 6.0, 15.0
 """A pause is so much quieter than the loudest parts; in noise, at most so much louder than it."""
 
 
@@ -116,7 +116,7 @@ def find_pauses(sound: Sound) -> list[SilentSpan]:
     if not len(levels):
         return []
     loud = float(np.percentile(levels, 95))
-    noise = min(float(np.percentile(levels, 5)) + _ABOVE_NOISE_DB, loud - _LEAST_BELOW_DB)
+    noise = min(float(np.percentile(levels, 5)) + _ABOVE_NOISE_DB, loud - _MIN_BELOW_DB)
     quiet = levels < max(loud - _BELOW_LOUD_DB, noise)
     seconds = len(sound) / SPEECH_RATE
     pauses = []
@@ -158,15 +158,15 @@ def _find_offset(pauses: Sequence[SilentSpan], last: TranscribedWord, seconds: f
     """Where the last word ends: at a pause, or in noise, where the alignment says."""
     if pauses and pauses[-1].end_s >= seconds:
         return pauses[-1].start_s
-    return min(seconds, max(last.end_s, last.start_s + _LEAST_LENGTH_S))
+    return min(seconds, max(last.end_s, last.start_s + _MIN_LENGTH_S))
 
 
 def _correct_jumps(words: Sequence[TranscribedWord], onset: float) -> NDArray[np.float64]:
     """[K] seconds, in order. The alignment has the first token begin with the window."""
     jumps = [onset]
     for earlier, word in pairwise(words):
-        late_s = _LATE_S - _LESS_LATE_S * min(_count_letters(earlier), _MOST_LETTERS)
-        late_s += _LATER_BY_TOKEN_S * (min(len(word.tokens), _MOST_TOKENS) - 1)
+        late_s = _LATE_S - _LESS_LATE_S * min(_count_letters(earlier), _MAX_LETTERS)
+        late_s += _LATER_BY_TOKEN_S * (min(len(word.tokens), _MAX_TOKENS) - 1)
         if not earlier.text[-1].isalnum():
             late_s += _LATER_BY_MARK_S
         jumps.append(word.start_s - late_s)
@@ -176,7 +176,7 @@ def _correct_jumps(words: Sequence[TranscribedWord], onset: float) -> NDArray[np
 def _trust_jumps(words: Sequence[TranscribedWord], seconds: float) -> NDArray[np.float64]:
     """[K] one over the variance of each jump."""
     gaps = np.diff([*(word.start_s for word in words), seconds])
-    share: NDArray[np.float64] = np.clip(gaps / _CROWDED_S, _LEAST_TRUST, 1)
+    share: NDArray[np.float64] = np.clip(gaps / _CROWDED_S, _MIN_TRUST, 1)
     return np.square(share / _JUMP_SPREAD_S)
 
 
@@ -217,7 +217,7 @@ def _space_words(
     letters = np.array([float(max(_count_letters(word), 1)) for word in words])
     letters[-1] *= _LAST_LENGTH
     lengths = letters * (end_s - begin_s) / letters.sum()
-    weights = (_LENGTH_SPREAD * np.maximum(lengths, _LEAST_LENGTH_S)) ** -2
+    weights = (_LENGTH_SPREAD * np.maximum(lengths, _MIN_LENGTH_S)) ** -2
     inner = len(words) - 1
     if not inner:
         return np.array([begin_s])

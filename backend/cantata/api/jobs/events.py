@@ -15,7 +15,7 @@ JOB_EVENTS = [
     for kind in ("queued", "speaking", "progress", "writing", "completed", "failed", "cancelled")
 ]
 _KEEP_ALIVE_S = 15.0
-_MOST = 1_000
+_MAX_EVENTS = 1_000
 
 
 def read_last_id(sent: str | None) -> int:
@@ -46,11 +46,11 @@ class JobEventStream(StreamedResponse):
         with self._drain.subscribed(self._leaving.set):
             while not self._leaving.is_set():
                 seen = self._store.changes
-                events = await self._store.list_events(self._id, self._after, _MOST)
+                events = await self._store.list_events(self._id, self._after, _MAX_EVENTS)
                 for event in events:
                     await body.write(f"id: {event.id}\ndata: {event.data}\n\n".encode())
                     self._after = event.id
-                if len(events) < _MOST and await self._is_over():
+                if len(events) < _MAX_EVENTS and await self._is_over():
                     break
                 if not events and not await self._wait(seen):
                     await body.write(b": still here\n\n")

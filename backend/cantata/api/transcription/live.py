@@ -43,7 +43,7 @@ _KEPT_OF_PAUSE = 6
 to that one."""
 _JUDGED_AT_ONCE = 16
 """Windows judged before other tasks get their turn."""
-_LONGEST_PART_S = 86_400.0
+_MAX_PART_S = 86_400.0
 """Long speech is cut by the recogniser's own cutter, without an end."""
 
 
@@ -71,7 +71,7 @@ class LiveTranscription:
         self._transcriber = transcriber
         self._options = options
         self._report = report
-        self._detector = TurnDetector(judge, options.threshold, PartEnd(options), _LONGEST_PART_S)
+        self._detector = TurnDetector(judge, options.threshold, PartEnd(options), _MAX_PART_S)
         self._rest: Heard = np.zeros(0, np.int16)
         """Samples that do not fill a window yet."""
         self._heard = 0

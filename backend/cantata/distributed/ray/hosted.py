@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TextIO
 
-_LONGEST_LINE = 1 << 20
+_MAX_LINE = 1 << 20
 _KILL_AFTER_S = 10.0
 """Added to the time that the process is given to end."""
 
@@ -133,7 +133,7 @@ async def start_process(module: str, arguments: Mapping[str, Any]) -> ActorProce
         module,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        limit=_LONGEST_LINE,
+        limit=_MAX_LINE,
     )
     hosted = ActorProcess(process)
     await hosted.send(arguments)
@@ -185,7 +185,7 @@ async def connect_actor() -> tuple[Actor, Mapping[str, Any]]:
     """
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    lines = asyncio.StreamReader(limit=_LONGEST_LINE)
+    lines = asyncio.StreamReader(limit=_MAX_LINE)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     actor = Actor(lines, output)

@@ -226,7 +226,7 @@ async def test_a_line_waits_for_room_as_long_as_it_takes(
 ) -> None:
     caplog.set_level(logging.INFO, "cantata.jobs.answering")
     monkeypatch.setattr("cantata.jobs.answering._FIRST_WAIT_S", 0.001)
-    monkeypatch.setattr("cantata.jobs.answering._LONGEST_WAIT_S", 0.001)
+    monkeypatch.setattr("cantata.jobs.answering._MAX_WAIT_S", 0.001)
     monkeypatch.setattr("cantata.jobs.answering._ATTEMPTS", 1)
     painter = server.service.painter
     painter.behaviour.slots = 0

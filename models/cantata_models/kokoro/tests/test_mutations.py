@@ -48,7 +48,7 @@ def _faults() -> Iterator[tuple[str, Mutant]]:
         "sound_network",
         ("AMPLITUDE = 0.1", "AMPLITUDE = 0.12"),
         ("BREATH = 0.003", "BREATH = 0.004"),
-        ("LEAST_PITCH_HZ = 10.0", "LEAST_PITCH_HZ = 40.0"),
+        ("MIN_PITCH_HZ = 10.0", "MIN_PITCH_HZ = 40.0"),
         ("AMPLITUDE / 3", "AMPLITUDE / 2"),
         ('mode="linear"', 'mode="nearest"'),
         ("torch.arange(1, HARMONICS + 1", "torch.arange(HARMONICS"),

@@ -48,7 +48,7 @@ Floats2 = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 CPU = torch.device("cpu")
 VOICES = ("clara", "ben", "ruby", "ewan")
 MEN = ("ben", "ewan")
-LEAST_SEMITONES = 2.0
+MIN_SEMITONES = 2.0
 TEXT = "The children walked home along the river after school."
 
 
@@ -234,7 +234,7 @@ def test_the_melody_moves(
             speaker = voices.network.find_speaker(VOICES.index(voice))
             pitch = plan_sentence(voices.network, inputs.phones, speaker, 1.0).pitch
             moves.append(12 * np.log2(pitch[pitch > 60]).std())
-    assert np.mean(moves) > LEAST_SEMITONES
+    assert np.mean(moves) > MIN_SEMITONES
 
 
 @pytest.mark.parametrize("speed", [0.5, 2.0])

@@ -19,7 +19,7 @@ SIDE = 128
 STRIKE = 109
 """The one size in which the font holds bitmaps, of 136 x 128 pixels."""
 STRIKE_WIDTH, STRIKE_HEIGHT = 136, 128
-LONGEST_NAME = 2
+MAX_NAME = 2
 """Words of a name that people would ask for."""
 FIRST_SYMBOL = 0x203C
 """Below are digits and punctuation."""
@@ -124,7 +124,7 @@ def read_annotations(path: Path) -> dict[str, tuple[str, list[str]]]:
 def is_everyday(symbol: str, name: str) -> bool:
     """Tells whether the picture network learns a code point of this name."""
     asked_for = any(first <= ord(symbol) <= last for first, last in EVERYDAY)
-    return asked_for and len(name.split()) <= LONGEST_NAME
+    return asked_for and len(name.split()) <= MAX_NAME
 
 
 def plain_name(name: str) -> str:

@@ -117,7 +117,7 @@ _SYMBOLS = {
         """
     ).items()
 }
-_LONGEST = max(map(len, _SYMBOLS))
+_MAX_SYMBOL = max(map(len, _SYMBOLS))
 _BETWEEN_SYLLABLES = re.compile(r"[ˈˌ'’.‿|\s/-]+")
 # Length, ties, aspiration, devoicing, unreleased, dental, voicing and non-syllabic marks.
 _NARROW = str.maketrans("", "", "ːˑ:\u0361\u035c\u02b0\u0325\u031a\u032a\u032c\u032f")
@@ -149,7 +149,7 @@ def _iterate_symbols(text: str) -> Iterator[str]:
         letters = syllable.translate(_NARROW)
         place = 0
         while place < len(letters):
-            longest = min(_LONGEST, len(letters) - place)
+            longest = min(_MAX_SYMBOL, len(letters) - place)
             sizes = range(longest, 0, -1)
             known = (size for size in sizes if letters[place : place + size] in _SYMBOLS)
             end = place + next(known, 1)

@@ -166,7 +166,7 @@ FAULTS = (
     ),
     Fault(
         "word_times",
-        "_LATE_S - _LESS_LATE_S * min(_count_letters(earlier), _MOST_LETTERS)",
+        "_LATE_S - _LESS_LATE_S * min(_count_letters(earlier), _MAX_LETTERS)",
         "_LATE_S",
         test_word_times.test_a_jump_is_late_and_more_so_after_a_short_word,
     ),
@@ -214,8 +214,8 @@ FAULTS = (
     ),
     Fault(
         "word_times",
-        "min(len(word.tokens), _MOST_TOKENS)",
-        "min(len(earlier.tokens), _MOST_TOKENS)",
+        "min(len(word.tokens), _MAX_TOKENS)",
+        "min(len(earlier.tokens), _MAX_TOKENS)",
         test_word_times.test_a_jump_is_later_behind_a_mark_and_to_a_word_of_several_tokens,
     ),
     Fault(

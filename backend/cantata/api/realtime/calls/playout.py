@@ -17,7 +17,7 @@ PLAYOUT_RATE = 48_000
 FRAME_SAMPLES = PLAYOUT_RATE // 50
 """Samples of a packet: 20 ms."""
 _FRAME_BYTES = FRAME_SAMPLES * BYTES_PER_SAMPLE
-_MOST_HELD = 125
+_MAX_HELD = 125
 """Packets that are held back at a time, 2.5 s: then the answer goes on, whatever is heard."""
 
 
@@ -103,7 +103,7 @@ class Playout:
 
     def take(self) -> bytes:
         """The next `FRAME_SAMPLES`, in bytes; silence where there is nothing to play."""
-        if self._held is not None and self._held < _MOST_HELD:
+        if self._held is not None and self._held < _MAX_HELD:
             frame = b"" if self._held else self._fade_out()
             self._held += 1
         else:

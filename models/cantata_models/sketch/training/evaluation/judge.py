@@ -20,7 +20,7 @@ SIDE = 64
 BATCH = 64
 RATE = 2e-3
 STEPS = 2000
-LARGEST_SHIFT, LARGEST_SCALE = 0.08, 0.12
+MAX_SHIFT, MAX_SCALE = 0.08, 0.12
 BLURRED_SHARE, RECOLOURED_SHARE = 0.5, 0.6
 
 
@@ -44,8 +44,8 @@ def shrunk(pictures: Tensor) -> Tensor:
 def disturbed(pictures: Tensor) -> Tensor:
     """Shifts, scales, blurs and recolours `[n, 3, 64, 64]`, each picture differently."""
     n = len(pictures)
-    scale = 1 + LARGEST_SCALE * (2 * torch.rand(n, 1) - 1)
-    shift = LARGEST_SHIFT * 2 * (2 * torch.rand(n, 2) - 1)
+    scale = 1 + MAX_SCALE * (2 * torch.rand(n, 1) - 1)
+    shift = MAX_SHIFT * 2 * (2 * torch.rand(n, 2) - 1)
     grid = torch.zeros(n, 2, 3)
     grid[:, 0, 0] = grid[:, 1, 1] = scale[:, 0]
     grid[:, :, 2] = shift

@@ -21,7 +21,7 @@ JUDGE_RATE = 16_000
 JUDGE_PEAK = 0.9
 PADDING_S = 0.2
 """Silence before and after the speech, as in the judge's training data."""
-WIDEST_SEARCH = 3000
+MAX_SEARCH = 3000
 """States per frame: a third less work than the default, with the same words."""
 
 
@@ -45,7 +45,7 @@ class Judge:
 
     def __init__(self) -> None:
         self._decoder = pocketsphinx.Decoder(
-            loglevel="FATAL", cmn="batch", fwdflat=False, maxhmmpf=WIDEST_SEARCH
+            loglevel="FATAL", cmn="batch", fwdflat=False, maxhmmpf=MAX_SEARCH
         )
 
     def hear(self, samples: Samples, sample_rate: int) -> str:
