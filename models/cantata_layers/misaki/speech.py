@@ -103,7 +103,7 @@ class EnglishRequestBuilder:
         Raises:
             InvalidRequest: only letters of other scripts, or a bad phone override.
         """
-        # Not before there is a text: the package imports SciPy where it is installed.
+        # Not with the module: a stage, too, imports it, and reads no text.
         from cantata_layers.misaki.g2p import load_g2p
 
         sentences = load_g2p(request.voice in self._british).read(request.text)
