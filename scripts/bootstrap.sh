@@ -20,7 +20,7 @@ fi
 "$venv/bin/python" -c 'import ctypes; ctypes.CDLL("libnuma.so.1")' 2>/dev/null || scripts/apt-install.sh libnuma1
 
 if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
-  echo "Installing PyTorch's CPU build"
+  echo "Installing PyTorch (${TORCH:-its CPU build})"
   scripts/install-torch.sh "$venv"
 fi
 echo "Installing vLLM for CPU and everything else (1 to 3 minutes)"

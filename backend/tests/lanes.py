@@ -79,6 +79,7 @@ VLLM = "vLLM in the test's process"
 IN_PROCESS_VLLM = (
     "backend/tests/integration/test_ar_chunked.py",
     "backend/tests/integration/test_ar_edges.py",
+    "backend/tests/integration/test_ar_graph_engine.py",
     "backend/tests/integration/test_ar_latents.py",
     "backend/tests/integration/test_ar_open_text.py",
     "backend/tests/integration/test_ar_rows.py",

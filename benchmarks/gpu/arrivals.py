@@ -54,13 +54,13 @@ class _TimedAnswer:
     """Seconds since the request, and of sound. Empty: refused."""
 
 
-def serve_and_measure(checkpoint: Path, device: str, tiny: bool) -> Iterator[OpenRow]:
+def serve_and_measure(checkpoint: Path, device: str, tiny: bool, engine: str) -> Iterator[OpenRow]:
     """As `open_loop.measure`; the server's log stays beside the checkpoint."""
     rates, streams, seconds = (
         (TINY_RATES, TINY_STREAMS, TINY_SECONDS) if tiny else (RATES, STREAMS, SECONDS)
     )
     frames, warm_up_s = (TINY_FRAMES, 0.0) if tiny else (FRAMES, WARM_UP_S)
-    with served(checkpoint, device, streams) as url:
+    with served(checkpoint, device, streams, engine) as url:
         for rate in rates:
             yield asyncio.run(_open_load(url, rate, frames, warm_up_s, seconds))
         yield asyncio.run(_closed_load(url, streams, frames, warm_up_s, seconds))

@@ -9,14 +9,18 @@ Each part runs in its own process. If it fails, its results so far are kept:
                3 minutes)
   predictor    its residual code predictor: time of a step for 1 to 64 requests, greedy and sampled,
                likewise (the same packages; about 1 minute)
-  profile      the kernels of one step of both, by time
+  step         the talker's whole step, backbone and predictor, as `engine: graphs` runs it: of 1
+               to 64 requests, and of prompts of 16 to 64 positions, likewise (the same packages;
+               about 2 minutes)
+  profile      the kernels of one step of the three, by time
   moss_codec   the tokenizers' decoders of MOSS-TTS-Local and MOSS-TTS-Nano, as `codec`
   moss_frames  their local transformers, as `predictor`
   patches      VoxCPM2's solver and local encoder for 1 to 16 requests, of 4 and of 10 steps,
                likewise
   serve        the whole server of Qwen3-TTS with both stages on the GPU: time to the first packet,
                real-time factor and throughput at 1, 8, 16 and 64 streams (requirements/cuda.txt:
-               vLLM's CUDA build; about 5 minutes; skipped where that is missing)
+               vLLM's CUDA build, or --engine graphs without it; about 5 minutes; skipped where
+               something is missing)
   open_loop    the same server, sampled, with 1, 6, 10 and 20 requests a second that arrive at
                random (fixed seed), then 64 streams: time to the first packet, underruns, throughput
 
@@ -54,6 +58,7 @@ from gpu.report import PartResult, markdown
 SOURCES = [
     str(Path(__file__).resolve().parents[2] / n) for n in ("backend", "models", "benchmarks")
 ]
+ENGINES = ("vllm", "graphs")
 LIMIT_S = 1200.0
 """Most seconds of one part."""
 LEAST_S = 5.0
@@ -79,28 +84,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{part}: begins", flush=True)
                 tiny = options.shape == "tiny"
                 results[part] = run_part(
-                    part, checkpoint, options.device, tiny, options.out, limit_s
+                    *(part, checkpoint, options.device, tiny, options.out, limit_s),
+                    engine=options.engine,
                 )
             print(f"{part}: {results[part].summary}", flush=True)
-            about = {"began": began, "shape": options.shape, **_machine(options.device)}
+            about = {"began": began, "shape": options.shape, "engine": options.engine}
+            about |= _machine(options.device)
             _write(options.out, about, results)
     print((options.out / "gpu.md").resolve())
     return exit_code(results)
 
 
 def run_part(
-    part: str, checkpoint: Path, device: str, tiny: bool, out: Path, limit_s: float = LIMIT_S
+    part: str,
+    checkpoint: Path,
+    device: str,
+    tiny: bool,
+    out: Path,
+    limit_s: float = LIMIT_S,
+    engine: str = ENGINES[0],
 ) -> PartResult:
     """Measure one part of `PARTS` in a process of its own.
 
     Args:
         out: folder for its rows and its log; the result has the rows of a failed part too.
         limit_s: after so many seconds it is ended.
+        engine: of a server's talker.
     """
     rows, log = out / f"{part}.jsonl", out / f"{part}.log"
     rows.unlink(missing_ok=True)
     command = [sys.executable, "-m", "gpu.part", part, str(checkpoint), str(rows)]
-    command += ["--device", device, *(["--tiny"] if tiny else [])]
+    command += ["--device", device, "--engine", engine, *(["--tiny"] if tiny else [])]
     path = os.pathsep.join([*SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])])
     began = time.monotonic()
     with log.open("w", encoding="utf-8") as output:
@@ -142,6 +156,12 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--shape", choices=[*PUBLISHED, "tiny"], default="1.7b", help="size of Qwen3-TTS"
     )
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help="of the server's talker; graphs needs no vLLM",
+    )
     parser.add_argument(
         "--parts",
         type=lambda text: text.split(","),

@@ -46,20 +46,23 @@ class ServeRow:
     """Sound of all streams together."""
 
 
-def serve_and_measure(checkpoint: Path, device: str, tiny: bool) -> Iterator[ServeRow]:
+def serve_and_measure(checkpoint: Path, device: str, tiny: bool, engine: str) -> Iterator[ServeRow]:
     """Start a server with both stages on the device and put one load after the other on it.
+
+    Args:
+        engine: of its talker.
 
     Raises:
         RuntimeError: the server did not start.
     """
     streams, frames = (TINY_STREAMS, TINY_FRAMES) if tiny else (STREAMS, FRAMES)
-    with served(checkpoint, device, max(streams)) as url:
+    with served(checkpoint, device, max(streams), engine) as url:
         for count in streams:
             yield asyncio.run(_closed_loop(url, count, frames))
 
 
 @contextmanager
-def served(checkpoint: Path, device: str, slots: int) -> Iterator[str]:
+def served(checkpoint: Path, device: str, slots: int, engine: str) -> Iterator[str]:
     """The address of a server with both stages on the device. Its log is beside the checkpoint:
     `server.log`.
 
@@ -68,17 +71,18 @@ def served(checkpoint: Path, device: str, slots: int) -> Iterator[str]:
     """
     with tempfile.TemporaryDirectory() as folder:
         deploy = Path(folder) / "deploy.yaml"
-        deploy.write_text(yaml.safe_dump(_deployment(device, slots)), encoding="utf-8")
+        deploy.write_text(yaml.safe_dump(_deployment(device, slots, engine)), encoding="utf-8")
         options = ["--model", str(checkpoint), "--deploy", str(deploy)]
         with running_server(checkpoint / SERVER_LOG, options=options) as server:
             yield server.url
 
 
-def _deployment(device: str, slots: int) -> dict[str, Any]:
+def _deployment(device: str, slots: int, engine: str) -> dict[str, Any]:
     """The model's own with room for every stream at once."""
     raw: dict[str, Any] = yaml.safe_load(PLUGIN.deployment.read_text(encoding="utf-8"))
     talker, codec = raw["stages"]["talker"], raw["stages"]["codec"]
-    talker |= {"device": device, "slots": slots, "max_model_len": MAX_MODEL_LEN}
+    talker |= {"engine": engine, "device": device}
+    talker |= {"slots": slots, "max_model_len": MAX_MODEL_LEN}
     codec |= {"device": device, "slots": slots, "max_batch_frames": max(32, 4 * slots)}
     return raw
 

@@ -11,7 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-PARTS = ("env", "predictor", "codec", "profile", "open_loop")
+PARTS = ("env", "predictor", "step", "codec", "profile", "open_loop")
+ENGINE = "graphs"
+"""Of the server's talker: it needs no vLLM."""
 LIMIT_S, TOTAL_S = 240, 570
 """Of a part, and of a call: a machine that is lent often takes ten minutes a command."""
 
@@ -19,7 +21,7 @@ LIMIT_S, TOTAL_S = 240, 570
 def with_defaults(arguments: Sequence[str]) -> list[str]:
     """The command's arguments; those that are given take precedence."""
     defaults = ["--parts", ",".join(PARTS), "--limit", str(LIMIT_S), "--total", str(TOTAL_S)]
-    return [*defaults, *arguments]
+    return [*defaults, "--engine", ENGINE, *arguments]
 
 
 if __name__ == "__main__":

@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu.serve import check_vllm
+from gpu.serve import check_engine, missing_packages
 
 if TYPE_CHECKING:
     from gpu.arrivals import OpenRow
 
 
-def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[OpenRow]:
+def measure(
+    checkpoint: Path, device: torch.device, tiny: bool, engine: str = "vllm"
+) -> Iterator[OpenRow]:
     """One rate after another on one server, then 64 streams in a closed loop.
 
+    Args:
+        engine: of its talker.
+
     Raises:
-        Skipped: vLLM is missing, or it is built for another device.
+        Skipped: something that a server needs is missing, or vLLM is built for another device.
         RuntimeError: the server did not start.
     """
-    check_vllm(device)
-    # Where there is no vLLM, what a server needs may be missing too.
-    from gpu.arrivals import serve_and_measure
+    check_engine(engine, device)
+    with missing_packages():
+        from gpu.arrivals import serve_and_measure
 
-    yield from serve_and_measure(checkpoint, device.type, tiny)
+    yield from serve_and_measure(checkpoint, device.type, tiny, engine)

@@ -18,9 +18,11 @@ from gpu import timing
 from gpu.serve import Skipped
 
 PARTS = (
-    *("env", "codec", "predictor", "profile", "moss_codec", "moss_frames", "patches"),
+    *("env", "codec", "predictor", "step", "profile", "moss_codec", "moss_frames", "patches"),
     *("serve", "open_loop"),
 )
+SERVER_PARTS = ("serve", "open_loop")
+"""Parts that depend on the talker's engine."""
 OWN_PARTS = ("env", "moss_codec", "moss_frames", "patches")
 """Parts that need no weights or make their own; the others use Qwen3-TTS's checkpoint."""
 SKIPPED = 3
@@ -37,14 +39,18 @@ def main() -> None:
     parser.add_argument(
         "--tiny", action="store_true", help="measure few shapes, of a tiny checkpoint"
     )
+    parser.add_argument("--engine", default="vllm", help="of the server's talker")
     arguments = parser.parse_args()
     part = importlib.import_module(f"gpu.{arguments.part}")
     device = torch.device(arguments.device)
     if arguments.tiny:
         timing.BUDGET_S = timing.TINY_BUDGET_S
+    settings = [arguments.checkpoint, device, arguments.tiny]
+    if arguments.part in SERVER_PARTS:
+        settings.append(arguments.engine)
     try:
         with arguments.rows.open("w", encoding="utf-8") as file:
-            for row in part.measure(arguments.checkpoint, device, arguments.tiny):
+            for row in part.measure(*settings):
                 line = json.dumps(asdict(row))
                 print(line, file=file, flush=True)
                 print(line, flush=True)

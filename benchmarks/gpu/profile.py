@@ -12,6 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
 from cantata_models.qwen3_tts.config import load_config
 from gpu.predictor import FrameCompletion
+from gpu.step import KINDS, LENGTHS, TINY_POSITIONS, TalkerSteps
 from gpu.timing import WARM_UPS
 
 BATCH = 8
@@ -32,7 +33,8 @@ class ProfileRow:
 
 
 def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[ProfileRow]:
-    """A frame of the code predictor, then a step of the codec, of 8 requests each."""
+    """A frame of the code predictor, a step of the codec and one of the talker, of 8 requests
+    each."""
     complete = FrameCompletion(load_config(checkpoint), device, sampled=True)
     inputs = complete.inputs(BATCH)
     yield from _profiled("predictor", lambda: complete(*inputs), device)
@@ -41,6 +43,10 @@ def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[Prof
     shape = (BATCH, 1, decoder.num_codebooks)
     codes = torch.randint(decoder.codebook_size, shape, device=device)
     yield from _profiled("codec", lambda: decoder.decode(state, slots, codes), device)
+    length = TINY_POSITIONS if tiny else LENGTHS[0]
+    talker = TalkerSteps(checkpoint, device, BATCH, length)
+    step, indices = talker.prepare_decode(KINDS["sampled"], length, BATCH)
+    yield from _profiled("talker", lambda: step(indices), device)
 
 
 @torch.inference_mode()

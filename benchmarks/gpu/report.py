@@ -85,6 +85,14 @@ def _predictor(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {choice} | {row['batch']} | " + _compared(row["step"], row["audio_s"])
 
 
+def _step(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield f"| step | codes | requests | positions | {_COMPARED_HEAD}"
+    yield "|-|-|-|-|-|-|-|-|-|"
+    for row in rows:
+        shape = f"| {row['step']} | {row['kind']} | {row['batch']} | {row['positions']} | "
+        yield shape + _compared(row["time"], row["audio_s"])
+
+
 def _moss_codec(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield f"| model | rows | frames | {_COMPARED_HEAD}"
     yield "|-|-|-|-|-|-|-|-|"
@@ -158,6 +166,7 @@ _TABLES: Mapping[str, Callable[[list[dict[str, Any]]], Iterator[str]]] = {
     "env": _env,
     "codec": _codec,
     "predictor": _predictor,
+    "step": _step,
     "moss_codec": _moss_codec,
     "moss_frames": _moss_frames,
     "patches": _patches,

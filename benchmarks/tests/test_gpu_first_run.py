@@ -48,13 +48,13 @@ def _run(tmp_path: Path, *options: str) -> dict[str, object]:
 def test_it_runs_without_what_a_server_needs_and_keeps_its_checkpoint(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "kept", TINY_LARGE, "custom_voice", 0)
     before = (tmp_path / "kept" / "model.safetensors").stat().st_mtime_ns
-    parts = _run(tmp_path, "--parts", "env,predictor,profile")
-    assert {name: part["outcome"] for name, part in parts.items()} == dict.fromkeys(  # type: ignore[index]
-        ("env", "predictor", "profile"), "measured"
-    )
+    parts = _run(tmp_path, "--parts", "env,predictor,step,profile,open_loop")
+    outcomes = {name: part["outcome"] for name, part in parts.items()}  # type: ignore[index]
+    measured = ("env", "predictor", "step", "profile")
+    assert outcomes == dict.fromkeys(measured, "measured") | {"open_loop": "skipped"}
     lines = (tmp_path / "out" / "profile.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
-    assert {row["step"] for row in rows} == {"predictor", "codec"}
+    assert {row["step"] for row in rows} == {"predictor", "codec", "talker"}
     assert all(row["calls"] > 0 for row in rows)
     assert (tmp_path / "kept" / "model.safetensors").stat().st_mtime_ns == before
 
@@ -69,6 +69,7 @@ def test_a_part_does_not_begin_without_time(tmp_path: Path) -> None:
 def test_what_is_given_takes_precedence() -> None:
     given = with_defaults(["--parts", "env"])
     assert given[:2] == ["--parts", ",".join(PARTS)]
+    assert given[-4:-2] == ["--engine", "graphs"]
     assert given[-2:] == ["--parts", "env"]
 
 
@@ -100,3 +101,21 @@ def test_open_loads_are_measured_where_vllm_runs(tmp_path: Path) -> None:
     assert [row.load for row in rows] == ["open 2/s", "closed 2"]
     assert all(row.spoken > 0 and row.ttfp_p50_ms for row in rows)
     assert (checkpoint / "server.log").exists()
+
+
+@pytest.mark.thorough
+@pytest.mark.integration
+@pytest.mark.parametrize("part", ["serve", "open_loop"])
+def test_a_server_without_vllm_is_measured(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = write_checkpoint(tmp_path / "kept", TINY_LARGE, "custom_voice", 0)
+    hidden = tmp_path / "hidden" / "vllm"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ImportError('vllm is not here')\n")
+    monkeypatch.setenv("PYTHONPATH", str(hidden.parent))
+    result = run_part(part, checkpoint, "cpu", True, tmp_path, engine="graphs")
+    assert result.outcome == "measured", result.reason
+    assert result.rows
+    assert all(row["spoken"] > 0 and row["ttfp_p50_ms"] for row in result.rows)
+    assert "TorchKernels" in (checkpoint / "server.log").read_text()

@@ -14,6 +14,7 @@ import torch
 
 from cantata.contract.model.sampling import CodeSampling
 from cantata.contract.model.talker import FrameDraws, RepetitionPenalty
+from cantata.stages.ar.slot_steps import EVERY_KIND
 from cantata.stages.common.graphs import ShapeGraphs
 from cantata_models.moss_tts.codec import AudioDecoder
 from cantata_models.moss_tts.random_checkpoint_codec import (
@@ -26,7 +27,7 @@ from cantata_models.qwen3_tts.codec import Qwen3TtsDecoder
 from cantata_models.qwen3_tts.config import load_config
 from cantata_models.qwen3_tts.random_checkpoint import TINY_LARGE, write_checkpoint
 from documented import HOWTOS, read_block
-from gpu import moss_codec, moss_frames, patches
+from gpu import moss_codec, moss_frames, patches, step
 from gpu.cli import exit_code, main, run_part
 from gpu.codec import TINY_BATCHES, TINY_FRAMES, CodecRow
 from gpu.part import PARTS
@@ -200,6 +201,30 @@ def test_moss_s_parts_are_measured_for_both_models(
     cells = [line.split(" | ")[:3] for line in page.splitlines() if "not captured" in line]
     assert cells == [[f"| {m}", str(a), str(b)] for m in ("local", "nano") for a, b in kinds]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("few_calls")
+def test_the_talker_s_steps_are_measured_by_kind_and_shape(checkpoint: Path) -> None:
+    rows = [asdict(row) for row in step.measure(checkpoint, CPU, True)]
+    page = markdown({}, {"step": PartResult("measured", "", 1.0, rows)})
+    cells = [line.split(" | ")[:4] for line in page.splitlines() if "not captured" in line]
+    steps = [("decode", b, step.TINY_LENGTHS[0]) for b in step.TINY_BATCHES]
+    steps += [("prompt", b, step.TINY_PROMPTS[0]) for b in step.TINY_PROMPT_BATCHES]
+    assert cells == [
+        [f"| {name}", kind, str(b), str(n)] for kind in step.KINDS for name, b, n in steps
+    ]
+    assert all(row["time"]["eager"]["median_ms"] > 0 for row in rows)
+
+
+def test_no_talker_s_step_reads_a_value_on_the_host(checkpoint: Path) -> None:
+    """Tensors without values: rows, backbone, penalties, draws and the frames' places."""
+    talker = step.TalkerSteps(checkpoint, META, slots=4, positions=64)
+    for kind in (*step.KINDS.values(), EVERY_KIND):
+        decode, indices = talker.prepare_decode(kind, 64, 3)
+        prefill, prompts = talker.prepare_prefill(kind, 16, 2)
+        with torch.inference_mode():
+            assert decode(indices).shape == (3, 16)
+            assert prefill(prompts).shape == (2, 16)
 
 
 @pytest.mark.usefixtures("few_calls")

@@ -97,7 +97,7 @@ class ParameterLoader:
         elif stack in self._stacks:
             copy_tensor(self._targets[stack].data[int(index)], tensor)
         else:
-            copy_tensor(self._targets[name], tensor)
+            _load_share(self._targets[name], tensor)
 
     def _iterate_parts(self) -> Iterator[str]:
         """Yield the names of what a checkpoint must have."""
@@ -111,6 +111,19 @@ class ParameterLoader:
                 yield from (name.replace(FUSED[part][0], part) for part in fused)
             else:
                 yield name
+
+
+def _load_share(target: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Copy what this process has of a tensor that vLLM may share among several.
+
+    Raises:
+        AssertionError, ValueError: the shape differs.
+    """
+    load = getattr(target, "weight_loader", None)
+    if load is None:
+        copy_tensor(target, tensor)
+    else:
+        load(target, tensor)
 
 
 def copy_tensor(target: torch.Tensor, tensor: torch.Tensor) -> None:

@@ -7,7 +7,7 @@ size.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,28 +15,7 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
-
-class Qwen3Sizes(Protocol):
-    """What a talker's own config says about its backbone."""
-
-    @property
-    def hidden_size(self) -> int: ...
-    @property
-    def layers(self) -> int: ...
-    @property
-    def heads(self) -> int: ...
-    @property
-    def kv_heads(self) -> int: ...
-    @property
-    def head_dim(self) -> int: ...
-    @property
-    def intermediate_size(self) -> int: ...
-    @property
-    def rms_norm_eps(self) -> float: ...
-    @property
-    def rope_theta(self) -> float: ...
-    @property
-    def max_positions(self) -> int: ...
+from cantata_layers.qwen3_config import Qwen3Sizes
 
 
 def config_fields(sizes: Qwen3Sizes, model_type: str, vocab_size: int) -> Mapping[str, Any]:

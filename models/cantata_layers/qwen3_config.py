@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields
 
 
+class Qwen3Sizes(Protocol):
+    """What a talker's own config says about its backbone."""
+
+    @property
+    def hidden_size(self) -> int: ...
+    @property
+    def layers(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def kv_heads(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
+    @property
+    def intermediate_size(self) -> int: ...
+    @property
+    def rms_norm_eps(self) -> float: ...
+    @property
+    def rope_theta(self) -> float: ...
+    @property
+    def max_positions(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Qwen3Stack:
-    """Its sizes; implements `cantata_layers.qwen3.Qwen3Sizes`."""
+    """Its sizes; implements `Qwen3Sizes`."""
 
     hidden_size: int
     layers: int

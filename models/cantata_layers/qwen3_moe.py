@@ -85,7 +85,7 @@ class ExpertLoader(ParameterLoader):
     ) -> None:
         others = {name: target for name, target in targets.items() if STACKED not in name}
         super().__init__(others, names, stacks)
-        self._layers = layers
+        self._layers, self._stack = layers, stack
         self.missing.update(_iterate_experts(stack))
 
     def _copy(self, name: str, tensor: torch.Tensor) -> None:
@@ -96,7 +96,9 @@ class ExpertLoader(ParameterLoader):
         expert, projection = int(found[2]), found[3]
         decoder: Any = self._layers[int(found[1])]
         experts = decoder.mlp.experts
-        count, size, inner = experts.routed_experts.w2_weight.shape
+        # Not those of the layer: it may have only a share of each expert.
+        count, size = self._stack.experts.count, self._stack.layers.hidden_size
+        inner = self._stack.experts.size
         shape = (size, inner) if projection == "down_proj" else (inner, size)
         if tensor.shape != shape or expert >= count:
             raise ValueError(f"expected {list(shape)} of expert 0 to {count - 1}")

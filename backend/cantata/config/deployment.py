@@ -61,18 +61,30 @@ class PlacedStage(StrictModel):
         _, separator, index = self.device.partition(":")
         return int(index) if separator else None
 
+    @property
+    def num_gpus(self) -> int:
+        """GPUs that it uses, from its own on."""
+        return int(self.on_gpu)
+
     def on_its_gpu(self) -> Self:
-        """These settings for a process that sees only its own GPU."""
+        """These settings for a process that sees only its own GPUs."""
         return self if self.gpu is None else self.model_copy(update={"device": "cuda"})
 
 
 class ArDeployment(PlacedStage):
     """Settings of an AR stage."""
 
+    engine: Literal["vllm", "graphs"] = "vllm"
+    """graphs: a step of all requests is one function, on CUDA one graph with the whole frame in it,
+    and vLLM need not be installed. Only for models that have a talker for it."""
     dtype: Dtype = "float32"
-    quantization: Literal["int8"] | None = None
-    """int8: on a CPU, the layers' weights are held and multiplied as whole numbers of eight bits,
-    with a scale for each output. None: all weights are of `dtype`."""
+    quantization: Literal["int8", "fp8"] | None = None
+    """The layers' weights are held and multiplied in eight bits, with a scale for each output:
+    int8, as whole numbers, on a CPU; fp8, as floats (E4M3), on a GPU. None: all weights are of
+    `dtype`."""
+    tensor_parallel: Annotated[int, Field(ge=1, le=64)] = 1
+    """Devices that share each layer: GPUs from the stage's own on, or processes on a CPU. Only for
+    models whose every layer is vLLM's own, such as thinkers."""
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Requests that step together."""
     max_model_len: Annotated[int, Field(ge=32)] = 1024
@@ -87,18 +99,42 @@ class ArDeployment(PlacedStage):
     half a frame's time delay no stream."""
     prefix_caching: bool = False
     cuda_graphs: bool = True
-    """On CUDA, record the completion of a step's frames as a graph while the stage loads, and
-    replay it, if the model allows that. No effect on a CPU."""
+    """On CUDA, record the completion of a step's frames (the whole step with `engine: graphs`) as a
+    graph while the stage loads, and replay it, if the model allows that. No effect on a CPU."""
     sampling: SamplingDefaults = SamplingDefaults()
+
+    @property
+    def num_gpus(self) -> int:
+        """As `PlacedStage`: one for each rank."""
+        return super().num_gpus * self.tensor_parallel
 
     @model_validator(mode="after")
     def check_quantization(self) -> ArDeployment:
-        """oneDNN multiplies int8 on a CPU, and adds in float32 or bfloat16."""
-        if self.quantization is not None and (self.on_gpu or self.dtype == "float16"):
-            raise ValueError(
-                "quantization 'int8': device is 'cpu', dtype 'float32' or 'bfloat16'; here "
-                f"{self.device!r} and {self.dtype!r}"
-            )
+        """oneDNN multiplies int8 on a CPU, and adds in float32 or bfloat16; vLLM's kernels for fp8
+        are a GPU's, and take 16 bits."""
+        here = f"here {self.device!r} and {self.dtype!r}"
+        if self.quantization == "int8" and (self.on_gpu or self.dtype == "float16"):
+            valid = "device is 'cpu', dtype 'float32' or 'bfloat16'"
+            raise ValueError(f"quantization 'int8': {valid}; {here}")
+        if self.quantization == "fp8" and (not self.on_gpu or self.dtype == "float32"):
+            valid = "device is 'cuda', dtype 'bfloat16' or 'float16'"
+            raise ValueError(f"quantization 'fp8': {valid}; {here}")
+        return self
+
+    @model_validator(mode="after")
+    def check_engine(self) -> ArDeployment:
+        """What only vLLM's engine does is not asked of the other one."""
+        if self.engine == "vllm":
+            return self
+        asked = {
+            "quantization": self.quantization is not None,
+            "kv_positions": self.kv_positions is not None,
+            "prefix_caching": self.prefix_caching,
+            "tensor_parallel": self.tensor_parallel > 1,
+        }
+        named = [key for key, is_asked in asked.items() if is_asked]
+        if named:
+            raise ValueError(f"engine {self.engine!r}: does without {', '.join(named)}")
         return self
 
 
@@ -112,6 +148,10 @@ class DecodeWindow(StrictModel):
 class CodecDeployment(PlacedStage):
     """Settings of a codec stage."""
 
+    colocate: str | None = None
+    """Name of the AR stage in whose process it runs, as a thread. On one GPU the kernels of both
+    then run at once; those of two processes take turns. A fault of either ends both. None: it has a
+    process of its own."""
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Streams that are decoded at the same time."""
     max_chunk_frames: Annotated[int, Field(ge=1, le=256)] = 8
@@ -183,6 +223,11 @@ class DiffusionDeployment(PlacedStage):
     hooked: HookedStage | None = None
     """None: the packed executor. Needs the extra `diffusers`."""
 
+    @property
+    def num_gpus(self) -> int:
+        """As `PlacedStage`: one for each rank."""
+        return super().num_gpus * (1 if self.parallel is None else self.parallel.ranks)
+
     @model_validator(mode="after")
     def check_gpus(self) -> DiffusionDeployment:
         """Ranks have a GPU each, from the first one on."""
@@ -219,6 +264,9 @@ class KindSupport:
     builder: str
     """`package.module:function` that builds one from its spec, a checkpoint and a deployment;
     imported only in the processes that run such a stage."""
+    needs: str
+    """`package.module:function` that imports, for the same, what the stage needs, and returns a
+    function of what it will hold on its device: bytes, by what takes them. None is allocated."""
     imports: str | None = None
     """Module that the fork server imports for such stages on a CPU, in addition to their
     factories."""
@@ -226,15 +274,28 @@ class KindSupport:
 
 KINDS: Mapping[StageKind, KindSupport] = {
     StageKind.AR: KindSupport(
-        ArDeployment, "cantata.stages.ar:build_stage", "cantata.stages.ar.imports"
+        ArDeployment,
+        "cantata.stages.ar:build_stage",
+        "cantata.stages.ar.needs:prepare_needs",
+        "cantata.stages.ar.imports",
     ),
-    StageKind.CODEC: KindSupport(CodecDeployment, "cantata.stages.codec:build_stage"),
+    StageKind.CODEC: KindSupport(
+        CodecDeployment, "cantata.stages.codec:build_stage", "cantata.stages.codec:prepare_needs"
+    ),
     StageKind.FEED_FORWARD: KindSupport(
-        FeedForwardDeployment, "cantata.stages.feed_forward:build_stage"
+        FeedForwardDeployment,
+        "cantata.stages.feed_forward:build_stage",
+        "cantata.stages.feed_forward:prepare_needs",
     ),
-    StageKind.DIFFUSION: KindSupport(DiffusionDeployment, "cantata.stages.diffusion:build_stage"),
+    StageKind.DIFFUSION: KindSupport(
+        DiffusionDeployment,
+        "cantata.stages.diffusion:build_stage",
+        "cantata.stages.diffusion:prepare_needs",
+    ),
     StageKind.RECOGNITION: KindSupport(
-        RecognitionDeployment, "cantata.stages.recognition:build_stage"
+        RecognitionDeployment,
+        "cantata.stages.recognition:build_stage",
+        "cantata.stages.recognition:prepare_needs",
     ),
 }
 
@@ -286,6 +347,41 @@ class Deployment(StrictModel):
             on_gpu = [name for name, stage in self.stages.items() if stage.on_gpu]
             self.cluster.check_stages(on_gpu, self.stages, self.hosts)
         return self
+
+    @model_validator(mode="after")
+    def check_colocation(self) -> Deployment:
+        """Stages that share a process are on one machine, on one device, and multiply alike."""
+        for name, stage in self.stages.items():
+            if not isinstance(stage, CodecDeployment) or stage.colocate is None:
+                continue
+            where, first = f"{name}: colocate {stage.colocate!r}", self.stages.get(stage.colocate)
+            if not isinstance(first, ArDeployment):
+                valid = [n for n, other in self.stages.items() if isinstance(other, ArDeployment)]
+                raise ValueError(f"{where}: valid: {valid}")
+            if stage.host is not None or first.host is not None:
+                raise ValueError(f"{where}: both stages run on this machine, without `host`")
+            if stage.device != first.device:
+                devices = f"{stage.device!r} and {first.device!r}"
+                raise ValueError(f"{where}: both stages have one device, not {devices}")
+            if stage.precision == "tf32" and first.dtype == "float32":
+                raise ValueError(
+                    f"{where}: precision 'tf32' holds for all float32 products of a process, and "
+                    f"{stage.colocate!r} has dtype 'float32'"
+                )
+        return self
+
+    def sharing(self, stage: str) -> tuple[str, ...]:
+        """The names of the stages that are in one process with this one, itself included, in the
+        order in which they load."""
+        own, first = self.stages[stage], stage
+        if isinstance(own, CodecDeployment) and own.colocate is not None:
+            first = own.colocate
+        others = (
+            name
+            for name, other in self.stages.items()
+            if isinstance(other, CodecDeployment) and other.colocate == first
+        )
+        return (first, *others)
 
     @model_validator(mode="after")
     def check_unloading(self) -> Deployment:
@@ -368,7 +464,12 @@ def parse_deployment(
     typed: dict[str, StageDeployment] = {}
     for stage in pipeline.stages:
         model = KINDS[stage.kind].deployment
-        typed[stage.name] = _validate(model, stages[stage.name] or {}, f"{where}: {stage.name}")
+        settings = _validate(model, stages[stage.name] or {}, f"{where}: {stage.name}")
+        if isinstance(settings, ArDeployment) and settings.engine == "graphs" and not stage.plain:
+            raise ConfigError(
+                f"{where}: {stage.name}: engine 'graphs': this model runs on 'vllm' alone"
+            )
+        typed[stage.name] = settings
     return _validate(Deployment, {**raw, "stages": typed}, where)
 
 

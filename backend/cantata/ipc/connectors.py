@@ -10,10 +10,11 @@ they have a file's permissions, so a receiver accepts connections of its own use
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import socket
 from collections.abc import Sequence
-from queue import Empty, Queue
+from queue import Queue
 from typing import Protocol
 
 from cantata.contract.data.chunks import Chunk, Payload
@@ -56,31 +57,45 @@ class ChunkReceiver(Protocol):
         ...
 
 
-class MemoryConnector(ChunkSender, ChunkReceiver):
-    """Both ends of a bounded edge inside one process."""
+class MemoryReceiver(ChunkReceiver):
+    """The downstream end of a bounded edge between two threads of one process."""
 
     def __init__(self, max_messages: int = 256) -> None:
         self._queue: Queue[Sequence[Chunk[Payload]]] = Queue(max_messages)
+        self._waiting = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
+        """Counts the messages."""
 
-    def put(self, chunks: Sequence[Chunk[Payload]]) -> None:
-        """Hand over one message; waits while the edge is full."""
+    def fileno(self) -> int:
+        """A descriptor that is readable when a message has arrived."""
+        return self._waiting
+
+    def deliver(self, chunks: Sequence[Chunk[Payload]]) -> None:
+        """Take a message from the other end; waits while the edge is full."""
         self._queue.put(tuple(chunks))
+        os.eventfd_write(self._waiting, 1)
 
     def get(self) -> Sequence[Chunk[Payload]]:
         """Wait for the next message."""
+        os.eventfd_read(self._waiting)
         return self._queue.get()
 
-    def get_ready(self) -> Sequence[Chunk[Payload]]:
-        """The next message, or no chunks if there is none."""
-        try:
-            return self._queue.get_nowait()
-        except Empty:
-            return ()
+    def close(self) -> None:
+        """Stop receiving."""
+        os.close(self._waiting)
+
+
+class MemorySender(ChunkSender):
+    """The upstream end. Its arrays are the receiver's, too: nobody changes what has left."""
+
+    def __init__(self, receiver: MemoryReceiver) -> None:
+        self._receiver = receiver
+
+    def put(self, chunks: Sequence[Chunk[Payload]]) -> None:
+        """Hand over one message; waits while the edge is full."""
+        self._receiver.deliver(chunks)
 
     def close(self) -> None:
-        """Drop what was not taken."""
-        while self.get_ready():
-            pass
+        """Leave what was not taken to the receiver."""
 
 
 def make_address(edge: str) -> str:

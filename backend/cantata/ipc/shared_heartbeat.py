@@ -132,6 +132,11 @@ class SharedHeartbeat:
             else:
                 header["phase"] = HeartbeatPhase.WAITING
 
+    def clear_call(self) -> None:
+        """The process is about to end for another reason than the call that the loop is in."""
+        with self._calls_lock:
+            self._header[0]["phase"] = HeartbeatPhase.WAITING
+
     @property
     def step_phase(self) -> HeartbeatPhase:
         """What kind of call the next step is."""

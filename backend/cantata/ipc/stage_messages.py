@@ -27,6 +27,8 @@ from cantata.contract.process.messages import (
     Failed,
     ForwardCost,
     FromStage,
+    LoadNow,
+    MemoryNeeds,
     Output,
     Ping,
     Pong,
@@ -60,6 +62,7 @@ class _MessageKind(IntEnum):
     CREDIT = 3
     PING = 4
     DRAIN = 5
+    LOAD_NOW = 6
     READY = 16
     CANNOT_START = 17
     STEP_COST = 18
@@ -69,6 +72,7 @@ class _MessageKind(IntEnum):
     ABORTED = 22
     PONG = 23
     DRAINED = 24
+    MEMORY_NEEDS = 25
 
 
 _PLAIN: Mapping[_MessageKind, type[Message]] = {
@@ -76,6 +80,8 @@ _PLAIN: Mapping[_MessageKind, type[Message]] = {
     _MessageKind.CREDIT: Credit,
     _MessageKind.PING: Ping,
     _MessageKind.DRAIN: DrainStage,
+    _MessageKind.LOAD_NOW: LoadNow,
+    _MessageKind.MEMORY_NEEDS: MemoryNeeds,
     _MessageKind.READY: Ready,
     _MessageKind.CANNOT_START: CannotStart,
     _MessageKind.ABORTED: Aborted,

@@ -31,6 +31,11 @@ def check_devices(deployment: Deployment) -> None:
         if count is not None and (stage.gpu or 0) >= count:
             valid = ", ".join(["'cpu'", *(f"'cuda:{index}'" for index in range(count))])
             raise ConfigError(f"stage {name!r}: device {stage.device!r}; valid here: {valid}")
+        if count is not None and (stage.gpu or 0) + stage.num_gpus > count:
+            raise ConfigError(
+                f"stage {name!r}: {stage.num_gpus} ranks need as many GPUs from {stage.device!r} "
+                f"on; {count} are visible"
+            )
 
 
 def _find_missing_for_cuda() -> str | None:

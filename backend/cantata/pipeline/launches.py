@@ -59,8 +59,14 @@ def plan_launch(
     deployment: Deployment,
     log_level: int,
     log_format: LogFormat,
+    *,
+    reports_needs: bool = False,
 ) -> StageLaunch:
-    """Plan the launch of a stage that runs on this machine."""
+    """Plan the launch of a stage that runs on this machine.
+
+    Args:
+        reports_needs: as in `StageLaunch`.
+    """
     outputs: dict[str, tuple[str, ...]] = {}
     client_ports = []
     for edge in pipeline.get_outputs(name):
@@ -77,6 +83,7 @@ def plan_launch(
         inputs=tuple(edges.listeners[edge] for edge in pipeline.get_inputs(name)),
         outputs=outputs,
         client_ports=tuple(client_ports),
+        reports_needs=reports_needs,
         log_level=log_level,
         log_format=log_format,
     )

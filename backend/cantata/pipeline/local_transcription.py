@@ -18,7 +18,7 @@ from cantata.contract.model.recognizer import Sound, SpeechRecognizer, SpeechWin
 from cantata.contract.service import AdmissionReport
 from cantata.contract.transcription_service import Recognition
 from cantata.pipeline.whole_window import GrowingWindow
-from cantata.utils.gpus import see_one_gpu
+from cantata.utils.gpus import see_gpus
 from cantata.utils.logs import make_work_id
 
 
@@ -91,7 +91,7 @@ class LocalTranscriptionModel:
         deployment = load_deployment(located.plugin.deployment, located.pipeline)
         stage = cast(RecognitionDeployment, deployment.stages[spec.name])
         if stage.gpu is not None:
-            see_one_gpu(stage.gpu)
+            see_gpus(stage.gpu)
         recognizer: SpeechRecognizer = resolve(spec.factory)(
             located.checkpoint, stage.on_its_gpu().device, stage.dtype
         )

@@ -32,6 +32,7 @@ from cantata.contract.process.messages import (
 )
 from cantata.pipeline.aborts import Aborts
 from cantata.pipeline.crash_tracker import CrashTracker
+from cantata.pipeline.gpu_memory import GpuMemory
 from cantata.pipeline.idle_unload import IdleUnloader
 from cantata.pipeline.output_stream import CreditReturn, OpenRequest, OutputStream
 from cantata.pipeline.remote_stages import RemoteStages
@@ -49,6 +50,7 @@ class Orchestrator:
 
     Args:
         remote_stages: has the stages whose deployment names a host; None: there are none.
+        gpu_memory: of this machine, which other pipelines use too; None: none does.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Orchestrator:
         log_level: int,
         log_format: LogFormat = LogFormat.TEXT,
         remote_stages: RemoteStages | None = None,
+        gpu_memory: GpuMemory | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._deployment = deployment
@@ -72,6 +75,7 @@ class Orchestrator:
             on_death=self._on_death,
             on_leaving=lambda: self._host_drain.announce(),
             remote_stages=remote_stages,
+            gpu_memory=gpu_memory,
         )
         self._idle_unloader = IdleUnloader(
             [spec.name for spec in pipeline.stages], self._supervisor, deployment.idle_unload_s

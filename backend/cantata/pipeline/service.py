@@ -16,8 +16,10 @@ from cantata.contract.process.messages import Pong
 from cantata.contract.service import ReplicaReport, StageReport
 from cantata.pipeline.admission import AdmissionPolicy
 from cantata.pipeline.chat_model import PipelineChatModel
+from cantata.pipeline.gpu_memory import GpuMemory
 from cantata.pipeline.image_model import PipelineImageModel
 from cantata.pipeline.model import PipelineModel
+from cantata.pipeline.mps import MpsControl, find_shared_gpus
 from cantata.pipeline.orchestrator import STAGE_DOWN, Orchestrator
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.remote_stages import RemoteStages, RemoteStagesFactory
@@ -77,9 +79,15 @@ class PipelineService(
         pipelines: the default model of each kind first.
         later: names of those that start once the others are ready; readiness does not wait for
             them.
+        mps: runs while they do; None: no GPU is shared.
     """
 
-    def __init__(self, pipelines: Sequence[ServedPipeline], later: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        pipelines: Sequence[ServedPipeline],
+        later: Collection[str] = (),
+        mps: MpsControl | None = None,
+    ) -> None:
         speaking = _index_by_name(pipelines, PipelineSpeechModel)
         super().__init__(
             speaking,
@@ -93,6 +101,7 @@ class PipelineService(
         self._failed: list[ServedPipeline] = []
         """Those of `later` that could not start; they are not tried again."""
         self._starting_later: asyncio.Task[None] | None = None
+        self._mps = mps or MpsControl({})
 
     @property
     def trouble(self) -> str:
@@ -111,6 +120,7 @@ class PipelineService(
         Raises:
             StageDied: one could not start; nothing is left running.
         """
+        await self._mps.start()
         try:
             async with asyncio.TaskGroup() as group:
                 for model in self._served:
@@ -128,6 +138,7 @@ class PipelineService(
             self._starting_later.cancel()
             await asyncio.wait([self._starting_later])
         await asyncio.gather(*(one.policy.stop(DRAIN_DEADLINE_S) for one in self._served))
+        await self._mps.stop()
 
     async def collect_stage_reports(self) -> list[StageReport]:
         """The state of every stage process, and what it holds. Models that start later are included
@@ -203,15 +214,20 @@ def create_service(
         ConfigError: a checkpoint is not valid, two models have the same name, or a stage names a
             host although they all run here.
     """
-    pipelines = [_served(plan, log_format, remote_stages) for plan in (*plans, *later)]
+    gpu_memory = GpuMemory()
+    pipelines = [_served(plan, log_format, remote_stages, gpu_memory) for plan in (*plans, *later)]
     names = [one.name for one in pipelines]
     if len(set(names)) != len(names):
         raise ConfigError(f"a server has each model once, not {names}")
-    return PipelineService(pipelines, names[len(plans) :])
+    shared = find_shared_gpus(plan.deployment for plan in (*plans, *later))
+    return PipelineService(pipelines, names[len(plans) :], MpsControl(shared))
 
 
 def _served(
-    plan: ServicePlan, log_format: LogFormat, remote_stages: RemoteStagesFactory | None
+    plan: ServicePlan,
+    log_format: LogFormat,
+    remote_stages: RemoteStagesFactory | None,
+    gpu_memory: GpuMemory,
 ) -> ServedPipeline:
     log_level = logging.getLogger().getEffectiveLevel()
     orchestrator = Orchestrator(
@@ -221,6 +237,7 @@ def _served(
         log_level,
         log_format,
         _build_remote_stages(plan, remote_stages),
+        gpu_memory,
     )
     policy: AdmissionPolicy
     models: Sequence[PipelineModel]

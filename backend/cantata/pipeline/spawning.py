@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import multiprocessing
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from multiprocessing.process import BaseProcess
 from typing import Literal
 
-from cantata.config import KINDS, StageDeployment
+from cantata.config import KINDS, ArDeployment, StageDeployment
 from cantata.contract.model.pipeline import StageSpec
 from cantata.ipc.fork_server import complete, is_possible
 from cantata.stages.process.launch import StageLaunch, run
@@ -33,10 +33,17 @@ def preload(stages: Iterable[tuple[StageSpec, StageDeployment]]) -> None:
     modules = []
     for spec, deployment in stages:
         if deployment.host is None and forks(deployment):
-            imports = KINDS[spec.kind].imports
-            modules += [] if imports is None else [imports]
-            modules.append(spec.factory.partition(":")[0])
+            modules += _list_modules(spec, deployment)
     complete(modules)
+
+
+def _list_modules(spec: StageSpec, deployment: StageDeployment) -> list[str]:
+    """What a stage imports in any case."""
+    if isinstance(deployment, ArDeployment) and deployment.engine == "graphs":
+        assert spec.plain is not None, "checked with the deployment"
+        return ["cantata.stages.ar.graph_stage", spec.plain.partition(":")[0]]
+    imports = KINDS[spec.kind].imports
+    return [*([] if imports is None else [imports]), spec.factory.partition(":")[0]]
 
 
 def forks(deployment: StageDeployment) -> bool:
@@ -44,20 +51,21 @@ def forks(deployment: StageDeployment) -> bool:
     return METHOD == "forkserver" and deployment.device == "cpu" and is_possible()
 
 
-def spawn(launch: StageLaunch, control: socket.socket) -> BaseProcess:
-    """A process that will run a stage; blocks until it has started, also while the fork server
-    still imports.
+def spawn(launches: Sequence[StageLaunch], controls: Sequence[socket.socket]) -> BaseProcess:
+    """A process that will run a stage, or several; blocks until it has started, also while the fork
+    server still imports.
 
     Args:
-        launch: what it runs.
-        control: its end of the channel to the server.
+        launches: what it runs.
+        controls: for each stage, its end of the channel to the server.
 
     Raises:
         OSError: no process or descriptor is available.
     """
     # Never a plain fork: the child would inherit the server's threads, sockets and event loop.
-    make = _FORKED.Process if forks(launch.deployment) else _SPAWNED.Process
-    process = make(target=run, args=(launch, control), name=launch.title, daemon=True)
+    first = launches[0]
+    make = _FORKED.Process if forks(first.deployment) else _SPAWNED.Process
+    process = make(target=run, args=(launches, controls), name=first.title, daemon=True)
     try:
         process.start()
     except EOFError as error:

@@ -7,11 +7,10 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Coroutine, Mapping
-from multiprocessing.process import BaseProcess
 
 import psutil
 
-from cantata.contract.data.errors import StageDied
+from cantata.contract.data.errors import CantataError, StageDied
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -21,6 +20,8 @@ from cantata.contract.process.messages import (
     DrainStage,
     Extend,
     Failed,
+    LoadNow,
+    MemoryNeeds,
     Output,
     Ping,
     Pong,
@@ -32,7 +33,8 @@ from cantata.contract.process.messages import (
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory, send_memory
 from cantata.ipc.stage_messages import decode_message, encode_message
 from cantata.ipc.wire import AsyncChannel, BrokenChannel
-from cantata.pipeline.spawning import spawn
+from cantata.pipeline.gpu_memory import LoadGate
+from cantata.pipeline.shared_process import SharedProcess
 from cantata.pipeline.stage_process import Death, Report, StageState
 from cantata.pipeline.watchdog import INTERVAL_S, Hang, HangDetector, ProcessSampler
 from cantata.stages.process.launch import StageLaunch
@@ -43,7 +45,6 @@ logger = logging.getLogger(__name__)
 PING_INTERVAL_S = 1.0
 PING_DEADLINE_S = 30.0
 """A stage answers between two steps."""
-ENDING_DEADLINE_S = 5.0
 REAP_TIMEOUT_S = 5.0
 """A process that closed its connection is killed if it has not exited within this time. Its exit
 code tells whether a request is to blame, and a large process on a busy machine may take a second to
@@ -58,6 +59,8 @@ class StageHandle:
         silence_s: after which requests fail.
         on_message: called with every report, in order.
         on_death: called once when a process that was ready ends without having been asked to.
+        process: that the stage has claimed, among others. None: it has one of its own.
+        gate: lets it load, if it reports its needs.
     """
 
     def __init__(
@@ -66,6 +69,8 @@ class StageHandle:
         silence_s: float,
         on_message: Callable[[str, Report], None],
         on_death: Callable[[str, Death], None],
+        process: SharedProcess | None = None,
+        gate: LoadGate | None = None,
     ) -> None:
         self.name = launch.spec.name
         self.host = ""
@@ -77,12 +82,13 @@ class StageHandle:
         self.exit_code: int | None = None
         """Known once the process has ended."""
         self.last_pong: Pong | None = None
+        self._gate = gate
         self._launch = launch
         self._title = launch.title
         self._hang_detector = HangDetector(silence_s)
         self._on_message = on_message
         self._on_death = on_death
-        self._process: BaseProcess | None = None
+        self._process = process or SharedProcess((self.name,))
         self._heartbeat: SharedHeartbeat | None = None
         self._channel: AsyncChannel | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -92,9 +98,12 @@ class StageHandle:
 
     @property
     def rss_bytes(self) -> int:
-        """Resident memory of the process; 0: it cannot be read now."""
+        """Resident memory of the process; 0: it cannot be read now, or counts as another
+        stage's that shares the process."""
+        if not self.pid or self._process.first != self.name:
+            return 0
         try:
-            return int(psutil.Process(self.pid).memory_info().rss) if self.pid else 0
+            return int(psutil.Process(self.pid).memory_info().rss)
         except (psutil.Error, OSError):  # gone, or there is no descriptor to read it with
             return 0
 
@@ -106,6 +115,7 @@ class StageHandle:
 
         Raises:
             StageDied: it exited instead, or was not ready in time; nothing is left of it.
+            ConfigError: its GPU has too little memory, likewise.
             OSError: no descriptor or process is available.
         """
         loop = asyncio.get_running_loop()
@@ -172,18 +182,19 @@ class StageHandle:
     async def stop(self, deadline_s: float) -> None:
         """Drain until the deadline, then end the process."""
         if self.state is StageState.READY and self._channel is not None:
-            assert self._process is not None
             self.state = StageState.DRAINING
             try:
                 await self._channel.send(*encode_message(DrainStage()))
-                await asyncio.to_thread(self._process.join, deadline_s)
+                await asyncio.to_thread(self._process.wait, deadline_s)
             except ConnectionError:
                 logger.info("%s was already gone", self._title)
         self.state = StageState.ENDED
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.to_thread(self._end_process)
+        self._process.give_up(self.name)
+        await asyncio.to_thread(self._process.end)
+        self.exit_code = self._process.exit_code
         if self._heartbeat is not None:
             self._heartbeat.close()
             self._heartbeat = None
@@ -196,8 +207,7 @@ class StageHandle:
         try:
             send_memory(ours, memory)
             self._heartbeat = SharedHeartbeat(os.dup(memory))
-            self._process = await asyncio.to_thread(spawn, self._launch, theirs)
-            self.pid = self._process.pid
+            self.pid = await self._process.start(self._launch, theirs)
         except BaseException:
             ours.close()  # a process still being spawned exits by itself
             raise
@@ -207,19 +217,6 @@ class StageHandle:
         self._channel = await AsyncChannel.open(ours)
         self._spawn_task(self._read(self._channel), "read")
         self._spawn_task(self._watch(self._heartbeat), "watch")
-
-    def _end_process(self) -> None:
-        if self._process is None:
-            return
-        for end in (self._process.terminate, self._process.kill):
-            if self._process.is_alive():
-                end()
-                self._process.join(ENDING_DEADLINE_S)
-        self.exit_code = self._process.exitcode
-        if self.exit_code is not None:
-            # Otherwise its descriptors would stay open until the next garbage collection.
-            self._process.close()
-            self._process = None
 
     def _spawn_task(self, coroutine: Coroutine[None, None, None], what: str) -> None:
         task = asyncio.create_task(coroutine, name=f"{self._title}:{what}")
@@ -253,6 +250,8 @@ class StageHandle:
                 self._on_message(self.name, message)
             case Output() | Failed() | Aborted() | StepMeasured():
                 self._on_message(self.name, message)
+            case MemoryNeeds(needs):
+                self._spawn_task(self._let_load(needs), "gate")
             case Ready(capacity):
                 if not self._ready.done():
                     self._ready.set_result(capacity)
@@ -264,6 +263,20 @@ class StageHandle:
                 logger.info("%s drained", self._title)
             case _:
                 raise TypeError(f"a stage does not say {type(message).__name__}")
+
+    async def _let_load(self, needs: Mapping[str, int]) -> None:
+        """Have the process load once there is memory for that."""
+        assert self._channel is not None
+        assert self._gate is not None, "it was not asked for its needs"
+        try:
+            await self._gate.admit(self.name, needs)
+            await self._channel.send(*encode_message(LoadNow()))
+        except CantataError as error:
+            self.state = StageState.ENDED
+            if not self._ready.done():
+                self._ready.set_exception(error)
+        except ConnectionError:
+            logger.info("%s was already gone", self._title)
 
     async def _keep_pinging(self) -> None:
         while True:
@@ -299,11 +312,10 @@ class StageHandle:
         self._spawn_task(self._reap(why, hang, was_ready, is_exiting), "reap")
 
     async def _reap(self, why: str, hang: Hang | None, was_ready: bool, is_exiting: bool) -> None:
-        assert self._process is not None
         if is_exiting:
-            await asyncio.to_thread(self._process.join, REAP_TIMEOUT_S)
+            await asyncio.to_thread(self._process.wait, REAP_TIMEOUT_S)
         # Read before the kill: our own signal says nothing about the cause.
-        self.exit_code = self._process.exitcode
+        self.exit_code = None if self._process.was_ended else self._process.exit_code
         self._process.kill()  # no effect if it has ended
         ending = "" if self.exit_code is None else f" with exit code {self.exit_code}"
         error = StageDied(f"stage {self.name!r} (process {self.pid}) has ended{ending}: {why}")

@@ -10,15 +10,18 @@ import logging
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cantata.config import Deployment
+from cantata.config import Deployment, StageDeployment
+from cantata.contract.data.errors import StageDied
 from cantata.contract.model.pipeline import PipelineSpec
 from cantata.contract.process.messages import StageCapacity
+from cantata.pipeline.gpu_memory import OTHER_CANNOT_START, GpuMemory, LoadGate
 from cantata.pipeline.launches import PlannedEdges, plan_edges, plan_launch
 from cantata.pipeline.remote_stages import RemoteStages
+from cantata.pipeline.shared_process import SharedProcess
 from cantata.pipeline.spawning import preload
 from cantata.pipeline.stage_handle import StageHandle
 from cantata.pipeline.stage_process import Death, Report, StageProcess, StageState
@@ -142,6 +145,7 @@ class Supervisor:
         on_death: called once for each process that was ready and exits unasked.
         on_leaving: called when a machine is about to stop that runs stages.
         remote_stages: has the stages whose deployment names a host; None: there are none.
+        gpu_memory: of this machine; None: no other pipeline loads at the same time.
     """
 
     def __init__(
@@ -155,6 +159,7 @@ class Supervisor:
         on_death: Callable[[str, Death], None],
         on_leaving: Callable[[], None] = lambda: None,
         remote_stages: RemoteStages | None = None,
+        gpu_memory: GpuMemory | None = None,
     ) -> None:
         self.stages: dict[str, StageProcess] = {}
         """The stage processes by name."""
@@ -173,6 +178,9 @@ class Supervisor:
         self._on_death = on_death
         self._on_leaving = on_leaving
         self._remote_stages = remote_stages
+        self._gpu_memory = gpu_memory or GpuMemory()
+        self._processes: dict[tuple[str, ...], SharedProcess] = {}
+        """The latest ones, by the stages that share them."""
         self._edges = PlannedEdges({}, {}, ())
         self._restarting: set[asyncio.Task[None]] = set()
 
@@ -214,14 +222,18 @@ class Supervisor:
 
         Raises:
             StageDied: one could not start; none is left.
+            ConfigError: a GPU has too little memory for its stages, likewise.
         """
         deadline_s = self._deployment.start_timeout_s
-        starting = [self._start_stage(spec.name, deadline_s) for spec in self._pipeline.stages]
+        names = [spec.name for spec in self._pipeline.stages]
+        gate = self._make_gate(names)
+        starting = [self._start_stage(name, deadline_s, gate) for name in names]
         results = await asyncio.gather(*starting, return_exceptions=True)
+        gate.close()
         errors = [result for result in results if isinstance(result, BaseException)]
         if errors:
             await self._stop_stages(deadline_s=0)
-            raise errors[0]
+            raise min(errors, key=_is_consequence)
 
     async def unload(self) -> None:
         """End the processes of all stages, which hold no request; `load` starts them again."""
@@ -252,13 +264,24 @@ class Supervisor:
         await asyncio.gather(*restarting, return_exceptions=True)
         await asyncio.gather(*(stage.stop(deadline_s) for stage in self.stages.values()))
 
-    async def _start_stage(self, name: str, deadline_s: float) -> None:
-        stage = self.stages[name] = self._create_stage(name)
-        self.capacities[name] = await stage.start(deadline_s)
+    def _make_gate(self, names: Iterable[str]) -> LoadGate:
+        """For stages that start together: those that run on GPUs of this machine pass it."""
+        here = {name: self._deployment.stages[name] for name in names}
+        asked = {name: stage for name, stage in here.items() if asks_for_memory(stage)}
+        processes = {name: self._deployment.sharing(name) for name in asked}
+        return LoadGate(self._gpu_memory, asked, processes)
+
+    async def _start_stage(self, name: str, deadline_s: float, gate: LoadGate) -> None:
+        stage = self.stages[name] = self._create_stage(name, gate)
+        try:
+            self.capacities[name] = await stage.start(deadline_s)
+        except BaseException:
+            gate.close()  # others wait for its needs
+            raise
         self.history[name].ready()
         self._came_up.set()
 
-    def _create_stage(self, name: str) -> StageProcess:
+    def _create_stage(self, name: str, gate: LoadGate) -> StageProcess:
         """Not started yet."""
         if self._remote_stages is not None and name in self._deployment.hosts:
             return self._remote_stages.stage(name, self._on_message, self._on_died)
@@ -270,9 +293,20 @@ class Supervisor:
             self._deployment,
             self._log_level,
             self._log_format,
+            reports_needs=asks_for_memory(self._deployment.stages[name]),
         )
         silence_s = self._deployment.chunk_timeout_s
-        return StageHandle(launch, silence_s, self._on_message, self._on_died)
+        process = self._claim_process(name)
+        return StageHandle(launch, silence_s, self._on_message, self._on_died, process, gate)
+
+    def _claim_process(self, name: str) -> SharedProcess:
+        """The process that the stage runs in next. It starts once all that share it are there."""
+        sharing = self._deployment.sharing(name)
+        process = self._processes.get(sharing)
+        if process is None or not process.claim(name):
+            process = self._processes[sharing] = SharedProcess(sharing)
+            process.claim(name)
+        return process
 
     def _on_died(self, name: str, death: Death) -> None:
         self._on_death(name, death)
@@ -292,8 +326,9 @@ class Supervisor:
             await asyncio.sleep(wait_s)
             await self.stages[name].wait_until_possible()
             logger.warning("restarting stage %s", name)
+            gate = self._make_gate([name])
             try:
-                await self._start_stage(name, deadline_s)
+                await self._start_stage(name, deadline_s, gate)
             except Exception as error:
                 # The edge of a process: whatever prevents its start now - no descriptor, no
                 # memory, no thread, a disk that does not answer - may be gone at the next attempt.
@@ -302,3 +337,15 @@ class Supervisor:
                 wait_s = self.history[name].record_death(str(error) or repr(error), exit_code)
             else:
                 return
+            finally:
+                gate.close()
+
+
+def asks_for_memory(stage: StageDeployment) -> bool:
+    """Whether a stage says what it will hold before it loads: on a GPU of this machine."""
+    return stage.on_gpu and stage.host is None
+
+
+def _is_consequence(error: BaseException) -> bool:
+    """Whether a stage only could not start because another one cannot."""
+    return isinstance(error, StageDied) and error.message == OTHER_CANNOT_START

@@ -24,11 +24,14 @@ FRAMES = 30
 TEXT = [7, 3, 11, 3, 29, 5, 17, 2, 23, 8, 31, 13]
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+@pytest.fixture(scope="module", params=["vllm", "graphs"])
+def engine(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("tiny_talker")
     save_tiny_checkpoint(folder)
-    stage = build_stage(TALKER, folder, ArDeployment(slots=8, max_model_len=128))
+    deployment = ArDeployment(engine=request.param, slots=8, max_model_len=128)
+    stage = build_stage(TALKER, folder, deployment)
     yield stage
     stage.close()
 

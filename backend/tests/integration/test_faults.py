@@ -25,7 +25,7 @@ import pytest_asyncio
 from cantata.contract.data.errors import CantataError, Quarantined, StageDied
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.process.messages import Abort
-from cantata.pipeline import aborts, stage_handle, supervision, watchdog
+from cantata.pipeline import aborts, shared_process, supervision, watchdog
 from cantata.pipeline.stage_handle import StageHandle
 from stall_free_clock import a_clock_that_leaves_out_stalls
 from tiny_talker.faulty import DAY_S, FAULTY, MAX_ALLOCATED, FaultyRequestBuilder
@@ -324,7 +324,7 @@ async def test_a_restart_that_fails_is_tried_again(
     server: TinyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = iter([OSError(24, "Too many open files"), RuntimeError("can't start new thread")])
-    spawn = stage_handle.spawn  # type: ignore[attr-defined]
+    spawn = shared_process.spawn  # type: ignore[attr-defined]
 
     def fail_at_first(*args: object) -> object:
         error = next(failures, None)
@@ -333,7 +333,7 @@ async def test_a_restart_that_fails_is_tried_again(
         return spawn(*args)  # type: ignore[arg-type]
 
     before = server.model.orchestrator.restarts["decoder"].restarts
-    monkeypatch.setattr(stage_handle, "spawn", fail_at_first)
+    monkeypatch.setattr(shared_process, "spawn", fail_at_first)
     os.kill(get_pid(server, "decoder"), signal.SIGKILL)
 
     async def is_down() -> bool:

@@ -34,7 +34,18 @@ def _in_torch(plugin: ModelPlugin) -> bool:
     return all(stage.kind is not StageKind.RECOGNITION for stage in plugin.pipeline.stages)
 
 
-NAMES = [name for name, plugin in PLUGINS.items() if _in_torch(plugin)]
+def _engines(plugin: ModelPlugin) -> list[str]:
+    """vLLM's, and the one without it if the model has such a talker."""
+    graphs = any(stage.plain for stage in plugin.pipeline.stages)
+    return ["", ":graphs"] if graphs else [""]
+
+
+NAMES = [
+    f"{name}{engine}"
+    for name, plugin in PLUGINS.items()
+    if _in_torch(plugin)
+    for engine in _engines(plugin)
+]
 TESTS = Path(__file__).parents[1]
 
 

@@ -5,7 +5,8 @@ worker need others.
 
     python -m on_device NAME...
 
-prints a JSON object: each model's name, and why it failed; null: it did not.
+prints a JSON object: each name as it was given, and why that model failed; null: it did not.
+`NAME:graphs` has that engine for AR stages.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ ON_THE_CPU_ALONE = "runs on the CPU"
 """In the error of a model that has no network in torch."""
 
 
-def check_plugin(plugin: ModelPlugin, folder: Path) -> None:
+def check_plugin(plugin: ModelPlugin, folder: Path, engine: str) -> None:
     """Check a model with its embedded weights, or with random ones that are written to a folder.
+
+    Args:
+        engine: of its AR stages.
 
     Raises:
         AssertionError: see `check_on_device`.
@@ -37,17 +41,17 @@ def check_plugin(plugin: ModelPlugin, folder: Path) -> None:
         plugin.write_random_checkpoint(folder)
         checkpoint = folder
     try:
-        check_on_device(LocatedModel(plugin, checkpoint))
+        check_on_device(LocatedModel(plugin, checkpoint), engine)
     except ConfigError as error:
         if ON_THE_CPU_ALONE not in str(error):
             raise
 
 
-def find_failure(plugin: ModelPlugin) -> str | None:
+def find_failure(plugin: ModelPlugin, engine: str) -> str | None:
     """Return a failed check's traceback."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            check_plugin(plugin, Path(folder))
+            check_plugin(plugin, Path(folder), engine)
         except Exception:
             return traceback.format_exc()
     return None
@@ -55,6 +59,9 @@ def find_failure(plugin: ModelPlugin) -> str | None:
 
 if __name__ == "__main__":
     plugins = load_plugins()
-    failures = {name: find_failure(plugins[name]) for name in sys.argv[1:]}
+    failures = {}
+    for given in sys.argv[1:]:
+        name, _, chosen = given.partition(":")
+        failures[given] = find_failure(plugins[name], chosen or "vllm")
     # vLLM and torch write to standard output, too: the answer is its last line.
     print(f"\n{json.dumps(failures)}")

@@ -22,13 +22,17 @@ LIKENESS = 0.1
 half a turn may come out on its other side."""
 
 
-def check_on_device(located: LocatedModel) -> None:
-    """Fail unless requests of all kinds run there as on the CPU, and no step or decode waits."""
+def check_on_device(located: LocatedModel, engine: str = "vllm") -> None:
+    """Fail unless requests of all kinds run there as on the CPU, and no step or decode waits.
+
+    Args:
+        engine: of AR stages.
+    """
     with threads(1), in_one_process(located):
-        expected, _ = _made(located, torch.device("cpu"), Waits([]), ["b"])
+        expected, _ = _made(located, torch.device("cpu"), Waits([]), ["b"], engine)
         with pretended() as moves:
             # The first requests may fill tables that the second ones find.
-            found, waits = _made(located, device(), Waits(moves), ["a", "b"])
+            found, waits = _made(located, device(), Waits(moves), ["a", "b"], engine)
     assert not waits.found, "\n".join(map(str, dict.fromkeys(waits.found)))
     assert found.keys() == expected.keys()
     for source, payloads in expected.items():
@@ -36,10 +40,10 @@ def check_on_device(located: LocatedModel) -> None:
 
 
 def _made(
-    located: LocatedModel, where: torch.device, waits: Waits, rounds: Sequence[str]
+    located: LocatedModel, where: torch.device, waits: Waits, rounds: Sequence[str], engine: str
 ) -> tuple[Mapping[str, list[Payload]], Waits]:
     """What left in the last round, and what waited in it."""
-    stages = build_stages(located, where, waits)
+    stages = build_stages(located, where, waits, engine)
     made: Mapping[str, list[Payload]] = {}
     for name in rounds:
         waits.found.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -26,6 +27,7 @@ from cantata.contract.model.denoiser import DenoiserOptions
 from cantata.contract.model.factory import resolve
 from cantata.contract.model.feed_forward import Synthesizer
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS, ROWS, StageSpec
+from cantata.contract.model.plain_talker import PlainTalkerOptions
 from cantata.contract.process.stage import Stage
 from cantata.stages.ar import limit_positions
 from cantata.stages.codec.stage import CodecStage, load_decoder
@@ -33,6 +35,7 @@ from cantata.stages.diffusion.forwards import Leaves
 from cantata.stages.diffusion.stage import DiffusionStage
 from cantata.stages.feed_forward.stage import FeedForwardStage
 from cantata.stages.feed_forward.synthesis import SynthesisStage
+from on_device.short_source import ShortSource
 from pretended_device import Move
 
 SLOTS = 4
@@ -71,19 +74,24 @@ class Waits:
         return call
 
 
-def build_stages(located: LocatedModel, device: torch.device, waits: Waits) -> dict[str, Stage]:
-    """All stages of a model in float32 on one device, by name."""
+def build_stages(
+    located: LocatedModel, device: torch.device, waits: Waits, engine: str
+) -> dict[str, Stage]:
+    """All stages of a model in float32 on one device, by name; AR stages with this engine."""
     pipeline = located.pipeline
     deployment: Deployment = load_deployment(located.plugin.deployment, located.plugin.pipeline)
     deployment = deployment.with_dtype("float32")
     return {
-        stage.name: _build(stage, located, _small(deployment.stages[stage.name]), device, waits)
+        stage.name: _build(
+            stage, located, _small(deployment.stages[stage.name], engine), device, waits
+        )
         for stage in pipeline.stages
     }
 
 
-def _small(deployment: StageDeployment) -> Any:
-    return deployment.model_copy(update={"slots": SLOTS})
+def _small(deployment: StageDeployment, engine: str) -> Any:
+    chosen = {"engine": engine} if isinstance(deployment, ArDeployment) else {}
+    return deployment.model_copy(update={"slots": SLOTS, **chosen})
 
 
 def _build(
@@ -120,6 +128,8 @@ def _build_ar(
     device: torch.device,
     waits: Waits,
 ) -> Stage:
+    if deployment.engine == "graphs":
+        return _build_graph_engine(spec, located, deployment, device, waits)
     # vLLM reads the environment when it is imported, and these import it.
     from cantata.stages.ar.stage import ArStage
     from on_device.talker import DeviceEngine
@@ -129,6 +139,32 @@ def _build_ar(
     engine = DeviceEngine(spec.factory, checkpoint, deployment, device, MAX_FRAMES)
     waits.watch(engine.talker.talker_step, "input_rows", "rotary_positions", "sample")
     return ArStage(engine, deployment, exports_rows=ROWS in spec.ports)
+
+
+def _build_graph_engine(
+    spec: StageSpec,
+    located: LocatedModel,
+    deployment: ArDeployment,
+    device: torch.device,
+    waits: Waits,
+) -> Stage:
+    """With batches padded as on a GPU, and torch's kernels."""
+    from cantata.stages.ar.graph_engine import GraphEngine
+    from cantata.stages.ar.stage import ArStage
+    from cantata.stages.ar.step_graphs import StepShapes
+    from cantata.stages.ar.torch_kernels import TorchKernels
+
+    assert spec.plain is not None
+    kernels = TorchKernels(torch.float32)
+    options = PlainTalkerOptions(kernels, device, torch.float32, deployment.max_model_len)
+    talker = resolve(spec.plain)(located.checkpoint, options)
+    talker.open = partial(ShortSource, talker.open, MAX_FRAMES)
+    deployment = deployment.model_copy(update={"max_model_len": talker.max_positions})
+    shapes = StepShapes(deployment.slots, deployment.max_model_len)
+    engine = GraphEngine(talker, deployment, device, shapes)
+    engine.record(deployment.sampling)
+    waits.watch(engine, "step")
+    return ArStage(engine, deployment)
 
 
 def run(

@@ -7,9 +7,9 @@ its own value. So a talker makes other frames than a served one, but by all of i
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,12 @@ from vllm.model_executor.parameter import BasevLLMParameter
 from vllm.utils.torch_utils import set_default_torch_dtype
 
 from cantata.config import ArDeployment
-from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.factory import resolve
 from cantata.stages.ar.engine import make_vllm_config
 from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
 from cantata.stages.ar.served_model import register_talker
 from cantata.stages.ar.talker_step import ServedTalker, pad_rows
+from on_device.short_source import ShortSource
 from pretended_device import Pretended
 
 
@@ -128,7 +128,7 @@ class DeviceEngine:
             self.talker.load_checkpoint(checkpoint)
             _lay_out_weights(self.talker, device)
         self._step, self._device = self.talker.talker_step, device
-        self.talker.open = partial(_ShortSource, self.talker.open, max_frames)
+        self.talker.open = partial(ShortSource, self.talker.open, max_frames)
         self._running: dict[str, _Running] = {}
 
     def add(self, request: FrameRequest) -> None:
@@ -195,23 +195,6 @@ class DeviceEngine:
             del self._running[name]
             return StopReason.END_CODE if ended else StopReason.LENGTH
         return None
-
-
-class _ShortSource:
-    """A request's source of rows, with fewer frames: random weights do not end a text."""
-
-    def __init__(self, open_: Callable[[Any], Any], max_frames: int, inputs: Any) -> None:
-        self._source, self._max_frames = open_(inputs), max_frames
-
-    def prompt(self) -> TalkerPrompt | None:
-        prompt: TalkerPrompt | None = self._source.prompt()
-        if prompt is None:
-            return None
-        frames = min(prompt.max_frames, self._max_frames)
-        return replace(prompt, max_frames=frames, min_frames=min(prompt.min_frames, frames))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
 
 
 def _lay_out_weights(talker: Any, device: torch.device) -> None:

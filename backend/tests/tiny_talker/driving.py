@@ -17,7 +17,12 @@ from tiny_talker.checkpoint import HIDDEN, LATENT_SIZE, NUM_CODEBOOKS, TEXT_VOCA
 from tiny_talker.inputs import TinyInput
 from tiny_talker.plugin import THINKING
 
-TALKER = StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker")
+TALKER = StageSpec(
+    "talker",
+    StageKind.AR,
+    "tiny_talker.talker:TinyTalker",
+    plain="tiny_talker.plain:load_plain_talker",
+)
 EXPORTING = THINKING.stage("thinker")
 THINKER = replace(EXPORTING, factory="tiny_talker.thinker:TinyThinker")
 

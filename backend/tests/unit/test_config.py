@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cantata.config import ArDeployment, CodecDeployment, load_deployment, parse_deployment
+from cantata.config import (
+    ArDeployment,
+    CodecDeployment,
+    Deployment,
+    load_deployment,
+    parse_deployment,
+)
 from cantata.contract.data.chunks import Codes, Rows
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
@@ -42,6 +49,40 @@ def test_int8_is_for_a_cpu_and_two_dtypes(other: dict[str, str]) -> None:
         plain.with_dtype("float16")
 
 
+GRAPHS_PIPELINE = PipelineSpec(
+    stages=(StageSpec("talker", StageKind.AR, "m:t", plain="m:p"), *PIPELINE.stages[1:]),
+    edges=PIPELINE.edges,
+)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"quantization": "int8"},
+        {"kv_positions": 64},
+        {"prefix_caching": True},
+        {"tensor_parallel": 2},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_the_engine_without_vllm_refuses_what_only_vllm_does(other: dict[str, Any]) -> None:
+    graphs: dict[str, Any] = {"engine": "graphs"}
+    chosen = parse_deployment({"stages": {"talker": graphs, "decoder": {}}}, GRAPHS_PIPELINE)
+    talker = chosen.stages["talker"]
+    assert isinstance(talker, ArDeployment)
+    assert talker.engine == "graphs"
+    with pytest.raises(ConfigError, match=f"engine 'graphs': does without {next(iter(other))}"):
+        parse_deployment({"stages": {"talker": graphs | other, "decoder": {}}}, GRAPHS_PIPELINE)
+
+
+def test_the_engine_without_vllm_is_for_models_that_have_such_a_talker() -> None:
+    raw: dict[str, Any] = {"stages": {"talker": {"engine": "graphs"}, "decoder": {}}}
+    with pytest.raises(
+        ConfigError, match="talker: engine 'graphs': this model runs on 'vllm' alone"
+    ):
+        parse_deployment(raw, PIPELINE)
+
+
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_a_deployment_samples_at_a_temperature(temperature: float) -> None:
     talker = {"sampling": {"temperature": temperature}}
@@ -55,6 +96,52 @@ def test_stages_get_the_settings_of_their_kind() -> None:
     assert deployment.stages["talker"].slots == 3
     assert isinstance(deployment.stages["decoder"], CodecDeployment)
     assert deployment.async_chunk is True
+
+
+def deploy_together(**changes: Mapping[str, Any]) -> Deployment:
+    stages = {
+        "talker": {"device": "cuda", "dtype": "bfloat16", **changes.get("talker", {})},
+        "decoder": {"device": "cuda", "colocate": "talker", **changes.get("decoder", {})},
+    }
+    return parse_deployment({"stages": stages}, PIPELINE)
+
+
+def test_a_codec_may_share_its_talkers_process() -> None:
+    together = deploy_together()
+    assert {name: together.sharing(name) for name in together.stages} == {
+        "talker": ("talker", "decoder"),
+        "decoder": ("talker", "decoder"),
+    }
+    apart = deploy_together(decoder={"colocate": None})
+    assert {name: apart.sharing(name) for name in apart.stages} == {
+        "talker": ("talker",),
+        "decoder": ("decoder",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"decoder": {"colocate": "decoder"}}, r"colocate 'decoder': valid: \['talker'\]"),
+        ({"decoder": {"device": "cpu"}}, "one device, not 'cpu' and 'cuda'"),
+        ({"talker": {"host": "10.0.0.8:8200"}}, "both stages run on this machine"),
+        (
+            {"talker": {"dtype": "float32"}, "decoder": {"precision": "tf32"}},
+            "precision 'tf32' holds for all float32 products",
+        ),
+    ],
+)
+def test_stages_that_cannot_share_a_process_are_told_why(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        deploy_together(**changes)
+
+
+@pytest.mark.parametrize(("ranks", "message"), [(0, "greater than or equal to 1"), (65, "64")])
+def test_ranks_are_at_least_one(ranks: int, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        deploy_together(talker={"tensor_parallel": ranks})
 
 
 def test_a_stage_may_stand_elsewhere_and_what_it_is_does_not_change() -> None:

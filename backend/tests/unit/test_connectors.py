@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 import struct
 import threading
@@ -24,7 +25,8 @@ from cantata.contract.data.chunks import (
 )
 from cantata.contract.process.messages import Output
 from cantata.ipc.connectors import (
-    MemoryConnector,
+    MemoryReceiver,
+    MemorySender,
     SocketReceiver,
     SocketSender,
     listen,
@@ -49,12 +51,40 @@ def assert_same(left: Chunk[Payload], right: Chunk[Codes]) -> None:
     np.testing.assert_array_equal(left.payload.values, right.payload.values)
 
 
-def test_memory_connector_keeps_order() -> None:
-    edge = MemoryConnector()
+def test_an_edge_in_memory_keeps_order_and_is_readable_while_it_holds_a_message() -> None:
+    edge = MemoryReceiver()
+    sender = MemorySender(edge)
+
+    def is_readable() -> bool:
+        return bool(select.select([edge], [], [], 0)[0])
+
+    assert not is_readable()
     for index in range(3):
-        edge.put([frame_chunk("a", index)])
-    assert [edge.get()[0].index for _ in range(3)] == [0, 1, 2]
-    assert edge.get_ready() == ()
+        sender.put([frame_chunk("a", index)])
+    sender.close()
+    for index in range(3):
+        assert is_readable()
+        assert edge.get()[0].index == index
+    assert not is_readable()
+    edge.close()
+
+
+def test_a_full_edge_in_memory_makes_its_sender_wait() -> None:
+    edge = MemoryReceiver(max_messages=2)
+    sender, sent = MemorySender(edge), []
+
+    def send() -> None:
+        for index in range(5):
+            sender.put([frame_chunk("a", index)])
+            sent.append(index)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    for index in range(5):
+        assert edge.get()[0].index == index
+        assert len(sent) <= index + 4  # two wait, one is on its way, and this one has left
+    thread.join()
+    edge.close()
 
 
 def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer() -> None:

@@ -14,8 +14,9 @@ import pytest
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import ConfigError, RequestFailed, StageDied
 from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
+from cantata.stages.common.ranks import LOST
 from cantata.stages.diffusion.ranks import main
-from cantata.stages.diffusion.ranks.denoiser import LOST, RankedDenoiser, SharedJob
+from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser, SharedJob
 from cantata.stages.diffusion.ranks.group import Message
 from cantata.stages.diffusion.ranks.load import load_ranked
 from process_group import leave_process_group

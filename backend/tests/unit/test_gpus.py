@@ -8,12 +8,19 @@ from collections.abc import Mapping
 import pytest
 from pydantic import ValidationError
 
-from cantata.config import ArDeployment, CodecDeployment, Deployment, DiffusionDeployment
-from cantata.config.diffusion import ParallelStage
+from cantata.config import (
+    KINDS,
+    ArDeployment,
+    CodecDeployment,
+    Deployment,
+    DiffusionDeployment,
+)
+from cantata.config.deployment import KindSupport
+from cantata.config.diffusion import HookedStage, ParallelStage
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.denoiser import Parallel
 from cantata.pipeline import devices
-from cantata.utils.gpus import VISIBLE, list_gpus, see_one_gpu
+from cantata.utils.gpus import VISIBLE, list_gpus, see_gpus
 
 
 @pytest.fixture
@@ -52,8 +59,20 @@ def test_ranks_have_a_gpu_each_so_none_is_named() -> None:
 @pytest.mark.usefixtures("visible")
 def test_a_stage_sees_its_own_gpu_alone() -> None:
     assert list_gpus() == ["GPU-a", "5", "7"]
-    see_one_gpu(1)
+    see_gpus(1)
     assert os.environ[VISIBLE] == "5"
+
+
+@pytest.mark.usefixtures("visible")
+def test_the_ranks_of_a_stage_see_one_gpu_each_from_its_own_on() -> None:
+    see_gpus(1, 2)
+    assert os.environ[VISIBLE] == "5,7"
+
+
+@pytest.mark.parametrize("support", KINDS.values(), ids=[kind.value for kind in KINDS])
+def test_a_stage_of_any_kind_may_name_its_gpu(support: KindSupport) -> None:
+    stage = support.deployment(device="cuda:2")
+    assert (stage.gpu, stage.num_gpus, stage.on_its_gpu().device) == (2, 1, "cuda")
 
 
 def _check(stages: Mapping[str, str]) -> None:
@@ -70,6 +89,27 @@ def test_a_gpu_that_is_not_there_is_refused_before_anything_loads(
     valid = "valid here: 'cpu', 'cuda:0', 'cuda:1', 'cuda:2'"
     with pytest.raises(ConfigError, match=f"stage 'codec': device 'cuda:3'; {valid}"):
         _check({"talker": "cuda", "codec": "cuda:3"})
+
+
+@pytest.mark.usefixtures("visible")
+@pytest.mark.parametrize(
+    "stage",
+    [
+        ArDeployment(device="cuda:1", tensor_parallel=3),
+        DiffusionDeployment(
+            device="cuda",
+            parallel=ParallelStage(kind=Parallel.ULYSSES, ranks=4),
+            hooked=HookedStage(),
+        ),
+    ],
+)
+def test_more_ranks_than_there_are_gpus_are_refused_with_both_numbers(
+    stage: ArDeployment | DiffusionDeployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "_find_missing_for_cuda", lambda: None)
+    needed = rf"stage 'one': {stage.num_gpus} ranks need as many GPUs from 'cuda.*' on; 3 are"
+    with pytest.raises(ConfigError, match=needed):
+        devices.check_devices(Deployment(stages={"one": stage}))
 
 
 def test_without_a_gpu_none_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:

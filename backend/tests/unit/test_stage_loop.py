@@ -24,7 +24,7 @@ from cantata.contract.process.messages import (
     StepMeasured,
 )
 from cantata.contract.process.stage import StepResult
-from cantata.ipc.connectors import MemoryConnector
+from cantata.ipc.connectors import MemoryReceiver, MemorySender
 from cantata.stages.process.exchange import UNLIMITED_CREDIT, FirstChunks
 from cantata.stages.process.loop import StageLoop
 from stage_chunks import codes_chunk
@@ -49,8 +49,8 @@ def test_chunks_become_output_while_more_arrive() -> None:
 
 
 def test_a_stage_that_is_not_the_last_puts_its_chunks_on_its_edge() -> None:
-    edge = MemoryConnector()
-    with running_loop(edge) as harness:
+    edge = MemoryReceiver()
+    with running_loop(MemorySender(edge)) as harness:
         harness.register("a")
         harness.frames("a", 0, 1, 2, final=True)
         (chunk,) = edge.get()

@@ -53,6 +53,24 @@ def test_parts_come_together() -> None:
     assert torch.equal(state["books"], books)
 
 
+def test_a_rank_takes_its_share_as_vllms_loaders_do() -> None:
+    """The second of two ranks, which share the inputs of a layer."""
+
+    def take_share(parameter: nn.Parameter, tensor: torch.Tensor) -> None:
+        share = tensor.narrow(1, 2, 2)
+        assert share.shape == parameter.shape
+        parameter.data.copy_(share)
+
+    shared = nn.Parameter(torch.empty(3, 2))
+    shared.weight_loader = take_share  # type: ignore[attr-defined]
+    loader = ParameterLoader({"out.weight": shared}, WeightMap({"talker.model.{}": "{}"}))
+    whole = torch.randn(3, 4)
+    loader.load_all([("talker.model.out.weight", whole)], Path("folder"))
+    assert torch.equal(shared, whole[:, 2:])
+    with pytest.raises(ConfigError, match="does not fit"):
+        loader.load("talker.model.out.weight", torch.randn(3, 3))
+
+
 def without(name: str) -> Callable[[Tensors], object]:
     return lambda found: found.pop(name)
 

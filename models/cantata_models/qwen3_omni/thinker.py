@@ -36,6 +36,7 @@ class OmniThinker(nn.Module, Talker):
     num_codebooks = 1
     frame_period_s = None
     rotary_axes = 3
+    shardable = True
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()

@@ -25,7 +25,12 @@ PIPELINE = PipelineSpec(
             "cantata_models.qwen3_tts.encoder:RecordingEncoders",
             outputs={"speaker": Rows, "frames": Codes},
         ),
-        StageSpec(TALKER, StageKind.AR, "cantata_models.qwen3_tts.talker:Qwen3Talker"),
+        StageSpec(
+            TALKER,
+            StageKind.AR,
+            "cantata_models.qwen3_tts.talker:Qwen3Talker",
+            plain="cantata_models.qwen3_tts.plain_talker:load_plain_talker",
+        ),
         StageSpec("codec", StageKind.CODEC, "cantata_models.qwen3_tts.codec:Qwen3TtsDecoder"),
     ),
     edges=(

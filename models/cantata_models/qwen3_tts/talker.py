@@ -1,109 +1,37 @@
-"""The talker for the AR stage: the backbone in vLLM's Qwen3 layers, the rest in plain torch.
+"""The talker for the AR stage: its backbone in vLLM's Qwen3 layers.
 
-Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks.
+Letters: N rows, D hidden size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
-from torch.nn import functional
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
-from cantata.contract.data.chunks import Codes, Rows
-from cantata.contract.model.embedding_source import (
-    DeferredRows,
-    EmbeddingSource,
-    StaticEmbeddings,
-    StreamingEmbeddings,
-    TalkerPrompt,
-)
-from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS
-from cantata_layers.code_predictor import PREDICTOR_STACKS, CodePredictor, predictor_names
+from cantata_layers.code_predictor import PREDICTOR_STACKS
 from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3 import config_fields, make_layers, run_layers
-from cantata_layers.talker_parts import PredictedFrames, Projection, frame_limit
-from cantata_layers.weights import WeightMap
-from cantata_models.qwen3_tts.config import (
-    FRAME_PERIOD_S,
-    MIN_FRAMES,
-    MODEL_TYPE,
-    RESERVED_CODES,
-    Qwen3TtsConfig,
-    load_config,
-)
-from cantata_models.qwen3_tts.prompt import (
-    FIRST_REFERENCE_FRAME,
-    NONE,
-    SPEAKER,
-    LaterText,
-    PromptRows,
-    Qwen3TtsPromptBuilder,
-    Qwen3TtsTalkerInput,
-)
-
-NAMES = WeightMap(
-    {
-        **predictor_names("talker."),
-        "talker.codec_head.{}": "codec_head.{}",
-        "talker.text_projection.{}": "text_projection.{}",
-        "talker.model.{}": "{}",
-        "talker.{}": "{}",
-    }
-)
-ROW_BLOCK = 16
-"""Rows of text projected at a time.
-
-WHY: the order of summation in matrix libraries depends on the number of rows. A token must get the
-same row whether it comes alone, late, or with its whole text.
-"""
+from cantata_models.qwen3_tts.config import MODEL_TYPE, load_config
+from cantata_models.qwen3_tts.talker_front import NAMES, Qwen3TalkerFront
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedRecording:
-    """What the encoder stage made of a recording."""
-
-    speaker: torch.Tensor
-    """[1, D] float32."""
-    frames: torch.Tensor
-    """[T, Q] int64: those that the talker continues, if any."""
-
-
-class Qwen3Talker(PredictedFrames, nn.Module):
-    frame_period_s = FRAME_PERIOD_S
+class Qwen3Talker(Qwen3TalkerFront):
+    """The talker as vLLM serves it."""
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
-        super().__init__()
         model_config = vllm_config.model_config
         config = load_config(Path(model_config.model))
-        talker = config.talker
-        self._config = config
-        self._max_positions = model_config.max_model_len
-        self._prompts = Qwen3TtsPromptBuilder(config.codec, config.text)
-        self.num_codebooks = config.num_codebooks
-        self.end_code: int | None = config.codec.eos
+        super().__init__(config, model_config.max_model_len)
         # Below float32 vLLM's products are not exact per row, for any number of rows.
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
-        self.layers = make_layers(vllm_config, talker.layers, prefix)
-        self.norm = RMSNorm(talker.hidden_size, eps=talker.rms_norm_eps)
-        self.text_embedding = nn.Embedding(config.text_vocab_size, config.text_hidden_size)
-        self.text_projection = Projection(
-            config.text_hidden_size, config.text_hidden_size, talker.hidden_size
-        )
-        self.codec_embedding = nn.Embedding(talker.vocab_size, talker.hidden_size)
-        self.codec_head = RowLinear(talker.hidden_size, talker.vocab_size, bias=False)
-        self.code_predictor = CodePredictor(
-            config.predictor, talker.hidden_size, config.num_codebooks
-        )
-        self.suppressed: torch.Tensor
-        self.register_buffer("suppressed", _mask_suppressed_codes(config), persistent=False)
+        self.layers = make_layers(vllm_config, config.talker.layers, prefix)
+        self.norm = RMSNorm(config.talker.hidden_size, eps=config.talker.rms_norm_eps)
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
@@ -125,87 +53,3 @@ class Qwen3Talker(PredictedFrames, nn.Module):
     ) -> torch.Tensor:
         """[N] positions and [N, D] rows -> [N, D] hidden states."""
         return run_layers(self.layers, self.norm, positions, inputs_embeds)
-
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """[R, D] -> [R, V]; the end code is the only control code that can be chosen."""
-        scores: torch.Tensor = self.codec_head(hidden_states)
-        return scores.masked_fill(self.suppressed, -torch.inf)
-
-    def open(self, inputs: Qwen3TtsTalkerInput) -> EmbeddingSource:
-        """Lay out the prompt and embed its rows, once its recording is encoded if it follows one.
-
-        Raises:
-            InvalidRequest: the prompt leaves no room for audio.
-        """
-        if not inputs.follows_recording:
-            return self._begin(inputs, None)
-
-        def begin(encoded: Sequence[Any]) -> EmbeddingSource:
-            speaker, frames = (torch.from_numpy(payload.values) for payload in encoded)
-            return self._begin(inputs, EncodedRecording(speaker, frames.long()))
-
-        return DeferredRows((Rows, Codes), begin)
-
-    def _begin(
-        self, inputs: Qwen3TtsTalkerInput, recording: EncodedRecording | None
-    ) -> EmbeddingSource:
-        spoken = inputs.spoken
-        continued = recording is not None and len(recording.frames) > 0
-        layout = self._prompts.build(
-            spoken,
-            language=inputs.language,
-            speaker=inputs.speaker if recording is None else SPEAKER,
-            reference_frames=0 if recording is None else len(recording.frames),
-            streamed=inputs.streamed,
-        )
-        prompt = TalkerPrompt(
-            rows=self._embed(layout, recording),
-            prompt_len=layout.prompt_len,
-            max_frames=frame_limit(
-                layout.prompt_len,
-                self._max_positions,
-                inputs.max_frames,
-                self._config.generation.max_new_tokens - 1,
-                least=MIN_FRAMES,
-            ),
-            min_frames=MIN_FRAMES,
-            context=recording.frames if recording is not None and continued else None,
-            sampling=inputs.sampling,
-        )
-        return (
-            StaticEmbeddings(prompt)
-            if spoken.complete
-            else StreamingEmbeddings(prompt, self._build_later_rows)
-        )
-
-    def _build_later_rows(self, text: LaterText) -> torch.Tensor:
-        """Return rows for text that arrived after its request started."""
-        layout = self._prompts.text_rows(text.body, complete=text.complete)
-        return self._embed(layout, None)
-
-    def _embed(self, layout: PromptRows, recording: EncodedRecording | None) -> torch.Tensor:
-        """Return the rows of a layout, [L, D]."""
-        weight = self.codec_embedding.weight
-        text = torch.tensor(layout.text, device=weight.device)
-        codes = torch.tensor(layout.codes, device=weight.device)
-        rows = weight.new_zeros(len(layout.text), weight.shape[1])
-        rows[text != NONE] = self._project(text[text != NONE])
-        rows[codes >= 0] += self.codec_embedding(codes[codes >= 0])
-        if recording is not None:
-            rows[codes == SPEAKER] += recording.speaker.to(rows)
-            continued = codes <= FIRST_REFERENCE_FRAME
-            if bool(continued.any()):
-                rows[continued] += self.embed_frames(recording.frames.to(weight.device))
-        return rows
-
-    def _project(self, text: torch.Tensor) -> torch.Tensor:
-        """[L] tokens -> [L, D]."""
-        padded = functional.pad(text, (0, -len(text) % ROW_BLOCK))
-        blocks = self.text_embedding(padded).split(ROW_BLOCK)
-        return torch.cat([self.text_projection(block) for block in blocks])[: len(text)]
-
-
-def _mask_suppressed_codes(config: Qwen3TtsConfig) -> torch.Tensor:
-    """[V] bool: codes that are never chosen."""
-    codes = torch.arange(config.talker.vocab_size)
-    return (codes >= config.talker.vocab_size - RESERVED_CODES) & (codes != config.codec.eos)

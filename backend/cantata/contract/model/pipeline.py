@@ -87,8 +87,8 @@ class StageSpec:
     factory: str
     """`package.module:attribute` that builds this stage's model; imported only in its process."""
     plain: str | None = None
-    """For an AR stage that can do without vLLM for one listener: `package.module:function` of a
-    function `(checkpoint, BackboneKernels) -> PlainTalker`. None: it needs vLLM."""
+    """For an AR stage that can do without vLLM: `package.module:function` of a function
+    `(checkpoint, PlainTalkerOptions) -> PlainTalker`. None: it needs vLLM."""
     outputs: Mapping[str, type[Payload]] = field(default_factory=dict)
     """What the stage makes in addition to the outputs of its kind, by port."""
 

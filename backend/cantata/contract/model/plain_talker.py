@@ -1,46 +1,52 @@
-"""A talker without vLLM, for one listener; `cantata say` runs it instead of a server.
+"""A talker without vLLM's Python: torch, and the kernels that the engine hands to it.
 
-A model may offer one beside its served talker (`StageSpec.plain`). In float32 it gives the same
-bits, because it computes with the same kernels: vLLM's compiled ones, handed to it by the engine,
-and the model's own products.
+A model may offer one beside its served talker (`StageSpec.plain`). `cantata say` runs it instead of
+a server, and a stage with `engine: graphs` serves it. In float32 on a CPU it gives the same bits as
+the served talker, because it computes with the same kernels: vLLM's compiled ones, and the model's
+own products.
 
-Letters: T positions, D hidden size, H query heads, K key-value heads, E head size.
+Letters: N positions, D hidden size, H query heads, K key-value heads, E head size.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from cantata.contract.model.talker import Talker
 
 
 class AttentionMemory(Protocol):
-    """Keys and values of one request, for all layers."""
+    """Keys and values of many requests, for all layers.
 
-    def advance(self, positions: int) -> None:
-        """Announce how many new positions the next call of each layer's `attend` brings."""
-        ...
+    Before each forward pass the engine tells it which requests' positions the rows are.
+    """
 
     def attend(
         self, layer: int, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
-        """Remember the new positions' keys and values, and attend causally to all so far.
+        """Remember the new positions' keys and values, and let each position attend to those of its
+        request up to itself.
 
         Args:
             layer: index.
-            queries: [T, H, E] float32.
-            keys: [T, K, E] float32, and so are `values`.
+            queries: [N, H, E].
+            keys: [N, K, E], and so are `values`.
 
         Returns:
-            [T, H * E] float32.
+            [N, H * E].
         """
         ...
 
 
 class BackboneKernels(Protocol):
-    """The operations of vLLM's layers on a CPU, in float32."""
+    """The operations of a decoder that are no products."""
 
     def rms_norm(self, x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
         """[..., D] -> [..., D], a new tensor."""
@@ -48,53 +54,112 @@ class BackboneKernels(Protocol):
 
     def add_rms_norm(
         self, x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, epsilon: float
-    ) -> None:
-        """[T, D] each: `residual` becomes their sum and `x` its norm, in place."""
+    ) -> torch.Tensor:
+        """[N, D] each: `residual` becomes their sum, in place, and its norm is returned. `x` may be
+        written over."""
         ...
 
-    def rotate(
-        self,
-        positions: torch.Tensor,
-        queries: torch.Tensor,
-        keys: torch.Tensor,
-        head_size: int,
-        table: torch.Tensor,
-    ) -> None:
-        """Turn [T, H * E] queries and [T, K * E] keys by their positions, in place.
+    def look_up_turns(self, table: torch.Tensor, positions: torch.Tensor) -> Any:
+        """What `rotate` needs, once for all layers of a forward pass.
 
         Args:
-            positions: [T] int64.
-            queries: in NeoX's layout, as `keys`.
-            keys: contiguous.
-            head_size: E.
             table: [positions, E] float32: cosines, then sines.
+            positions: [N] int64.
+        """
+        ...
+
+    def rotate(self, queries: torch.Tensor, keys: torch.Tensor, head_size: int, turns: Any) -> None:
+        """Turn [N, H * E] queries and [N, K * E] keys by their positions, in place.
+
+        Args:
+            queries: in NeoX's layout, contiguous, as `keys`.
+            keys: of the same positions.
+            head_size: E.
+            turns: from `look_up_turns`.
         """
         ...
 
     def attention(
-        self, layers: int, heads: int, kv_heads: int, head_size: int, positions: int
+        self,
+        layers: int,
+        heads: int,
+        kv_heads: int,
+        head_size: int,
+        *,
+        requests: int,
+        positions: int,
     ) -> AttentionMemory:
-        """Memory for one request of at most this many positions."""
+        """Memory on torch's default device for this many requests of at most so many positions."""
         ...
 
 
+class _NoDraws(TorchFunctionMode):
+    """Leaves out the random numbers of new modules; 900 million take four seconds."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        named = kwargs or {}
+        if func in _DRAWS:
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
+
+
+_DRAWS = (
+    *(torch.Tensor.uniform_, torch.Tensor.normal_),
+    *(nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTalkerOptions:
+    """How a plain talker is loaded."""
+
+    kernels: BackboneKernels
+    device: torch.device
+    dtype: torch.dtype
+    """Of its backbone's weights and rows."""
+    max_model_len: int
+    """Positions that the deployment gives to a request."""
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        """Inside, modules are made on the device, and in the dtype unless they name another. Their
+        weights are anything until they are loaded."""
+        usual = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtype)
+        try:
+            with _NoDraws(), self.device:
+                yield
+        finally:
+            torch.set_default_dtype(usual)
+
+
 class PlainTalker(Talker):
-    """A talker that does not need the served talker's class methods for vLLM; otherwise the
-    same."""
+    """A talker that does without the class methods for vLLM; otherwise the same.
+
+    All of its functions over rows launch the same kernels whatever the values are, and read none on
+    the host, so an engine may record them with what is around them. `make_frames` keeps nothing of
+    the last `compute_logits`.
+    """
+
+    min_rows = 1
+    """All of its products are exact for any number of rows, on a CPU in float32."""
+    recordable = True
 
     hidden_size: int
     """D, the width of hidden states."""
-    sampled_hidden: torch.Tensor
-    """Set by the engine: the hidden states that `complete_frames` gets."""
+    max_positions: int
+    """Positions that a request may have: the deployment's, or the checkpoint's if it has fewer."""
 
-    def attention(self, positions: int) -> AttentionMemory:
-        """Memory for one request of at most this many positions."""
+    def attention(self, requests: int, positions: int) -> AttentionMemory:
+        """Memory on torch's default device for this many requests of at most so many positions."""
         raise NotImplementedError
 
     def forward_rows(
         self, rows: torch.Tensor, positions: torch.Tensor, memory: AttentionMemory
     ) -> torch.Tensor:
-        """[T, D] input rows at [T] int64 positions, which follow those in `memory` -> [T, D]."""
+        """[N, D] input rows at [N] int64 positions of their requests -> [N, D]."""
         raise NotImplementedError
 
     def compute_logits(self, hidden: torch.Tensor) -> torch.Tensor:

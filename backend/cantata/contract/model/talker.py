@@ -123,6 +123,10 @@ class Talker:
     does not depend on other rows. `SAFE_MIN_ROWS` for products of vLLM's layers, 1 if all are exact
     for any number."""
 
+    shardable: bool = False
+    """Several devices can share its layers (tensor parallel): all of them are vLLM's, and
+    `load_checkpoint` gives each process its share, as vLLM's weight loaders do. What is not sharded
+    computes the same on every device."""
     recordable: bool = False
     """`make_frames` can be recorded and replayed (a CUDA graph): it launches the same kernels
     whatever the values are, so it reads none of them on the host. With `usual_steps`, all rows have

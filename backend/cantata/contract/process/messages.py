@@ -1,7 +1,8 @@
 """Messages between the orchestrator and a stage process, and the stage's report on its steps.
 
-Downwards: Register, Extend, Abort, Credit, Ping, DrainStage. Upwards: Ready or CannotStart,
-StepMeasured, Output, Failed, Aborted, Pong, Drained. Between stages only chunks flow.
+Downwards: LoadNow, Register, Extend, Abort, Credit, Ping, DrainStage. Upwards: MemoryNeeds (from a
+stage on a GPU, which then waits for LoadNow), Ready or CannotStart, StepMeasured, Output, Failed,
+Aborted, Pong, Drained. Between stages only chunks flow.
 """
 
 from __future__ import annotations
@@ -132,7 +133,12 @@ class DrainStage:
     """Finish registered requests, accept no others, answer `Drained`, exit."""
 
 
-ToStage = Register | Extend | Abort | Credit | Ping | DrainStage
+@dataclass(frozen=True, slots=True)
+class LoadNow:
+    """There is memory for what `MemoryNeeds` says: load the model."""
+
+
+ToStage = Register | Extend | Abort | Credit | Ping | DrainStage | LoadNow
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +161,14 @@ class StageCapacity:
     """Most samples per channel that the stage makes for a listener that reads nothing."""
     state_bytes: int = 0
     """Memory of all slots' streaming state; 0: small, or unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNeeds:
+    """What the stage is going to hold on its device; it loads nothing before `LoadNow`."""
+
+    needs: Mapping[str, int]
+    """Bytes, by what takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,4 +233,6 @@ class Drained:
     """The stage is empty; its process exits now."""
 
 
-FromStage = Ready | CannotStart | StepMeasured | Output | Failed | Aborted | Pong | Drained
+FromStage = (
+    MemoryNeeds | Ready | CannotStart | StepMeasured | Output | Failed | Aborted | Pong | Drained
+)

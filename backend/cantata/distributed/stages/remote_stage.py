@@ -38,7 +38,8 @@ from cantata.distributed.stages.transfer import decode_event, encode_for_link
 from cantata.distributed.stages.unfinished import Unfinished
 from cantata.ipc.encoded import Heads
 from cantata.ipc.wire import Buffer
-from cantata.pipeline.stage_handle import ENDING_DEADLINE_S, PING_DEADLINE_S
+from cantata.pipeline.shared_process import ENDING_DEADLINE_S
+from cantata.pipeline.stage_handle import PING_DEADLINE_S
 from cantata.pipeline.stage_process import Death, Report, StageState
 
 logger = logging.getLogger(__name__)

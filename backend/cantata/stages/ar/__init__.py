@@ -2,10 +2,16 @@
 
 A step, from the outside in: `stage` (requests in, frames out; `prompts` and `row_supply` help it
 with the requests' rows, `chunking` with what leaves) calls a `FrameEngine` of `frames`:
-`plain_engine` for one listener without vLLM's Python, or else `engine` (vLLM's own scheduler and
-step), whose runner has the hooks of `runner_v1` (CPU) or `runner_v2` (CUDA); both
-ask `talker_step` for input rows and frames, which it makes from `request_state` and `sampling`.
+`engine` (vLLM's own scheduler and step), whose runner has the hooks of `runner_v1` (CPU) or
+`runner_v2` (CUDA), which ask `talker_step` for input rows and frames; or `graph_engine`, without
+vLLM's Python. Both make them from `request_state`.
+
+The second one, from the outside in: `lanes` and `step_plans` choose each batch, `step_graphs`
+records or calls the functions of `slot_steps`, which run the talker over `lane_memory` with
+`vllm_kernels` or `torch_kernels`.
+
 `served_model` registers a plug-in's class with vLLM, `frame_output` carries frames out of it,
+`ranks` has several processes share a model,
 `environment` sets what it reads from the process, `vllm_symbols` pins the symbols in use.
 """
 
@@ -13,15 +19,11 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS, StageSpec
-from cantata.contract.model.plain_talker import BackboneKernels, PlainTalker
 from cantata.contract.process.stage import Stage
 from cantata.stages.ar.environment import (
     imports_exempt_from_collection,
@@ -29,6 +31,9 @@ from cantata.stages.ar.environment import (
     prepare_environment,
     threads_that_wake_seldom,
 )
+
+if TYPE_CHECKING:
+    from cantata.config import ArDeployment
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +52,21 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> 
     Raises:
         ConfigError: no such class, or a checkpoint or deployment that vLLM rejects.
     """
+    if deployment.engine == "graphs":
+        from cantata.stages.ar.graph_stage import build_graph_stage
+
+        return build_graph_stage(spec, checkpoint, deployment)
+    if deployment.tensor_parallel > 1:
+        # It starts the processes of the other ranks.
+        from cantata.stages.ar.ranks.stage import load_ranks
+
+        return load_ranks(spec, checkpoint, deployment)
+    return build_share(spec, checkpoint, deployment)
+
+
+def build_share(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> Stage:
+    """Like `build_stage`, for this process alone: the whole model, or this rank's share of it, if
+    the process is one of the deployment's ranks."""
     prepare_environment()
     limit_kernel_cache()
     module, _, name = spec.factory.partition(":")
@@ -60,6 +80,11 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> 
             talker = getattr(importlib.import_module(module), name)
         except (ModuleNotFoundError, AttributeError) as error:
             raise ConfigError(f"no talker class at {spec.factory!r}: {error}") from error
+    if deployment.tensor_parallel > 1 and not talker.shardable:
+        raise ConfigError(
+            f"stage {spec.name!r}: tensor_parallel {deployment.tensor_parallel}: its model cannot "
+            "be shared among devices; valid: 1"
+        )
     architecture = register_talker(spec.factory, talker)
     deployment = limit_positions(deployment, talker, checkpoint)
     with threads_that_wake_seldom():
@@ -86,19 +111,13 @@ def build_plain_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeploymen
         The stage; None if the installed vLLM has no kernels for this processor.
 
     Raises:
-        ConfigError: no such function, or the wrong kind of checkpoint.
+        ConfigError: as `graph_stage.build_graph_stage`.
     """
-    assert spec.plain is not None
-    limit_kernel_cache()
-    from cantata.stages.ar.plain_engine import PlainEngine
-    from cantata.stages.ar.stage import ArStage
+    from cantata.stages.ar.graph_stage import build_graph_stage
     from cantata.stages.ar.vllm_kernels import load_kernels
 
-    load: Callable[[Path, BackboneKernels], PlainTalker] = resolve(spec.plain)
     kernels = load_kernels()
-    if kernels is None:
-        return None
-    return ArStage(PlainEngine(load(checkpoint, kernels), deployment), deployment)
+    return None if kernels is None else build_graph_stage(spec, checkpoint, deployment, kernels)
 
 
 def limit_positions(deployment: ArDeployment, talker: Any, checkpoint: Path) -> ArDeployment:

@@ -41,6 +41,7 @@ from cantata.stages.ar.talker_step import ServedTalker
 _BLOCK_SIZE = 32
 """Positions per KV block. CPU attention requires a multiple of 32."""
 _LEAST_SHARE = 0.05
+_SHARED_WIDTHS = ("intermediate_size", "moe_intermediate_size")
 _PLACEHOLDER = 0
 """For every position of a prompt without token ids: input rows come from the talker step."""
 _CPU_WORKER = "cantata.stages.ar.runner_v1.TalkerCpuWorker"
@@ -163,6 +164,7 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
             f"device {deployment.device!r}: the installed vLLM is for "
             f"{current_platform.device_type!r}"
         )
+    ranks = deployment.tensor_parallel
     try:
         model_config = ModelConfig(
             model=str(checkpoint),
@@ -176,6 +178,7 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
         )
         if deployment.device == "cpu":
             check_head_size(model_config.get_head_size(), model_config.dtype, _BLOCK_SIZE)
+        check_divisible(model_config, ranks)
         config = VllmConfig(
             model_config=model_config,
             cache_config=CacheConfig(
@@ -198,7 +201,9 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
             ),
             parallel_config=ParallelConfig(
                 worker_cls=_CPU_WORKER if deployment.device == "cpu" else "auto",
-                distributed_executor_backend="uni",
+                tensor_parallel_size=ranks,
+                # A rank is a process with an engine of its own; `ranks` starts them.
+                distributed_executor_backend="uni" if ranks == 1 else "external_launcher",
             ),
             load_config=LoadConfig(
                 load_format=LOAD_FORMAT,
@@ -216,10 +221,31 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
     return config
 
 
+def check_divisible(model: ModelConfig, ranks: int) -> None:
+    """Compare a model's sizes with the number of ranks that are to share them, as vLLM's layers do
+    once they are built.
+
+    Raises:
+        ConfigError: names the size that cannot be shared.
+    """
+    kv_heads, text = model.get_total_num_kv_heads(), model.hf_text_config
+    # Fewer heads of keys and values than ranks are copied to several of them.
+    copied = ranks > kv_heads and ranks % kv_heads == 0
+    sizes = {
+        "heads": model.get_num_attention_heads(ParallelConfig()),
+        "heads of keys and values": ranks if copied else kv_heads,
+        **{f"columns of {name}": getattr(text, name, None) or ranks for name in _SHARED_WIDTHS},
+    }
+    for what, size in sizes.items():
+        if size % ranks:
+            raise ConfigError(f"tensor_parallel {ranks}: {size} {what} cannot be shared evenly")
+
+
 def _compute_kv_bytes(model: ModelConfig, deployment: ArDeployment) -> int:
-    """Memory for the deployment's positions, or for every slot at its full length, and vLLM's own
-    block."""
-    heads = model.get_total_num_hidden_layers() * model.get_total_num_kv_heads()
+    """This rank's memory for the deployment's positions, or for every slot at its full length, and
+    vLLM's own block."""
+    kv_heads = max(1, model.get_total_num_kv_heads() // deployment.tensor_parallel)
+    heads = model.get_total_num_hidden_layers() * kv_heads
     dtype: torch.dtype = model.dtype
     per_position: int = 2 * heads * model.get_head_size() * dtype.itemsize
     blocks = deployment.slots * -(-deployment.max_model_len // _BLOCK_SIZE)

@@ -6,6 +6,7 @@ SCOPE: CPU. Remove when vLLM's CPU worker runs the second runner without Triton.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -81,6 +82,10 @@ class TalkerCpuWorker(CPUWorker):  # type: ignore[misc]
         # has four tokens or fewer dies by SIGILL without a traceback.
         if torch.cpu._is_amx_tile_supported():
             torch.cpu._init_amx()
+        if self.parallel_config.tensor_parallel_size > 1:
+            # WHY: vLLM names the ranks' shared memory after what follows the last colon.
+            host, port = os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]
+            self.distributed_init_method = f"tcp://{host}:{port}"
         super().init_device()
         if not self.use_v2_model_runner:
             self.model_runner.__class__ = TalkerCpuRunner

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from transformers import PretrainedConfig
 from vllm.config import ModelConfig, VllmConfig
+from vllm.distributed import get_tp_group
 from vllm.model_executor.model_loader import register_model_loader
 from vllm.model_executor.model_loader.base_loader import BaseModelLoader
 from vllm.model_executor.models import ModelRegistry
@@ -22,7 +23,7 @@ from vllm.transformers_utils.config import register_config_parser
 from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
 from cantata.contract.model.talker import Talker
-from cantata.stages.ar.int8_products import quantise_stacks
+from cantata.stages.ar.quantisation import quantise_stacks
 from cantata.stages.ar.request_state import RequestStates
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
 from cantata.stages.common.device import check_memory, free_bytes
@@ -39,6 +40,8 @@ class ServedTalkerMixin:
     talker_step: TalkerStep
     sampled_hidden: torch.Tensor
     exported: torch.Tensor
+    is_shared_on_cpu: bool
+    """Other processes have shares of the layers."""
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
@@ -52,6 +55,8 @@ class ServedTalkerMixin:
             dtype=config.dtype,
         )
         device = torch.device(vllm_config.device_config.device)
+        ranks = vllm_config.parallel_config.tensor_parallel_size
+        self.is_shared_on_cpu = ranks > 1 and device.type == "cpu"
         _check_memory(self, vllm_config, make_states(device=META).num_bytes, device)  # type: ignore[arg-type]
         states = make_states(device=device)
         self.talker_step = TalkerStep(self, states)  # type: ignore[arg-type]
@@ -87,7 +92,11 @@ class ServedTalkerMixin:
         """
         self.sampled_hidden = pad_rows(hidden_states, self.min_rows)  # type: ignore[attr-defined]
         logits: torch.Tensor = super().compute_logits(self.sampled_hidden)  # type: ignore[misc]
-        return logits[: hidden_states.shape[0]]
+        logits = logits[: hidden_states.shape[0]]
+        if self.is_shared_on_cpu:
+            # WHY: there each rank adds the shares in an order of its own; all must draw the same.
+            logits = get_tp_group().broadcast(logits.contiguous())
+        return logits
 
     @classmethod
     def get_model_state_cls(cls) -> type[Any]:
@@ -127,8 +136,9 @@ class CheckpointLoader(BaseModelLoader):  # type: ignore[misc]
     def load_weights(self, model: Talker, model_config: ModelConfig) -> None:
         """Fill `model` from the folder."""
         model.load_checkpoint(Path(model_config.model))
-        if self.load_config.model_loader_extra_config.get(QUANTIZATION) == "int8":
-            quantise_stacks(model)
+        quantization = self.load_config.model_loader_extra_config.get(QUANTIZATION)
+        if quantization is not None:
+            quantise_stacks(model, quantization)
 
 
 def register_talker(name: str, talker: type[Talker]) -> str:

@@ -68,53 +68,84 @@ class VllmKernels:
 
     def add_rms_norm(
         self, x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, epsilon: float
-    ) -> None:
-        """[T, D] each: `residual` becomes their sum and `x` its norm, in place."""
+    ) -> torch.Tensor:
+        """[N, D] each: `residual` becomes their sum, and its norm, which is returned, `x`."""
         torch.ops._C.fused_add_rms_norm(x, residual, weight, epsilon)
+        return x
+
+    def look_up_turns(
+        self, table: torch.Tensor, positions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Both as they are: the kernel looks the turns up."""
+        return table, positions
 
     def rotate(
         self,
-        positions: torch.Tensor,
         queries: torch.Tensor,
         keys: torch.Tensor,
         head_size: int,
-        table: torch.Tensor,
+        turns: tuple[torch.Tensor, torch.Tensor],
     ) -> None:
         """Turn queries and keys by their positions, in place."""
+        table, positions = turns
         torch.ops._C.rotary_embedding(positions, queries, keys, head_size, table, True)
 
     def attention(
-        self, layers: int, heads: int, kv_heads: int, head_size: int, positions: int
-    ) -> PagedMemory:
-        """Memory for one request of at most this many positions."""
-        return PagedMemory(layers, heads, kv_heads, head_size, positions)
+        self,
+        layers: int,
+        heads: int,
+        kv_heads: int,
+        head_size: int,
+        *,
+        requests: int,
+        positions: int,
+    ) -> PagedLanes:
+        """Memory for this many requests of at most so many positions."""
+        return PagedLanes(layers, heads, kv_heads, head_size, requests, positions)
 
 
-class PagedMemory:
-    """One request's keys and values in vLLM's blocks. Implements `AttentionMemory`."""
+class PagedLanes:
+    """Keys and values in vLLM's blocks, as many for each lane. Implements `LaneMemory`."""
 
     def __init__(
-        self, layers: int, heads: int, kv_heads: int, head_size: int, positions: int
+        self, layers: int, heads: int, kv_heads: int, head_size: int, lanes: int, positions: int
     ) -> None:
         blocks = -(-positions // BLOCK_POSITIONS)
-        shape = (layers, blocks, kv_heads, 2 * BLOCK_POSITIONS, head_size)
         # In each block the keys of all its positions, then the values.
-        self._blocks = torch.zeros(shape)
-        self._table = torch.arange(blocks, dtype=torch.int32)[None]
+        self._blocks = torch.zeros(
+            layers, lanes * blocks, kv_heads, 2 * BLOCK_POSITIONS, head_size, dtype=torch.float32
+        )
+        self._tables = torch.arange(lanes * blocks, dtype=torch.int32).view(lanes, blocks)
         self._heads, self._kv_heads, self._head_size = heads, kv_heads, head_size
-        self._length = 0
+        self._table = self._tables[:0]
         self._slots = torch.empty(0, dtype=torch.int64)
         self._starts = self._lengths = torch.empty(0, dtype=torch.int32)
         self._schedule = torch.empty(0)
 
-    def advance(self, positions: int) -> None:
-        """The next call of each layer's `attend` brings this many new positions."""
-        first, self._length = self._length, self._length + positions
-        self._slots = torch.arange(first, self._length)
-        self._starts = torch.tensor([0, positions], dtype=torch.int32)
-        self._lengths = torch.tensor([self._length], dtype=torch.int32)
+    @property
+    def num_bytes(self) -> int:
+        """Of all lanes."""
+        return self._blocks.nbytes
+
+    def plan_decode(self, positions: torch.Tensor, longest: int) -> None:
+        """[B]: the next call brings one position of each of the first lanes."""
+        lanes = torch.arange(len(positions))
+        self._plan(lanes, positions[:, None])
+
+    def plan_prompts(self, lanes: torch.Tensor, length: int) -> None:
+        """[B]: the next call brings T positions of each of these lanes."""
+        self._plan(lanes, torch.arange(length).expand(len(lanes), -1))
+
+    def _plan(self, lanes: torch.Tensor, positions: torch.Tensor) -> None:
+        """[B] lanes and their [B, T] positions of the next call."""
+        count, length = positions.shape
+        self._table = self._tables[lanes]
+        first = self._table[:, 0].long()[:, None] * BLOCK_POSITIONS
+        self._slots = (first + positions).reshape(-1)
+        self._starts = length * torch.arange(count + 1, dtype=torch.int32)
+        self._lengths = (positions[:, -1] + 1).int()
         self._schedule = torch.ops._C.get_scheduler_metadata(
-            num_req=1,
+            num_req=count,
             num_heads_q=self._heads,
             num_heads_kv=self._kv_heads,
             head_dim=self._head_size,
@@ -131,7 +162,7 @@ class PagedMemory:
     def attend(
         self, layer: int, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
-        """[T, H, E], [T, K, E], [T, K, E] -> [T, H * E]; see `AttentionMemory`."""
+        """[N, H, E], [N, K, E], [N, K, E] -> [N, H * E]; see `AttentionMemory`."""
         key_blocks, value_blocks = self._blocks[layer].chunk(2, dim=2)
         torch.ops._C.cpu_attn_reshape_and_cache(
             keys, values, key_blocks, value_blocks, self._slots, _ISA
@@ -155,3 +186,9 @@ class PagedMemory:
             dynamic_causal=None,
         )
         return attended.view(len(queries), -1)
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Copy the first positions of a lane to another one."""
+        count = -(-length // BLOCK_POSITIONS)
+        taken, given = (int(self._tables[lane, 0]) for lane in (source, target))
+        self._blocks[:, given : given + count] = self._blocks[:, taken : taken + count]

@@ -48,6 +48,8 @@ OVERRIDDEN: Mapping[str, str] = {
 """What a subclass of ours replaces -> all of its parameters."""
 
 USED: Mapping[str, str] = {
+    "vllm.distributed:get_tp_group": "",
+    "vllm.v1.executor.uniproc_executor:ExecutorWithExternalLauncher": ("vllm_config"),
     "vllm._custom_ops:create_onednn_scaled_mm": (
         "weight weight_scales output_type dynamic_quant use_azp"
     ),

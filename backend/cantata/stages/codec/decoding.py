@@ -22,6 +22,7 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Codes, Payload, Rows
 from cantata.contract.model.codec import BlockDecoder, Decoder, StreamingDecoder
 from cantata.stages.common.graphs import RowGraphs
+from cantata.stages.common.needs import count_row_graphs
 
 Frames = Codes | Rows
 DecodeCall = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -197,18 +198,29 @@ def recorded(
         What decodes with this state alone.
     """
     graphs = RowGraphs(partial(decoder.decode, state), device, "the decoder's step")
-    frames = 1
-    while frames <= min(deployment.max_chunk_frames, deployment.max_batch_frames):
+    for frames, rows in _list_recorded(deployment):
         spare = torch.tensor([deployment.slots]), _make_frames(decoder, frames)
-        rows = min(deployment.slots, deployment.max_batch_frames // frames)
         if not graphs.capture(spare, rows):
             break
-        frames *= 2
 
     def decode(_: Any, slots: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
         return graphs(slots, frames)
 
     return FrameByFrame(decoder, decode)
+
+
+def count_graphs(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> int:
+    """How many graphs `recorded` records."""
+    if not can_record(decoder, deployment):
+        return 0
+    return sum(count_row_graphs(rows) for _, rows in _list_recorded(deployment))
+
+
+def _list_recorded(deployment: CodecDeployment) -> list[tuple[int, int]]:
+    """Numbers of frames, each with the most rows that are decoded together."""
+    most = min(deployment.max_chunk_frames, deployment.max_batch_frames)
+    counts = [1 << exponent for exponent in range(most.bit_length())]
+    return [(n, min(deployment.slots, deployment.max_batch_frames // n)) for n in counts]
 
 
 def _make_frames(decoder: StreamingDecoder, frames: int) -> torch.Tensor:

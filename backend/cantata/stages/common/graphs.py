@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
@@ -19,6 +20,8 @@ WARM_UPS = 3
 """Runs before a recording: libraries choose kernels and take their workspaces in the first ones."""
 
 Shapes = tuple[tuple[int, ...], ...]
+Pool: TypeAlias = "torch.cuda._POOL_HANDLE"
+"""How torch names memory of graphs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,12 @@ class _Recorded:
     inputs: tuple[torch.Tensor, ...]
     output: torch.Tensor
     replay: Callable[[], None]
+
+
+def make_pool(device: torch.device) -> Pool | None:
+    """Scratch memory for graphs that run one at a time, among which may be an output of another
+    one. None: there are no graphs."""
+    return torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
 
 class ShapeGraphs:
@@ -36,14 +45,18 @@ class ShapeGraphs:
     Args:
         function: one or more tensors on `device` -> a tensor there.
         device: where the static tensors lie.
+        pool: of `make_pool`, if others use it too. None: one of its own.
     """
 
-    def __init__(self, function: Callable[..., torch.Tensor], device: torch.device) -> None:
+    def __init__(
+        self,
+        function: Callable[..., torch.Tensor],
+        device: torch.device,
+        pool: Pool | None = None,
+    ) -> None:
         self._function, self._device = function, device
         self._recorded: dict[Shapes, _Recorded] = {}
-        # Graphs that run one at a time may share scratch memory, among which may be an output of
-        # another one.
-        self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+        self._pool = make_pool(device) if pool is None else pool
 
     @torch.inference_mode()
     def capture(self, *example: torch.Tensor) -> None:

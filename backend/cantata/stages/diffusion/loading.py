@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from cantata.config import DiffusionDeployment
 from cantata.contract.model.denoiser import Denoiser, DenoiserOptions, Ranks
 from cantata.contract.model.factory import resolve
+from cantata.contract.model.pipeline import StageSpec
+from cantata.stages.common.needs import META, WEIGHTS, count_made
 
 
 def load_model(factory: str, checkpoint: Path, deployment: DiffusionDeployment) -> Denoiser:
@@ -24,6 +27,15 @@ def load_model(factory: str, checkpoint: Path, deployment: DiffusionDeployment) 
         return load_ranked(factory, checkpoint, options)
     load: Callable[[Path, DenoiserOptions], Denoiser] = resolve(factory)
     return load(checkpoint, options)
+
+
+def prepare_needs(
+    spec: StageSpec, checkpoint: Path, deployment: DiffusionDeployment
+) -> Callable[[], Mapping[str, int]]:
+    """What measures the weights, of which each rank has all; pictures come and go."""
+    options = replace(build_denoiser_options(deployment), device=META.type, ranks=None)
+    load: Callable[[Path, DenoiserOptions], Denoiser] = resolve(spec.factory)
+    return lambda: {WEIGHTS: count_made(lambda: load(checkpoint, options))[1]}
 
 
 def build_denoiser_options(deployment: DiffusionDeployment) -> DenoiserOptions:

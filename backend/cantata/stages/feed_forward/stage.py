@@ -31,6 +31,7 @@ from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import ReuseReport, StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.stages.common.intake import InputCollector, check_slot
+from cantata.stages.common.needs import META, WEIGHTS, count_made
 from cantata.stages.common.plugin_call import ThreadWorker, Worker, guard_plugin_call, run_batch
 from cantata.stages.feed_forward.computations import Computations, Outcome
 from cantata.stages.feed_forward.synthesis import SynthesisStage
@@ -50,13 +51,7 @@ def build_stage(
         ConfigError: the deployment has `tiling`, and the factory takes no such argument; or the
             stage's port is sound, and the model makes none.
     """
-    load: Callable[..., Any] = resolve(spec.factory)
-    options: dict[str, Tiling] = {}
-    if deployment.tiling is not None:
-        if "tiling" not in signature(load).parameters:
-            raise ConfigError(f"{spec.name}: tiling: this stage has no pictures to cut; remove it")
-        options["tiling"] = Tiling(**deployment.tiling.model_dump())
-    model = load(checkpoint, torch.device(deployment.device), **options)
+    model = _load_model(spec, checkpoint, deployment, torch.device(deployment.device))
     sounding = [port for port, payload in spec.ports.items() if payload is Pcm]
     if sounding:
         if not isinstance(model, Synthesizer):
@@ -67,6 +62,26 @@ def build_stage(
             )
         return SynthesisStage(model, sounding[0], deployment)
     return FeedForwardStage(model, spec.ports, deployment)
+
+
+def prepare_needs(
+    spec: StageSpec, checkpoint: Path, deployment: FeedForwardDeployment
+) -> Callable[[], Mapping[str, int]]:
+    """What measures the weights; outputs are kept in the machine's own memory."""
+    load = partial(_load_model, spec, checkpoint, deployment, META)
+    return lambda: {WEIGHTS: count_made(load)[1]}
+
+
+def _load_model(
+    spec: StageSpec, checkpoint: Path, deployment: FeedForwardDeployment, device: torch.device
+) -> Any:
+    load: Callable[..., Any] = resolve(spec.factory)
+    options: dict[str, Tiling] = {}
+    if deployment.tiling is not None:
+        if "tiling" not in signature(load).parameters:
+            raise ConfigError(f"{spec.name}: tiling: this stage has no pictures to cut; remove it")
+        options["tiling"] = Tiling(**deployment.tiling.model_dump())
+    return load(checkpoint, device, **options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from cantata.contract.data.errors import RequestFailed
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import Failed, FromStage, Output, ToStage
 from cantata.ipc.chunk_message import find_problem as payload_problem
-from cantata.ipc.connectors import ChunkSender, SocketReceiver
+from cantata.ipc.connectors import ChunkSender, MemoryReceiver, SocketReceiver
 from cantata.ipc.stage_messages import InvalidStageInput, decode_message, encode_message
 from cantata.ipc.wire import BlockingChannel, BrokenChannel
 
@@ -99,6 +99,7 @@ class FirstChunks:
 
 logger = logging.getLogger(__name__)
 
+_OURS = BlockingChannel | SocketReceiver | MemoryReceiver | socket.socket
 UNLIMITED_CREDIT = sys.maxsize
 """Samples; more than any request makes."""
 
@@ -109,7 +110,8 @@ class Exchange:
     Args:
         spec: the stage.
         control: connected to the server.
-        listeners: one for each edge that ends here.
+        inputs: one for each edge that ends here: its listening socket, or, if it begins in this
+            process, its end.
         outputs: by port, the edges that start there.
         client_ports: the ports whose chunks the server gets.
         async_chunk: False holds a request's chunks until its last one.
@@ -119,7 +121,7 @@ class Exchange:
         self,
         spec: StageSpec,
         control: BlockingChannel,
-        listeners: Iterable[socket.socket],
+        inputs: Iterable[socket.socket | MemoryReceiver],
         outputs: Mapping[str, Sequence[ChunkSender]],
         client_ports: Iterable[str],
         *,
@@ -134,8 +136,8 @@ class Exchange:
         self._first_chunks = FirstChunks(spec.name, {*outputs, *self._client_ports})
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)
-        for listener in listeners:
-            self._selector.register(listener, selectors.EVENT_READ)
+        for end in inputs:
+            self._selector.register(end, selectors.EVENT_READ)
 
     @property
     def holds_back(self) -> bool:
@@ -193,7 +195,7 @@ class Exchange:
         for end in ends:
             if isinstance(end, socket.socket):
                 self._accept(end)
-            elif isinstance(end, SocketReceiver):
+            elif isinstance(end, SocketReceiver | MemoryReceiver):
                 chunks = self._take_from(end)
                 if chunks:
                     yield chunks
@@ -244,7 +246,7 @@ class Exchange:
         """Close every socket."""
         for key in list(self._selector.get_map().values()):
             self._selector.unregister(key.fileobj)
-            if isinstance(key.fileobj, BlockingChannel | SocketReceiver | socket.socket):
+            if isinstance(key.fileobj, _OURS):
                 key.fileobj.close()
         self._selector.close()
         for senders in self._outputs.values():
@@ -266,7 +268,7 @@ class Exchange:
         else:
             self._selector.register(receiver, selectors.EVENT_READ)
 
-    def _take_from(self, receiver: SocketReceiver) -> list[Chunk[Payload]]:
+    def _take_from(self, receiver: SocketReceiver | MemoryReceiver) -> list[Chunk[Payload]]:
         try:
             chunks = receiver.get()
         except ConnectionError as error:  # upstream exited; its successor connects again

@@ -19,6 +19,7 @@ from cantata.contract.model.recognizer import SpeechRecognizer
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.stages.common.intake import check_slot
+from cantata.stages.common.needs import count_files
 from cantata.stages.recognition.windows import Lane, Window, choose_next
 
 NICENESS_OF_FILES = 10
@@ -35,6 +36,14 @@ def build_stage(
     # Elsewhere than on a CPU, a thread's niceness decides nothing, and memory is dear.
     load_for_files = load if deployment.device == "cpu" else None
     return RecognitionStage(load(), deployment, load_for_files)
+
+
+def prepare_needs(
+    spec: StageSpec, checkpoint: Path, deployment: RecognitionDeployment
+) -> Callable[[], Mapping[str, int]]:
+    """What measures the weights: the files, because a model may be another library's, which says
+    nothing before it loads."""
+    return partial(count_files, checkpoint)
 
 
 class RecognitionStage:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cantata_layers.harmonic_vocoder import HOP, Spectra, draw_noise, synthesize
+from cantata_layers.harmonic_vocoder import HOP, Spectra, draw_noise, make_pulses, synthesize
 from cantata_layers.speaker_features import SPEAKER_SIZE
 from cantata_models.quartet.network import QuartetNetwork
 from cantata_models.quartet.tests.test_training_data import HUM, HummingTeacher
@@ -51,9 +51,10 @@ def test_the_vocoder_is_the_served_one() -> None:
     served = np.concatenate(
         list(synthesize(Spectra(a, b, c, d, e, pitch), draw_noise(0, 20), (20,)))
     )
-    trained = synthesize_batch(
-        [torch.from_numpy(part.T[None].copy()) for part in parts], torch.from_numpy(pitch)[None]
-    )[0].numpy()
+    pulses = torch.from_numpy(make_pulses(pitch))[None]
+    trained = synthesize_batch([torch.from_numpy(part.T[None].copy()) for part in parts], pulses)[
+        0
+    ].numpy()
     assert trained.shape == served.shape == (20 * HOP,)
     assert np.abs(trained - served).max() < 1e-5 * max(1.0, np.abs(served).max())
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from shutil import copyfile
 from typing import Annotated, Any
 
 import torch
@@ -16,6 +17,8 @@ from rich.logging import RichHandler
 from safetensors.torch import save_file
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.training.device import find_device
+from cantata_models.quartet.config import CONFIG_FILE
 from cantata_models.quartet.network import QuartetNetwork
 from cantata_models.quartet.training.bank import SpeechBank
 from cantata_models.quartet.training.generate import plan_speech, write_speech
@@ -66,6 +69,10 @@ class TrainingWorkspace:
     cool_minutes: float
     onward: bool
     """Begin with the served weights, not with hibari's."""
+    device: torch.device
+    """Where the networks learn; the teacher and the judges compute on the CPU."""
+    publish: bool
+    """Export over the served weights, too."""
 
     @property
     def packages(self) -> Path:
@@ -86,6 +93,11 @@ class TrainingWorkspace:
     def prosody(self) -> Path:
         """The path of the prosody's checkpoint."""
         return self.folder / "prosody.pt"
+
+    @property
+    def exported(self) -> Path:
+        """The folder of the exported weights, which can be served as it is."""
+        return self.folder / "weights"
 
     @property
     def budget(self) -> TimeBudget:
@@ -117,12 +129,21 @@ class TrainingWorkspace:
 
     def open_spectrum(self) -> SpectrumTrainer:
         """Continue the training of the spectra."""
-        return SpectrumTrainer(self.spectrum, self.open_bank(), self.begin(), len(STOCK))
+        return SpectrumTrainer(
+            self.spectrum, self.open_bank(), self.begin(), len(STOCK), device=self.device
+        )
 
     def open_prosody(self) -> ProsodyTrainer:
         """Continue the training of the prosody."""
         held_out = (*self.read_held_out(), *self.read_held_out_clones())
-        return ProsodyTrainer(self.prosody, self.open_bank(), self.begin(), len(STOCK), held_out)
+        return ProsodyTrainer(
+            self.prosody,
+            self.open_bank(),
+            self.begin(),
+            len(STOCK),
+            held_out,
+            device=self.device,
+        )
 
     def read_held_out(self) -> HeldOut:
         """Read the held-out sentences of the stock voices."""
@@ -175,13 +196,16 @@ def judge_voices(work: TrainingWorkspace) -> None:
 
 
 def export_weights(work: TrainingWorkspace) -> None:
-    """Writes the weights that are served."""
+    """Writes a folder that can be served; `publish`: the weights that are served, too."""
     weights = work.open_trained().state_dict()
     halves = {name: tensor.detach().half().contiguous() for name, tensor in weights.items()}
-    path = SERVED_FOLDER / WEIGHTS_FILE
-    save_file(halves, path)
-    path.chmod(0o644)
-    typer.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+    work.exported.mkdir(parents=True, exist_ok=True)
+    copyfile(SERVED_FOLDER / CONFIG_FILE, work.exported / CONFIG_FILE)
+    for folder in (work.exported, SERVED_FOLDER) if work.publish else (work.exported,):
+        path = folder / WEIGHTS_FILE
+        save_file(halves, path)
+        path.chmod(0o644)
+        typer.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
 RUNNERS: dict[TrainingStage, Callable[[TrainingWorkspace], None]] = {
@@ -210,13 +234,20 @@ def main(
         bool, typer.Option(help="Begin with the served weights where there is no checkpoint.")
     ] = False,
     threads: Annotated[int, typer.Option(help="Threads for training.")] = 1,
+    device: Annotated[
+        str, typer.Option(help="Where the networks learn: `cpu`, `cuda` or `cuda:1`.")
+    ] = "cpu",
+    publish: Annotated[
+        bool, typer.Option(help="Export over the weights that ship, too, not to the folder alone.")
+    ] = False,
 ) -> None:
     """Run a stage. Finished work is kept, and training goes on from its checkpoint."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
     torch.set_num_threads(threads)
-    work = TrainingWorkspace(workdir, scale, minutes, cool, onward)
     chosen = list(RUNNERS) if stage is TrainingStage.ALL else [stage]
     try:
+        found = find_device(device)
+        work = TrainingWorkspace(workdir, scale, minutes, cool, onward, found, publish)
         for item in chosen:
             logging.getLogger(__name__).info("stage %s", item)
             RUNNERS[item](work)

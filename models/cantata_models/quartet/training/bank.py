@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from cantata_layers.harmonic_vocoder import make_pulses
 from cantata_layers.speaker_features import SPEAKER_SIZE, speaker_vector
 from cantata_models.quartet.network import FRAMES_PER_COUNT
 from cantata_models.quartet.training.shards import (
@@ -76,6 +77,8 @@ class PhoneBatch:
     """[B, 1, 1, T] bool; False is padding."""
     durations: torch.Tensor
     """[B, T] int64 frames of 25 ms; 0 for padding."""
+    lengths: tuple[int, ...]
+    """The frames of 25 ms of each row, which the host would have to read from a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class CropBatch:
     """[B, F] Hz."""
     energy: torch.Tensor
     """[B, F]."""
+    pulses: torch.Tensor
+    """[B, N] float32: what the vocoder filters, at this pitch."""
     samples: torch.Tensor
     """[B, N] float32."""
 
@@ -162,10 +167,10 @@ class SpeechBank:
         heard."""
         drawn = [self._draw_spoken(rng, *who) for who in self._pick_voices(rng, rows, 2)]
         parts = [self._crop(one.spoken, rng) for one in drawn]
-        places, pitch, energy, samples = (
-            torch.from_numpy(np.stack(values)) for values in zip(*parts, strict=True)
-        )
-        return CropBatch(stack_phones(drawn), places, pitch, energy, samples)
+        places, pitch, energy, samples = (np.stack(values) for values in zip(*parts, strict=True))
+        pulses = np.stack([make_pulses(row) for row in pitch])
+        arrays = (places, pitch, energy, pulses, samples)
+        return CropBatch(stack_phones(drawn), *(torch.from_numpy(one) for one in arrays))
 
     def draw_whole(self, rng: np.random.Generator, rows: int) -> list[SpokenBy]:
         """Utterances of about one length, so that little of a batch is padding, and of one kind:
@@ -241,6 +246,7 @@ def stack_phones(drawn: Sequence[SpokenBy]) -> PhoneBatch:
         phones=torch.from_numpy(phones),
         mask=(known > 0)[:, None, None],  # the teacher gives each phone a frame at least
         durations=known,
+        lengths=tuple(known.sum(dim=1).tolist()),
     )
 
 

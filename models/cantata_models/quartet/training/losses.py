@@ -28,7 +28,7 @@ Layers = list[torch.Tensor]
 
 def measure_magnitude(samples: torch.Tensor, size: int) -> torch.Tensor:
     """[B, N] -> [B, size / 2 + 1, frames]."""
-    window = torch.hann_window(size)
+    window = torch.hann_window(size, device=samples.device)
     spectrum = torch.stft(samples, size, size // 4, window=window, return_complex=True)
     return spectrum.abs().clamp(min=_LEAST)
 
@@ -48,17 +48,19 @@ class SpectrumDistance(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self._bands = {size: make_mel_bands(size, bands) for size, bands in RESOLUTIONS.items()}
+        for size, bands in RESOLUTIONS.items():
+            self.register_buffer(f"bands_{size}", make_mel_bands(size, bands), persistent=False)
 
     def forward(self, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        total = torch.zeros(())
-        for size, bands in self._bands.items():
+        total = torch.zeros((), device=output.device)
+        for size in RESOLUTIONS:
+            bands = self.get_buffer(f"bands_{size}")
             ours, theirs = measure_magnitude(output, size), measure_magnitude(target, size)
             logs = (torch.log(ours) - torch.log(theirs)).abs().mean()
             error = (ours - theirs).norm(dim=(1, 2)) / theirs.norm(dim=(1, 2)).clamp(min=1e-3)
             heard = torch.log(bands @ ours + _LEAST_MEL) - torch.log(bands @ theirs + _LEAST_MEL)
             total = total + (logs + error.mean()) / 2 + heard.abs().mean()
-        return total / len(self._bands)
+        return total / len(RESOLUTIONS)
 
 
 class ResolutionDiscriminator(nn.Module):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from cantata_layers.training.device import CPU
 from cantata_models.quartet.network import SpeakerTable
+
+Part = TypeVar("Part", bound=nn.Module)
 
 LAST_RATE = 0.05
 MEAN_DECAY = 0.99
@@ -41,6 +46,18 @@ class TimeBudget:
         return LAST_RATE + (1 - LAST_RATE) * max(self.left_s, 0.0) / self.cool_seconds
 
 
+def place_mean(part: Part, device: torch.device) -> Part:
+    """Return where a part's running mean is kept: in itself on the CPU, else in a copy on the
+    device, which `write_back` writes into it."""
+    return part if device.type == "cpu" else deepcopy(part).to(device)
+
+
+def write_back(mean: Part, part: Part) -> None:
+    """Write the running mean into the part that is judged and saved, on the CPU."""
+    if mean is not part:
+        part.load_state_dict(mean.state_dict())
+
+
 @torch.no_grad()
 def update_mean(mean: nn.Module, trained: nn.Module, steps: int) -> None:
     """Moves the running mean of the weights, which is what is judged and exported."""
@@ -51,11 +68,22 @@ def update_mean(mean: nn.Module, trained: nn.Module, steps: int) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any] | None:
-    """Return a checkpoint, or None if there is none."""
+    """Return a checkpoint on the CPU, wherever it was made, or None if there is none."""
     if not path.exists():
         return None
-    saved: dict[str, Any] = torch.load(path, weights_only=True)
+    saved: dict[str, Any] = torch.load(path, map_location=CPU, weights_only=True)
     return saved
+
+
+def copy_weights(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return a module's weights on the CPU, as a checkpoint has them on any device."""
+    return {name: tensor.cpu() for name, tensor in module.state_dict().items()}
+
+
+def read_figures(figures: Mapping[str, torch.Tensor]) -> dict[str, float]:
+    """Read figures, [] each, from their device. The host waits for it once."""
+    values = torch.stack([value.detach() for value in figures.values()]).tolist()
+    return dict(zip(figures, values, strict=True))
 
 
 @torch.no_grad()

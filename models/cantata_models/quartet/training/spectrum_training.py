@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from cantata_layers.harmonic_vocoder import HOP
+from cantata_layers.training.device import CPU, upload
 from cantata_layers.training.loop import log_figures, save_checkpoint
 from cantata_layers.training.mixed_precision import autocast_bfloat16
 from cantata_models.quartet.network import QuartetNetwork, SpectrumPredictor
@@ -29,9 +30,13 @@ from cantata_models.quartet.training.losses import (
 )
 from cantata_models.quartet.training.run_state import (
     TimeBudget,
+    copy_weights,
     fit_features,
     load_checkpoint,
+    place_mean,
+    read_figures,
     update_mean,
+    write_back,
 )
 from cantata_models.quartet.training.vocoder import synthesize_batch
 
@@ -75,15 +80,18 @@ class SpectrumTrainer:
     """The path of the checkpoint."""
     bank: SpeechBank
     network: QuartetNetwork
-    """Its spectrum predictor is trained, and holds the running mean after `run`."""
+    """On the CPU. Its spectrum predictor is trained, and holds the running mean after `run`."""
     stock: int
     """The number of voices that the network knows."""
     plan: SpectrumPlan = field(default_factory=SpectrumPlan)
+    device: torch.device = CPU
+    """Where the networks learn. Judges listen on the CPU."""
     step: int = field(init=False, default=0)
     cpu_seconds: float = field(init=False, default=0.0)
     trained: SpectrumPredictor = field(init=False)
     discriminator: Discriminator = field(init=False)
-    _distance: SpectrumDistance = field(init=False, default_factory=SpectrumDistance)
+    _mean: SpectrumPredictor = field(init=False)
+    _distance: SpectrumDistance = field(init=False)
     _optimizer: torch.optim.AdamW = field(init=False)
     _adversary: torch.optim.AdamW = field(init=False)
 
@@ -100,6 +108,10 @@ class SpectrumTrainer:
             self.network.spectrum.load_state_dict(saved["mean"])
             self.discriminator.load_state_dict(saved["discriminator"])
             self.step, self.cpu_seconds = saved["step"], saved["cpu_seconds"]
+        self._mean = place_mean(self.network.spectrum, self.device)
+        self._distance = SpectrumDistance().to(self.device)
+        for part in (self.trained, self.discriminator):
+            part.to(self.device)
         self._optimizer = _make_optimizer(self.trained, self.plan.rate)
         self._adversary = torch.optim.AdamW(
             self.discriminator.parameters(),
@@ -109,11 +121,12 @@ class SpectrumTrainer:
         )
 
     def save(self) -> None:
-        """Writes the checkpoint. The optimisers begin anew after it."""
+        """Write the checkpoint, which any device continues. The optimisers begin anew after it."""
+        write_back(self._mean, self.network.spectrum)
         state = {
-            "trained": self.trained.state_dict(),
+            "trained": copy_weights(self.trained),
             "mean": self.network.spectrum.state_dict(),
-            "discriminator": self.discriminator.state_dict(),
+            "discriminator": copy_weights(self.discriminator),
             "step": self.step,
             "cpu_seconds": self.cpu_seconds,
         }
@@ -134,26 +147,29 @@ class SpectrumTrainer:
             if self.step % self.plan.refresh_every == 0:
                 self.bank.refresh()
             if self.step % self.plan.log_every == 0:
-                self._log(figures)
+                self._log(read_figures(figures))
             if self.step % self.plan.judge_every == 0:
-                self._log(judge(self.network))
                 self.save()
+                self._log(judge(self.network))
         self.save()
         self._log(judge(self.network))
 
-    def take_step(self, scale: float = 1.0) -> dict[str, float]:
-        """One step on crops that depend on the step alone; returns figures to log.
+    def take_step(self, scale: float = 1.0) -> dict[str, torch.Tensor]:
+        """Take one step on crops that depend on the step alone.
 
         Args:
             scale: of the rate.
+
+        Returns:
+            Figures to log, [] each, on the device, so that the host need not wait for it.
         """
         began, plan = time.process_time(), self.plan
         for group in self._optimizer.param_groups:
             group["lr"] = plan.rate * group["share"] * scale
-        crops = self.bank.draw(np.random.default_rng(self.step), plan.rows)
+        crops = upload(self.bank.draw(np.random.default_rng(self.step), plan.rows), self.device)
         made, real = self._speak(crops)
         distance = self._distance(made, real)
-        loss, figures = distance, {"distance": distance.item()}
+        loss, figures = distance, {"distance": distance.detach()}
         if self.step >= plan.adversary_after:
             loss, more = self._add_adversary(distance, made, real, crops.whole.voices)
             figures |= more
@@ -162,44 +178,44 @@ class SpectrumTrainer:
         nn.utils.clip_grad_norm_(self.trained.parameters(), CLIP_NORM)
         self._optimizer.step()
         self.step += 1
-        update_mean(self.network.spectrum, self.trained, self.step)
+        update_mean(self._mean, self.trained, self.step)
         self.cpu_seconds += time.process_time() - began
         return figures
 
     def _speak(self, crops: CropBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """The crops as the network says them and as the teacher does, without their edges."""
         whole, places = crops.whole, crops.places[..., None]
-        with autocast_bfloat16():
+        with autocast_bfloat16(self.device.type):
             speaker = self.trained.speakers(whole.speakers, whole.features)
             encoded = self.trained.encode(whole.phones, speaker, whole.mask)
             frames = encoded.gather(1, places.expand(-1, -1, encoded.shape[-1]))
             parts = self.trained.predict(frames, crops.pitch, crops.energy, speaker)
-        made = synthesize_batch([part.float() for part in parts], crops.pitch)
+        made = synthesize_batch([part.float() for part in parts], crops.pulses)
         inner = slice(EDGE_FRAMES * HOP, -EDGE_FRAMES * HOP)
         return made[:, inner], crops.samples[:, inner]
 
     def _add_adversary(
         self, distance: torch.Tensor, made: torch.Tensor, real: torch.Tensor, voices: torch.Tensor
-    ) -> tuple[torch.Tensor, dict[str, float]]:
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """A step of the discriminator; the loss of the network with its part, and figures."""
         plan, discriminator = self.plan, self.discriminator
-        with autocast_bfloat16():
+        with autocast_bfloat16(self.device.type):
             theirs = discriminator(real, voices)
             hinge = measure_hinge(theirs, discriminator(made.detach(), voices))
         self._adversary.zero_grad(set_to_none=True)
         torch.autograd.backward(hinge)
         nn.utils.clip_grad_norm_(discriminator.parameters(), DISCRIMINATOR_CLIP_NORM)
         self._adversary.step()
-        figures = {"hinge": hinge.item()}
+        figures = {"hinge": hinge.detach()}
         if self.step < plan.adversary_after + plan.adversary_warm_steps:
             return distance, figures
         discriminator.requires_grad_(False)
-        with autocast_bfloat16():
+        with autocast_bfloat16(self.device.type):
             ours = discriminator(made, voices)
         discriminator.requires_grad_(True)
         deceit, features = measure_deceit(ours), measure_features(theirs, ours)
         loss = distance + plan.deceit_weight * deceit + plan.feature_weight * features
-        return loss, figures | {"deceit": deceit.item(), "features": features.item()}
+        return loss, figures | {"deceit": deceit.detach(), "features": features.detach()}
 
     def _log(self, figures: dict[str, Any]) -> None:
         place = {"step": self.step, "cpu_seconds": round(self.cpu_seconds)}

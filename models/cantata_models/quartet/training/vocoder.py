@@ -11,19 +11,19 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional
 
-from cantata_layers.harmonic_vocoder import BINS, HOP, SIZE, make_pulses
+from cantata_layers.harmonic_vocoder import BINS, HOP, SIZE
 
 MAX_LOG = 7.0
 
 
 def synthesize_batch(
-    parts: Sequence[torch.Tensor], pitch: torch.Tensor, generator: torch.Generator | None = None
+    parts: Sequence[torch.Tensor], pulses: torch.Tensor, generator: torch.Generator | None = None
 ) -> torch.Tensor:
     """The sound of crops.
 
     Args:
         parts: five of [B, F, BINS], as `SpectrumPredictor.predict` returns them.
-        pitch: [B, F] Hz; it gets no gradient.
+        pulses: [B, F * HOP], as `make_pulses` makes them of the pitch, which gets no gradient.
         generator: of the noise.
 
     Returns:
@@ -31,13 +31,12 @@ def synthesize_batch(
     """
     harmonic, rotation, noise, free, phase = parts
     rows, frames, _ = harmonic.shape
-    window = torch.hann_window(SIZE)
-    trains = torch.stack([torch.from_numpy(make_pulses(row.numpy())) for row in pitch])
-    padded = functional.pad(trains[:, None], (SIZE // 2, SIZE // 2), mode="reflect")[:, 0]
+    window = torch.hann_window(SIZE, device=pulses.device)
+    padded = functional.pad(pulses[:, None], (SIZE // 2, SIZE // 2), mode="reflect")[:, 0]
     segments = padded.unfold(1, SIZE, HOP)[:, :frames] * (window / (SIZE / 4))
     spectrum = torch.fft.rfft(segments)
     spectrum = spectrum * torch.polar(_magnitude(harmonic), math.pi * torch.tanh(rotation))
-    drawn = torch.randn(rows, frames, BINS, 2, generator=generator)
+    drawn = torch.randn(rows, frames, BINS, 2, generator=generator, device=pulses.device)
     spectrum = spectrum + torch.view_as_complex(drawn) * _magnitude(noise)
     spectrum = spectrum + torch.polar(_magnitude(free), phase)
     windowed = torch.fft.irfft(spectrum, SIZE) * window

@@ -14,7 +14,7 @@ import pytest
 import torch
 from msgspec import structs
 
-from cantata_models.qwen3_tts import request_builder, request_options
+from cantata_models.qwen3_tts import request_builder, request_options, talker_front
 from cantata_models.qwen3_tts.prompt import PromptRows, Qwen3TtsPromptBuilder
 from cantata_models.qwen3_tts.tests.talker_driver import (
     LoadedQwen3Talker,
@@ -221,9 +221,7 @@ def instruction_followed_by_a_small_model(
 
 @fault("end_code_too_early")
 def end_code_in_the_first_frames(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
-    from cantata_models.qwen3_tts import talker
-
-    patch.setattr(talker, "MIN_FRAMES", 0)
+    patch.setattr(talker_front, "MIN_FRAMES", 0)
 
 
 @fault("dialect_chinese")

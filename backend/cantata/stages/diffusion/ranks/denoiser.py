@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from itertools import count
 from queue import SimpleQueue
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,12 @@ from cantata.contract.data.chunks import Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import Denoiser
-from cantata.stages.diffusion.ranks.group import Advance, Begin, Forget, Message, RankPeer
+from cantata.stages.common.ranks import RankPeer, end_stage
+from cantata.stages.diffusion.ranks.group import Advance, Begin, Forget, Message
 
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
-LOST = 1
-"""Exit code of a stage whose ranks no longer hold the same."""
 
 
 class SharedJob:
@@ -120,10 +118,3 @@ class RankedDenoiser:
         """Have jobs freed at once: the next call may be long in coming."""
         while (number := self._gone.get()) is not None:
             self._broadcast(Forget(number))
-
-
-def end_stage(reason: str) -> NoReturn:
-    """End this process, and the other ranks with it; the server starts the stage again."""
-    logger.error("this stage ends: %s", reason)
-    logging.shutdown()
-    os._exit(LOST)

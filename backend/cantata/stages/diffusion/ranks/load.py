@@ -11,8 +11,9 @@ from setproctitle import getproctitle
 
 from cantata.contract.model.denoiser import Denoiser, DenoiserOptions
 from cantata.contract.model.factory import resolve
-from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser, end_stage
-from cantata.stages.diffusion.ranks.group import LoadModel, RankPeer, join, listening
+from cantata.stages.common.ranks import RankPeer, end_stage, join, listening
+from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser
+from cantata.stages.diffusion.ranks.group import MODULE, LoadModel
 
 
 def load_ranked(factory: str, checkpoint: Path, options: DenoiserOptions) -> RankedDenoiser:
@@ -37,11 +38,11 @@ def load_ranked(factory: str, checkpoint: Path, options: DenoiserOptions) -> Ran
         for rank in range(1, own.size):
             title = f"{getproctitle()}:rank-{rank}"
             load = LoadModel(title, factory, checkpoint, _choose_rank_options(options, rank), port)
-            peer = RankPeer(load)
+            peer = RankPeer(MODULE, load)
             undo.callback(peer.end)
             peers.append(peer)
         first = _choose_rank_options(options, own.rank)
-        join(own, first.device, port, listener)
+        join(own.rank, own.size, first.device, port, listener)
         model: Denoiser = resolve(factory)(checkpoint, first)
         for peer in peers:
             peer.wait_until_loaded()

@@ -21,15 +21,8 @@ from cantata.contract.data.errors import CantataError
 from cantata.contract.model.denoiser import Denoiser
 from cantata.contract.model.factory import resolve
 from cantata.stages.common.lifeline import exit_when_closed
-from cantata.stages.diffusion.ranks.group import (
-    Advance,
-    Begin,
-    Forget,
-    Loaded,
-    LoadModel,
-    Message,
-    join,
-)
+from cantata.stages.common.ranks import Loaded, join
+from cantata.stages.diffusion.ranks.group import Advance, Begin, Forget, LoadModel, Message
 from cantata.stages.diffusion.stage import NICENESS
 
 
@@ -55,7 +48,7 @@ def main(arguments: Sequence[str]) -> None:
 def _load_model(load: LoadModel) -> Denoiser:
     options = load.options
     assert options.ranks is not None
-    join(options.ranks, options.device, load.store_port, None)
+    join(options.ranks.rank, options.ranks.size, options.device, load.store_port, None)
     model: Denoiser = resolve(load.factory)(Path(load.checkpoint), options)
     return model
 
