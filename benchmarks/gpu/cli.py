@@ -61,7 +61,7 @@ SOURCES = [
 ENGINES = ("vllm", "graphs")
 LIMIT_S = 1200.0
 """Most seconds of one part."""
-LEAST_S = 5.0
+MIN_S = 5.0
 """With fewer seconds left, a part does not begin."""
 
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             checkpoint = _written(checkpoint, options.shape)
         for part in options.parts:
             limit_s = min(options.limit, end_s - time.monotonic())
-            if limit_s < LEAST_S:
+            if limit_s < MIN_S:
                 results[part] = PartResult("skipped", "no time is left", 0.0, [])
             else:
                 print(f"{part}: begins", flush=True)

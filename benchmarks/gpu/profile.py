@@ -16,7 +16,7 @@ from gpu.step import KINDS, LENGTHS, TINY_POSITIONS, TalkerSteps
 from gpu.timing import WARM_UPS
 
 BATCH = 8
-MOST = 12
+MAX_KERNELS = 12
 """Rows of one step: the operations that take longest."""
 
 
@@ -69,5 +69,5 @@ def _profiled(
         on_device = float(getattr(event, "self_device_time_total", 0.0))
         return on_device, float(getattr(event, "self_cpu_time_total", 0.0))
 
-    for event in sorted(events, key=cost, reverse=True)[:MOST]:
+    for event in sorted(events, key=cost, reverse=True)[:MAX_KERNELS]:
         yield ProfileRow(step, event.key, event.count, *cost(event))

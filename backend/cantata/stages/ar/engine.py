@@ -40,7 +40,7 @@ from cantata.stages.ar.talker_step import ServedTalker
 
 _BLOCK_SIZE = 32
 """Positions per KV block. CPU attention requires a multiple of 32."""
-_LEAST_SHARE = 0.05
+_MIN_SHARE = 0.05
 _SHARED_WIDTHS = ("intermediate_size", "moe_intermediate_size")
 _PLACEHOLDER = 0
 """For every position of a prompt without token ids: input rows come from the talker step."""
@@ -188,7 +188,7 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
                 kv_cache_memory_bytes=_compute_kv_bytes(model_config, deployment),
                 # WHY: with a size, this share only has to be free when vLLM starts. Another stage
                 # may have its own part of the card; `served_model` sums what this one needs.
-                gpu_memory_utilization=_LEAST_SHARE,
+                gpu_memory_utilization=_MIN_SHARE,
             ),
             scheduler_config=SchedulerConfig(
                 max_num_seqs=deployment.slots,

@@ -23,7 +23,7 @@ from vllm.platforms import current_platform
 
 from cantata.contract.data.errors import ConfigError
 
-_LEAST_SCALE = 1 / 512
+_MIN_SCALE = 1 / 512
 """Of the largest number, as vLLM's own: an output without weights has a scale, too."""
 
 
@@ -41,7 +41,7 @@ class Fp8Product(nn.Module):
         super().__init__()
         least, largest = get_fp8_min_max()
         exact = weight.detach().float()
-        scale = exact.abs().amax(dim=1, keepdim=True).clamp(min=_LEAST_SCALE) / largest
+        scale = exact.abs().amax(dim=1, keepdim=True).clamp(min=_MIN_SCALE) / largest
         rounded = (exact / scale).clamp_(least, largest).to(current_platform.fp8_dtype())
         # The names that vLLM's kernels look for.
         self.weight = nn.Parameter(rounded.t(), requires_grad=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from vllm import _custom_ops
 
-_LARGEST = 127
+_MAX_INT8 = 127
 
 
 class Int8Product:
@@ -24,7 +24,7 @@ class Int8Product:
     def __init__(self, weight: torch.Tensor) -> None:
         exact = weight.detach().float()
         # WHY kept: oneDNN's handle has a copy of the weight, but only a pointer to the scales.
-        self._scales = exact.abs().amax(dim=1, keepdim=True).clamp(min=1e-30) / _LARGEST
+        self._scales = exact.abs().amax(dim=1, keepdim=True).clamp(min=1e-30) / _MAX_INT8
         self._handle = _custom_ops.create_onednn_scaled_mm(
             (exact / self._scales).round().to(torch.int8).t(),
             self._scales,

@@ -149,8 +149,8 @@ def _measure_graph_engine(
 
 def _count_step_graphs(shapes: StepShapes) -> int:
     """As `StepGraphs.record`, where the usual kind of frames is not the one for all."""
-    from cantata.stages.ar.step_graphs import MOST_PROMPT_ROWS
+    from cantata.stages.ar.step_graphs import MAX_PROMPT_ROWS
 
     decodes = len(shapes.list_batches()) * (len(shapes.list_lengths()) + 1)
-    prompts = [length for length in shapes.list_prompts() if length <= MOST_PROMPT_ROWS]
+    prompts = [length for length in shapes.list_prompts() if length <= MAX_PROMPT_ROWS]
     return decodes + 2 * sum(len(shapes.list_prompt_batches(length)) for length in prompts)

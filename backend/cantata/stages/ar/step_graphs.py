@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 DECODE_BATCHES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 PROMPT_BATCHES = (1, 2, 4)
-LEAST_READ = 256
+MIN_READ = 256
 """Positions; a step reads twice, four times, ... as many if a request is longer."""
-LEAST_PROMPT = 16
-MOST_PROMPT_ROWS = 512
+MIN_PROMPT = 16
+MAX_PROMPT_ROWS = 512
 """B times T of a prompt's graph; longer prompts run one by one, without a graph."""
 
 Step = Callable[[StepKind, int, torch.Tensor], torch.Tensor]
@@ -45,7 +45,7 @@ class StepShapes:
 
     def list_lengths(self) -> list[int]:
         """L; the last one has all positions."""
-        lengths, length = list[int](), LEAST_READ
+        lengths, length = list[int](), MIN_READ
         while length < self.positions:
             lengths.append(length)
             length *= 2
@@ -53,7 +53,7 @@ class StepShapes:
 
     def list_prompts(self) -> list[int]:
         """T: 16, 32, 48, 64, then half-way to each power of two, and it; the last has all."""
-        lengths, length, step = list[int](), LEAST_PROMPT, LEAST_PROMPT
+        lengths, length, step = list[int](), MIN_PROMPT, MIN_PROMPT
         while length < self.positions:
             lengths.append(length)
             step = max(step, (1 << (length.bit_length() - 1)) // 2)
@@ -62,7 +62,7 @@ class StepShapes:
 
     def list_prompt_batches(self, length: int) -> list[int]:
         """B of prompts that are padded to this T."""
-        most = max(1, min(self.slots, MOST_PROMPT_ROWS // length))
+        most = max(1, min(self.slots, MAX_PROMPT_ROWS // length))
         return [batch for batch in PROMPT_BATCHES if batch <= most]
 
 
@@ -116,7 +116,7 @@ class StepGraphs:
             self._capture(self._decode, kind, size, column, shapes.list_batches())
         column = [scratch, scratch] + [0] * (len(PromptIndex) - 2)
         for kind, size in product((usual, EVERY_KIND), shapes.list_prompts()):
-            if size <= MOST_PROMPT_ROWS:
+            if size <= MAX_PROMPT_ROWS:
                 batches = shapes.list_prompt_batches(size)
                 self._capture(self._prefill, kind, size, column, batches)
 

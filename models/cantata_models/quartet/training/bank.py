@@ -28,7 +28,7 @@ from cantata_models.quartet.training.shards import (
 )
 
 INT16_SCALE = 32767.0
-FEWEST_FOLLOWED = 2
+MIN_FOLLOWED = 2
 """Utterances of a voice that is heard: one is said, another tells who says it."""
 ASKED_SHARE = 0.45
 """Of the batches of whole utterances. Where questions end is harder to learn than anything else."""
@@ -190,7 +190,7 @@ class SpeechBank:
     ) -> Iterator[tuple[int, bool]]:
         """The stock voices in turn; of so many rows, one is of a voice that is heard."""
         followed = [
-            voice for voice, spoken in enumerate(self._spoken) if len(spoken) >= FEWEST_FOLLOWED
+            voice for voice, spoken in enumerate(self._spoken) if len(spoken) >= MIN_FOLLOWED
         ]
         turns = cycle(range(self._stock))
         for row in range(rows):

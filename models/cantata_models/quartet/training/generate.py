@@ -31,8 +31,8 @@ TEXTS = 24
 """Texts in a shard."""
 PLANNED_TEXTS = 200
 """Texts in a shard without sound."""
-FEWEST_PHONES = 6
-MOST_PHONES = 300
+MIN_PHONES = 6
+MAX_PHONES = 300
 """With the padding. Longer readings take much memory and vary no more."""
 
 
@@ -134,6 +134,6 @@ def read_aloud(text: str, british: bool) -> Iterator[tuple[tuple[int, ...], str]
         joined += [*sentence.phones[1:-1], space]
     joined[-1] = sentences[-1].phones[-1]
     options = [(tuple(joined), text)]
-    if len(joined) > MOST_PHONES:
+    if len(joined) > MAX_PHONES:
         options = [(s.phones, part) for s, part in zip(sentences, parts, strict=True)]
-    yield from (one for one in options if FEWEST_PHONES <= len(one[0]) <= MOST_PHONES)
+    yield from (one for one in options if MIN_PHONES <= len(one[0]) <= MAX_PHONES)

@@ -20,7 +20,7 @@ RESOLUTIONS = {256: 32, 512: 64, 1024: 80, 2048: 128}
 JUDGED_SIZES = (512, 1024, 2048)
 """FFT sizes that the discriminator sees."""
 MEL_RANGE_HZ = (20.0, SAMPLE_RATE / 2)
-_LEAST, _LEAST_MEL = 1e-5, 1e-4
+_MIN_MAGNITUDE, _MIN_MEL = 1e-5, 1e-4
 _SLOPE = 0.2
 
 Layers = list[torch.Tensor]
@@ -30,7 +30,7 @@ def measure_magnitude(samples: torch.Tensor, size: int) -> torch.Tensor:
     """[B, N] -> [B, size / 2 + 1, frames]."""
     window = torch.hann_window(size, device=samples.device)
     spectrum = torch.stft(samples, size, size // 4, window=window, return_complex=True)
-    return spectrum.abs().clamp(min=_LEAST)
+    return spectrum.abs().clamp(min=_MIN_MAGNITUDE)
 
 
 def make_mel_bands(size: int, bands: int) -> torch.Tensor:
@@ -58,7 +58,7 @@ class SpectrumDistance(nn.Module):
             ours, theirs = measure_magnitude(output, size), measure_magnitude(target, size)
             logs = (torch.log(ours) - torch.log(theirs)).abs().mean()
             error = (ours - theirs).norm(dim=(1, 2)) / theirs.norm(dim=(1, 2)).clamp(min=1e-3)
-            heard = torch.log(bands @ ours + _LEAST_MEL) - torch.log(bands @ theirs + _LEAST_MEL)
+            heard = torch.log(bands @ ours + _MIN_MEL) - torch.log(bands @ theirs + _MIN_MEL)
             total = total + (logs + error.mean()) / 2 + heard.abs().mean()
         return total / len(RESOLUTIONS)
 

@@ -44,10 +44,10 @@ from cantata_models.quartet.training.shards import AnnotatedSpeech
 CLIP_NORM = 1.0
 SPEAKER_RATE = 3.0
 """The share of the rate for what tells speakers apart, which begins with nothing."""
-LEAST_VOICED_HZ = 40.0
+MIN_VOICED_HZ = 40.0
 ENDING_FRAMES = 33
 """0.4 s."""
-LEAST_SPREAD = 0.01
+MIN_SPREAD = 0.01
 """Octaves; a melody that moves less is none."""
 
 
@@ -278,7 +278,7 @@ def _pick(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
 def _weigh(spoken: AnnotatedSpeech, ending_weight: float) -> torch.Tensor:
     """[F] weights of the pitch."""
     weights = torch.ones(len(spoken.pitch))
-    voiced = np.flatnonzero(spoken.pitch > LEAST_VOICED_HZ)
+    voiced = np.flatnonzero(spoken.pitch > MIN_VOICED_HZ)
     if spoken.text.endswith("?") and len(voiced):
         last = int(voiced[-1]) + 1
         weights[max(last - ENDING_FRAMES, 0) : last] = ending_weight
@@ -291,8 +291,8 @@ def measure_spread(predictor: ProsodyPredictor, drawn: Sequence[SpokenBy]) -> di
     shares = dict[str, list[float]]()
     for one, pitch in zip([one.spoken for one in drawn], contours.pitch, strict=True):
         ours = pitch[: len(one.pitch)].numpy()
-        both = (ours > LEAST_VOICED_HZ) & (one.pitch > LEAST_VOICED_HZ)
-        spread = max(float(np.log2(one.pitch[both]).std()), LEAST_SPREAD)
+        both = (ours > MIN_VOICED_HZ) & (one.pitch > MIN_VOICED_HZ)
+        spread = max(float(np.log2(one.pitch[both]).std()), MIN_SPREAD)
         share = np.log2(ours[both]).std() / spread
         shares.setdefault(one.voice, []).append(float(share))
     return {f"spread_{voice}": float(np.mean(found)) for voice, found in sorted(shares.items())}

@@ -21,7 +21,7 @@ Part = TypeVar("Part", bound=nn.Module)
 
 LAST_RATE = 0.05
 MEAN_DECAY = 0.99
-LEAST_DEVIATION = 1e-2
+MIN_DEVIATION = 1e-2
 """The least deviation of a feature."""
 
 
@@ -93,4 +93,4 @@ def fit_features(table: SpeakerTable, features: NDArray[np.float32]) -> None:
     if table.mean.any():
         return
     table.mean.copy_(torch.from_numpy(features.mean(axis=0)))
-    table.scale.copy_(torch.from_numpy(features.std(axis=0)).clamp(min=LEAST_DEVIATION))
+    table.scale.copy_(torch.from_numpy(features.std(axis=0)).clamp(min=MIN_DEVIATION))
