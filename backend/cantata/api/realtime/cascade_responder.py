@@ -13,7 +13,7 @@ from cantata.api.realtime.conversation import Item
 from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.served_chat import ServedChat
-from cantata.api.realtime.session import SessionSettings
+from cantata.api.realtime.session_settings import SessionSettings
 from cantata.api.schemas import VoiceName
 from cantata.api.speech.messages import InputText, SessionConfig
 from cantata.api.speech.text_input import TextInput

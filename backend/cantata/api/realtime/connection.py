@@ -12,9 +12,8 @@ from pydantic import BaseModel
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
-from cantata.api.realtime.answering import CLIENT_CANCELLED, SessionContext
+from cantata.api.realtime.active_responses import CLIENT_CANCELLED, SessionContext
 from cantata.api.realtime.beta import flatten_transcription_session, to_beta
-from cantata.api.realtime.choice import ModelChoice
 from cantata.api.realtime.client_events import (
     CLIENT_EVENTS,
     CLIENT_TYPES,
@@ -33,7 +32,7 @@ from cantata.api.realtime.client_events import (
     TranscriptionSessionUpdate,
 )
 from cantata.api.realtime.conversation import Conversation
-from cantata.api.realtime.dialogue import Dialogue
+from cantata.api.realtime.model_choice import ModelChoice
 from cantata.api.realtime.output_audio import OutputAudio, OutputAudioOwner
 from cantata.api.realtime.refusals import SessionExpired
 from cantata.api.realtime.reply import Reply
@@ -48,8 +47,9 @@ from cantata.api.realtime.server_events import (
     SessionEvent,
     new_id,
 )
-from cantata.api.realtime.session import begin_settings
+from cantata.api.realtime.session_handler import Dialogue
 from cantata.api.realtime.session_object import SessionIdentity, show_session
+from cantata.api.realtime.session_settings import begin_settings
 from cantata.api.schemas import ErrorDetail
 from cantata.api.sessions.connection import IdleTimeout
 from cantata.api.sessions.socket import NORMAL, MessageSocket, SocketConnection, close_code

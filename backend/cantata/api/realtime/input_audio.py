@@ -10,7 +10,7 @@ from typing import Protocol
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.refusals import BufferFull, EmptyCommit
-from cantata.api.realtime.session import (
+from cantata.api.realtime.session_settings import (
     AudioInput,
     PcmFormat,
     ServerVad,

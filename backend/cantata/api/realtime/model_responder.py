@@ -9,7 +9,7 @@ from cantata.api.context import ApiContext
 from cantata.api.realtime.conversation import Item
 from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.reply import Reply
-from cantata.api.realtime.session import SessionSettings
+from cantata.api.realtime.session_settings import SessionSettings
 from cantata.api.schemas import VoiceName, voice_id
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import ChatRequest, Message, Part, Role, TextPart, Thought

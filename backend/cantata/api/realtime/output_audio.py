@@ -14,7 +14,7 @@ from cantata.api.adapters.formats import SoundStream, build_sound_output
 from cantata.api.realtime.conversation import PlayoutTimes
 from cantata.api.realtime.input_audio import wire_encoding
 from cantata.api.realtime.server_events import AudioDeltaEvent, ServerEvent
-from cantata.api.realtime.session import SoundFormat
+from cantata.api.realtime.session_settings import SoundFormat
 from cantata.api.schemas import ErrorDetail
 from cantata.api.sessions.connection import Channel
 from cantata.api.sessions.socket import SocketConnection

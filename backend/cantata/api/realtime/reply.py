@@ -29,7 +29,7 @@ from cantata.api.realtime.server_events import (
     TranscriptDone,
     new_id,
 )
-from cantata.api.realtime.session import SessionSettings
+from cantata.api.realtime.session_settings import SessionSettings
 from cantata.api.schemas import MILLISECONDS_PER_TOKEN
 from cantata.speech_input.chat import ToolCallDelta
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from cantata.api.realtime.conversation import Item
 from cantata.api.realtime.refusals import NoResponses
 from cantata.api.realtime.reply import Reply
-from cantata.api.realtime.session import SessionSettings
+from cantata.api.realtime.session_settings import SessionSettings
 from cantata.api.schemas import VoiceName
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cantata.api.realtime.session import SessionSettings
+from cantata.api.realtime.session_settings import SessionSettings
 
 _OF_ANSWERS = ("create_response", "interrupt_response", "interrupt_on", "idle_timeout_ms")
 """Fields of turn detection that sessions without answers do not have."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cantata.api.context import ApiContext
-from cantata.api.realtime.session import SessionSettings, Transcription
+from cantata.api.realtime.session_settings import SessionSettings, Transcription
 from cantata.contract.data.errors import InvalidRequest, ModelNotFound, NotInstalled
 from cantata.contract.data.languages import has_language
 from cantata.contract.data.transcripts import TranscriptionRequest

@@ -11,7 +11,7 @@ import numpy as np
 
 from cantata.api.context import ApiContext
 from cantata.api.realtime.server_events import new_id
-from cantata.api.realtime.session import SessionSettings
+from cantata.api.realtime.session_settings import SessionSettings
 from cantata.api.realtime.transcription_choice import build_options, find_transcription_model
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.transcripts import Transcript

@@ -17,8 +17,8 @@ from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
 from cantata.api.realtime.beta import flatten_session
-from cantata.api.realtime.choice import open_session
 from cantata.api.realtime.connection import describe_session
+from cantata.api.realtime.model_choice import open_session
 from cantata.api.routes.client_secrets import SecretExpiry
 from cantata.api.schemas import WireModel
 

@@ -12,8 +12,8 @@ from cantata.api.access.security import get_key_label
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
-from cantata.api.realtime.choice import open_session
 from cantata.api.realtime.connection import describe_session
+from cantata.api.realtime.model_choice import open_session
 from cantata.api.schemas import WireModel
 
 router = APIRouter(

@@ -10,8 +10,8 @@ from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, respond
 from cantata.api.realtime.beta import asks_for_beta
 from cantata.api.realtime.calls.sideband import Sideband, check_room
-from cantata.api.realtime.choice import open_session
 from cantata.api.realtime.connection import RealtimeConnection
+from cantata.api.realtime.model_choice import open_session
 from cantata.api.realtime.resuming.query import ResumeQuery
 from cantata.api.realtime.resuming.resumable_sessions import ResumableSession, describe_resuming
 from cantata.api.sessions.socket import MessageSocket, parse_query

@@ -17,7 +17,7 @@ from cantata.api.access.security import get_client_secret, keep_place
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
-from cantata.api.realtime.choice import open_session
+from cantata.api.realtime.model_choice import open_session
 from cantata.contract.data.errors import InvalidRequest, NotInstalled
 
 router = APIRouter(

@@ -16,7 +16,6 @@ from cantata.api.realtime.calls.offer import read_offer
 from cantata.api.realtime.calls.open_calls import CallObserver
 from cantata.api.realtime.calls.peer import CallPeer
 from cantata.api.realtime.calls.playout import PLAYOUT_RATE, Playout
-from cantata.api.realtime.choice import ModelChoice
 from cantata.api.realtime.client_events import (
     AnyClientEvent,
     AudioAppend,
@@ -26,6 +25,7 @@ from cantata.api.realtime.client_events import (
 )
 from cantata.api.realtime.connection import RealtimeConnection
 from cantata.api.realtime.conversation import PlayoutTimes
+from cantata.api.realtime.model_choice import ModelChoice
 from cantata.api.realtime.output_audio import (
     HeardAnswer,
     OutputAnswer,
@@ -33,7 +33,7 @@ from cantata.api.realtime.output_audio import (
     OutputAudioOwner,
 )
 from cantata.api.realtime.server_events import PlayoutEvent, ServerEvent, SessionEvent, new_id
-from cantata.api.realtime.session import PcmFormat, SoundFormat, updated
+from cantata.api.realtime.session_settings import PcmFormat, SoundFormat, updated
 from cantata.api.sessions.socket import SocketConnection
 from cantata.api.speech.outbox import OutboxFull
 from cantata.audio.pcm import to_float

@@ -9,7 +9,7 @@ from endpoints import Endpoints
 from fake_service import eventually
 from live_server import Server
 
-from cantata.api.realtime.answering import MAX_ASIDE
+from cantata.api.realtime.active_responses import MAX_ASIDE
 from talking import Event, Talker, assert_idle, talker
 
 ASIDE: dict[str, Any] = {

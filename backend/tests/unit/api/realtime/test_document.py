@@ -9,7 +9,12 @@ import pytest
 
 from cantata.api.realtime import server_events
 from cantata.api.realtime.client_events import CLIENT_TYPES
-from cantata.api.realtime.session import AudioInput, AudioOutputSettings, ServerVad, SessionSettings
+from cantata.api.realtime.session_settings import (
+    AudioInput,
+    AudioOutputSettings,
+    ServerVad,
+    SessionSettings,
+)
 from cantata.speech_input.settings import RealtimeSettings
 
 DOCUMENT = (Path(__file__).parents[5] / "docs" / "realtime.md").read_text(encoding="utf-8")

@@ -11,14 +11,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from cantata.api.errors import describe, explain_validation
-from cantata.api.realtime.answering import (
+from cantata.api.realtime.active_responses import (
     CLIENT_CANCELLED,
     TURN_DETECTED,
     ActiveResponse,
     SessionContext,
 )
 from cantata.api.realtime.barge_in import BargeIn
-from cantata.api.realtime.choice import check_same
 from cantata.api.realtime.client_events import (
     ItemCreate,
     ItemTruncate,
@@ -27,6 +26,7 @@ from cantata.api.realtime.client_events import (
 )
 from cantata.api.realtime.conversation import CallOutput, Content, Item, PlayoutTimes
 from cantata.api.realtime.input_audio import HeardItem, InputAudioBuffer, SpeechBegan
+from cantata.api.realtime.model_choice import check_same
 from cantata.api.realtime.refusals import NoResponses, NoSuchItem, VoiceFixed
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.sent_items import build_item
@@ -44,7 +44,7 @@ from cantata.api.realtime.server_events import (
     TranscriptionFailedEvent,
     new_id,
 )
-from cantata.api.realtime.session import SemanticVad, ServerVad, SessionSettings, updated
+from cantata.api.realtime.session_settings import SemanticVad, ServerVad, SessionSettings, updated
 from cantata.api.realtime.transcription_choice import check_transcription
 from cantata.api.transcription.answers import DurationUsage, LogprobObject
 from cantata.contract.data.errors import CantataError, InvalidRequest, NotInstalled

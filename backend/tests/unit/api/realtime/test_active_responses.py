@@ -7,9 +7,9 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
-from cantata.api.realtime.answering import ActiveResponse
+from cantata.api.realtime.active_responses import ActiveResponse
 from cantata.api.realtime.reply import Reply
-from cantata.api.realtime.session import SessionSettings
+from cantata.api.realtime.session_settings import SessionSettings
 
 
 async def test_a_lost_connection_ends_an_answer_while_a_library_cancels_its_task() -> None:
