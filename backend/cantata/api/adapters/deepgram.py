@@ -206,7 +206,7 @@ class _SpeakConnection(SocketConnection):
     def has_pending_text(self) -> bool:
         return self._text.unfinished
 
-    async def take(self, text: str) -> None:
+    async def handle_message(self, text: str) -> None:
         match parse_message(CLIENT_MESSAGES, ("Speak", "Flush", "Clear", "Close"), text):
             case DeepgramSpeak(text=more):
                 self._text.add(more)
@@ -219,7 +219,7 @@ class _SpeakConnection(SocketConnection):
             case Close():
                 self.stop()
 
-    def refuse(self, error: CantataError) -> None:
+    def report_error(self, error: CantataError) -> None:
         code = to_deepgram_code(error.code)
         warning = DeepgramWarning(
             code=code, description=error.message, warn_code=code, warn_msg=error.message
@@ -229,7 +229,7 @@ class _SpeakConnection(SocketConnection):
     async def close_with_error(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail
         await self.send(make_error(to_deepgram_code(detail.code), detail.message, self.name))
-        await self.shut(close_code(error))
+        await self.close_socket(close_code(error))
 
     def _build_job(self, text: str) -> SpeakJob:
         return SpeakJob(self._model_voice.model, self._model_voice.request(text, self._speed), None)

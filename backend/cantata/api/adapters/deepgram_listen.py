@@ -197,14 +197,14 @@ class _ListenConnection(SocketConnection):
     def has_pending_text(self) -> bool:
         return self._live.is_busy
 
-    async def take(self, text: str) -> None:
+    async def handle_message(self, text: str) -> None:
         match parse_message(LISTEN_CLIENT_MESSAGES, ("KeepAlive", "Finalize", "CloseStream"), text):
             case Finalize():
                 self._live.flush()
             case CloseStream():
                 await self._end_sound()
 
-    async def take_binary(self, data: bytes) -> None:
+    async def handle_binary(self, data: bytes) -> None:
         if not data:
             # Older clients end a stream so.
             await self._end_sound()
@@ -212,7 +212,7 @@ class _ListenConnection(SocketConnection):
             self._hash.update(data)
             await self._sound.feed(data)
 
-    def refuse(self, error: CantataError) -> None:
+    def report_error(self, error: CantataError) -> None:
         code = to_deepgram_code(error.code)
         warning = DeepgramWarning(
             code=code, description=error.message, warn_code=code, warn_msg=error.message
@@ -222,7 +222,7 @@ class _ListenConnection(SocketConnection):
     async def close_with_error(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail
         await self.send(make_error(to_deepgram_code(detail.code), detail.message, self.name))
-        await self.shut(close_code(error))
+        await self.close_socket(close_code(error))
 
     def close(self) -> None:
         self._free()

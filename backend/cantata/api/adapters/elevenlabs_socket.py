@@ -99,7 +99,7 @@ class _ElevenLabsConnection(SocketConnection):
         await self.send(
             SocketError(error=detail.code or detail.type, message=detail.message, code=code)
         )
-        await self.shut(code)
+        await self.close_socket(code)
 
 
 class _SingleConnection(_ElevenLabsConnection):
@@ -113,7 +113,7 @@ class _SingleConnection(_ElevenLabsConnection):
     def has_pending_text(self) -> bool:
         return self._started
 
-    async def take(self, text: str) -> None:
+    async def handle_message(self, text: str) -> None:
         message = _parse(StreamText, text)
         self._context.configure(message.voice_settings)
         self._context.text.add(message.text)
@@ -123,7 +123,7 @@ class _SingleConnection(_ElevenLabsConnection):
         if not message.text:
             self.close()
 
-    def refuse(self, error: CantataError) -> None:
+    def report_error(self, error: CantataError) -> None:
         self._context.outbox.post(_build_socket_error(error, None))
 
 
@@ -140,7 +140,7 @@ class _MultiConnection(_ElevenLabsConnection):
     def has_pending_text(self) -> bool:
         return bool(self._contexts)
 
-    async def take(self, text: str) -> None:
+    async def handle_message(self, text: str) -> None:
         message = _parse(ContextText, text)
         if message.close_socket:
             for context_id in [*self._contexts]:
@@ -151,7 +151,7 @@ class _MultiConnection(_ElevenLabsConnection):
         elif message.text or message.flush:
             self._speak(message)
 
-    def refuse(self, error: CantataError) -> None:
+    def report_error(self, error: CantataError) -> None:
         self._answers.outbox.post(_build_socket_error(error, None))
 
     def _speak(self, message: ContextText) -> None:
@@ -169,7 +169,7 @@ class _MultiConnection(_ElevenLabsConnection):
             self._answers.outbox.post(_build_socket_error(error, message.context_id))
 
     def _open(self, context_id: str | None) -> _Context:
-        self.check_staying()
+        self.check_not_draining()
         if len(self._channels) > MAX_CONTEXTS:
             raise Overloaded(f"this connection has {MAX_CONTEXTS} contexts; close one of them")
         context = _Context(self, context_id)

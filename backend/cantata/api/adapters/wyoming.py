@@ -128,7 +128,7 @@ class _WyomingConnection(Connection):
     def has_pending_text(self) -> bool:
         return self._stream is not None or self._hearing is not None
 
-    async def read(self) -> None:
+    async def receive_loop(self) -> None:
         while True:
             try:
                 event = await async_read_event(cast(asyncio.StreamReader, self._reader))
@@ -140,7 +140,7 @@ class _WyomingConnection(Connection):
                 return
             self.touch()
             if not self._closing.is_set():
-                await self._take(event)
+                await self._handle_event(event)
                 self.on_message_handled()
 
     async def send(self, event: Event) -> None:
@@ -149,9 +149,9 @@ class _WyomingConnection(Connection):
             async with asyncio.timeout(self.context.settings.stall_timeout_s):
                 await async_write_event(event, self._writer)
         except ConnectionError:
-            self.hang_up()
+            self.abort()
         except TimeoutError:
-            self.hang_up(EndReason.CLIENT_STALLED)
+            self.abort(EndReason.CLIENT_STALLED)
 
     async def close_gracefully(self) -> None:
         """The socket is closed by `serve`."""
@@ -160,7 +160,7 @@ class _WyomingConnection(Connection):
         detail = describe(error or RuntimeError()).detail
         await self.send(Error(text=detail.message, code=detail.code).event())
 
-    async def _take(self, event: Event) -> None:
+    async def _handle_event(self, event: Event) -> None:
         """Handle one event; kinds that this service does not have are ignored, as others do.
 
         Raises:
@@ -171,11 +171,11 @@ class _WyomingConnection(Connection):
             # JSON may escape half a surrogate pair, which cannot be encoded again.
             json.dumps(event.data, ensure_ascii=False).encode()
             event.data = {key: value for key, value in event.data.items() if value is not None}
-            await self._act(event)
+            await self._dispatch(event)
         except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
             raise ProtocolViolation(f"{event.type}: {error!r} is missing or wrong") from error
 
-    async def _act(self, event: Event) -> None:
+    async def _dispatch(self, event: Event) -> None:
         kind = event.type
         if Describe.is_type(kind):
             self._post(make_info(self.context).event())

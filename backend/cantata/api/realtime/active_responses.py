@@ -36,7 +36,7 @@ class SessionContext:
     conversation: Conversation
     emit: Callable[..., None]
     """Sends events in order, without waiting."""
-    refuse: Callable[[CantataError], None]
+    report_error: Callable[[CantataError], None]
     """Sends an error."""
     spawn: Spawn
     ended: Callable[[Reply], None]

@@ -103,7 +103,7 @@ class RealtimeConnection(SocketConnection):
                 self._output_audio,
                 self._conversation,
                 self.emit,
-                self.refuse,
+                self.report_error,
                 self._spawn,
                 self._on_answered,
             ),
@@ -124,12 +124,12 @@ class RealtimeConnection(SocketConnection):
     def has_pending_text(self) -> bool:
         return self.dialogue.answering.is_busy
 
-    async def take(self, text: str) -> None:
+    async def handle_message(self, text: str) -> None:
         event_id = None
         try:
             event = await parse_event(text)
             event_id = event.event_id
-            await self.act(event)
+            await self.handle_event(event)
         except CantataError as error:
             self.emit(make_error_event(error, event_id or find_event_id(text)))
         # A client may send many events at once: the writer must have its turn between them.
@@ -143,7 +143,7 @@ class RealtimeConnection(SocketConnection):
             message = event
         await super().send(message)
 
-    def refuse(self, error: CantataError) -> None:
+    def report_error(self, error: CantataError) -> None:
         self.emit(make_error_event(error, None))
 
     def spoken(self) -> None:
@@ -169,15 +169,15 @@ class RealtimeConnection(SocketConnection):
                 SessionExpired(f"a session lasts {limit_s:g} s at most; connect again")
             )
         else:
-            await self.shut(NORMAL)
+            await self.close_socket(NORMAL)
 
     async def close_with_error(self, error: CantataError | None) -> None:
         await self.send(make_error_event(error or RuntimeError(), None))
         over = isinstance(error, IdleTimeout | SessionExpired)
-        await self.shut(NORMAL if over else close_code(error))
+        await self.close_socket(NORMAL if over else close_code(error))
 
-    async def act(self, event: AnyClientEvent) -> None:
-        """Do what a client asks for; errors as of `take`."""
+    async def handle_event(self, event: AnyClientEvent) -> None:
+        """Do what a client asks for; errors as of `handle_message`."""
         dialogue = self.dialogue
         match event:
             case AudioAppend():
@@ -211,7 +211,7 @@ class RealtimeConnection(SocketConnection):
             case ItemDelete():
                 dialogue.delete(event.item_id)
             case ResponseCreate():
-                self.check_staying()
+                self.check_not_draining()
                 await dialogue.respond(event.response)
             case ResponseCancel():
                 dialogue.answering.cancel(CLIENT_CANCELLED, event.response_id)

@@ -310,7 +310,7 @@ class Dialogue:
         try:
             self._respond(self.settings, self.voice, ResponseScope())
         except CantataError as error:
-            self._session.refuse(error)
+            self._session.report_error(error)
 
     def _find_referred_item(self, sent: SentItem) -> Item:
         if sent.type == "item_reference":

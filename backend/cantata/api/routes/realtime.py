@@ -86,7 +86,7 @@ async def _open_resumable(socket: WebSocket, context: ApiContext) -> None:
     context.resumable.check_room(limits.max_sessions)  # others may have come meanwhile
 
     async def run() -> None:
-        with context.drain.subscribed(session.socket.leave):
+        with context.drain.subscribed(session.socket.begin_drain):
             await connection.run()
 
     link = session.socket.connect()

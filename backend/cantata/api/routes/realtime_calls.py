@@ -75,7 +75,7 @@ async def call(request: Request, context: Context, model: str | None = None) -> 
 @router.post("/{call_id}/hangup", status_code=200, response_class=Response)
 async def hang_up(call_id: str, context: Context) -> Response:
     """End a call."""
-    context.calls.find(call_id).hang_up()
+    context.calls.find(call_id).abort()
     return Response(status_code=200)
 
 

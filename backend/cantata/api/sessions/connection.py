@@ -1,4 +1,15 @@
-"""The core of every streaming protocol: a reader that always runs, and channels that speak."""
+"""The core of every streaming protocol: a reader that always runs, and channels that speak.
+
+How a connection ends:
+
+| method | called when | queued speech | what the client gets |
+|-|-|-|-|
+| `close` | the client asks to close, or its last text is in | is spoken | `close_gracefully` |
+| `stop` | the client wants silence, or its time is over | is dropped | `close_gracefully` |
+| `abort` | the client has disconnected, or reads nothing | is dropped | nothing |
+| `begin_drain` | the server stops | the current text is spoken | `close_with_error(GoingAway)` |
+| an exception | the idle deadline, or a fault | is dropped | `close_with_error` |
+"""
 
 from __future__ import annotations
 
@@ -23,8 +34,8 @@ from cantata.metrics import EndReason
 
 logger = logging.getLogger(__name__)
 
-_LAST_WORDS_S = 1.0
-"""Time limit for sending the reason before closing."""
+_CLOSE_TIMEOUT_S = 1.0
+"""Time limit for sending the reason of an end."""
 
 
 class IdleTimeout(ProtocolViolation):
@@ -63,18 +74,18 @@ class Connection(ABC):
         self._closing = asyncio.Event()
         self.gone = False
         """The client has disconnected."""
-        self._leaving = False
-        """The server is stopping: the current text is the last one."""
-        self._left = False
-        """The server ends the connection, not the client."""
+        self._draining = False
+        """Whether the server is stopping: the current text is the last one."""
+        self._drained = False
+        """Whether the drain ends the connection, not the client."""
 
     @abstractmethod
     def begin(self) -> None:
         """Open the channels that are there from the start."""
 
     @abstractmethod
-    async def read(self) -> None:
-        """Take messages until the client disconnects; never waits for anything else."""
+    async def receive_loop(self) -> None:
+        """Handle messages until the client disconnects; never waits for anything else."""
 
     @abstractmethod
     async def close_gracefully(self) -> None:
@@ -97,23 +108,23 @@ class Connection(ABC):
         try:
             self.context.lifecycle.check()
             async with self._timer, asyncio.TaskGroup() as group:
-                reader = group.create_task(self._read(), name=f"{self.name}:read")
+                reader = group.create_task(self._receive(), name=f"{self.name}:read")
                 async with asyncio.TaskGroup() as self._group:
                     self.begin()
-                    subscriptions.enter_context(self.context.drain.subscribed(self.leave))
+                    subscriptions.enter_context(self.context.drain.subscribed(self.begin_drain))
                     await self._closing.wait()
-                if self._left:
-                    await self._end(GoingAway())
+                if self._drained:
+                    await self._close_after_error(GoingAway())
                 elif not self.gone:
                     await self.close_gracefully()
                 reader.cancel()
         except TimeoutError:
-            await self._end(self.timed_out())
+            await self._close_after_error(self.build_timeout_error())
         except CantataError as error:
-            await self._end(error)
+            await self._close_after_error(error)
         except BaseExceptionGroup as errors:
             # The edge of the connection: a fault ends this client's connection and no other.
-            await self._end_broken(get_first_error(errors))
+            await self._close_after_fault(get_first_error(errors))
 
     def open(self, channel: Channel) -> None:
         """Let a channel speak."""
@@ -133,8 +144,8 @@ class Connection(ABC):
             channel.stop(reason)
         self._closing.set()
 
-    def hang_up(self, reason: EndReason = EndReason.CLIENT_LEFT) -> None:
-        """The client has disconnected, or reads nothing: end at once, without a message."""
+    def abort(self, reason: EndReason = EndReason.CLIENT_LEFT) -> None:
+        """End at once, without a message: the client has disconnected, or reads nothing."""
         self.gone = True
         self.stop(reason)
 
@@ -151,32 +162,32 @@ class Connection(ABC):
 
     def on_message_handled(self) -> None:
         """A message was handled; while the server stops, it may be the last of its text."""
-        if self._leaving and not self._closing.is_set() and not self.has_pending_text():
-            self._left = True
+        if self._draining and not self._closing.is_set() and not self.has_pending_text():
+            self._drained = True
             self.close()
 
-    def leave(self) -> None:
-        """The server is stopping: end after the current text."""
-        self._leaving = True
+    def begin_drain(self) -> None:
+        """End after the current text: the server is stopping."""
+        self._draining = True
         self.on_message_handled()
 
-    def timed_out(self) -> CantataError:
-        """The error for a client that was idle for too long."""
+    def build_timeout_error(self) -> CantataError:
+        """Build the error for a client that was idle for too long."""
         return IdleTimeout(f"nothing was sent or spoken for {self._idle_timeout_s:g} s")
 
-    def check_staying(self) -> None:
+    def check_not_draining(self) -> None:
         """Reject a new text while the server stops.
 
         Raises:
             GoingAway: the server is stopping.
         """
-        if self._leaving:
+        if self._draining:
             raise GoingAway()
 
-    async def _read(self) -> None:
-        await self.read()
+    async def _receive(self) -> None:
+        await self.receive_loop()
         logger.debug("%s disconnected", self.name)
-        self.hang_up()
+        self.abort()
 
     async def _run_channel(self, channel: Channel) -> None:
         assert self._group is not None
@@ -187,22 +198,22 @@ class Connection(ABC):
             channel.free()
         self.touch()
 
-    async def _end_broken(self, error: BaseException) -> None:
+    async def _close_after_fault(self, error: BaseException) -> None:
         if isinstance(error, OutboxFull):
             logger.warning("%s: %s", self.name, error)
-            await self._end(ProtocolViolation(str(error)))
+            await self._close_after_error(ProtocolViolation(str(error)))
         elif isinstance(error, CantataError):
-            await self._end(error)
+            await self._close_after_error(error)
         else:
             logger.error("%s broke", self.name, exc_info=error)
-            await self._end(None)
+            await self._close_after_error(None)
 
-    async def _end(self, error: CantataError | None) -> None:
+    async def _close_after_error(self, error: CantataError | None) -> None:
         """Send a closing message, which the client may not read."""
         if self.gone:
             return
         try:
-            async with asyncio.timeout(_LAST_WORDS_S):
+            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                 await self.close_with_error(error)
         except TimeoutError:
             logger.debug("%s did not read the closing message", self.name)

@@ -39,7 +39,7 @@ class ConfigTimeout(ProtocolViolation):
 class NativeConnection(SocketConnection):
     """One accepted WebSocket of Cantata's own protocol."""
 
-    takes_after_close = True  # a cancel still counts
+    handles_after_close = True  # a cancel still counts
 
     def __init__(self, socket: WebSocket, context: ApiContext) -> None:
         settings = context.settings
@@ -66,7 +66,7 @@ class NativeConnection(SocketConnection):
         if self._input.configured:  # before, a deadline of its own applies
             super().touch()
 
-    async def take(self, text: str) -> None:
+    async def handle_message(self, text: str) -> None:
         context_id = None
         try:
             message = parse_client_message(text)
@@ -74,17 +74,17 @@ class NativeConnection(SocketConnection):
             if self._closed and not isinstance(message, InputCancel):
                 raise ProtocolViolation(f"{message.type} was sent after session.close", "type")
             if isinstance(message, InputText) and not self._input.unfinished:
-                self.check_staying()
-            answer = await self._act(message)
+                self.check_not_draining()
+            answer = await self._dispatch(message)
             if answer is not None:
                 self._speaker.outbox.post(answer)
         except CantataError as error:
             self._speaker.outbox.post(ErrorMessage.of(error, context_id))
 
-    def refuse(self, error: CantataError) -> None:
+    def report_error(self, error: CantataError) -> None:
         self._speaker.outbox.post(ErrorMessage.of(error, None))
 
-    async def _act(self, message: ClientMessage) -> ServerMessage | None:
+    async def _dispatch(self, message: ClientMessage) -> ServerMessage | None:
         match message:
             case SessionConfig():
                 configured = await self._input.configure(message)
@@ -103,25 +103,25 @@ class NativeConnection(SocketConnection):
                 self.close()
         return None
 
-    def leave(self) -> None:
+    def begin_drain(self) -> None:
         with contextlib.suppress(OutboxFull):
             self._speaker.outbox.post(SessionGoingAway())
-        super().leave()
+        super().begin_drain()
 
-    async def say_goodbye(self) -> None:
+    async def send_session_done(self) -> None:
         """Confirm the client's `session.close`."""
         if self._closed:
             await self.send(SessionDone())
 
-    def timed_out(self) -> CantataError:
+    def build_timeout_error(self) -> CantataError:
         if self._input.configured:
-            return super().timed_out()
+            return super().build_timeout_error()
         return ConfigTimeout(f"no valid session.config arrived within {self._config_timeout_s:g} s")
 
     async def close_with_error(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail
         await self.send(ErrorMessage(error=detail))
-        await self.shut(NORMAL if isinstance(error, IdleTimeout) else close_code(error))
+        await self.close_socket(NORMAL if isinstance(error, IdleTimeout) else close_code(error))
 
 
 class _NativeChannel(Channel):
@@ -136,4 +136,4 @@ class _NativeChannel(Channel):
         await self._socket.send(sent)
 
     async def end(self) -> None:
-        await self._socket.say_goodbye()
+        await self._socket.send_session_done()

@@ -55,7 +55,7 @@ class MessageSocket(Protocol):
 class SocketConnection(Connection):
     """One client that exchanges messages."""
 
-    takes_after_close = False
+    handles_after_close = False
     """Whether messages count after `close`."""
 
     def __init__(
@@ -71,38 +71,38 @@ class SocketConnection(Connection):
         self._socket = socket
 
     @abstractmethod
-    async def take(self, text: str) -> None:
-        """Act on one message.
+    async def handle_message(self, text: str) -> None:
+        """Handle one message.
 
         Raises:
-            CantataError: it is rejected; see `refuse`.
+            CantataError: it is rejected; see `report_error`.
         """
 
-    async def take_binary(self, data: bytes) -> None:
-        """Act on one binary message; errors as of `take`."""
+    async def handle_binary(self, data: bytes) -> None:
+        """Handle one binary message; errors as of `handle_message`."""
         raise ProtocolViolation("binary messages go from the server to the client only")
 
     @abstractmethod
-    def refuse(self, error: CantataError) -> None:
-        """Answer a message that is rejected."""
+    def report_error(self, error: CantataError) -> None:
+        """Tell the client why its message is rejected."""
 
-    async def read(self) -> None:
+    async def receive_loop(self) -> None:
         while True:
             message = await self._socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
             self.touch()
-            if self._closing.is_set() and not self.takes_after_close:
+            if self._closing.is_set() and not self.handles_after_close:
                 continue
             try:
                 text = message.get("text")
                 if text is None:
-                    await self.take_binary(message["bytes"])
+                    await self.handle_binary(message["bytes"])
                 else:
-                    await self.take(text)
+                    await self.handle_message(text)
                 self.on_message_handled()
             except CantataError as error:
-                self.refuse(error)
+                self.report_error(error)
 
     async def send(self, message: BaseModel | bytes) -> None:
         """Send one message; a client that has left is noticed here too, and one that reads nothing
@@ -115,20 +115,20 @@ class SocketConnection(Connection):
                     await self._socket.send_text(message.model_dump_json(by_alias=True))
         except (WebSocketDisconnect, RuntimeError):
             # RuntimeError is Starlette's error for sending after the disconnect was read.
-            self.hang_up()
+            self.abort()
         except TimeoutError:
             logger.info("%s stopped reading", self.name)
-            self.hang_up(EndReason.CLIENT_STALLED)
+            self.abort(EndReason.CLIENT_STALLED)
 
-    async def shut(self, code: int) -> None:
+    async def close_socket(self, code: int) -> None:
         """Close the socket, if that has not happened."""
         try:
             await self._socket.close(code)
         except (WebSocketDisconnect, RuntimeError):
-            self.hang_up()
+            self.abort()
 
     async def close_gracefully(self) -> None:
-        await self.shut(NORMAL)
+        await self.close_socket(NORMAL)
 
 
 def parse_query(kind: type[Query], params: QueryParams) -> Query:

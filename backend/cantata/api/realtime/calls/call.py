@@ -155,20 +155,20 @@ class RealtimeCall(RealtimeConnection):
     def has_pending_text(self) -> bool:
         return super().has_pending_text() or self._playout.playing
 
-    async def take_binary(self, data: bytes) -> None:
+    async def handle_binary(self, data: bytes) -> None:
         """Sound of the client's track."""
         await self.dialogue.hear(data)
 
-    async def act(self, event: AnyClientEvent) -> None:
+    async def handle_event(self, event: AnyClientEvent) -> None:
         async with self._acting:  # of several clients, one after the other
-            await self._act(event)
+            await self._dispatch(event)
 
     def emit(self, *events: ServerEvent) -> None:
         if self._has_begun:
             try:
                 super().emit(*events)
             except OutboxFull:  # nobody reads the data channel
-                self.hang_up(EndReason.CLIENT_STALLED)
+                self.abort(EndReason.CLIENT_STALLED)
         # A sideband that came before the caller knows the session.
         news = [one for one in events if not _is_session_created(one)]
         for one in tuple(self.sidebands):
@@ -179,7 +179,7 @@ class RealtimeCall(RealtimeConnection):
         """Whether the caller has connected."""
         return self._group is not None
 
-    async def _act(self, event: AnyClientEvent) -> None:
+    async def _dispatch(self, event: AnyClientEvent) -> None:
         match event:
             case SessionUpdate() | TranscriptionSessionUpdate():
                 pass
@@ -196,7 +196,7 @@ class RealtimeCall(RealtimeConnection):
             case OutputAudioClear():
                 self.dialogue.cut()
                 return
-        await super().act(event)
+        await super().handle_event(event)
 
     def _free(self) -> None:
         self._close_sidebands()

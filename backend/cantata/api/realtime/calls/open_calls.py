@@ -32,7 +32,7 @@ class OpenCall(Protocol):
 
     @property
     def id(self) -> str:
-        """Of no other call."""
+        """The call's id, which no other call has."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class OpenCall(Protocol):
         """Its session, as clients see it."""
         ...
 
-    async def act(self, event: AnyClientEvent) -> None:
+    async def handle_event(self, event: AnyClientEvent) -> None:
         """Do what its caller, or a sideband, asks for.
 
         Raises:
@@ -56,8 +56,8 @@ class OpenCall(Protocol):
         """
         ...
 
-    def hang_up(self) -> None:
-        """End it soon."""
+    def abort(self) -> None:
+        """End it at once."""
         ...
 
 

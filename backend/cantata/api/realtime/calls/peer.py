@@ -83,7 +83,7 @@ class CallPeer:
         self._opened = asyncio.Event()
         self._drained = asyncio.Event()
         self._gone = asyncio.Event()
-        self._hearing: asyncio.Task[None] | None = None
+        self._receive_task: asyncio.Task[None] | None = None
         self._wants_channel = False
 
     async def answer(
@@ -175,20 +175,20 @@ class CallPeer:
 
     async def end(self) -> None:
         """Close at once; nothing of the call is left."""
-        self._leave()
+        self._mark_gone()
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await self._connection.close()
         except TimeoutError:
             logger.warning("a call's connection did not close within %g s", _CLOSE_S)
-        if self._hearing is not None:
-            self._hearing.cancel()
-            await asyncio.wait([self._hearing])
+        if self._receive_task is not None:
+            self._receive_task.cancel()
+            await asyncio.wait([self._receive_task])
 
     def _follow(self) -> None:
         state = self._connection.connectionState
         if state in _GONE:
-            self._leave()
+            self._mark_gone()
         elif state == "connected" and not self._wants_channel:
             self._opened.set()
 
@@ -200,7 +200,7 @@ class CallPeer:
         channel.bufferedAmountLowThreshold = _UNSENT_BYTES // 2
         channel.on("bufferedamountlow", self._drained.set)
         channel.on("message", self._take_message)
-        channel.on("close", self._leave)
+        channel.on("close", self._mark_gone)
         self._opened.set()
 
     def _take_message(self, message: str | bytes) -> None:
@@ -209,13 +209,15 @@ class CallPeer:
             self._messages.put_nowait({"type": "websocket.receive", "text": text})
         except asyncio.QueueFull:
             logger.info("a call's client sends faster than its events can be read")
-            self._leave()
+            self._mark_gone()
 
     def _take_track(self, track: MediaStreamTrack) -> None:
-        if track.kind == "audio" and self._hearing is None:
-            self._hearing = asyncio.create_task(self._hear(track), name="call:hear")
+        if track.kind == "audio" and self._receive_task is None:
+            self._receive_task = asyncio.create_task(
+                self._receive_audio(track), name="call:receive-audio"
+            )
 
-    async def _hear(self, track: MediaStreamTrack) -> None:
+    async def _receive_audio(self, track: MediaStreamTrack) -> None:
         resampler: soxr.ResampleStream | None = None
         while True:
             try:
@@ -226,10 +228,10 @@ class CallPeer:
             if resampler is None:
                 resampler = soxr.ResampleStream(frame.sample_rate, SESSION_RATE, 1, quality="LQ")
             sound = resampler.resample_chunk(_mix_to_mono(frame))
-            # Where nothing hears it for that long, sound is late, not lost: it waits in the track.
+            # Where nobody takes it for that long, sound is late, not lost: it waits in the track.
             await self._messages.put({"type": "websocket.receive", "bytes": encode_s16le(sound)})
 
-    def _leave(self) -> None:
+    def _mark_gone(self) -> None:
         if self._gone.is_set():
             return
         self._gone.set()

@@ -43,12 +43,12 @@ class Sideband(SocketConnection):
         self.notify([SessionEvent(type="session.created", session=self._call.show())])
         self._call.sidebands.add(self)
 
-    async def take(self, text: str) -> None:
+    async def handle_message(self, text: str) -> None:
         event_id = None
         try:
             event = await parse_event(text)
             event_id = event.event_id
-            await self._call.act(event)
+            await self._call.handle_event(event)
         except CantataError as error:
             self.notify([make_error_event(error, event_id or find_event_id(text))])
 
@@ -58,9 +58,9 @@ class Sideband(SocketConnection):
             for event in events:
                 self._events.outbox.post(event)
         except OutboxFull:
-            self.hang_up(EndReason.CLIENT_STALLED)
+            self.abort(EndReason.CLIENT_STALLED)
 
-    def refuse(self, error: CantataError) -> None:
+    def report_error(self, error: CantataError) -> None:
         self.notify([make_error_event(error, None)])
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class Sideband(SocketConnection):
 
     async def close_with_error(self, error: CantataError | None) -> None:
         await self.send(make_error_event(error or RuntimeError(), None))
-        await self.shut(NORMAL if error is None else close_code(error))
+        await self.close_socket(NORMAL if error is None else close_code(error))
 
 
 class _EventChannel(Channel):

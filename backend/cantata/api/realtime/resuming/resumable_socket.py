@@ -56,7 +56,7 @@ class ResumableSocket:
         self._expiry: asyncio.TimerHandle | None = None
         self._resumed: int | None = None
         """Number of the last `session.resumed`."""
-        self._leaving = False
+        self._draining = False
         self._ended = False
         self._changed = asyncio.Event()
 
@@ -116,7 +116,7 @@ class ResumableSocket:
                 self._sent.withdraw(self._resumed)
             told = SessionResumed(received=self._count)
             self._resumed = self._sent.add(told.model_dump_json())
-        self._leave(WS_1008_POLICY_VIOLATION, _ELSEWHERE)
+        self._release_link(WS_1008_POLICY_VIOLATION, _ELSEWHERE)
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
@@ -149,13 +149,13 @@ class ResumableSocket:
             return
         self._link = None
         link.over.set()
-        wait_s = 0.0 if self._leaving else self._limits.kept_s
+        wait_s = 0.0 if self._draining else self._limits.kept_s
         self._expiry = asyncio.get_running_loop().call_later(wait_s, self._expire)
         self._change()
 
-    def leave(self) -> None:
+    def begin_drain(self) -> None:
         """The server is stopping: nobody can come back."""
-        self._leaving = True
+        self._draining = True
         if self._link is None and not self._ended:
             self._expire()
 
@@ -169,7 +169,7 @@ class ResumableSocket:
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-        self._leave(code, None)
+        self._release_link(code, None)
         self._change()
 
     async def _read(self, socket: WebSocket, link: SocketLink) -> None:
@@ -180,7 +180,7 @@ class ResumableSocket:
             if message["type"] == _DISCONNECT:
                 if message.get("code") != WS_1006_ABNORMAL_CLOSURE:
                     self._received.put_nowait(message)
-                    self._leave(None, None)
+                    self._release_link(None, None)
                 return
             self._count += 1
             self._received.put_nowait(message)
@@ -199,7 +199,7 @@ class ResumableSocket:
             self._sent.advance()
             self._change()
 
-    def _leave(self, code: int | None, reason: str | None) -> None:
+    def _release_link(self, code: int | None, reason: str | None) -> None:
         """Use the present WebSocket no more."""
         if self._link is not None:
             self._link.code, self._link.reason = code, reason
