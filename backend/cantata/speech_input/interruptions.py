@@ -114,7 +114,7 @@ class SpeechEvidence:
     """Seconds in which somebody near spoke."""
     transcript: Transcript | None = None
     """The latest; None: not yet, or nobody finds words."""
-    has_ears: bool = True
+    has_recognizer: bool = True
     """Somebody finds words."""
     voice_s: float = 0.0
     """Seconds in which anybody spoke, near or not."""
@@ -149,7 +149,7 @@ def is_interruption(evidence: SpeechEvidence) -> bool:
     """Whether the speech stops the answer, as far as it is known; more of it may change a no."""
     if not evidence.is_near:
         return False
-    if not evidence.has_ears:
+    if not evidence.has_recognizer:
         return evidence.speech_s >= _UNHEARD_S
     transcript = evidence.transcript
     if transcript is None:

@@ -1,55 +1,34 @@
-"""Starts, ends and cancels the answers of one session: one at a time in its conversation, and
-written ones beside it."""
+"""Starts, ends and cancels the responses of one session: one at a time in its conversation, and
+written ones beside it, which OpenAI calls out of band."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from cantata.api.context import ApiContext
 from cantata.api.errors import describe
-from cantata.api.realtime.conversation import Conversation, Item
-from cantata.api.realtime.output_audio import OutputAudio
+from cantata.api.realtime.conversation import Item
 from cantata.api.realtime.refusals import NoResponse, ResponseActive
 from cantata.api.realtime.reply import Reply, ReplyEnding
-from cantata.api.realtime.responder import SessionResponder
 from cantata.api.realtime.server_events import FailureObject, ServerEvent
-from cantata.api.realtime.transcription_feed import Spawn
+from cantata.api.realtime.session_context import SessionContext
 from cantata.api.schemas import ErrorDetail
 from cantata.contract.data.errors import CantataError
 
 CANCELLED = "cancelled"
 TURN_DETECTED, CLIENT_CANCELLED = "turn_detected", "client_cancelled"
-"""Why."""
-MAX_ASIDE = 4
+"""The reasons of a cancelled response, as `status_details` tells them."""
+MAX_OUT_OF_BAND = 4
 """Most answers outside the conversation that are written at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionContext:
-    """What answers need of their connection."""
+class ActiveResponses:
+    """The response in progress, if there is one, and those out of band."""
 
-    context: ApiContext
-    responder: SessionResponder
-    output_audio: OutputAudio
-    conversation: Conversation
-    emit: Callable[..., None]
-    """Sends events in order, without waiting."""
-    report_error: Callable[[CantataError], None]
-    """Sends an error."""
-    spawn: Spawn
-    ended: Callable[[Reply], None]
-    """Called with every answer that is over."""
-
-
-class ActiveResponse:
-    """The answer in progress, if there is one, and those that are written beside it."""
-
-    def __init__(self, session: SessionContext) -> None:
-        self._session = session
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
         self.reply: Reply | None = None
-        self._aside: dict[str, Reply] = {}
+        self._out_of_band: dict[str, Reply] = {}
         """By id. Nothing that the user says ends them, and they have no sound."""
         self._stopped = set[Reply]()
         """Whose tasks have been cancelled because the connection is over."""
@@ -57,7 +36,7 @@ class ActiveResponse:
     @property
     def is_busy(self) -> bool:
         """Whether any answer is in progress."""
-        return self.reply is not None or bool(self._aside)
+        return self.reply is not None or bool(self._out_of_band)
 
     def start(self, reply: Reply, items: Sequence[Item], events: Sequence[ServerEvent]) -> None:
         """Begin an answer.
@@ -74,11 +53,11 @@ class ActiveResponse:
         self.reply = reply
         if reply.speaks:
             sound = reply.settings.audio.output.format
-            self._session.output_audio.begin(reply.id, reply.item.id, sound, reply.spoken)
-        self._session.emit(*events)
-        reply.task = self._session.spawn(self._run(reply, tuple(items)))
+            self._context.output_audio.begin(reply.id, reply.item.id, sound, reply.playout, self)
+        self._context.emit(*events)
+        reply.task = self._context.spawn(self._run(reply, tuple(items)))
 
-    def start_aside(
+    def start_out_of_band(
         self, reply: Reply, items: Sequence[Item], events: Sequence[ServerEvent]
     ) -> None:
         """Begin an answer that is written outside the conversation, whatever else is in progress.
@@ -91,14 +70,14 @@ class ActiveResponse:
         Raises:
             ResponseActive: there are too many.
         """
-        if len(self._aside) >= MAX_ASIDE:
+        if len(self._out_of_band) >= MAX_OUT_OF_BAND:
             raise ResponseActive(
-                f"{MAX_ASIDE} responses outside the conversation are being written; wait for the "
-                "response.done of one, or send response.cancel with its response_id"
+                f"{MAX_OUT_OF_BAND} responses outside the conversation are being written; wait for "
+                "the response.done of one, or send response.cancel with its response_id"
             )
-        self._aside[reply.id] = reply
-        self._session.emit(*events)
-        reply.task = self._session.spawn(self._run(reply, tuple(items)))
+        self._out_of_band[reply.id] = reply
+        self._context.emit(*events)
+        reply.task = self._context.spawn(self._run(reply, tuple(items)))
 
     def check_free(self) -> None:
         """Raises `ResponseActive` while there is an answer in progress."""
@@ -118,19 +97,19 @@ class ActiveResponse:
         Raises:
             NoResponse: there is none, or none of that id.
         """
-        reply = self._aside.get(response_id or "", self.reply)
+        reply = self._out_of_band.get(response_id or "", self.reply)
         if reply is None or response_id not in (None, reply.id):
             # Clients know the error by how it begins.
             raise NoResponse("Cancellation failed: no active response found", "response_id")
         self._end(reply, ReplyEnding(CANCELLED, reason))
 
-    def spoken(self) -> None:
-        """Called when all sound of the answer has been sent."""
+    def on_audio_done(self) -> None:
+        """Implements `OutputAudioListener`."""
         if self.reply is not None:
-            self.reply.all_spoken.set()
+            self.reply.audio_done.set()
 
     def on_speech_failed(self, error: ErrorDetail) -> None:
-        """Called when the answer cannot be spoken."""
+        """Implements `OutputAudioListener`: the response fails."""
         if self.reply is not None:
             failure = FailureObject(type=error.type, code=error.code, message=error.message)
             self._end(self.reply, ReplyEnding("failed", error=failure))
@@ -138,7 +117,7 @@ class ActiveResponse:
     def stop(self) -> None:
         """End what runs: the connection is over."""
         active = () if self.reply is None else (self.reply,)
-        for reply in (*active, *self._aside.values()):
+        for reply in (*active, *self._out_of_band.values()):
             # Once: a second cancel would break into the abort of the first. WHY not by the task's
             # `cancelling()`: libraries cancel it for themselves, such as anyio when it has
             # connected.
@@ -148,8 +127,8 @@ class ActiveResponse:
 
     async def _run(self, reply: Reply, items: Sequence[Item]) -> None:
         try:
-            with self._session.context.metrics.conversations.responses.track_inprogress():
-                await self._session.responder.answer(reply, items)
+            with self._context.api_context.metrics.conversations.responses.track_inprogress():
+                await self._context.responder.answer(reply, items)
         except CantataError as error:
             detail = describe(error).detail
             failure = FailureObject(type=detail.type, code=detail.code, message=detail.message)
@@ -163,28 +142,30 @@ class ActiveResponse:
             self._end(reply, ending)
 
     def _end(self, reply: Reply, ending: ReplyEnding) -> None:
-        session = self._session
-        if self._aside.pop(reply.id, None) is not None:
-            session.emit(*reply.ended(ending, None))
+        context = self._context
+        if self._out_of_band.pop(reply.id, None) is not None:
+            context.emit(*reply.build_end_events(ending, None))
         elif self.reply is reply:
             self._end_active(reply, ending)
         else:
             return
-        session.ended(reply)
+        context.on_response_done(reply)
         if reply.task is not None and reply.task is not asyncio.current_task():
             reply.task.cancel()
 
     def _end_active(self, reply: Reply, ending: ReplyEnding) -> None:
-        session = self._session
+        context = self._context
         self.reply = None
         if ending.status in (CANCELLED, "failed"):
-            session.responder.stop_audio()
-            session.output_audio.sent.cut()
+            context.responder.stop_audio()
+            context.output_audio.sent.cut()
         if reply.speaks:
-            session.output_audio.stop_audio()
-        previous = session.conversation.before(reply.item.id) if reply.conversation_id else None
-        session.emit(*reply.ended(ending, previous))
+            context.output_audio.stop_audio()
+        previous = (
+            context.conversation.find_previous_id(reply.item.id) if reply.conversation_id else None
+        )
+        context.emit(*reply.build_end_events(ending, previous))
         if reply.speaks and ending.status == CANCELLED:
             # Text that was not even made into sound was not heard by anybody.
             content = reply.item.content[0]
-            content.text = reply.spoken.heard_part(reply.text, reply.spoken.sound_s)
+            content.text = reply.playout.truncate_text(reply.text, reply.playout.sound_s)

@@ -1,8 +1,8 @@
 """Speech over an answer, which is held back until it proves to be an interruption.
 
-Clients stop playing when they hear of speech, so nothing of it is told before that is known. Where
-the client plays the answer, it goes on as if nobody had spoken. Where the server plays it, it falls
-silent while somebody speaks, and comes back if that was no interruption.
+Clients stop playing at `speech_started`, so nothing of it is told before that is known. Where the
+client plays the answer, it goes on as if nobody had spoken. Where the server plays it, it pauses
+while somebody speaks, and resumes if that was no interruption.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from cantata.api.realtime.input_audio import HeardItem, SpeechBegan
+from cantata.api.realtime.input_audio import TurnEnded, TurnStarted
 from cantata.contract.data.transcripts import Transcript
 from cantata.speech_input.agreed_words import WordDelta
 from cantata.speech_input.interruptions import SpeechEvidence, is_interruption
@@ -28,30 +28,30 @@ _WORDS_S = 10.0
 
 
 class TurnListener(Protocol):
-    """Takes what a client is told of the user's speech."""
+    """Takes turns that are no longer held back: what a client is told of the user's speech."""
 
-    def on_speech_began(self, event: SpeechBegan) -> None:
+    def on_speech_started(self, event: TurnStarted) -> None:
         """Called when a turn begins; one that was held back may have begun some time ago."""
         ...
 
-    def on_speech_ended(self, event: HeardItem) -> None:
+    def on_speech_stopped(self, event: TurnEnded) -> None:
         """Called when a turn that has begun is over."""
         ...
 
-    def on_words_heard(self, item_id: str, delta: WordDelta) -> None:
+    def on_transcript_delta(self, item_id: str, delta: WordDelta) -> None:
         """Called with more words of a turn that has begun."""
         ...
 
-    def hold_answer(self) -> None:
+    def pause_answer(self) -> None:
         """Called, often, while somebody speaks who may be interrupting."""
         ...
 
     def resume_answer(self) -> None:
-        """Called when nobody does any more, or it is decided."""
+        """Called when nobody speaks any more, or it is decided."""
         ...
 
-    def is_answer_heard(self) -> bool:
-        """Whether an answer is being played to the user."""
+    def is_answer_playing(self) -> bool:
+        """Whether an answer is being played to the user, in a pause of it, too."""
         ...
 
 
@@ -59,10 +59,10 @@ class TurnListener(Protocol):
 class _HeldSpeech:
     """Speech of which nothing has been told."""
 
-    began: SpeechBegan | None = None
+    started: TurnStarted | None = None
     evidence: SpeechEvidence = field(default_factory=SpeechEvidence)
     deltas: list[WordDelta] = field(default_factory=list)
-    ended: HeardItem | None = None
+    ended: TurnEnded | None = None
     outlasted: bool = False
     """Whether the answer was over when the speech was."""
     limit: asyncio.TimerHandle | None = None
@@ -70,7 +70,8 @@ class _HeldSpeech:
 
 
 class BargeIn:
-    """Implements `input_audio.SpeechObserver`: passes turns on to its listener, in order.
+    """Implements `input_audio.SpeechObserver`; passes turns on to its listener, in order, or holds
+    them back.
 
     Args:
         listener: takes them.
@@ -88,9 +89,9 @@ class BargeIn:
         self._quiet_windows = 0
         """Since somebody near spoke in it."""
 
-    def begin(self) -> Callable[[Transcript], None] | None:
+    def start_tracking(self) -> Callable[[Transcript], None] | None:
         # Behind one that is not decided, too: turns are told in order.
-        self._is_held = bool(self._held) or (self.holds and self._listener.is_answer_heard())
+        self._is_held = bool(self._held) or (self.holds and self._listener.is_answer_playing())
         if not self._is_held:
             return None
         held = _HeldSpeech()
@@ -102,7 +103,7 @@ class BargeIn:
 
         return take
 
-    def hear(self, window: Heard, *, is_speech: bool) -> None:
+    def track_window(self, window: Heard, *, is_speech: bool) -> None:
         if not self._is_held:
             if is_speech:
                 self._level.learn(window)
@@ -111,57 +112,57 @@ class BargeIn:
         evidence.add_window(WINDOW / HEARD_RATE, is_speech=is_speech, is_near=is_near)
         self._quiet_windows = 0 if is_near else self._quiet_windows + 1
         if is_near:
-            self._listener.hold_answer()
+            self._listener.pause_answer()
         elif self._quiet_windows == _QUIET_WINDOWS:
             self._listener.resume_answer()
 
-    def drop(self) -> None:
+    def drop_turn(self) -> None:
         if self._is_held:
             self._held.pop()
             self._is_held = False
             self._listener.resume_answer()
 
-    def began(self, event: SpeechBegan) -> None:
-        """A turn has begun."""
+    def on_turn_started(self, event: TurnStarted) -> None:
+        """Pass on that a turn has begun, or hold it back."""
         if not self._is_held:
-            self._listener.on_speech_began(event)
+            self._listener.on_speech_started(event)
             return
-        self._held[-1].began = event
-        self._held[-1].evidence.has_ears = event.words is not None
+        self._held[-1].started = event
+        self._held[-1].evidence.has_recognizer = event.words is not None
 
-    def ended(self, event: HeardItem) -> None:
-        """The turn in progress is over."""
+    def on_turn_ended(self, event: TurnEnded) -> None:
+        """Pass on that the turn in progress is over, or hold it back."""
         if not self._is_held:
-            self._listener.on_speech_ended(event)
+            self._listener.on_speech_stopped(event)
             return
         self._is_held = False
         held = self._held[-1]
         held.ended = event
-        held.outlasted = not self._listener.is_answer_heard()
-        if event.hearing.words is not None:
+        held.outlasted = not self._listener.is_answer_playing()
+        if event.feed.words is not None:
             held.limit = asyncio.get_running_loop().call_later(_WORDS_S, self.review)
-            event.hearing.words.add_done_callback(lambda _: self.review())
+            event.feed.words.add_done_callback(lambda _: self.review())
         self.review()
 
-    def on_words_heard(self, item_id: str, delta: WordDelta) -> None:
-        """More words of a turn are certain."""
+    def on_transcript_delta(self, item_id: str, delta: WordDelta) -> None:
+        """Pass on more words of a turn, or hold them back."""
         for held in self._held:
-            if held.began is not None and held.began.item_id == item_id:
+            if held.started is not None and held.started.item_id == item_id:
                 held.deltas.append(delta)
                 return
-        self._listener.on_words_heard(item_id, delta)
+        self._listener.on_transcript_delta(item_id, delta)
 
     def accept(self) -> None:
-        """Whatever is held back is meant: the client says so."""
+        """Pass on all that is held back: the client says that it is meant."""
         while self._held:
-            self._tell(self._take_first())
+            self._release(self._take_first())
 
     def review(self) -> None:
-        """Tell, or forget, what is decided. Turns are told in order."""
+        """Pass on, or forget, what is decided. Turns are told in order."""
         while self._held and (verdict := self._decide(self._held[0])) is not None:
             held = self._take_first()
             if verdict:
-                self._tell(held)
+                self._release(held)
 
     def stop(self) -> None:
         """Forget everything: the connection is over."""
@@ -179,17 +180,17 @@ class BargeIn:
 
     def _decide(self, held: _HeldSpeech) -> bool | None:
         """Whether the speech is meant; None: not known yet."""
-        if held.began is None:
+        if held.started is None:
             return None
         evidence, ended = held.evidence, held.ended
-        words = None if ended is None else ended.hearing.words
+        words = None if ended is None else ended.feed.words
         evidence.is_complete = words is not None and words.done()
         if is_interruption(evidence):
             return True
         is_enough = evidence.is_near
         if ended is None:
             # Who speaks on when the answer is over has taken the turn.
-            return True if is_enough and not self._listener.is_answer_heard() else None
+            return True if is_enough and not self._listener.is_answer_playing() else None
         if held.outlasted:
             return is_enough
         if words is None or (words.done() and not words.cancelled() and not words.exception()):
@@ -197,14 +198,14 @@ class BargeIn:
         loop = asyncio.get_running_loop()
         if not words.done() and held.limit is not None and loop.time() < held.limit.when():
             return None
-        return is_interruption(replace(evidence, transcript=None, has_ears=False))
+        return is_interruption(replace(evidence, transcript=None, has_recognizer=False))
 
-    def _tell(self, held: _HeldSpeech) -> None:
-        assert held.began is not None
+    def _release(self, held: _HeldSpeech) -> None:
+        assert held.started is not None
         if held.ended is None:
             self._is_held = False
-        self._listener.on_speech_began(held.began)
+        self._listener.on_speech_started(held.started)
         for delta in held.deltas:
-            self._listener.on_words_heard(held.began.item_id, delta)
+            self._listener.on_transcript_delta(held.started.item_id, delta)
         if held.ended is not None:
-            self._listener.on_speech_ended(held.ended)
+            self._listener.on_speech_stopped(held.ended)

@@ -110,13 +110,13 @@ def _convert_response(response: dict[str, Any]) -> dict[str, Any]:
 def _flatten_conversation(session: dict[str, Any]) -> dict[str, Any]:
     moved = ("audio", "output_modalities", "type", "max_output_tokens")
     sent = {key: value for key, value in session.items() if key not in moved}
-    received, spoken = session["audio"]["input"], session["audio"]["output"]
+    received, playout = session["audio"]["input"], session["audio"]["output"]
     return {
         **sent,
         "modalities": _convert_modalities(session["output_modalities"]),
-        "voice": spoken["voice"],
-        "speed": spoken["speed"],
-        "output_audio_format": _name_format(spoken["format"]),
+        "voice": playout["voice"],
+        "speed": playout["speed"],
+        "output_audio_format": _name_format(playout["format"]),
         **_flatten_input(received),
         "max_response_output_tokens": session["max_output_tokens"],
     }

@@ -1,5 +1,5 @@
-"""A partner made of parts: a recogniser for the user's words, a chat that answers them, and a model
-that speaks."""
+"""A responder made of parts: a recogniser for the user's words, a chat that answers them, and a
+model that speaks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PIECE = 64
 class CascadeResponder:
     """Implements `SessionResponder`: speaks the chat's answer while it is being written."""
 
-    hears = False
+    takes_audio = False
     speaks = True
 
     def __init__(
@@ -103,13 +103,13 @@ class CascadeResponder:
                 # Words behind a call have no message of their own, which would part the call from
                 # its output; they go on with the message before it, if there is one.
                 elif reply.has_message or not reply.calls.items:
-                    await self._say(reply, reply.fitting(delta.text, max_characters))
+                    await self._say(reply, reply.take_fitting(delta.text, max_characters))
                 if reply.cut:
                     break
         if reply.speaks and reply.text.strip():
             await self._output_audio.utterances.wait_for_room(2)
             self._text.commit(reply.id)
-            await reply.all_spoken.wait()
+            await reply.audio_done.wait()
 
     def stop_audio(self) -> None:
         """Stop the chat's answer and the speech."""
@@ -143,7 +143,7 @@ class CascadeResponder:
     async def _say(self, reply: Reply, text: str) -> None:
         if not text:
             return
-        for event in (*reply.begin_message(), reply.delta(text)):
+        for event in (*reply.begin_message(), reply.add_text(text)):
             await self._output_audio.outbox.put(event)
         await self._speak(reply, text)
 

@@ -16,7 +16,7 @@ def make_messages(items: Iterable[Item]) -> list[ChatMessage]:
     message with the words before them, and behind it is what each came to, even if that was sent
     later, or never.
     """
-    said = [item.message() for item in items]
+    said = [item.to_chat_message() for item in items]
     outputs = {one.call_id: one for one in said if one.role == "tool"}
     called = {call.id for one in said for call in one.calls}
     messages: list[ChatMessage] = []

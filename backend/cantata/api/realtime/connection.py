@@ -1,4 +1,4 @@
-"""One client of /v1/realtime: its socket, its session and the events that it gets."""
+"""One client of /v1/realtime: its socket, the dispatch of its events, and what it gets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
-from cantata.api.realtime.active_responses import CLIENT_CANCELLED, SessionContext
+from cantata.api.realtime.active_responses import CLIENT_CANCELLED
 from cantata.api.realtime.beta import flatten_transcription_session, to_beta
 from cantata.api.realtime.client_events import (
     CLIENT_EVENTS,
@@ -33,7 +33,7 @@ from cantata.api.realtime.client_events import (
 )
 from cantata.api.realtime.conversation import Conversation
 from cantata.api.realtime.model_choice import ModelChoice
-from cantata.api.realtime.output_audio import OutputAudio, OutputAudioOwner
+from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.refusals import SessionExpired
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.sent_items import decode_sound
@@ -47,10 +47,10 @@ from cantata.api.realtime.server_events import (
     SessionEvent,
     new_id,
 )
-from cantata.api.realtime.session_handler import Dialogue
-from cantata.api.realtime.session_object import SessionIdentity, show_session
-from cantata.api.realtime.session_settings import begin_settings
-from cantata.api.schemas import ErrorDetail
+from cantata.api.realtime.session_context import SessionContext
+from cantata.api.realtime.session_handler import SessionHandler
+from cantata.api.realtime.session_object import SessionIdentity, build_session_object
+from cantata.api.realtime.session_settings import make_settings
 from cantata.api.sessions.connection import IdleTimeout
 from cantata.api.sessions.socket import NORMAL, MessageSocket, SocketConnection, close_code
 from cantata.api.speech.messages import parse_message
@@ -61,8 +61,8 @@ _LARGE = 1 << 20
 """Messages with more characters are parsed in a worker thread."""
 
 
-MakeOutput = Callable[[SocketConnection, int, OutputAudioOwner], OutputAudio]
-"""Makes the output of a connection: of its model's rate in Hz, for its owner."""
+MakeOutput = Callable[[SocketConnection, int], OutputAudio]
+"""Makes the output of a connection, for a model's sound of this rate in Hz."""
 
 
 class RealtimeConnection(SocketConnection):
@@ -94,9 +94,9 @@ class RealtimeConnection(SocketConnection):
         self._expiry: asyncio.TimerHandle | None = None
         self._expired = False
         self._conversation = Conversation(limits.max_items, context.media.limits.max_audio_s)
-        self._output_audio = make_output(self, choice.sample_rate, self)
-        self._responder = choice.meet(context, self._output_audio)
-        self.dialogue = Dialogue(
+        self._output_audio = make_output(self, choice.sample_rate)
+        self._responder = choice.make_responder(context, self._output_audio)
+        self.handler = SessionHandler(
             SessionContext(
                 context,
                 self._responder,
@@ -105,24 +105,27 @@ class RealtimeConnection(SocketConnection):
                 self.emit,
                 self.report_error,
                 self._spawn,
-                self._on_answered,
+                self._on_response_done,
             ),
-            begin_settings(speaks=self._responder.speaks, answers=choice.answers),
+            make_settings(speaks=self._responder.speaks, answers=choice.answers),
         )
 
     async def configure(self, session: dict[str, Any]) -> None:
-        """Change settings, before the session begins or later; errors as of `Dialogue.update`."""
-        await self.dialogue.update(session)
+        """Change settings, before the session begins or later.
+
+        Errors are those of `SessionHandler.update`.
+        """
+        await self.handler.update(session)
 
     def begin(self) -> None:
         self.open(self._output_audio)
         limit_s = self.context.settings.realtime.max_session_s
         self._expiry = asyncio.get_running_loop().call_later(limit_s, self._expire)
-        created = SessionEvent(type="session.created", session=self.show(), resume=self._resume)
+        created = SessionEvent(type="session.created", session=self.describe(), resume=self._resume)
         self.emit(created)
 
     def has_pending_text(self) -> bool:
-        return self.dialogue.answering.is_busy
+        return self.handler.responses.is_busy
 
     async def handle_message(self, text: str) -> None:
         event_id = None
@@ -145,14 +148,6 @@ class RealtimeConnection(SocketConnection):
 
     def report_error(self, error: CantataError) -> None:
         self.emit(make_error_event(error, None))
-
-    def spoken(self) -> None:
-        """All sound of the answer in progress has been sent."""
-        self.dialogue.answering.spoken()
-
-    def on_speech_failed(self, error: ErrorDetail) -> None:
-        """The answer in progress cannot be spoken."""
-        self.dialogue.answering.on_speech_failed(error)
 
     def close(self) -> None:
         self._free()
@@ -177,16 +172,16 @@ class RealtimeConnection(SocketConnection):
         await self.close_socket(NORMAL if over else close_code(error))
 
     async def handle_event(self, event: AnyClientEvent) -> None:
-        """Do what a client asks for; errors as of `handle_message`."""
-        dialogue = self.dialogue
+        """Dispatch a client's event; errors as of `handle_message`."""
+        handler = self.handler
         match event:
             case AudioAppend():
                 limits = self.context.settings.realtime
-                await dialogue.hear(decode_sound(event.audio, "audio", limits))
+                await handler.append_audio(decode_sound(event.audio, "audio", limits))
             case AudioCommit():
-                dialogue.commit()
+                handler.commit_audio()
             case AudioClear():
-                dialogue.clear()
+                handler.clear_audio()
                 self.emit(BufferEvent())
             case OutputAudioClear():
                 raise ProtocolViolation(
@@ -196,29 +191,29 @@ class RealtimeConnection(SocketConnection):
                 )
             case SessionUpdate():
                 await self.configure(event.session)
-                self.emit(SessionEvent(type="session.updated", session=self.show()))
+                self.emit(SessionEvent(type="session.updated", session=self.describe()))
             case TranscriptionSessionUpdate():
                 await self.configure({**event.session, "type": "transcription"})
-                flat = flatten_transcription_session(self.show())
+                flat = flatten_transcription_session(self.describe())
                 self.emit(SessionEvent(type="transcription_session.updated", session=flat))
             case ItemCreate():
-                dialogue.create(event)
+                handler.create_item(event)
             case ItemRetrieve():
                 item = self._conversation.get(event.item_id)
-                self.emit(ItemRetrieved(item=item.shown()))
+                self.emit(ItemRetrieved(item=item.to_object()))
             case ItemTruncate():
-                dialogue.truncate(event)
+                handler.truncate_item(event)
             case ItemDelete():
-                dialogue.delete(event.item_id)
+                handler.delete_item(event.item_id)
             case ResponseCreate():
                 self.check_not_draining()
-                await dialogue.respond(event.response)
+                await handler.create_response(event.response)
             case ResponseCancel():
-                dialogue.answering.cancel(CLIENT_CANCELLED, event.response_id)
+                handler.responses.cancel(CLIENT_CANCELLED, event.response_id)
 
-    def show(self) -> dict[str, Any]:
-        """The session as clients see it."""
-        return show_session(self._identity, self.dialogue.settings, self.dialogue.voice)
+    def describe(self) -> dict[str, Any]:
+        """Describe the session as clients see it."""
+        return build_session_object(self._identity, self.handler.settings, self.handler.voice)
 
     def emit(self, *events: ServerEvent) -> None:
         """Send events in order, without waiting."""
@@ -229,8 +224,8 @@ class RealtimeConnection(SocketConnection):
         assert self._group is not None
         return self._group.create_task(work, name=f"{self.name}:work")
 
-    def _on_answered(self, reply: Reply) -> None:
-        self.dialogue.answered(reply)
+    def _on_response_done(self, reply: Reply) -> None:
+        self.handler.on_response_done(reply)
         self.touch()
         self.on_message_handled()
 
@@ -239,7 +234,7 @@ class RealtimeConnection(SocketConnection):
         self.stop(EndReason.CANCELLED)
 
     def _free(self) -> None:
-        self.dialogue.stop()
+        self.handler.stop()
         if self._expiry is not None:
             self._expiry.cancel()
 
@@ -260,9 +255,9 @@ async def describe_session(
     session = RealtimeConnection(_NoSocket(), context, choice)
     try:
         await session.configure(settings)
-        return session.show()
+        return session.describe()
     finally:
-        session.dialogue.stop()
+        session.handler.stop()
 
 
 class _NoSocket:

@@ -44,8 +44,8 @@ class Content:
         """Whether the part is sound, so that its text is a transcript."""
         return self.type.endswith("audio")
 
-    def shown(self) -> ContentObject:
-        """The part as clients see it."""
+    def to_object(self) -> ContentObject:
+        """Build the part as clients see it."""
         self.settle()
         if self.type == "input_audio":
             return InputAudioObject(transcript=None if self.words else self.text)
@@ -68,8 +68,8 @@ class PlayoutTimes:
     """Whether all of the text was spoken."""
     speed: float = 1.0
 
-    def heard_part(self, text: str, until_s: float) -> str:
-        """The part of the answer that was heard up to a moment.
+    def truncate_text(self, text: str, until_s: float) -> str:
+        """Cut the answer's text where it was heard to.
 
         Without word times it is estimated, in whole words: as large a part of the text as of the
         sound or, if more text was written than spoken, at a usual pace.
@@ -110,8 +110,8 @@ class Item:
     role: Role
     content: list[Content]
     status: str = "completed"
-    spoken: PlayoutTimes | None = None
-    """For an answer that was spoken: when its words are heard."""
+    playout: PlayoutTimes | None = None
+    """When the words of an answer are heard; None: it was not spoken."""
     call: FunctionCall | CallOutput | None = None
     """None: it is a message."""
 
@@ -125,8 +125,8 @@ class Item:
         """Seconds of sound that are kept for it."""
         return sum(len(part.sound) for part in self.content if part.sound is not None) / HEARD_RATE
 
-    def shown(self) -> ItemObject:
-        """The item as clients see it."""
+    def to_object(self) -> ItemObject:
+        """Build the item as clients see it."""
         match self.call:
             case FunctionCall(call_id, name, arguments):
                 return ItemObject(
@@ -145,11 +145,11 @@ class Item:
                     call_id=call_id,
                     output=output,
                 )
-        parts = [part.shown() for part in self.content]
+        parts = [part.to_object() for part in self.content]
         return ItemObject(id=self.id, status=self.status, role=self.role, content=parts)
 
-    def message(self) -> ChatMessage:
-        """The item as a message for the model; sound without words is described as such."""
+    def to_chat_message(self) -> ChatMessage:
+        """Build the message for the model; sound without words is described as such."""
         match self.call:
             case FunctionCall(call_id, name, arguments):
                 return ChatMessage("assistant", "", (ChatCall(call_id, name, arguments),))
@@ -158,11 +158,9 @@ class Item:
         texts = []
         for part in self.content:
             part.settle()
-            heard_part = part.meaning or part.text
+            meant = part.meaning or part.text
             texts.append(
-                UNINTELLIGIBLE
-                if part.type == "input_audio" and not heard_part.strip()
-                else heard_part
+                UNINTELLIGIBLE if part.type == "input_audio" and not meant.strip() else meant
             )
         return ChatMessage(self.role, "\n".join(text for text in texts if text))
 
@@ -190,13 +188,13 @@ class Conversation:
         """The id of the last item."""
         return self._items[-1].id if self._items else None
 
-    def calls(self, call_id: str) -> bool:
+    def has_call(self, call_id: str) -> bool:
         """Whether there is a call of this id."""
         calls = (item.call for item in self._items)
         return any(isinstance(one, FunctionCall) and one.call_id == call_id for one in calls)
 
-    def before(self, item_id: str) -> str | None:
-        """The id of the item before this one; None if it is the first, or gone."""
+    def find_previous_id(self, item_id: str) -> str | None:
+        """Find the id of the item before this one; None if it is the first, or gone."""
         ids = [item.id for item in self._items]
         place = ids.index(item_id) if item_id in ids else 0
         return ids[place - 1] if place else None

@@ -48,54 +48,54 @@ def wire_encoding(sound: SoundFormat) -> tuple[Encoding, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class SpeechBegan:
-    """The user has begun to speak."""
+class TurnStarted:
+    """The user has begun to speak: an item begins."""
 
     item_id: str
     at_ms: int
     """Where the item begins, in ms of all sound so far."""
     words: asyncio.Future[str] | None = None
-    """The item's, in the end; None: nobody finds them."""
+    """The item's, in the end; None: nothing transcribes it."""
 
 
 @dataclass(frozen=True, slots=True)
-class HeardItem:
-    """Sound that becomes an item."""
+class TurnEnded:
+    """The user's turn is over, by the VAD, a commit or the idle timeout: its sound is an item."""
 
-    hearing: TranscriptionFeed
+    feed: TranscriptionFeed
     seconds: float
     at_ms: int
     """Where the item ends, in ms of all sound so far."""
 
 
 class SpeechObserver(Protocol):
-    """Follows the turns of one session."""
+    """Follows the sound of turns, before anybody is told of them."""
 
-    def begin(self) -> OnTranscript | None:
-        """Called when a turn begins; returns who wants to be told often of its words, if any."""
+    def start_tracking(self) -> OnTranscript | None:
+        """Called before `TurnStarted`; returns who wants to be told often of its words, if any."""
         ...
 
-    def hear(self, window: Heard, *, is_speech: bool) -> None:
-        """Take the next `WINDOW` samples of the turn in progress."""
+    def track_window(self, window: Heard, *, is_speech: bool) -> None:
+        """Take the next `WINDOW` samples of the turn that was started last."""
         ...
 
-    def drop(self) -> None:
-        """The turn in progress, if there is one, ends in nothing."""
+    def drop_turn(self) -> None:
+        """Called when the turn in progress, if there is one, ends without `TurnEnded`."""
         ...
 
 
 class InputAudioBuffer:
-    """The input of one session.
+    """OpenAI's input audio buffer of one session.
 
     Args:
         context: the server's.
         settings: the session's.
         spawn: starts a task.
         on_delta: is told of words of utterances while they are spoken.
-        observer: follows the turns.
+        observer: follows the sound of turns.
         echo: knows the answers when they come back.
-        keeps_sound: whoever answers follows the sound; words are found out only where the session
-            asks for them.
+        keeps_sound: whoever answers follows the sound; it is transcribed only where the session
+            asks for that.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class InputAudioBuffer:
         """Number of samples of the session so far."""
         self._waiting: list[TranscriptionFeed] = []
         """Utterances whose words are still being transcribed."""
-        self._hearing: TranscriptionFeed | None = None
+        self._feed: TranscriptionFeed | None = None
         """The utterance in progress."""
         self._detector: TurnDetector | None = None
         self._detector_from = 0
@@ -143,11 +143,11 @@ class InputAudioBuffer:
             self._add_unjudged(self._input.end())
             self._input = SoundInput(*wire_encoding(options.format))
         if before.turn_detection != options.turn_detection:
-            self._drop_hearing()
+            self._drop_feed()
             self._create_detector()
 
-    async def hear(self, data: bytes) -> AsyncIterator[SpeechBegan | HeardItem]:
-        """Take sound, and return the turns that begin or end in it.
+    async def append(self, data: bytes) -> AsyncIterator[TurnStarted | TurnEnded]:
+        """Take sound, and yield the turns that begin or end in it.
 
         Raises:
             BufferFull: too much waits to be committed; this sound is not taken.
@@ -161,19 +161,19 @@ class InputAudioBuffer:
             window = received[start : start + WINDOW]
             self._keep_all(window)
             turns = await self._detector.feed(window)
-            if self._hearing is not None:
-                self._hearing.feed(window.tobytes(), self._detector.probability)
+            if self._feed is not None:
+                self._feed.append(window.tobytes(), self._detector.probability)
                 is_speech = self._detector.probability >= self._threshold
-                self._observer.hear(window, is_speech=is_speech)
+                self._observer.track_window(window, is_speech=is_speech)
             for turn in turns:
                 at = self._detector_from + turn.at
-                yield self._begin(at) if isinstance(turn, SpeechOnset) else self._take(at)
-            if self._hearing is None:
+                yield self._start_turn(at) if isinstance(turn, SpeechOnset) else self._end_turn(at)
+            if self._feed is None:
                 self._keep_last(self._padding + _KEPT_WINDOWS * WINDOW)
             if index % _WINDOWS_AT_ONCE == _WINDOWS_AT_ONCE - 1:
                 await asyncio.sleep(0)
 
-    def commit(self) -> HeardItem:
+    def commit(self) -> TurnEnded:
         """Make an item of the buffered sound.
 
         Raises:
@@ -187,15 +187,15 @@ class InputAudioBuffer:
         self._add_unjudged(self._input.end())
         if self._detector is not None:
             self._detector.reset()
-        return self._take(self._end)
+        return self._end_turn(self._end)
 
-    def silence(self) -> HeardItem:
+    def commit_silence(self) -> TurnEnded:
         """Make an item of what was heard while nobody spoke, whatever its length."""
-        return self._take(self._end)
+        return self._end_turn(self._end)
 
     def clear(self) -> None:
         """Drop the buffered sound."""
-        self._drop_hearing()
+        self._drop_feed()
         if self._detector is not None:
             self._detector.reset()
         self._keep_all(self._input.end())
@@ -203,9 +203,9 @@ class InputAudioBuffer:
 
     def stop(self) -> None:
         """Drop everything; no more sound follows."""
-        self._drop_hearing()
+        self._drop_feed()
 
-    def whole(self, data: bytes) -> TranscriptionFeed:
+    def feed_whole(self, data: bytes) -> TranscriptionFeed:
         """Make an item of sound that a client sends as a whole.
 
         Raises:
@@ -219,10 +219,10 @@ class InputAudioBuffer:
         received = sound.feed(data).tobytes() + sound.end().tobytes()
         if self._keeps_sound and not received:
             raise InvalidAudio("item.content contains no sound: it is 0 s long", "item.content")
-        hearing = self._start_feed(None)
-        hearing.feed(received)
-        hearing.end()
-        return hearing
+        feed = self._start_feed(None)
+        feed.append(received)
+        feed.end()
+        return feed
 
     @property
     def _options(self) -> AudioInput:
@@ -262,9 +262,9 @@ class InputAudioBuffer:
         Raises:
             Overloaded: too much sound waits for that already.
         """
-        hearing = TranscriptionFeed(keeps_sound=self._keeps_sound)
-        if not self._finds_words:
-            return hearing
+        feed = TranscriptionFeed(keeps_sound=self._keeps_sound)
+        if not self._transcribes:
+            return feed
         self._waiting = [one for one in self._waiting if one.words and not one.words.done()]
         if _seconds(sum(one.bytes for one in self._waiting)) > self._longest_s:
             raise Overloaded(
@@ -272,12 +272,12 @@ class InputAudioBuffer:
                 "this later"
             )
         told = on_delta if self._options.transcription is not None else None
-        hearing.find_words(self._context, self._settings, self._spawn, told, on_transcript)
-        self._waiting.append(hearing)
-        return hearing
+        feed.start_transcription(self._context, self._settings, self._spawn, told, on_transcript)
+        self._waiting.append(feed)
+        return feed
 
     @property
-    def _finds_words(self) -> bool:
+    def _transcribes(self) -> bool:
         return not self._keeps_sound or self._options.transcription is not None
 
     def _check_room(self, data: bytes) -> None:
@@ -311,42 +311,42 @@ class InputAudioBuffer:
         """Take sound in which nobody detects turns. Its words are looked for all the same, while
         more arrives."""
         self._keep_all(sound)
-        if self._hearing is not None:
-            self._hearing.feed(sound.tobytes())
-        elif self._detector is None and self._finds_words and len(sound):
+        if self._feed is not None:
+            self._feed.append(sound.tobytes())
+        elif self._detector is None and self._transcribes and len(sound):
             with suppress(Overloaded):  # the commit says so
-                self._hearing = self._start_feed(self._on_delta)
-                self._hearing.feed(bytes(self._sound))
+                self._feed = self._start_feed(self._on_delta)
+                self._feed.append(bytes(self._sound))
 
     def _keep_all(self, sound: Heard) -> None:
         self._sound += sound.tobytes()
         self._end += len(sound)
 
-    def _begin(self, at: int) -> SpeechBegan:
+    def _start_turn(self, at: int) -> TurnStarted:
         self._keep_last(self._end - at + self._padding)
-        self._hearing = self._start_feed(self._on_delta, self._observer.begin())
-        self._hearing.feed(bytes(self._sound), 1.0)
+        self._feed = self._start_feed(self._on_delta, self._observer.start_tracking())
+        self._feed.append(bytes(self._sound), 1.0)
         start = self._end - len(self._sound) // BYTES_PER_SAMPLE
-        return SpeechBegan(self._hearing.item_id, _to_ms(start), self._hearing.words)
+        return TurnStarted(self._feed.item_id, _to_ms(start), self._feed.words)
 
-    def _take(self, at: int) -> HeardItem:
-        hearing, self._hearing = self._hearing, None
-        if hearing is None:
-            hearing = self._start_feed(self._on_delta)
-            hearing.feed(bytes(self._sound))
-        hearing.end()
+    def _end_turn(self, at: int) -> TurnEnded:
+        feed, self._feed = self._feed, None
+        if feed is None:
+            feed = self._start_feed(self._on_delta)
+            feed.append(bytes(self._sound))
+        feed.end()
         seconds = _seconds(len(self._sound))
         self._sound.clear()
-        return HeardItem(hearing, seconds, _to_ms(at))
+        return TurnEnded(feed, seconds, _to_ms(at))
 
     def _keep_last(self, samples: int) -> None:
         del self._sound[: max(0, len(self._sound) - samples * BYTES_PER_SAMPLE)]
 
-    def _drop_hearing(self) -> None:
-        if self._hearing is not None:
-            self._hearing.drop()
-            self._hearing = None
-            self._observer.drop()
+    def _drop_feed(self) -> None:
+        if self._feed is not None:
+            self._feed.drop()
+            self._feed = None
+            self._observer.drop_turn()
 
 
 def _seconds(size: int) -> float:

@@ -11,7 +11,7 @@ from cantata.api.context import ApiContext
 from cantata.api.realtime.cascade_responder import CascadeResponder
 from cantata.api.realtime.model_responder import ModelResponder
 from cantata.api.realtime.output_audio import OutputAudio
-from cantata.api.realtime.responder import ListeningResponder, SessionResponder
+from cantata.api.realtime.responder import SessionResponder, TranscriptionOnlyResponder
 from cantata.api.realtime.transcription_choice import find_transcription_model
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Modality
@@ -33,14 +33,14 @@ class ModelChoice:
     """Hz of its speech."""
     check_room: Callable[[], None]
     """Raises Overloaded if nothing can begin."""
-    meet: Callable[[ApiContext, OutputAudio], SessionResponder]
-    """Makes the session's partner."""
+    make_responder: Callable[[ApiContext, OutputAudio], SessionResponder]
+    """Makes the session's responder."""
     answers: bool = True
     """False: the session only transcribes."""
 
 
-def choose(context: ApiContext, name: str | None) -> ModelChoice:
-    """The choice for a model's name.
+def choose_model(context: ApiContext, name: str | None) -> ModelChoice:
+    """Choose the model of a conversation by its name.
 
     Args:
         context: the app's parts.
@@ -55,31 +55,31 @@ def choose(context: ApiContext, name: str | None) -> ModelChoice:
     """
     context.lifecycle.check()
     name, service = context.resolve_alias(name), context.service
-    hearing = {n: m for n, m in service.chat_models.items() if Modality.AUDIO in m.takes}
+    audio_models = {n: m for n, m in service.chat_models.items() if Modality.AUDIO in m.takes}
     if is_default(name):
-        if not service.models and hearing:
-            return _choose_hearing(next(iter(hearing.values())))
+        if not service.models and audio_models:
+            return _choose_audio_model(next(iter(audio_models.values())))
         model = context.get_model(None)
-        return _choose_speaking(context, model.name, model, _find_default_thinker(context))
+        return _choose_cascade(context, model.name, model, _find_default_thinker(context))
     assert name is not None
-    if name in hearing:
-        return _choose_hearing(hearing[name])
+    if name in audio_models:
+        return _choose_audio_model(audio_models[name])
     thinker = service.chat_models.get(name)
     speech_model = None if thinker is None else context.find_speech_model(thinker)
     if thinker is not None and speech_model is not None:
-        return _choose_speaking(context, thinker.name, speech_model, thinker)
-    valid = ", ".join([*service.models, *hearing]) or "none"
+        return _choose_cascade(context, thinker.name, speech_model, thinker)
+    valid = ", ".join([*service.models, *audio_models]) or "none"
     if name in service.chat_models:
         raise InvalidRequest(f"{name} takes no sound; models to talk with: {valid}", "model")
     try:
         model = service.get_model(name)
     except ModelNotFound:
         raise ModelNotFound(f"no model {name!r}; models to talk with: {valid}", "model") from None
-    return _choose_speaking(context, model.name, model, _find_default_thinker(context))
+    return _choose_cascade(context, model.name, model, _find_default_thinker(context))
 
 
-def choose_listener(context: ApiContext, name: str | None) -> ModelChoice:
-    """The choice for a session that only transcribes.
+def choose_for_transcription(context: ApiContext, name: str | None) -> ModelChoice:
+    """Choose the model of a session that only transcribes.
 
     Args:
         context: the app's parts.
@@ -94,8 +94,8 @@ def choose_listener(context: ApiContext, name: str | None) -> ModelChoice:
     model = find_transcription_model(context, name)
     if model is None:
         # The endpoint's own model is its operator's business.
-        return _choose_listening(name or "", lambda: None)
-    return _choose_listening(model.name, model.check_room)
+        return _choose_transcription(name or "", lambda: None)
+    return _choose_transcription(model.name, model.check_room)
 
 
 def is_default(name: str | None) -> bool:
@@ -114,7 +114,7 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
     if not isinstance(sent, str) or is_default(sent):
         return
     try:
-        same = choose(context, sent).name == name
+        same = choose_model(context, sent).name == name
     except InvalidRequest as error:
         raise type(error)(error.message, "session.model") from None
     if not same:
@@ -130,7 +130,7 @@ def _find_default_thinker(context: ApiContext) -> ChatModel | None:
     return None if context.settings.realtime.chat is not None else context.find_thinker()
 
 
-def _choose_speaking(
+def _choose_cascade(
     context: ApiContext, name: str, model: SpeechModel, thinker: ChatModel | None
 ) -> ModelChoice:
     find_transcription_model(context, None)  # raises if nothing finds the words
@@ -140,29 +140,29 @@ def _choose_speaking(
         if thinker is not None:
             thinker.check_room()
 
-    meet = partial(CascadeResponder, name, model, thinker)
-    return ModelChoice(name, model.sample_rate, check_room, meet)
+    make_responder = partial(CascadeResponder, name, model, thinker)
+    return ModelChoice(name, model.sample_rate, check_room, make_responder)
 
 
-def _choose_hearing(model: ChatModel) -> ModelChoice:
-    meet = partial(ModelResponder, model)
-    return ModelChoice(model.name, model.sample_rate, model.check_room, meet)
+def _choose_audio_model(model: ChatModel) -> ModelChoice:
+    make_responder = partial(ModelResponder, model)
+    return ModelChoice(model.name, model.sample_rate, model.check_room, make_responder)
 
 
-def _choose_listening(name: str, check_room: Callable[[], None]) -> ModelChoice:
-    def meet(context: ApiContext, output_audio: OutputAudio) -> SessionResponder:
-        return ListeningResponder(name)
+def _choose_transcription(name: str, check_room: Callable[[], None]) -> ModelChoice:
+    def make_responder(context: ApiContext, output_audio: OutputAudio) -> SessionResponder:
+        return TranscriptionOnlyResponder(name)
 
-    return ModelChoice(name, _UNUSED_RATE, check_room, meet, answers=False)
+    return ModelChoice(name, _UNUSED_RATE, check_room, make_responder, answers=False)
 
 
 _INTENTS = (None, "", "conversation", "transcription")
 
 
-async def open_session(
+async def choose_ready_model(
     context: ApiContext, name: str | None, intent: str | None, session: Mapping[str, Any]
 ) -> ModelChoice:
-    """The model of a session, which can begin now.
+    """Choose the model of a session, and check that one can begin now.
 
     Args:
         context: the app's parts.
@@ -173,7 +173,7 @@ async def open_session(
 
     Raises:
         InvalidRequest: there is no such intent, or the settings' model is no string.
-        CantataError: as of `choose` and `choose_listener`, or nothing can begin.
+        CantataError: as of `choose_model` and `choose_for_transcription`, or nothing can begin.
     """
     if intent not in _INTENTS:
         raise InvalidRequest(f"intent {intent!r}: valid: transcription, conversation", "intent")
@@ -183,7 +183,7 @@ async def open_session(
     if name is None or not is_default(named):
         name = named
     listens = "transcription" in (intent, session.get("type"))
-    choice = choose_listener(context, name) if listens else choose(context, name)
+    choice = choose_for_transcription(context, name) if listens else choose_model(context, name)
     await context.cascade.prepare()
     choice.check_room()
     return choice

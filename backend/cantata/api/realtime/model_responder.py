@@ -1,4 +1,4 @@
-"""A partner that is one model: it hears the user's sound, and speaks or writes its answer."""
+"""A responder that is one model: it hears the user's sound, and speaks or writes its answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ first, then the next, and so on."""
 class ModelResponder:
     """Implements `SessionResponder`. The model hears the sound of the whole conversation."""
 
-    hears = True
+    takes_audio = True
 
     def __init__(self, model: ChatModel, context: ApiContext, output_audio: OutputAudio) -> None:
         self._model = model
@@ -81,7 +81,7 @@ class ModelResponder:
                     items = items[max(1, len(items) // _PARTS_LEFT_OUT) :]
             if reply.speaks:
                 self._output_audio.end_audio()
-                await reply.all_spoken.wait()
+                await reply.audio_done.wait()
 
     def stop_audio(self) -> None:
         """Drop the rest of the answer: the user no longer listens."""
@@ -123,10 +123,10 @@ class ModelResponder:
             if not isinstance(piece, str):
                 await self._output_audio.say(piece)
                 continue
-            text = reply.fitting(piece, max_characters)
+            text = reply.take_fitting(piece, max_characters)
             reply.tokens = answer.tokens
             if text:
-                await self._output_audio.outbox.put(reply.delta(text))
+                await self._output_audio.outbox.put(reply.add_text(text))
             if reply.cut:
                 return
         reply.tokens = answer.tokens

@@ -1,4 +1,4 @@
-"""The output of a session: every event in order, and the sound of the answer in progress."""
+"""The output of a session: every event in order, and the sound of the response in progress."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from cantata.speech_input.echo import SentSound
 from cantata.speech_input.sound import Encoding
 
 
-class OutputAudioOwner(Protocol):
-    """The owner of the output; learns how speaking ends."""
+class OutputAudioListener(Protocol):
+    """Learns how the sound of a response ends."""
 
-    def spoken(self) -> None:
-        """Called when all sound of the answer has been sent."""
+    def on_audio_done(self) -> None:
+        """Called when all sound of the response has been sent."""
         ...
 
     def on_speech_failed(self, error: ErrorDetail) -> None:
-        """Called when an utterance of the answer could not be spoken."""
+        """Called when an utterance of the response could not be spoken."""
         ...
 
 
@@ -52,10 +52,11 @@ class OutputAnswer:
     response_id: str
     item_id: str
     sound: SoundStream
-    spoken: PlayoutTimes
+    playout: PlayoutTimes
+    listener: OutputAudioListener
     utterance_at_s: float = 0.0
 
-    def delta(self, data: bytes) -> AudioDeltaEvent:
+    def build_delta(self, data: bytes) -> AudioDeltaEvent:
         delta = base64.b64encode(data).decode("ascii")
         return AudioDeltaEvent(response_id=self.response_id, item_id=self.item_id, delta=delta)
 
@@ -63,25 +64,37 @@ class OutputAnswer:
 class OutputAudio(Channel):
     """The connection's only channel of sound."""
 
-    def __init__(self, connection: SocketConnection, sample_rate: int, listener: OutputAudioOwner):
+    def __init__(self, connection: SocketConnection, sample_rate: int) -> None:
         """`sample_rate`: Hz of the model that speaks."""
         super().__init__(connection, connection.context.settings.realtime.max_ahead_s)
         self._socket = connection
         self._sample_rate = sample_rate
-        self._listener = listener
         self._answer: OutputAnswer | None = None
         self.sent = SentSound(sample_rate, time.monotonic)
         self.has_sent = False
         """Whether any sound has been sent."""
 
     def begin(
-        self, response_id: str, item_id: str, output: SoundFormat, spoken: PlayoutTimes
+        self,
+        response_id: str,
+        item_id: str,
+        output: SoundFormat,
+        playout: PlayoutTimes,
+        listener: OutputAudioListener,
     ) -> None:
-        """Begin an answer: the sound that follows belongs to it, and nothing of the one before is
-        left."""
+        """Begin a response: the sound that follows belongs to it, and nothing of the one before is
+        left.
+
+        Args:
+            response_id: its id.
+            item_id: of its message.
+            output: how its sound is encoded.
+            playout: is told what has been sent.
+            listener: learns how its sound ends.
+        """
         encoding, rate = self.wire_encoding(output)
         sound = SoundStream(build_sound_output(encoding, self._sample_rate, rate))
-        self._answer = OutputAnswer(response_id, item_id, sound, spoken)
+        self._answer = OutputAnswer(response_id, item_id, sound, playout, listener)
 
     def wire_encoding(self, output: SoundFormat) -> tuple[Encoding, int]:
         """How an answer's sound is encoded, and its rate in Hz."""
@@ -130,13 +143,13 @@ class OutputAudio(Channel):
         """Sound of the answer leaves."""
         self.sent.add(sound)
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Play nothing for now, if the server plays the answer: somebody may be interrupting."""
 
     def resume(self) -> None:
-        """Go on where `hold` stopped."""
+        """Go on where `pause` stopped."""
 
-    def cut(self) -> Sequence[HeardAnswer]:
+    def clear(self) -> Sequence[HeardAnswer]:
         """Play no more of what was made, because the user speaks or wants silence.
 
         Returns:
@@ -154,22 +167,22 @@ class OutputAudio(Channel):
             return
         match item:
             case AudioFrame():
-                answer.spoken.sound_s += item.samples / self._sample_rate
+                answer.playout.sound_s += item.samples / self._sample_rate
                 self.note_sent(item.sound)
                 await self.send_sound(answer, answer.sound.feed(item))
             case AudioStart():
-                answer.utterance_at_s = answer.spoken.sound_s
+                answer.utterance_at_s = answer.playout.sound_s
             case AudioTimestamps():
                 for word in item.words:
-                    answer.spoken.ends_s.append(answer.utterance_at_s + word.end)
-                    answer.spoken.text_ends.append(word.text_end)
+                    answer.playout.ends_s.append(answer.utterance_at_s + word.end)
+                    answer.playout.text_ends.append(word.text_end)
             case InputSpoken(context_id=answer.response_id):
-                answer.spoken.whole = True
+                answer.playout.whole = True
                 await self.send_sound(answer, answer.sound.end())
                 if self._answer is answer:
-                    self._listener.spoken()
+                    answer.listener.on_audio_done()
             case ErrorMessage(context_id=answer.response_id):
-                self._listener.on_speech_failed(item.error)
+                answer.listener.on_speech_failed(item.error)
 
     def free(self) -> None:
         self.stop_audio()
@@ -178,4 +191,4 @@ class OutputAudio(Channel):
         """Send more of an answer, as `wire_encoding` says; maybe nothing."""
         if data:
             self.has_sent = True
-            await self._socket.send(answer.delta(data))
+            await self._socket.send(answer.build_delta(data))

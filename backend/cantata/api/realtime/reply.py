@@ -71,19 +71,19 @@ class Reply:
     """Tokens of its text; None: its characters are counted."""
     cut: bool = False
     """Whether the answer was cut at its longest allowed length."""
-    all_spoken: asyncio.Event = field(default_factory=asyncio.Event)
+    audio_done: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     item: Item = field(init=False)
     calls: ReplyCalls = field(init=False)
-    spoken: PlayoutTimes = field(default_factory=PlayoutTimes)
+    playout: PlayoutTimes = field(default_factory=PlayoutTimes)
     has_message: bool = False
     """Whether its message has begun. An answer that may call functions may have none."""
 
     def __post_init__(self) -> None:
         kind = "output_audio" if self.speaks else "output_text"
-        self.spoken.speed = self.settings.audio.output.speed
-        spoken = self.spoken if self.speaks else None
-        self.item = Item(new_id("item"), "assistant", [Content(kind)], "in_progress", spoken)
+        self.playout.speed = self.settings.audio.output.speed
+        playout = self.playout if self.speaks else None
+        self.item = Item(new_id("item"), "assistant", [Content(kind)], "in_progress", playout)
         self.calls = ReplyCalls(self.id, self.keep)
 
     @property
@@ -96,8 +96,8 @@ class Reply:
         """Whether it is the user's turn after it: the answer is whole, and calls nothing."""
         return self.item.status == "completed" and not self.calls.items
 
-    def started(self) -> list[ServerEvent]:
-        """Events of a new answer without any content."""
+    def build_start_events(self) -> list[ServerEvent]:
+        """Build the events of a new answer without any content."""
         message = [] if self.settings.offered else self.begin_message()
         return [
             RealtimeResponseEvent(
@@ -126,14 +126,14 @@ class Reply:
             ),
         ]
 
-    def fitting(self, text: str, max_characters: int) -> str:
-        """As much of this text as still fits into an item; cutting it ends the answer."""
+    def take_fitting(self, text: str, max_characters: int) -> str:
+        """Take as much of this text as still fits into an item; cutting it ends the answer."""
         room = max_characters - len(self.text)
         self.cut = self.cut or len(text) > room
         return text[:room]
 
-    def delta(self, text: str) -> ServerEvent:
-        """Events for more of its text."""
+    def add_text(self, text: str) -> ServerEvent:
+        """Add text, and build its event."""
         self.text += text
         self.item.content[0].text = self.text
         if self.speaks:
@@ -148,15 +148,17 @@ class Reply:
         """Events for more of a call."""
         return self.calls.take(piece, output_index=int(self.has_message))
 
-    def ended(self, ending: ReplyEnding, previous_item_id: str | None) -> list[ServerEvent]:
-        """Events for its end, with its final state."""
+    def build_end_events(
+        self, ending: ReplyEnding, previous_item_id: str | None
+    ) -> list[ServerEvent]:
+        """Set the final state, and build the events of the end."""
         status = "completed" if ending.status == "completed" else "incomplete"
         self.item.status = status
         calls = self.calls.finish(status)
         begun = [] if self.calls.items else self.begin_message()
         message = self._finish_message(previous_item_id) if self.has_message else []
-        output = [self.item.shown()] if self.has_message else []
-        output += [item.shown() for item in self.calls.items]
+        output = [self.item.to_object()] if self.has_message else []
+        output += [item.to_object() for item in self.calls.items]
         done = self._build_object(ending.status, ending, output)
         return [
             *begun,
@@ -166,7 +168,7 @@ class Reply:
         ]
 
     def _finish_message(self, previous_item_id: str | None) -> list[ServerEvent]:
-        whole = self.item.shown()
+        whole = self.item.to_object()
         kept = ItemEvent(
             type="conversation.item.done", item=whole, previous_item_id=previous_item_id
         )
@@ -218,7 +220,7 @@ class Reply:
         )
 
     def _build_usage(self) -> RealtimeUsage:
-        sound = math.ceil(self.spoken.sound_s * 1000 / MILLISECONDS_PER_TOKEN)
+        sound = math.ceil(self.playout.sound_s * 1000 / MILLISECONDS_PER_TOKEN)
         asked, text = self.asked, len(self.text) if self.tokens is None else self.tokens
         return RealtimeUsage(
             total_tokens=asked + text + sound,

@@ -97,7 +97,7 @@ class ReplyCalls:
             type="response.output_item.added",
             response_id=self._response_id,
             output_index=index,
-            item=item.shown(),
+            item=item.to_object(),
         )
         return [added, *self._build_item_events("conversation.item.added", self._calls[-1])]
 
@@ -116,7 +116,7 @@ class ReplyCalls:
                 type="response.output_item.done",
                 response_id=self._response_id,
                 output_index=one.output_index,
-                item=one.item.shown(),
+                item=one.item.to_object(),
             ),
             *self._build_item_events("conversation.item.done", one),
         ]
@@ -124,5 +124,5 @@ class ReplyCalls:
     def _build_item_events(self, kind: str, one: _Open) -> Sequence[ServerEvent]:
         if self._keep is None:
             return ()
-        fields = {"type": kind, "item": one.item.shown(), "previous_item_id": one.previous}
+        fields = {"type": kind, "item": one.item.to_object(), "previous_item_id": one.previous}
         return (ItemEvent.model_validate(fields),)

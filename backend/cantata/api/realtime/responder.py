@@ -1,4 +1,4 @@
-"""The other side of a session: what answers the user."""
+"""What answers the user of a session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SessionResponder(Protocol):
         ...
 
     @property
-    def hears(self) -> bool:
+    def takes_audio(self) -> bool:
         """Whether it hears sound itself; others get the words."""
         ...
 
@@ -36,7 +36,7 @@ class SessionResponder(Protocol):
         ...
 
     def check(self, settings: SessionSettings, param: str) -> None:
-        """Raises InvalidRequest for settings that the partner cannot follow.
+        """Raises InvalidRequest for settings that the responder cannot follow.
 
         Args:
             settings: valid ones.
@@ -66,10 +66,10 @@ class SessionResponder(Protocol):
         ...
 
 
-class ListeningResponder:
+class TranscriptionOnlyResponder:
     """Implements `SessionResponder`."""
 
-    hears = False
+    takes_audio = False
     speaks = False
     default_voice = None
 

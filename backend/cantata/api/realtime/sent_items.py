@@ -44,7 +44,7 @@ def decode_sound(text: str, param: str, settings: RealtimeSettings) -> bytes:
 
 
 def build_item(
-    sent: SentItem, hear: Callable[[bytes], TranscriptionFeed], settings: RealtimeSettings
+    sent: SentItem, make_feed: Callable[[bytes], TranscriptionFeed], settings: RealtimeSettings
 ) -> Item:
     """An item of the conversation; its sound begins to be transcribed.
 
@@ -68,7 +68,7 @@ def build_item(
             "accepted",
             "item.content",
         )
-    content = [_build_content(part, hear, settings) for part in sent.content]
+    content = [_build_content(part, make_feed, settings) for part in sent.content]
     return Item(sent.id or new_id("item"), role, content)
 
 
@@ -105,10 +105,10 @@ def _check(part: SentContent, role: Role) -> None:
 
 
 def _build_content(
-    part: SentContent, hear: Callable[[bytes], TranscriptionFeed], settings: RealtimeSettings
+    part: SentContent, make_feed: Callable[[bytes], TranscriptionFeed], settings: RealtimeSettings
 ) -> Content:
     if part.type != "input_audio":
         return Content(_TODAY.get(part.type, part.type), part.text or part.transcript or "")
     assert part.audio is not None
-    received = hear(decode_sound(part.audio, "item.content", settings))
+    received = make_feed(decode_sound(part.audio, "item.content", settings))
     return Content("input_audio", words=received.words, sound=received.sound)

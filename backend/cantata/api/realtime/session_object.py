@@ -24,10 +24,10 @@ class SessionIdentity:
     """Unix time."""
 
 
-def show_session(
+def build_session_object(
     identity: SessionIdentity, settings: SessionSettings, voice: str | None
 ) -> dict[str, Any]:
-    """The session in the names of today's protocol.
+    """Build the session in the names of today's protocol.
 
     Args:
         identity: of the session.
@@ -47,7 +47,7 @@ def show_session(
     if vad is not None and vad.interrupt_on == type(vad).model_fields["interrupt_on"].default:
         del shown["audio"]["input"]["turn_detection"]["interrupt_on"]
     if settings.type == "transcription":
-        return _show_transcription_session(identity, shown)
+        return _build_transcription_object(identity, shown)
     shown["audio"]["output"]["voice"] = voice
     return {
         "object": "realtime.session",
@@ -58,7 +58,7 @@ def show_session(
     }
 
 
-def _show_transcription_session(identity: SessionIdentity, shown: dict[str, Any]) -> dict[str, Any]:
+def _build_transcription_object(identity: SessionIdentity, shown: dict[str, Any]) -> dict[str, Any]:
     received = shown["audio"]["input"]
     if received["turn_detection"] is not None:
         kept = {k: v for k, v in received["turn_detection"].items() if k not in _OF_ANSWERS}

@@ -224,16 +224,16 @@ class SessionSettings(Part):
         return self.output_modalities == ["audio"]
 
 
-def begin_settings(*, speaks: bool, answers: bool) -> SessionSettings:
-    """The settings of a new session.
+def make_settings(*, speaks: bool, answers: bool) -> SessionSettings:
+    """Make the settings of a new session.
 
     Args:
-        speaks: its partner can answer aloud.
+        speaks: its responder can answer aloud.
         answers: it is a conversation.
     """
     if answers:
         return SessionSettings(output_modalities=["audio" if speaks else "text"])
-    return updated(SessionSettings(output_modalities=["text"]), {"type": "transcription"})
+    return apply_update(SessionSettings(output_modalities=["text"]), {"type": "transcription"})
 
 
 _NULLABLE = (
@@ -255,10 +255,10 @@ _BETA_INPUT = {
 _BETA_OUTPUT = {"voice": "voice", "speed": "speed"}
 
 
-def updated(
+def apply_update(
     settings: SessionSettings, sent: dict[str, Any], param: str = "session"
 ) -> SessionSettings:
-    """The settings after an update; what was not sent stays.
+    """Build the settings after an update; what was not sent stays.
 
     Args:
         settings: before.
@@ -270,7 +270,7 @@ def updated(
     """
     merged = _merge_settings(settings.model_dump(), _convert_beta_fields(sent))
     if merged.get("type") == "transcription":
-        _listen_only(merged, sent, param)
+        _make_transcription_only(merged, sent, param)
     elif settings.type == "transcription":
         raise InvalidRequest(
             f"{param}.type: a transcription session stays one; valid: transcription. Connect "
@@ -291,7 +291,7 @@ def updated(
     return new
 
 
-def _listen_only(merged: dict[str, Any], sent: dict[str, Any], param: str) -> None:
+def _make_transcription_only(merged: dict[str, Any], sent: dict[str, Any], param: str) -> None:
     """Make the settings those of a transcription session.
 
     Raises:

@@ -55,7 +55,7 @@ class TranscriptionFeed:
         """All of its sound, once it has ended; None if it is not kept."""
         return None if self._kept is None else np.frombuffer(bytes(self._kept), np.int16)
 
-    def find_words(
+    def start_transcription(
         self,
         context: ApiContext,
         settings: SessionSettings,
@@ -63,7 +63,7 @@ class TranscriptionFeed:
         on_delta: OnDelta | None,
         on_transcript: OnTranscript | None = None,
     ) -> None:
-        """Pass its sound on to the recogniser.
+        """Begin to pass its sound on to the recogniser.
 
         Args:
             context: the app's parts.
@@ -76,7 +76,7 @@ class TranscriptionFeed:
         self.words.add_done_callback(_read)
         self._task = spawn(self._transcribe(context, settings, self.words, on_delta, on_transcript))
 
-    def feed(self, sound: bytes, probability: float | None = None) -> None:
+    def append(self, sound: bytes, probability: float | None = None) -> None:
         """Add sound.
 
         Args:

@@ -18,7 +18,7 @@ from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
 from cantata.api.realtime.beta import flatten_session
 from cantata.api.realtime.connection import describe_session
-from cantata.api.realtime.model_choice import open_session
+from cantata.api.realtime.model_choice import choose_ready_model
 from cantata.api.routes.client_secrets import SecretExpiry
 from cantata.api.schemas import WireModel
 
@@ -90,10 +90,10 @@ async def _make_key(
 
     Raises:
         InvalidRequest: a setting is not valid, or needs what is not installed.
-        CantataError: as of `open_session` and `ClientSecrets.issue`.
+        CantataError: as of `choose_ready_model` and `ClientSecrets.issue`.
     """
     session = {**(body.model_extra or {}), "type": kind}
-    choice = await open_session(context, None, None, session)
+    choice = await choose_ready_model(context, None, None, session)
     shown = flatten_session(await describe_session(context, choice, session))
     seconds = (body.client_secret or EphemeralKeyOptions()).seconds
     value, secret = context.client_secrets.issue(get_key_label(request.scope), session, seconds)

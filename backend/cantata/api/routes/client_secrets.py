@@ -13,7 +13,7 @@ from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
 from cantata.api.realtime.connection import describe_session
-from cantata.api.realtime.model_choice import open_session
+from cantata.api.realtime.model_choice import choose_ready_model
 from cantata.api.schemas import WireModel
 
 router = APIRouter(
@@ -55,7 +55,7 @@ async def create_client_secret(
 ) -> ClientSecretObject:
     """Make a key for a browser or a phone. See docs/realtime.md."""
     body = body or ClientSecretBody()
-    choice = await open_session(context, None, None, body.session)
+    choice = await choose_ready_model(context, None, None, body.session)
     session = await describe_session(context, choice, body.session)
     owner = get_key_label(request.scope)
     value, secret = context.client_secrets.issue(owner, body.session, body.expires_after.seconds)

@@ -11,7 +11,7 @@ from cantata.api.errors import describe, respond
 from cantata.api.realtime.beta import asks_for_beta
 from cantata.api.realtime.calls.sideband import Sideband, check_room
 from cantata.api.realtime.connection import RealtimeConnection
-from cantata.api.realtime.model_choice import open_session
+from cantata.api.realtime.model_choice import choose_ready_model
 from cantata.api.realtime.resuming.query import ResumeQuery
 from cantata.api.realtime.resuming.resumable_sessions import ResumableSession, describe_resuming
 from cantata.api.sessions.socket import MessageSocket, parse_query
@@ -62,7 +62,7 @@ async def _make_connection(
     secret = get_client_secret(socket.scope)
     settings = {} if secret is None else secret.session
     intent = socket.query_params.get("intent")
-    choice = await open_session(context, _get_model(socket, context), intent, settings)
+    choice = await choose_ready_model(context, _get_model(socket, context), intent, settings)
     limits = context.settings.realtime.resuming
     connection = RealtimeConnection(
         carrier,
@@ -143,7 +143,7 @@ async def can_talk(
         _find(request, context, place.token).socket.check(place.after)
         return Response(status_code=204)
     secret = get_client_secret(request.scope)
-    await open_session(context, model, intent, {} if secret is None else secret.session)
+    await choose_ready_model(context, model, intent, {} if secret is None else secret.session)
     return Response(status_code=204)
 
 

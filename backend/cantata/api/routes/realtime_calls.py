@@ -17,7 +17,7 @@ from cantata.api.access.security import get_client_secret, keep_place
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.openapi import ERRORS
-from cantata.api.realtime.model_choice import open_session
+from cantata.api.realtime.model_choice import choose_ready_model
 from cantata.contract.data.errors import InvalidRequest, NotInstalled
 
 router = APIRouter(
@@ -58,7 +58,7 @@ async def call(request: Request, context: Context, model: str | None = None) -> 
     context.calls.check_room(context.settings.realtime.calls.max_calls)
     secret = get_client_secret(request.scope)
     settings = [one for one in (secret and secret.session, session) if one]
-    choice = await open_session(context, model, None, ChainMap(*reversed(settings)))
+    choice = await choose_ready_model(context, model, None, ChainMap(*reversed(settings)))
     # The package is optional, and takes a moment to import.
     from cantata.api.realtime.calls.call import RealtimeCall
     from cantata.api.realtime.calls.ice import MediaAddresses

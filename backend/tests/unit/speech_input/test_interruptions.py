@@ -131,13 +131,13 @@ def test_words_that_the_recogniser_doubts_are_not_used() -> None:
 
 
 def test_without_words_the_length_decides() -> None:
-    def unheard(speech_s: float, *, has_ears: bool) -> SpeechEvidence:
-        return SpeechEvidence(speech_s, has_ears=has_ears, longest_run_s=speech_s)
+    def unheard(speech_s: float, *, has_recognizer: bool) -> SpeechEvidence:
+        return SpeechEvidence(speech_s, has_recognizer=has_recognizer, longest_run_s=speech_s)
 
-    assert not is_interruption(unheard(0.5, has_ears=False))
-    assert is_interruption(unheard(0.8, has_ears=False))
-    assert not is_interruption(unheard(1.5, has_ears=True)), "the words are still to come"
-    assert is_interruption(unheard(2.5, has_ears=True))
+    assert not is_interruption(unheard(0.5, has_recognizer=False))
+    assert is_interruption(unheard(0.8, has_recognizer=False))
+    assert not is_interruption(unheard(1.5, has_recognizer=True)), "the words are still to come"
+    assert is_interruption(unheard(2.5, has_recognizer=True))
 
 
 def test_words_from_afar_do_not_count() -> None:

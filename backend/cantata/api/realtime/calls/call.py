@@ -30,10 +30,10 @@ from cantata.api.realtime.output_audio import (
     HeardAnswer,
     OutputAnswer,
     OutputAudio,
-    OutputAudioOwner,
+    OutputAudioListener,
 )
 from cantata.api.realtime.server_events import PlayoutEvent, ServerEvent, SessionEvent, new_id
-from cantata.api.realtime.session_settings import PcmFormat, SoundFormat, updated
+from cantata.api.realtime.session_settings import PcmFormat, SoundFormat, apply_update
 from cantata.api.sessions.socket import SocketConnection
 from cantata.api.speech.outbox import OutboxFull
 from cantata.audio.pcm import to_float
@@ -48,15 +48,9 @@ class CallAudio(OutputAudio):
     """Sound is played here, at the pace at which it is heard: its end and what was heard of it are
     known, and an interruption acts on the next packet."""
 
-    def __init__(
-        self,
-        connection: SocketConnection,
-        sample_rate: int,
-        listener: OutputAudioOwner,
-        playout: Playout,
-    ) -> None:
+    def __init__(self, connection: SocketConnection, sample_rate: int, playout: Playout) -> None:
         """`sample_rate`: Hz of the model that speaks."""
-        super().__init__(connection, sample_rate, listener)
+        super().__init__(connection, sample_rate)
         self._playout = playout
         self.sent = SentSound(PLAYOUT_RATE, time.monotonic)
         playout.on_played = self._note_played
@@ -65,9 +59,14 @@ class CallAudio(OutputAudio):
         return "pcm", PLAYOUT_RATE
 
     def begin(
-        self, response_id: str, item_id: str, output: SoundFormat, spoken: PlayoutTimes
+        self,
+        response_id: str,
+        item_id: str,
+        output: SoundFormat,
+        playout: PlayoutTimes,
+        listener: OutputAudioListener,
     ) -> None:
-        super().begin(response_id, item_id, output, spoken)
+        super().begin(response_id, item_id, output, playout, listener)
         self._playout.begin(response_id, item_id)
 
     def stop_audio(self) -> None:
@@ -81,13 +80,13 @@ class CallAudio(OutputAudio):
     def note_sent(self, sound: Samples) -> None:
         """Nothing to do: it is heard when it is played."""
 
-    def hold(self) -> None:
-        self._playout.hold()
+    def pause(self) -> None:
+        self._playout.pause()
 
     def resume(self) -> None:
         self._playout.resume()
 
-    def cut(self) -> Sequence[HeardAnswer]:
+    def clear(self) -> Sequence[HeardAnswer]:
         return self._playout.clear()
 
     async def send_sound(self, answer: OutputAnswer, data: bytes) -> None:
@@ -105,10 +104,10 @@ class RealtimeCall(RealtimeConnection):
 
     def __init__(self, context: ApiContext, choice: ModelChoice) -> None:
         self.id = new_id("rtc")
-        self._playout = Playout(self._tell)
+        self._playout = Playout(self._emit_playout)
         self._peer = CallPeer()
         self._answers = choice.answers
-        self._acting = asyncio.Lock()
+        self._handling = asyncio.Lock()
         self.sidebands: set[CallObserver] = set()
         make_output = partial(CallAudio, playout=self._playout)
         super().__init__(self._peer, context, choice, make_output=make_output)
@@ -157,10 +156,10 @@ class RealtimeCall(RealtimeConnection):
 
     async def handle_binary(self, data: bytes) -> None:
         """Sound of the client's track."""
-        await self.dialogue.hear(data)
+        await self.handler.append_audio(data)
 
     async def handle_event(self, event: AnyClientEvent) -> None:
-        async with self._acting:  # of several clients, one after the other
+        async with self._handling:  # of several clients, one after the other
             await self._dispatch(event)
 
     def emit(self, *events: ServerEvent) -> None:
@@ -194,7 +193,7 @@ class RealtimeCall(RealtimeConnection):
                     f"{event.type}: the sound of a call comes by its audio track", "type"
                 )
             case OutputAudioClear():
-                self.dialogue.cut()
+                self.handler.interrupt()
                 return
         await super().handle_event(event)
 
@@ -207,7 +206,7 @@ class RealtimeCall(RealtimeConnection):
             one.close()
 
     def _check_formats(self, sent: dict[str, Any]) -> None:
-        sound = updated(self.dialogue.settings, sent).audio
+        sound = apply_update(self.handler.settings, sent).audio
         for way, one in (("input", sound.input.format), ("output", sound.output.format)):
             if not isinstance(one, PcmFormat):
                 where = f"session.audio.{way}.format"
@@ -215,7 +214,7 @@ class RealtimeCall(RealtimeConnection):
                     f"{where}: the codec of a call is agreed in its SDP; valid: audio/pcm", where
                 )
 
-    def _tell(self, event: PlayoutEvent) -> None:
+    def _emit_playout(self, event: PlayoutEvent) -> None:
         self.emit(event)
         self.on_message_handled()
 

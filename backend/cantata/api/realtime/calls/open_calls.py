@@ -44,7 +44,7 @@ class OpenCall(Protocol):
         """Serve it to its end."""
         ...
 
-    def show(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Its session, as clients see it."""
         ...
 

@@ -17,8 +17,8 @@ PLAYOUT_RATE = 48_000
 FRAME_SAMPLES = PLAYOUT_RATE // 50
 """Samples of a packet: 20 ms."""
 _FRAME_BYTES = FRAME_SAMPLES * BYTES_PER_SAMPLE
-_MAX_HELD = 125
-"""Packets that are held back at a time, 2.5 s: then the answer goes on, whatever is heard."""
+_MAX_PAUSED = 125
+"""Packets of one pause, 2.5 s: then the answer goes on, whatever is heard."""
 
 
 @dataclass(slots=True)
@@ -53,8 +53,8 @@ class Playout:
         self.on_played: Callable[[bytes], None] | None = None
         """Is told of every packet of an answer."""
         self._answers: deque[_PlayedAnswer] = deque()
-        self._held: int | None = None
-        """Packets since `hold`; None: not held."""
+        self._paused: int | None = None
+        """Packets since `pause`; None: not paused."""
         self._rises = False
         """Whether the next packet fades in."""
 
@@ -85,27 +85,27 @@ class Playout:
     def clear(self) -> Sequence[HeardAnswer]:
         """Play no more; returns the answers of which something was left, or might have come."""
         dropped, self._answers = self._answers, deque()
-        self._held, self._rises = None, False
+        self._paused, self._rises = None, False
         for answer in dropped:
             if answer.played:
                 self._emit_event("cleared", answer)
         return [answer.heard for answer in dropped]
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Fade out in the next packet, and then play nothing until `resume`, `clear`, or 2.5 s
         later. Nothing is lost."""
-        if self._held is None:
-            self._held = 0
+        if self._paused is None:
+            self._paused = 0
 
     def resume(self) -> None:
-        """Fade in where `hold` began to fade out, on the sample."""
-        self._held = None
+        """Fade in where `pause` began to fade out, on the sample."""
+        self._paused = None
 
     def take(self) -> bytes:
         """The next `FRAME_SAMPLES`, in bytes; silence where there is nothing to play."""
-        if self._held is not None and self._held < _MAX_HELD:
-            frame = b"" if self._held else self._fade_out()
-            self._held += 1
+        if self._paused is not None and self._paused < _MAX_PAUSED:
+            frame = b"" if self._paused else self._fade_out()
+            self._paused += 1
         else:
             frame = self._take_next()
             if frame and self._rises:

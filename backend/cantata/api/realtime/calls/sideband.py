@@ -40,7 +40,7 @@ class Sideband(SocketConnection):
     def begin(self) -> None:
         self.context.calls.find(self._call.id)  # it may have ended during the handshake
         self.open(self._events)
-        self.notify([SessionEvent(type="session.created", session=self._call.show())])
+        self.notify([SessionEvent(type="session.created", session=self._call.describe())])
         self._call.sidebands.add(self)
 
     async def handle_message(self, text: str) -> None:

@@ -7,22 +7,22 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
-from cantata.api.realtime.active_responses import ActiveResponse
+from cantata.api.realtime.active_responses import ActiveResponses
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.session_settings import SessionSettings
 
 
 async def test_a_lost_connection_ends_an_answer_while_a_library_cancels_its_task() -> None:
     """anyio cancels the task that connects, for itself, when the first address has answered."""
-    answering: ActiveResponse
+    responses: ActiveResponses
     went_on = False
 
     async def answer(reply: Reply, items: object) -> None:
         nonlocal went_on
         assert reply.task is not None
         reply.task.cancel()
-        answering.stop()
-        answering.stop()
+        responses.stop()
+        responses.stop()
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
@@ -33,14 +33,14 @@ async def test_a_lost_connection_ends_an_answer_while_a_library_cancels_its_task
     gauge = SimpleNamespace(track_inprogress=nullcontext)
     metrics = SimpleNamespace(conversations=SimpleNamespace(responses=gauge))
     session = SimpleNamespace(
-        context=SimpleNamespace(metrics=metrics),
+        api_context=SimpleNamespace(metrics=metrics),
         responder=SimpleNamespace(answer=answer),
         emit=lambda *events: None,
         spawn=asyncio.create_task,
     )
-    answering = ActiveResponse(cast(Any, session))
+    responses = ActiveResponses(cast(Any, session))
     reply = Reply(SessionSettings(output_modalities=["text"]), None, None)
-    answering.start(reply, (), ())
+    responses.start(reply, (), ())
     assert reply.task is not None
     await asyncio.wait([reply.task], timeout=5)
     assert reply.task.cancelled()

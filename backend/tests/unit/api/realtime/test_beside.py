@@ -9,7 +9,7 @@ from endpoints import Endpoints
 from fake_service import eventually
 from live_server import Server
 
-from cantata.api.realtime.active_responses import MAX_ASIDE
+from cantata.api.realtime.active_responses import MAX_OUT_OF_BAND
 from talking import Event, Talker, assert_idle, talker
 
 ASIDE: dict[str, Any] = {
@@ -93,13 +93,13 @@ async def test_there_are_a_few_at_most_and_they_end_with_the_session(
     others.gate = asyncio.Event()
     async with talker(server.url) as c:
         await c.write("Hello.")
-        for number in range(MAX_ASIDE):
+        for number in range(MAX_OUT_OF_BAND):
             await begin_aside(c, number=str(number))
         await c.send("response.create", response=ASIDE)
         error = await c.error()
         assert error["code"] == "conversation_already_has_active_response"
         assert "response_id" in error["message"]
-        await eventually(lambda: others.open == MAX_ASIDE)
+        await eventually(lambda: others.open == MAX_OUT_OF_BAND)
     await eventually(lambda: others.open == 0)
     await assert_idle(server.url)
 

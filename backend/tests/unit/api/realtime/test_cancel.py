@@ -256,4 +256,4 @@ async def test_sound_is_not_made_far_ahead_of_its_listener(
 )
 def test_the_heard_part_of_an_answer(spoken: PlayoutTimes, until_s: float, heard: str) -> None:
     """By word times, by the whole sound, or at a usual pace of 15 characters a second."""
-    assert spoken.heard_part("One two three four", until_s) == heard
+    assert spoken.truncate_text("One two three four", until_s) == heard

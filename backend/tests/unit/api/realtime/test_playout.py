@@ -90,8 +90,8 @@ def test_a_held_answer_fades_and_comes_back_at_the_sample_where_it_stopped() -> 
     heard: list[bytes] = []
     p.playout.on_played = heard.append
     before = p.take(3)
-    p.playout.hold()
-    p.playout.hold()
+    p.playout.pause()
+    p.playout.pause()
     falling, *held = p.take(5)
     assert held == [SILENCE] * 4
     p.playout.resume()
@@ -111,7 +111,7 @@ def test_what_was_held_may_be_cleared_and_counts_as_far_as_it_was_heard() -> Non
     p = Player()
     p.answer("a", 10)
     p.take(3)
-    p.playout.hold()
+    p.playout.pause()
     p.take(5)
     assert p.playout.clear() == [HeardAnswer("item_a", 3 * FRAME_SAMPLES / PLAYOUT_RATE)]
     p.answer("b", 2)
@@ -122,9 +122,9 @@ def test_an_answer_is_not_held_for_ever() -> None:
     p = Player()
     p.answer("a", 10)
     p.take(3)
-    p.playout.hold()
+    p.playout.pause()
     packets = p.take(1000)
-    p.playout.hold()  # whoever still speaks is not waited for again
+    p.playout.pause()  # whoever still speaks is not waited for again
     assert len([one for one in packets if one != SILENCE]) == 1 + 7
     assert packets[1:].index(SILENCE) == 0
     assert not p.playout.playing
@@ -133,7 +133,7 @@ def test_an_answer_is_not_held_for_ever() -> None:
 
 def test_an_answer_does_not_begin_while_it_is_held() -> None:
     p = Player()
-    p.playout.hold()
+    p.playout.pause()
     p.answer("a", 1)
     assert p.take(3) == [SILENCE] * 3
     assert not p.told
