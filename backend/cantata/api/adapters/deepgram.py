@@ -26,7 +26,6 @@ from cantata.api.adapters.deepgram_messages import (
     SpeakQuery,
     SpeakSocketQuery,
 )
-from cantata.api.adapters.formats import ALL_FORMATS, SoundStream, build_sound_output
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.voices import ModelVoice, resolve_model_voice
 from cantata.api.context import ApiContext, Context
@@ -54,6 +53,8 @@ from cantata.api.speech.utterance_queue import Speak as SpeakJob
 from cantata.api.speech.validated_request import ValidatedRequest
 from cantata.api.speech.whole import WholeSpeech
 from cantata.audio.formats import OutputFormat
+from cantata.audio.sound_stream import SoundStream
+from cantata.audio.telephone_formats import ALL_FORMATS, build_mono_output
 from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.contract.data.request import check_text_length
 from cantata.contract.service import SpeechModel
@@ -157,7 +158,7 @@ def _choose_output(model: SpeechModel, query: SpeakQuery) -> OutputFormat:
             "container",
         )
     rate = query.sample_rate or _SAMPLE_RATES.get(encoding, _COMPRESSED_SAMPLE_RATE)
-    return build_sound_output(name, model.sample_rate, rate, query.bit_rate)
+    return build_mono_output(name, model.sample_rate, rate, query.bit_rate)
 
 
 def to_deepgram_code(code: str | None) -> str:
@@ -189,7 +190,7 @@ class _SpeakConnection(SocketConnection):
         name = _FORMATS[query.encoding, query.container]
         rate = query.sample_rate or _SAMPLE_RATES[query.encoding]
         self._speed = query.speed
-        self._channel = _SpeakChannel(self, build_sound_output(name, model.sample_rate, rate))
+        self._channel = _SpeakChannel(self, build_mono_output(name, model.sample_rate, rate))
         self._text = SentenceBuffer(self._channel, model.max_input_characters, self._build_job)
         self._answers = count()
 
@@ -246,7 +247,7 @@ class _SpeakChannel(Channel):
     async def write(self, item: Item) -> None:
         match item:
             case AudioFrame():
-                await self._send_sound(self._sound.feed(item))
+                await self._send_sound(self._sound.feed(item.sound))
             case InputSpoken():
                 await self._send_sound(self._sound.end())
                 await self._socket.send(Flushed(sequence_id=int(item.context_id or 0)))

@@ -24,7 +24,6 @@ from cantata.api.adapters.elevenlabs_messages import (
     TimedCharacter,
     build_http_alignment,
 )
-from cantata.api.adapters.formats import ALL_FORMATS
 from cantata.api.adapters.voices import ModelVoice, resolve_model, resolve_model_voice
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError
@@ -35,6 +34,7 @@ from cantata.api.speech.response import SpeechResponse
 from cantata.api.speech.validated_request import ValidatedRequest
 from cantata.api.speech.voice_choice import choose_lexicons
 from cantata.api.speech.whole import WholeSpeech, WrappedSpeech
+from cantata.audio.telephone_formats import ALL_FORMATS
 from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.contract.data.request import Voice, check_text_length
 from cantata.contract.service import SpokenWord

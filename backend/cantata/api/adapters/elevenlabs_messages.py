@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from cantata.api.adapters.formats import build_sound_output
 from cantata.api.schemas import Name, Seed, Speed, Text, WireModel
 from cantata.api.speech.messages import ContextId
 from cantata.audio.formats import OutputFormat
+from cantata.audio.telephone_formats import build_mono_output
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.service import SpeechModel
 
@@ -123,7 +123,7 @@ class SynthesisQuery(BaseModel):
             )
         codec, sample_rate, kilobits = parts.groups()
         bit_rate = int(kilobits) * 1000 if kilobits else None
-        return build_sound_output(
+        return build_mono_output(
             _FORMATS.get(codec, codec), model.sample_rate, int(sample_rate), bit_rate
         )
 

@@ -20,7 +20,6 @@ from cantata.api.adapters.elevenlabs_messages import (
     VoiceSettings,
     build_socket_alignment,
 )
-from cantata.api.adapters.formats import SoundStream
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.voices import ModelVoice
 from cantata.api.context import ApiContext, Context
@@ -36,6 +35,7 @@ from cantata.api.speech.messages import (
 )
 from cantata.api.speech.outbox import AudioFrame, Item
 from cantata.api.speech.utterance_queue import Mark, Speak
+from cantata.audio.sound_stream import SoundStream
 from cantata.contract.data.errors import (
     CantataError,
     InvalidRequest,
@@ -248,7 +248,7 @@ class _Context(Channel):
         match item:
             case AudioFrame():
                 self._sound_s += item.samples / self._socket.model.sample_rate
-                await self._send_chunk(self._sound.feed(item), [])
+                await self._send_chunk(self._sound.feed(item.sound), [])
             case AudioTimestamps():
                 words = ((w.text_start, w.text_end, w.start, w.end) for w in item.words)
                 await self._send_chunk(b"", self._clock.words(words))

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from cantata.api.adapters.formats import SoundStream, build_sound_output
 from cantata.api.realtime.conversation import PlayoutTimes
 from cantata.api.realtime.input_audio import wire_encoding
 from cantata.api.realtime.server_events import AudioDeltaEvent, ServerEvent
@@ -20,6 +19,8 @@ from cantata.api.sessions.connection import Channel
 from cantata.api.sessions.socket import SocketConnection
 from cantata.api.speech.messages import AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
 from cantata.api.speech.outbox import AudioFrame, Item, make_frames
+from cantata.audio.sound_stream import SoundStream
+from cantata.audio.telephone_formats import build_mono_output
 from cantata.contract.service import Samples
 from cantata.speech_input.echo import SentSound
 from cantata.speech_input.sound import Encoding
@@ -93,7 +94,7 @@ class OutputAudio(Channel):
             listener: learns how its sound ends.
         """
         encoding, rate = self.wire_encoding(output)
-        sound = SoundStream(build_sound_output(encoding, self._sample_rate, rate))
+        sound = SoundStream(build_mono_output(encoding, self._sample_rate, rate))
         self._answer = OutputAnswer(response_id, item_id, sound, playout, listener)
 
     def wire_encoding(self, output: SoundFormat) -> tuple[Encoding, int]:
@@ -169,7 +170,7 @@ class OutputAudio(Channel):
             case AudioFrame():
                 answer.playout.sound_s += item.samples / self._sample_rate
                 self.note_sent(item.sound)
-                await self.send_sound(answer, answer.sound.feed(item))
+                await self.send_sound(answer, answer.sound.feed(item.sound))
             case AudioStart():
                 answer.utterance_at_s = answer.playout.sound_s
             case AudioTimestamps():
