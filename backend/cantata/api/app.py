@@ -277,6 +277,6 @@ def mount_adapters(app: FastAPI) -> None:
     ):
         add_routes(app, routes.router)
     for routes in (deepgram, deepgram_listen):
-        shape_errors(app, routes.PREFIX, deepgram.error_body)
+        shape_errors(app, routes.PREFIX, deepgram.build_error_body)
     for prefix in elevenlabs.PREFIXES:
-        shape_errors(app, prefix, elevenlabs.error_body)
+        shape_errors(app, prefix, elevenlabs.build_error_body)

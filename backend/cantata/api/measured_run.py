@@ -42,7 +42,7 @@ def build_timeline(began_s: float, milestones: Iterable[Milestone]) -> dict[str,
     return timeline
 
 
-def server_timing(timeline: Timeline) -> str:
+def format_server_timing(timeline: Timeline) -> str:
     """The header's value; durations are in milliseconds."""
     return ", ".join(f"{step};dur={seconds * 1000:.1f}" for step, seconds in timeline.items())
 

@@ -13,27 +13,27 @@ from cantata.audio.formats import AudioFormat
 Responses = dict[int | str, dict[str, Any]]
 
 
-def answers(*media_types: str) -> Responses:
-    """Success is bytes or text of one of these types."""
+def describe_bytes(*media_types: str) -> Responses:
+    """Describe a success of bytes or text, in one of these types."""
     body = {"schema": {"type": "string", "format": "binary"}}
     return {200: {"content": dict.fromkeys(media_types, body)}}
 
 
-def sound(formats: Iterable[AudioFormat]) -> Responses:
-    """Success is sound in one of these formats."""
-    return answers(*(one.media_type for one in formats))
+def describe_sound(formats: Iterable[AudioFormat]) -> Responses:
+    """Describe a success of sound, in one of these formats."""
+    return describe_bytes(*(one.media_type for one in formats))
 
 
-def events(media_type: str, kinds: Iterable[str]) -> Responses:
-    """Success is server-sent events: JSON objects that have one of these as their `type`."""
+def describe_events(media_type: str, kinds: Iterable[str]) -> Responses:
+    """Describe a success of server-sent events: JSON objects that have one of these as their `type`."""
     event = {"type": "object", "properties": {"type": {"enum": [*kinds]}}, "required": ["type"]}
     data = {"type": "string", "contentMediaType": "application/json", "contentSchema": event}
     event = {"type": "object", "properties": {"data": data}, "required": ["data"]}
     return {200: {"content": {media_type: {"itemSchema": event}}}}
 
 
-def either(*responses: Responses) -> Responses:
-    """Success is any of these."""
+def merge_responses(*responses: Responses) -> Responses:
+    """Describe a success that is any of these."""
     content: dict[str, Any] = {}
     for one in responses:
         content |= one[200]["content"]

@@ -109,7 +109,7 @@ class OutputStream:
                 async with asyncio.timeout_at(deadline_s):
                     return await self._arrived.get()
             except TimeoutError:
-                later_s = self._request.heard_s + silence_s
+                later_s = self._request.last_chunk_s + silence_s
                 if later_s <= deadline_s:
                     raise ChunkTimeout(f"no output for {silence_s:g} s") from None
                 deadline_s = later_s
@@ -142,7 +142,7 @@ class OpenRequest:
         request bounds what it adds."""
         self.outputs = {source: OutputStream(source, self, credit) for source in outputs}
         self.silence_s = silence_s
-        self.heard_s = 0.0
+        self.last_chunk_s = 0.0
         """When the latest chunk arrived, on the event loop's clock."""
         self.lost = False
         """A stage that held the request has died."""
@@ -162,7 +162,7 @@ class OpenRequest:
     def arrive(self, stage: str, chunk: Chunk[Payload], frames: int) -> None:
         """A stage's chunk for the api, and its length in frames. One at a port that the request
         does without fails it."""
-        self.heard_s = asyncio.get_running_loop().time()
+        self.last_chunk_s = asyncio.get_running_loop().time()
         source = f"{stage}.{chunk.port}"
         if source in self.outputs:
             self.outputs[source].arrive(chunk, frames)

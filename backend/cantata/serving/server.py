@@ -60,8 +60,8 @@ def with_conversation(options: ServerOptions, deployed: ConversationDeployment) 
     """The options, and what a deployment says of spoken conversations where they say nothing."""
     return replace(
         options,
-        chat=options.chat.otherwise(deployed.chat_url, deployed.chat_model),
-        transcription=options.transcription.otherwise(
+        chat=options.chat.with_defaults(deployed.chat_url, deployed.chat_model),
+        transcription=options.transcription.with_defaults(
             deployed.transcription_url, deployed.transcription_model
         ),
     )

@@ -31,7 +31,7 @@ from cantata.api.adapters.voices import ModelVoice, resolve_model_voice
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError, describe, respond
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import describe_errors, sound
+from cantata.api.openapi import describe_errors, describe_sound
 from cantata.api.sessions.connection import Channel
 from cantata.api.sessions.socket import (
     SocketConnection,
@@ -94,12 +94,12 @@ _SAMPLE_RATES = {"linear16": 24_000, "flac": 24_000, "opus": 48_000, "mulaw": 8_
 _COMPRESSED_SAMPLE_RATE = 22_050
 
 
-@router.post(PREFIX, response_class=Response, responses=sound(ALL_FORMATS))
+@router.post(PREFIX, response_class=Response, responses=describe_sound(ALL_FORMATS))
 async def speak(
     body: DeepgramSpeakBody, query: Annotated[SpeakQuery, Query()], context: Context
 ) -> Response:
     """Speak one text. See docs/protocol.md."""
-    model_voice = await _model_voice(context, query.model)
+    model_voice = await _find_model_voice(context, query.model)
     check_text_length(len(body.text), model_voice.model.max_input_characters)
     request = model_voice.request(body.text, query.speed)
     model = model_voice.model
@@ -119,7 +119,7 @@ async def speak_stream(socket: WebSocket, context: Context) -> None:
     docs/protocol.md."""
     try:
         query = parse_query(SpeakSocketQuery, socket.query_params)
-        model_voice = await _model_voice(context, query.model)
+        model_voice = await _find_model_voice(context, query.model)
         connection = _SpeakConnection(socket, context, model_voice, query)
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
@@ -128,7 +128,7 @@ async def speak_stream(socket: WebSocket, context: Context) -> None:
     await connection.run()
 
 
-def error_body(error: HttpError, request_id: str) -> dict[str, str]:
+def build_error_body(error: HttpError, request_id: str) -> dict[str, str]:
     """An error over HTTP in Deepgram's format."""
     body = DeepgramErrorBody(
         err_code=_CODE_OF_STATUS.get(error.status, "Bad Request"),
@@ -138,7 +138,7 @@ def error_body(error: HttpError, request_id: str) -> dict[str, str]:
     return body.model_dump()
 
 
-async def _model_voice(context: ApiContext, name: str) -> ModelVoice:
+async def _find_model_voice(context: ApiContext, name: str) -> ModelVoice:
     """The voice: one of our voices or models, or the default voice for one of Deepgram's."""
     context.lifecycle.check()
     served = context.service.models.get(name)

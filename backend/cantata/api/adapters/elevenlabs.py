@@ -28,7 +28,7 @@ from cantata.api.adapters.voices import ModelVoice, resolve_model, resolve_model
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import answers, describe_errors, sound
+from cantata.api.openapi import describe_bytes, describe_errors, describe_sound
 from cantata.api.speech.framing import AudioFraming, Framing
 from cantata.api.speech.response import SpeechResponse
 from cantata.api.speech.validated_request import ValidatedRequest
@@ -49,7 +49,7 @@ router = APIRouter(
 _FOREIGN_MODELS = re.compile(r"eleven_\w+", re.ASCII)
 _FOREIGN_VOICES = re.compile(r"[A-Za-z0-9]{20}")
 
-_SOUND = sound(ALL_FORMATS)
+_SOUND = describe_sound(ALL_FORMATS)
 Options = Annotated[SynthesisFileQuery, Query()]
 
 
@@ -69,7 +69,7 @@ async def synthesise(
 @router.post(
     PREFIX + "/{voice_id}/stream/with-timestamps",
     response_class=Response,
-    responses=answers("application/x-ndjson"),
+    responses=describe_bytes("application/x-ndjson"),
 )
 async def stream_with_timestamps(
     voice_id: str, body: SynthesisBody, options: Options, context: Context
@@ -107,12 +107,12 @@ async def elevenlabs_voices(context: Context) -> ElevenLabsVoices:
 @router.get("/v1/voices/{voice_id}")
 async def elevenlabs_voice(voice_id: str, context: Context) -> ElevenLabsVoice:
     """Describe one voice; a name of ElevenLabs' cloud selects the default voice."""
-    model_voice = await find_narrator(context, None, voice_id)
+    model_voice = await find_model_voice(context, None, voice_id)
     own = model_voice.model.get_voice(model_voice.voice.voice)
     return _describe(own)
 
 
-async def find_narrator(context: ApiContext, model_id: str | None, voice_id: str) -> ModelVoice:
+async def find_model_voice(context: ApiContext, model_id: str | None, voice_id: str) -> ModelVoice:
     """Voice and model; those of ElevenLabs' cloud select the defaults.
 
     Raises:
@@ -123,7 +123,7 @@ async def find_narrator(context: ApiContext, model_id: str | None, voice_id: str
     return await resolve_model_voice(context, model, voice_id, _FOREIGN_VOICES)
 
 
-def error_body(error: HttpError, request_id: str) -> dict[str, object]:
+def build_error_body(error: HttpError, request_id: str) -> dict[str, object]:
     """An error over HTTP in ElevenLabs' format."""
     detail = ElevenLabsErrorDetail(
         status=error.detail.code or error.detail.type, message=error.detail.message
@@ -134,7 +134,7 @@ def error_body(error: HttpError, request_id: str) -> dict[str, object]:
 async def _validate_synthesis(
     context: ApiContext, voice_id: str, body: SynthesisBody, options: SynthesisQuery
 ) -> ValidatedRequest:
-    model_voice = await find_narrator(context, body.model_id, voice_id)
+    model_voice = await find_model_voice(context, body.model_id, voice_id)
     check_text_length(len(body.text), model_voice.model.max_input_characters)
     speed = body.voice_settings.speed if body.voice_settings else None
     names = [one.pronunciation_dictionary_id for one in body.pronunciation_dictionary_locators]
@@ -174,7 +174,7 @@ class _LineFraming(Framing):
         return _encode_line(b"", timed) if timed else b""
 
     def end(self, duration_s: float) -> bytes:
-        rest = self._clock.rest(duration_s)
+        rest = self._clock.take_rest(duration_s)
         return _encode_line(b"", rest) if rest else b""
 
     def frame_error(self, error: CantataError) -> bytes | None:
@@ -200,8 +200,10 @@ class _WholeFraming(Framing):
         return b""
 
     def end(self, duration_s: float) -> bytes:
-        # The space that `rest` adds stands for an utterance that follows.
-        return _encode_line(bytes(self._sound), [*self._timed, *self._clock.rest(duration_s)][:-1])
+        # The space that `take_rest` adds stands for an utterance that follows.
+        return _encode_line(
+            bytes(self._sound), [*self._timed, *self._clock.take_rest(duration_s)][:-1]
+        )
 
     def frame_error(self, error: CantataError) -> bytes | None:
         return None
@@ -209,7 +211,7 @@ class _WholeFraming(Framing):
 
 def time_characters(clock: CharacterClock, words: Sequence[SpokenWord]) -> list[TimedCharacter]:
     """Characters up to the last of these words."""
-    return clock.words((one.text_start, one.text_end, one.start_s, one.end_s) for one in words)
+    return clock.take_until((one.text_start, one.text_end, one.start_s, one.end_s) for one in words)
 
 
 def _encode_line(data: bytes, characters: Sequence[TimedCharacter]) -> bytes:

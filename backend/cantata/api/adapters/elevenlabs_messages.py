@@ -49,7 +49,7 @@ class CharacterClock:
         """Characters with a time so far."""
         self._until_s = start_s
 
-    def words(self, words: Iterable[tuple[int, int, float, float]]) -> list[TimedCharacter]:
+    def take_until(self, words: Iterable[tuple[int, int, float, float]]) -> list[TimedCharacter]:
         """Characters up to the last of these words.
 
         Args:
@@ -65,7 +65,7 @@ class CharacterClock:
                 timed += self._spread_characters(end, self._start_s + end_s)
         return timed
 
-    def rest(self, duration_s: float) -> list[TimedCharacter]:
+    def take_rest(self, duration_s: float) -> list[TimedCharacter]:
         """Characters after the last word, and a space, since another utterance may follow.
 
         Nothing, if no word of the utterance had a time.

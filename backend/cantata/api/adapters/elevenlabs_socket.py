@@ -8,7 +8,7 @@ from typing import TypeVar
 from fastapi import APIRouter, WebSocket
 from pydantic import BaseModel, ValidationError
 
-from cantata.api.adapters.elevenlabs import PREFIX, find_narrator
+from cantata.api.adapters.elevenlabs import PREFIX, find_model_voice
 from cantata.api.adapters.elevenlabs_messages import (
     CharacterClock,
     ContextText,
@@ -69,7 +69,7 @@ async def _serve(
 ) -> None:
     try:
         query = parse_query(SynthesisSocketQuery, socket.query_params)
-        model_voice = await find_narrator(context, query.model_id, voice_id)
+        model_voice = await find_model_voice(context, query.model_id, voice_id)
         connection = kind(socket, context, model_voice, query)
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
@@ -251,13 +251,15 @@ class _Context(Channel):
                 await self._send_chunk(self._sound.feed(item.sound), [])
             case AudioTimestamps():
                 words = ((w.text_start, w.text_end, w.start, w.end) for w in item.words)
-                await self._send_chunk(b"", self._clock.words(words))
+                await self._send_chunk(b"", self._clock.take_until(words))
             case AudioStart():
                 self._utterance_at_s = self._sound_s
                 text = self._texts.pop(item.utterance_id)
                 self._clock = CharacterClock(text, self._sound_s)
             case AudioDone(cancelled=False):
-                await self._send_chunk(b"", self._clock.rest(self._sound_s - self._utterance_at_s))
+                await self._send_chunk(
+                    b"", self._clock.take_rest(self._sound_s - self._utterance_at_s)
+                )
             case InputSpoken():
                 # Ending a compressed sound adds a few milliseconds: not between two sentences.
                 if not self.busy:

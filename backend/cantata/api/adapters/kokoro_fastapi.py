@@ -18,7 +18,7 @@ from starlette.responses import Response
 from cantata.api.adapters.voices import ModelVoice, resolve_model, resolve_model_voice
 from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import ERRORS, answers, sound
+from cantata.api.openapi import ERRORS, describe_bytes, describe_sound
 from cantata.api.schemas import Name, ResponseFormat, Seed, Speed, Text, WireModel
 from cantata.api.speech.framing import AudioFraming, Framing
 from cantata.api.speech.response import SpeechResponse
@@ -75,24 +75,26 @@ class CaptionedSpeech(WireModel):
     "/dev/captioned_speech",
     response_class=Response,
     responses={
-        200: {"model": CaptionedSpeech, "content": answers(_LINES)[200]["content"]},
+        200: {"model": CaptionedSpeech, "content": describe_bytes(_LINES)[200]["content"]},
     },
 )
 async def captioned_speech(body: CaptionedBody, context: Context) -> Response:
     """Speak one text, with the times of its words. See docs/protocol.md."""
-    narrator = await find_narrator(context, body.model, body.voice)
-    model = narrator.model
+    model_voice = await find_model_voice(context, body.model, body.voice)
+    model = model_voice.model
     check_text_length(len(body.input), model.max_input_characters)
     output = output_format(body.response_format, model.sample_rate, model.channels, None)
     output = context.mark(output, model.name)
-    validated = ValidatedRequest(model, narrator.request(body.input, body.speed, body.seed), output)
+    validated = ValidatedRequest(
+        model, model_voice.request(body.input, body.speed, body.seed), output
+    )
     framing = _CaptionedFraming(body, output.audio_format.media_type)
     if not body.stream:
         return WrappedSpeech(context, validated, framing)
     return SpeechResponse(validated, framing, context.metrics, context.settings.stall_timeout_s)
 
 
-async def find_narrator(context: ApiContext, model: str | None, voice: str | None) -> ModelVoice:
+async def find_model_voice(context: ApiContext, model: str | None, voice: str | None) -> ModelVoice:
     """Model and voice. One of Kokoro-FastAPI's that is not served is the first voice of its gender.
 
     Raises:
@@ -210,12 +212,14 @@ def _find_phonemizer(context: ApiContext, name: str | None) -> SpeechModel:
 
 
 @router.post(
-    "/dev/generate_from_phonemes", response_class=Response, responses=sound([FORMATS["wav"]])
+    "/dev/generate_from_phonemes",
+    response_class=Response,
+    responses=describe_sound([FORMATS["wav"]]),
 )
 async def generate_from_phonemes(body: PhonemesBody, context: Context) -> Response:
     """Speak phones, as a WAV file that is sent while it is made. See docs/protocol.md."""
-    narrator = await find_narrator(context, body.model, body.voice)
-    model = narrator.model
+    model_voice = await find_model_voice(context, body.model, body.voice)
+    model = model_voice.model
     if not model.capabilities.phones:
         raise InvalidRequest(f"model {model.name!r} reads no phones", "model")
     if _WORD.search(body.phonemes) is None or set(body.phonemes) & set("[]"):
@@ -223,7 +227,7 @@ async def generate_from_phonemes(body: PhonemesBody, context: Context) -> Respon
     text = _WORD.sub(lambda match: f"[[{match[0]}]]", body.phonemes)
     check_text_length(len(text), model.max_input_characters)
     output = output_format("wav", model.sample_rate, model.channels, None)
-    validated = ValidatedRequest(model, narrator.request(text), context.mark(output, model.name))
+    validated = ValidatedRequest(model, model_voice.request(text), context.mark(output, model.name))
     if body.sign:
         context.check_signable(validated.output)
         return WholeSpeech(context, validated, verify=False)

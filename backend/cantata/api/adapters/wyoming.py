@@ -239,10 +239,10 @@ class _WyomingConnection(Connection):
         name = wanted.name if wanted else None
         model_voice = await resolve_model_voice(self.context, self.context.get_model(None), name)
 
-        def job(text: str) -> Speak:
+        def build_job(text: str) -> Speak:
             return Speak(model_voice.model, model_voice.request(text), None)
 
-        return SentenceBuffer(self._channel, model_voice.model.max_input_characters, job)
+        return SentenceBuffer(self._channel, model_voice.model.max_input_characters, build_job)
 
 
 class _WyomingChannel(Channel):

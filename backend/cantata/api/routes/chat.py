@@ -13,7 +13,7 @@ from cantata.api.chat.response import StreamedAnswer, WholeAnswer
 from cantata.api.chat.validation import check_chat_body
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import ERRORS, answers
+from cantata.api.openapi import ERRORS, describe_bytes
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 
 router = APIRouter(prefix="/v1/chat", tags=["chat"], route_class=CheckedRoute, responses=ERRORS)
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1/chat", tags=["chat"], route_class=CheckedRoute, r
 @router.post(
     "/completions",
     response_class=Response,
-    responses={200: {"model": ChatCompletion, **answers(SSE_MEDIA_TYPE)[200]}},
+    responses={200: {"model": ChatCompletion, **describe_bytes(SSE_MEDIA_TYPE)[200]}},
 )
 async def chat_completions(body: ChatBody, context: Context) -> Response:
     """Continue a conversation. See docs/protocol.md."""

@@ -13,7 +13,7 @@ from cantata.api.batches.uploads import UploadFields, read_upload
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.jobs.opening import get_file_store, get_job_store
-from cantata.api.openapi import ERRORS, answers
+from cantata.api.openapi import ERRORS, describe_bytes
 from cantata.api.transcription.body import close_files
 from cantata.contract.data.errors import InvalidRequest
 from cantata.jobs.records import ListPage
@@ -76,7 +76,9 @@ async def get_file(file_id: str, request: Request, context: Context) -> FileObje
     return describe_file(await get_file_store(context).find(file_id, get_key_label(request.scope)))
 
 
-@router.get("/v1/files/{file_id}/content", response_class=Response, responses=answers(_MEDIA_TYPE))
+@router.get(
+    "/v1/files/{file_id}/content", response_class=Response, responses=describe_bytes(_MEDIA_TYPE)
+)
 async def get_file_content(file_id: str, request: Request, context: Context) -> Response:
     """The bytes of a file, or a range of them."""
     store = get_file_store(context)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from cantata import __version__
 from cantata.api.context import ApiContext, Context
-from cantata.api.openapi import ERRORS, answers
+from cantata.api.openapi import ERRORS, describe_bytes
 from cantata.api.schemas import WireModel
 from cantata.api.server.drain import GoingAway
 from cantata.api.server.lifecycle import NotReady, Phase
@@ -112,7 +112,7 @@ async def ready(context: Context) -> Readiness:
     return Readiness()
 
 
-@router.get("/metrics", response_class=Response, responses=answers("text/plain"))
+@router.get("/metrics", response_class=Response, responses=describe_bytes("text/plain"))
 async def metrics(context: Context, request: Request) -> Response:
     """Prometheus' text format, compressed for clients that accept gzip: a ninth of the bytes."""
     reports = await context.service.collect_stage_reports()

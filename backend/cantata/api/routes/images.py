@@ -15,14 +15,14 @@ from cantata.api.images.body import EditBody, GenerationBody
 from cantata.api.images.edits import JsonEditBody, read_edit
 from cantata.api.images.response import ImagesResponse, StreamedImages, WholeImages
 from cantata.api.images.validation import ValidatedImage, check_image_body
-from cantata.api.openapi import ERRORS, Responses, events
+from cantata.api.openapi import ERRORS, Responses, describe_events
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 
 router = APIRouter(prefix="/v1/images", tags=["images"], route_class=CheckedRoute, responses=ERRORS)
 
 
 def _describe_answers(kind: Kind) -> Responses:
-    responses = events(
+    responses = describe_events(
         SSE_MEDIA_TYPE, [THOUGHT[kind], PARTIAL[kind], COMPLETED[kind], PROGRESS[kind]]
     )
     return {200: {"model": ImagesAnswer, **responses[200]}}

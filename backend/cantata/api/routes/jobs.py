@@ -14,7 +14,7 @@ from cantata.api.jobs.body import FORM, JSON, JobBody, read_form_body, read_json
 from cantata.api.jobs.events import JOB_EVENTS, JobEventStream, read_last_id
 from cantata.api.jobs.objects import DeletedJob, JobList, JobObject, describe_job
 from cantata.api.jobs.opening import get_job_store, open_job
-from cantata.api.openapi import ERRORS, answers, events
+from cantata.api.openapi import ERRORS, describe_bytes, describe_events
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.api.transcription.body import close_files
 from cantata.audio.formats import FORMATS
@@ -73,7 +73,10 @@ async def get_job(id: str, request: Request, context: Context) -> JobObject:
 @router.get(
     "/v1/jobs/{id}/events",
     response_class=Response,
-    responses={**events(SSE_MEDIA_TYPE, JOB_EVENTS), 204: {"description": "There are no more."}},
+    responses={
+        **describe_events(SSE_MEDIA_TYPE, JOB_EVENTS),
+        204: {"description": "There are no more."},
+    },
 )
 async def stream_job_events(
     id: str,
@@ -106,7 +109,7 @@ async def delete_job(id: str, request: Request, context: Context) -> DeletedJob:
 @router.get(
     "/v1/jobs/{id}/files/{file}",
     response_class=Response,
-    responses=answers(
+    responses=describe_bytes(
         *(one.media_type for one in FORMATS.values()), *WHOLE.values(), *CAPTIONS.values()
     ),
 )

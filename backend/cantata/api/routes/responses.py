@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from cantata.api.context import Context
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import ERRORS, answers
+from cantata.api.openapi import ERRORS, describe_bytes
 from cantata.api.responses.body import ResponsesBody
 from cantata.api.responses.objects import DeletedResponse, ResponseObject
 from cantata.api.responses.response import (
@@ -25,7 +25,7 @@ router = APIRouter(
 @router.post(
     "",
     response_class=Response,
-    responses={200: {"model": ResponseObject, **answers(SSE_MEDIA_TYPE)[200]}},
+    responses={200: {"model": ResponseObject, **describe_bytes(SSE_MEDIA_TYPE)[200]}},
 )
 async def create_response(body: ResponsesBody, context: Context) -> Response:
     """Continue a conversation. See docs/protocol.md."""

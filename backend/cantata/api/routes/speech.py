@@ -16,7 +16,13 @@ from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe
 from cantata.api.http.bodies import CheckedRoute
 from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResponse
-from cantata.api.openapi import ERRORS, answers, either, events, sound
+from cantata.api.openapi import (
+    ERRORS,
+    describe_bytes,
+    describe_events,
+    describe_sound,
+    merge_responses,
+)
 from cantata.api.schemas import (
     BatchBody,
     BatchFailure,
@@ -43,7 +49,9 @@ router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute
 @router.post(
     "/speech",
     response_class=Response,
-    responses=either(sound(FORMATS.values()), events(SSE_MEDIA_TYPE, EVENT_TYPES)),
+    responses=merge_responses(
+        describe_sound(FORMATS.values()), describe_events(SSE_MEDIA_TYPE, EVENT_TYPES)
+    ),
 )
 async def speech(body: SpeechBody, context: Context) -> Response:
     """Speak one text. See docs/protocol.md."""
@@ -87,7 +95,7 @@ _AT_A_TIME = 4
 """Items of one batch that are spoken at the same time; this bounds its memory."""
 
 
-@router.post("/speech/batch", response_class=Response, responses=answers(_MEDIA_TYPE))
+@router.post("/speech/batch", response_class=Response, responses=describe_bytes(_MEDIA_TYPE))
 async def speech_batch(body: BatchBody, context: Context) -> Response:
     """Speak many texts, after all live streams. See docs/protocol.md."""
     context.lifecycle.check()

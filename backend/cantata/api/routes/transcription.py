@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from cantata.api.context import ApiContext, Context
 from cantata.api.http.bodies import CheckedRoute
-from cantata.api.openapi import ERRORS, answers, either, events
+from cantata.api.openapi import ERRORS, describe_bytes, describe_events, merge_responses
 from cantata.api.speech.framing import SSE_MEDIA_TYPE
 from cantata.api.transcription.answers import STREAM_EVENTS
 from cantata.api.transcription.body import (
@@ -34,9 +34,9 @@ router = APIRouter(
 
 _FORM = "multipart/form-data"
 _JSON = "application/json"
-_RESPONSES = either(
-    answers("application/json", "text/plain", "application/x-subrip", "text/vtt"),
-    events(SSE_MEDIA_TYPE, STREAM_EVENTS),
+_RESPONSES = merge_responses(
+    describe_bytes("application/json", "text/plain", "application/x-subrip", "text/vtt"),
+    describe_events(SSE_MEDIA_TYPE, STREAM_EVENTS),
 )
 
 

@@ -43,7 +43,7 @@ class EndpointOptions:
     model: str | None = None
     key: str | None = None
 
-    def otherwise(self, url: str | None, model: str | None) -> EndpointOptions:
+    def with_defaults(self, url: str | None, model: str | None) -> EndpointOptions:
         """These options, with `url` and `model` where they have none."""
         return EndpointOptions(self.url or url, self.model or model, self.key)
 

@@ -114,13 +114,13 @@ class _SseFraming(Framing):
         if not (words and self._timestamps):
             return b""
         event = SpeechAudioTimestamps(words=to_timed_words(words, self._text))
-        return format_sse_event(event) + _encode_marks(self._marks.words(words))
+        return format_sse_event(event) + _encode_marks(self._marks.take_until(words))
 
     def frame_verification(self, found: SpeechVerification) -> bytes:
         return format_sse_event(SpeechAudioVerification(verification=found))
 
     def end(self, duration_s: float) -> bytes:
-        rest = _encode_marks(self._marks.rest(duration_s)) if self._timestamps else b""
+        rest = _encode_marks(self._marks.take_rest(duration_s)) if self._timestamps else b""
         return rest + format_sse_event(SpeechAudioDone(usage=build_usage(self._text, duration_s)))
 
     def frame_error(self, error: CantataError) -> bytes | None:

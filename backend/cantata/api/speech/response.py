@@ -12,8 +12,8 @@ from cantata.api.http.streamed_response import Body, ClientStalled, StreamedResp
 from cantata.api.measured_run import (
     SERVER_TIMING_HEADER,
     MeasuredRun,
+    format_server_timing,
     open_utterance,
-    server_timing,
 )
 from cantata.api.schemas import SpeechVerification
 from cantata.api.speech.framing import Framing
@@ -159,4 +159,4 @@ def _add_timeline(spoken: MeasuredRun[SpeechChunk], body: Body) -> None:
     order_s = spoken.asked_at - body.asked_at
     encode_s = time.monotonic() - spoken.asked_at - sum(spoken.timeline.values())
     timeline = {"order": order_s, **spoken.timeline, "encode": encode_s}
-    body.add_header(SERVER_TIMING_HEADER, server_timing(timeline))
+    body.add_header(SERVER_TIMING_HEADER, format_server_timing(timeline))

@@ -39,7 +39,7 @@ class _Configuration:
     options: SessionConfig
     lexicon: Entries
 
-    def job(
+    def build_job(
         self,
         text: str,
         text_offset: int,
@@ -221,7 +221,7 @@ class TextInput:
         jobs: list[Job] = [Mark(context_id)]
         if text:
             offset = self._text_offset + span.start
-            last = configuration.job(
+            last = configuration.build_job(
                 text,
                 offset,
                 context_id,
@@ -253,7 +253,7 @@ class TextInput:
         """Queue pieces of the text, and keep its rest."""
         starts = list(iterate_line_starts(text, spans, rest, line_start=self._line_start))
         jobs: list[Job] = [
-            configuration.job(
+            configuration.build_job(
                 text[span.start : span.end],
                 self._text_offset + span.start,
                 context_id,
@@ -281,7 +281,7 @@ class TextInput:
         elif message.text.strip():
             arriving = ArrivingText()
             arriving.push(message.text, limit)
-            job = configuration.job("", 0, message.context_id, more_text=arriving)
+            job = configuration.build_job("", 0, message.context_id, more_text=arriving)
             self._queue([job])
             self._arriving, self._uncommitted = arriving, True
 

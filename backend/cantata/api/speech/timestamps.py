@@ -44,8 +44,8 @@ class MarkClock:
         self._marks, self._offset = find_marks(text), offset
         self._last_s = 0.0
 
-    def words(self, words: Sequence[SpokenWord]) -> list[TimedMark]:
-        """The marks that these words have reached."""
+    def take_until(self, words: Sequence[SpokenWord]) -> list[TimedMark]:
+        """Take the marks that these words have reached."""
         due: list[TimedMark] = []
         for word in words:
             while self._marks and self._marks[0].place < word.text_end:
@@ -54,8 +54,8 @@ class MarkClock:
             self._last_s = word.end_s
         return due
 
-    def rest(self, duration_s: float) -> list[TimedMark]:
-        """The marks behind the last word of an utterance of this length."""
+    def take_rest(self, duration_s: float) -> list[TimedMark]:
+        """Take the marks behind the last word of an utterance of this length."""
         return [
             self._take(self._last_s if self._marks[0].before_pause else duration_s)
             for _ in range(len(self._marks))

@@ -132,9 +132,9 @@ class UtteranceQueue:
         current = self._current
         if current is not None and current.cancel(EndReason.CANCELLED):
             current.samples -= dropped[current.job.utterance_id]
-            self._outbox.post(current.done(cancelled=True))
+            self._outbox.post(current.build_done(cancelled=True))
         elif waiting is not None:
-            self._outbox.post(_Current(waiting).done(cancelled=True))
+            self._outbox.post(_Current(waiting).build_done(cancelled=True))
 
     def finish(self) -> None:
         """Let `run` return after what is queued."""
@@ -186,11 +186,11 @@ class UtteranceQueue:
                 job.model, job.request, self._metrics, more_text=job.more_text
             ) as utterance:
                 current.utterance = utterance
-                await self._outbox.put(current.start())
+                await self._outbox.put(current.build_start())
                 async for chunk in utterance.run:
                     if chunk.words and job.timestamps:
-                        await self._outbox.put(current.timestamps(chunk.words))
-                        await self._put_marks(current, current.marks.words(chunk.words))
+                        await self._outbox.put(current.build_timestamps(chunk.words))
+                        await self._put_marks(current, current.marks.take_until(chunk.words))
                     rate = job.model.sample_rate
                     for frame in make_frames(job.utterance_id, chunk.samples, rate):
                         await self._outbox.put(frame)
@@ -200,13 +200,13 @@ class UtteranceQueue:
                 self.first_sound_s = utterance.ttfp_s or self.first_sound_s
                 if job.timestamps:
                     seconds = current.samples / job.model.sample_rate
-                    await self._put_marks(current, current.marks.rest(seconds))
+                    await self._put_marks(current, current.marks.take_rest(seconds))
                 if current.close():
-                    self._outbox.post(current.done(cancelled=False))
+                    self._outbox.post(current.build_done(cancelled=False))
         except CantataError as error:
             if current.close():
                 logger.warning("utterance failed: %s", error)
-                self._outbox.post(current.failed(error))
+                self._outbox.post(current.build_error(error))
 
     async def _put_marks(self, current: _Current, marks: list[TimedMark]) -> None:
         job = current.job
@@ -243,7 +243,7 @@ class _Current:
         self.task.cancel()
         return True
 
-    def start(self) -> AudioStart:
+    def build_start(self) -> AudioStart:
         model = self.job.model
         return AudioStart(
             context_id=self.job.context_id,
@@ -252,7 +252,7 @@ class _Current:
             channels=model.channels,
         )
 
-    def timestamps(self, words: Sequence[SpokenWord]) -> AudioTimestamps:
+    def build_timestamps(self, words: Sequence[SpokenWord]) -> AudioTimestamps:
         job = self.job
         return AudioTimestamps(
             context_id=job.context_id,
@@ -260,7 +260,7 @@ class _Current:
             words=to_timed_words(words, job.request.text, job.text_offset),
         )
 
-    def done(self, *, cancelled: bool) -> AudioDone:
+    def build_done(self, *, cancelled: bool) -> AudioDone:
         utterance = self.utterance
         return AudioDone(
             context_id=self.job.context_id,
@@ -273,5 +273,5 @@ class _Current:
             timeline=utterance.timeline if utterance else {},
         )
 
-    def failed(self, error: CantataError) -> ErrorMessage:
+    def build_error(self, error: CantataError) -> ErrorMessage:
         return ErrorMessage.of(error, self.job.context_id, self.job.utterance_id)

@@ -119,8 +119,8 @@ def test_endpoints_of_conversations_are_named_in_full() -> None:
 
 
 def test_a_deployments_endpoints_are_used_where_no_option_names_one() -> None:
-    assert EndpointOptions(key="k").otherwise("u", "m") == EndpointOptions("u", "m", "k")
-    assert EndpointOptions("a", "b").otherwise("u", "m") == EndpointOptions("a", "b")
+    assert EndpointOptions(key="k").with_defaults("u", "m") == EndpointOptions("u", "m", "k")
+    assert EndpointOptions("a", "b").with_defaults("u", "m") == EndpointOptions("a", "b")
 
 
 def test_where_media_of_calls_arrive() -> None:

@@ -199,10 +199,10 @@ def test_a_mark_is_at_the_next_word_or_where_a_pause_begins_or_at_the_end() -> N
     text = 'a<mark name="1"/> b<mark name="2"/><break/> c<mark name="3"/>'
     b, c = text.index("b<"), text.index("c<")
     clock = MarkClock(text, offset=10)
-    first = clock.words([SpokenWord(0, 1, 0.1, 0.2)])
-    second = clock.words([SpokenWord(b, b + 1, 0.3, 0.4)])
-    third = clock.words([SpokenWord(c, c + 1, 1.3, 1.4)])
-    timed = [first, second, third, clock.rest(2.0)]
+    first = clock.take_until([SpokenWord(0, 1, 0.1, 0.2)])
+    second = clock.take_until([SpokenWord(b, b + 1, 0.3, 0.4)])
+    third = clock.take_until([SpokenWord(c, c + 1, 1.3, 1.4)])
+    timed = [first, second, third, clock.take_rest(2.0)]
     assert [[(one.name, one.time) for one in some] for some in timed] == [
         [],
         [("1", 0.3)],
