@@ -25,7 +25,7 @@ def describe_sound(formats: Iterable[AudioFormat]) -> Responses:
 
 
 def describe_events(media_type: str, kinds: Iterable[str]) -> Responses:
-    """Describe a success of server-sent events: JSON objects that have one of these as their `type`."""
+    """Describe a success of server-sent events: JSON objects whose `type` is one of these."""
     event = {"type": "object", "properties": {"type": {"enum": [*kinds]}}, "required": ["type"]}
     data = {"type": "string", "contentMediaType": "application/json", "contentSchema": event}
     event = {"type": "object", "properties": {"data": data}, "required": ["data"]}
