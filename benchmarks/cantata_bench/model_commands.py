@@ -57,7 +57,7 @@ def model_command(
     dtype: Dtype = "bfloat16" if bfloat16 else "float32"
     settings = Settings(tuple(streams), rounds, dtype, frames, side, steps)
     try:
-        found = [measure(model, settings, _tell) for model in models]
+        found = [measure(model, settings, _print_line) for model in models]
         text = page_text(found)
         typer.echo(text)
         if page is not None:
@@ -67,7 +67,7 @@ def model_command(
         raise typer.Exit(1) from None
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     typer.echo(line, err=True)
 
 
@@ -105,7 +105,7 @@ def peers_command(
     try:
         contenders = MATCHES[match](python, weights)
         found = compare(
-            contenders, listeners or (1, 8, 16), turns, text_set("medium", 0), folder, _tell
+            contenders, listeners or (1, 8, 16), turns, text_set("medium", 0), folder, _print_line
         )
     except (CantataError, RuntimeError, OSError) as error:
         typer.echo(f"cantata: {error}", err=True)
@@ -138,7 +138,7 @@ def transcription_command(
 
     try:
         sentences = read_sentences(None)[::every]
-        found = measure(voice or ("heart", "clara"), sentences, long_minutes, folder, _tell)
+        found = measure(voice or ("heart", "clara"), sentences, long_minutes, folder, _print_line)
     except (CantataError, RuntimeError) as error:
         typer.echo(f"cantata: {error}", err=True)
         raise typer.Exit(1) from None
@@ -160,7 +160,7 @@ def uploads_command(
     from cantata_bench.transcription.uploads import make_uploads_table, measure_uploads
 
     try:
-        found = measure_uploads(uploads, streams, seconds, folder, _tell)
+        found = measure_uploads(uploads, streams, seconds, folder, _print_line)
     except (CantataError, RuntimeError) as error:
         typer.echo(f"cantata: {error}", err=True)
         raise typer.Exit(1) from None
@@ -199,7 +199,7 @@ def voices_command(
 
     try:
         sentences = read_sentences(texts)[::every]
-        figures = judge_models(models, voice or (), sentences, folder, _tell)
+        figures = judge_models(models, voice or (), sentences, folder, _print_line)
     except (CantataError, RuntimeError) as error:
         typer.echo(f"cantata: {error}", err=True)
         raise typer.Exit(1) from None

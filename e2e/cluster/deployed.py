@@ -22,7 +22,7 @@ from e2e.cluster.ray_cluster import RayCluster, comes_true
 
 SHIPPED = locate("solo").plugin
 PORT = 8797
-REPLICA, EDGE = "cantata.deploying.replica_process", "cantata.deploying.edge_process"
+REPLICA, EDGE = "cantata.deploy.replica_process", "cantata.deploy.edge_process"
 EDGES = 2
 REPLICA_CPUS = 3
 """So that no host has room for two of them, and each has for one beside its edges."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cantata.deploying.deploy import DeployOptions, deploy
+from cantata.deploy.serve_config import DeployOptions, deploy
 from cantata.distributed.ray import serve_api
 
 DOWN_AFTER_S = 5.0

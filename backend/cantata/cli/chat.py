@@ -104,12 +104,12 @@ class _Chat:
                 return
             except KeyboardInterrupt:
                 print()
-                self._tell("Ctrl-D ends.")
+                self._print("Ctrl-D ends.")
                 continue
             try:
                 self._run_command(line)
             except CantataError as error:
-                self._tell(f"cantata: {error.message}")
+                self._print(f"cantata: {error.message}")
 
     def answer(self, question: str) -> None:
         """Print the answer as it comes, and keep it. Ctrl-C stops it.
@@ -141,7 +141,7 @@ class _Chat:
                 self._sound.stop()
         print()
         if is_stopped:
-            self._tell("stopped")
+            self._print("stopped")
         self._talk.turns.append(QuestionAndAnswer(question, pictures, said))
         self._pictures = ()
 
@@ -153,17 +153,17 @@ class _Chat:
             case "/reset":
                 self._talk.turns.clear()
                 self._pictures = ()
-                self._tell("A new conversation.")
+                self._print("A new conversation.")
             case "/save" if rest:
                 save_conversation(self._talk, Path(rest).expanduser())
-                self._tell(f"{len(self._talk.turns)} turns in {rest}")
+                self._print(f"{len(self._talk.turns)} turns in {rest}")
             case "/image" if rest:
                 path = Path(rest).expanduser()
                 read_file(path)
                 self._pictures = (*self._pictures, path)
-                self._tell(f"{rest} goes with the next question.")
+                self._print(f"{rest} goes with the next question.")
             case _ if word.startswith("/"):
-                self._tell(_HELP)
+                self._print(_HELP)
             case _:
                 self.answer(line)
 
@@ -180,7 +180,7 @@ class _Chat:
             named |= {"modalities": ["text", "audio"], "audio": {"format": "pcm16", **voice}}
         return {name: value for name, value in named.items() if value is not None}
 
-    def _tell(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, style="dim")
 
 

@@ -55,7 +55,7 @@ async def say(options: SayArguments, console: Console) -> None:
                 _open_sink(options, form, sound) as sink,
                 SpokenProgress(options.text, sound.words, console) as progress,
             ):
-                poured = await _pour(sound, sink, progress)
+                poured = await _play_chunks(sound, sink, progress)
     for path in options.timestamps:
         _write_times(path, options, sound)
     _report(options, poured, sound, console)
@@ -108,7 +108,7 @@ def _write_times(path: Path, options: SayArguments, sound: SpokenSound) -> None:
             raise FileError(error.message.replace(str(unfinished), str(path))) from error
 
 
-async def _pour(sound: SpokenSound, sink: Sink, progress: SpokenProgress) -> _Poured:
+async def _play_chunks(sound: SpokenSound, sink: Sink, progress: SpokenProgress) -> _Poured:
     samples, ttfp_s, waited_s = 0, 0.0, 0.0
     waiting_since = sound.asked_at
     async for pcm in sound.pcm:

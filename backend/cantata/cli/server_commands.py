@@ -181,7 +181,7 @@ def _choose_source(
         return server.ModelsHere(models, deployments, number_format, key_file, idle_unload_s)
     if idle_unload_s is not None:
         fail("--cluster excludes --idle-unload: the models run on other machines", code=2)
-    from cantata.deploying.ray_discovery import ModelsOnRay
+    from cantata.deploy.ray_discovery import ModelsOnRay
 
     return ModelsOnRay(cluster, models, deployments, number_format)
 
@@ -265,10 +265,10 @@ def deploy(
 ) -> None:
     """Run models and edges on a Ray cluster, or upgrade those that run there."""
     set_up_logging()
-    from cantata.deploying import deploy as deploying
+    from cantata.deploy import serve_config
 
     number_format: NumberFormat | None = dtype.value if dtype else None
-    options = deploying.DeployOptions(
+    options = serve_config.DeployOptions(
         tuple(files or ()), tuple(model or ()), number_format, no_auth, api_key_file
     )
-    run(deploying.run(options, form, image, print))
+    run(serve_config.run(options, form, image, print))

@@ -101,7 +101,7 @@ class _SpokenConversation:
             )
             with self._microphone, self._loudspeaker, stop_on_signals() as stop:
                 interrupts = "Speak" if options.headphones else "Enter"
-                self._tell(
+                self._print(
                     f"Listening to {self._microphone.name}. {interrupts} interrupts, Ctrl-C ends."
                 )
                 await run_until(stop, self._converse(session, stop))
@@ -165,13 +165,13 @@ class _SpokenConversation:
                 print(flush=True)
                 self._said.turns.append(QuestionAndAnswer(self._question, (), self._answer))
                 if failure is not None:
-                    self._tell(f"cantata: {failure.message}")
+                    self._print(f"cantata: {failure.message}")
             case Complaint(failure):
-                self._tell(f"cantata: {failure.message}")
+                self._print(f"cantata: {failure.message}")
             case ConversationInterrupted():
-                self._tell("cantata: the connection is lost; connecting again")
+                self._print("cantata: the connection is lost; connecting again")
             case ConversationResumed():
-                self._tell("cantata: connected again")
+                self._print("cantata: connected again")
 
     async def _stop_playing(self, session: RealtimeSession) -> None:
         """Play no more, and tell the model what was heard."""
@@ -195,7 +195,7 @@ class _SpokenConversation:
             loop.remove_reader(sys.stdin)
         stop.set()
 
-    def _tell(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, style="dim")
 
 

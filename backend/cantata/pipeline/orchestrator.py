@@ -38,7 +38,7 @@ from cantata.pipeline.output_stream import CreditReturn, OpenRequest, OutputStre
 from cantata.pipeline.remote_stages import RemoteStages
 from cantata.pipeline.stage_process import Death, Report, StageProcess
 from cantata.pipeline.supervision import HostDrain, RestartHistory, Supervisor
-from cantata.scheduling.capacity import StagePace, places
+from cantata.scheduling.capacity import StagePace, compute_places
 from cantata.stages.process.measuring import count_frames
 from cantata.utils.logs import LogFormat
 
@@ -153,7 +153,7 @@ class Orchestrator:
             for spec in self._pipeline.stages
             if spec.name in self._costs
         ]
-        return places(paces, self.frame_period_s, self.slots)
+        return compute_places(paces, self.frame_period_s, self.slots)
 
     def on_places(self, callback: Callable[[int], None]) -> None:
         """Register the function that is called with `places` whenever that may have changed."""

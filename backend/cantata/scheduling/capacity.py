@@ -32,7 +32,7 @@ class StagePace:
     """Maximum frames in one step; None: one per listener."""
 
 
-def places(stages: Sequence[StagePace], frame_period_s: float, slots: int) -> int:
+def compute_places(stages: Sequence[StagePace], frame_period_s: float, slots: int) -> int:
     """Listeners that may be admitted: 1 to `slots`.
 
     Args:

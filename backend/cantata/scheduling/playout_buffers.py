@@ -101,7 +101,7 @@ class JitterEstimator:
 
 COMFORTABLE_PERIODS = 1.25
 """A listener with this many frame periods of sound left is safe: most of a frame's longest path
-under full load (see `places`)."""
+under full load (see `compute_places`)."""
 GIVEN_UP_S = 1.0
 """Seconds after which a listener that ran dry no longer counts: it waits for something broken."""
 

@@ -17,7 +17,7 @@ from cantata.config.cluster import ClusterOptions
 from cantata.config.plugins import locate
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
-from cantata.deploying.edge_process import build_operator_options
+from cantata.deploy.edge_process import build_operator_options
 from cantata.distributed.ray.arguments import (
     EdgeArguments,
     ModelArguments,

@@ -108,7 +108,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "pipeline",
         "utils",
     },
-    "cantata.deploying": {
+    "cantata.deploy": {
         "api",
         "distributed",
         "config",
@@ -123,7 +123,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "client",
         "config",
         "contract",
-        "deploying",
+        "deploy",
         "documents",
         "jobs",
         "lexicons",

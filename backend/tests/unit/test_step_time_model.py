@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from cantata.scheduling.capacity import USABLE, StagePace, places
+from cantata.scheduling.capacity import USABLE, StagePace, compute_places
 from cantata.scheduling.step_time_model import FrameTimeModel, StepTimeModel
 
 PERIOD_S = 0.08
@@ -28,7 +28,7 @@ class PacedStage:
     def places(self) -> int:
         cost = self._pace.cost
         stages = [] if cost is None else [StagePace(cost)]
-        return places(stages, PERIOD_S, self._slots)
+        return compute_places(stages, PERIOD_S, self._slots)
 
 
 def paced(fixed_s: float, frame_s: float, counts: list[int], slots: int = 64) -> PacedStage:
@@ -180,12 +180,12 @@ def test_a_busy_start_is_forgotten_with_the_first_steps_of_a_listener(slow: floa
         now_s += 0.05
         pace.measure(frames, slow * (fixed_s + frame_s * frames), now_s)
     assert pace.cost is not None
-    assert places([StagePace(pace.cost)], 0.08, slots) < slots
+    assert compute_places([StagePace(pace.cost)], 0.08, slots) < slots
     now_s += 30.0
     for _ in range(3):
         now_s += 0.08
         pace.measure(1, fixed_s + frame_s, now_s)
-    assert places([StagePace(pace.cost)], 0.08, slots) == slots
+    assert compute_places([StagePace(pace.cost)], 0.08, slots) == slots
 
 
 SENTENCE = [(3, 0.04), (5, 0.036), (10, 0.051), (14, 0.059), (0, 0.0)]
@@ -202,9 +202,9 @@ def test_where_no_two_requests_share_a_step_all_of_it_is_their_own() -> None:
     used = sum(s for _, s in SENTENCE) / (sum(n for n, _ in SENTENCE) * PERIOD_S)
     assert alone.cost is not None
     assert shared.cost is not None
-    promised = places([StagePace(alone.cost)], PERIOD_S, 64)
+    promised = compute_places([StagePace(alone.cost)], PERIOD_S, 64)
     assert promised == pytest.approx(USABLE / used, abs=1)
-    assert places([StagePace(shared.cost)], PERIOD_S, 64) > 1.3 * promised
+    assert compute_places([StagePace(shared.cost)], PERIOD_S, 64) > 1.3 * promised
 
 
 def test_one_step_that_waited_for_a_processor_changes_little() -> None:

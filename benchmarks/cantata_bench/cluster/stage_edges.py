@@ -30,9 +30,9 @@ from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
 from cantata.distributed.link.stream import LinkStream
-from cantata.distributed.stages.local_ends import EarlyChunkBuffer, UnixEdgeWriter, relay_from
 from cantata.distributed.stages.messages import StageFrameKind
 from cantata.distributed.stages.transfer import forward_chunks, send_chunks
+from cantata.distributed.stages.unix_edges import EarlyChunkBuffer, UnixEdgeWriter, relay_from
 from cantata.ipc import connectors as local
 from cantata_bench.cluster.connectors import PERIOD_S, CarriedLoad
 

@@ -19,11 +19,16 @@ def make_peers_table(other: str, found: Sequence[Compared]) -> str:
     return table(
         head,
         [
-            (str(one.listeners), _say(one.first), _say(one.throughput), _say(one.memory))
+            (
+                str(one.listeners),
+                _format_ratio(one.first),
+                _format_ratio(one.throughput),
+                _format_ratio(one.memory),
+            )
             for one in found
         ],
     )
 
 
-def _say(ratio: Ratio) -> str:
+def _format_ratio(ratio: Ratio) -> str:
     return f"{ratio.middle:.2f}x ({ratio.least:.2f} to {ratio.most:.2f})"

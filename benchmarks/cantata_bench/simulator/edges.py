@@ -54,13 +54,13 @@ class SimulatedEdge:
         self._turn = 0
         self._clock = asyncio.get_running_loop().time
         for view in self._views:
-            view.server.on_change(partial(self._tell, view))
+            view.server.on_change(partial(self._notify, view))
 
     async def run(self) -> None:
         """Replicas tell their places at every beat, too."""
         while True:
             for view in self._views:
-                self._tell(view)
+                self._notify(view)
             await asyncio.sleep(BEAT_S)
 
     async def speak(self, sentences: Sequence[int]) -> list[Arrival]:
@@ -104,7 +104,7 @@ class SimulatedEdge:
         self._turn += number is not None
         return None if number is None else self._views[number]
 
-    def _tell(self, view: _View) -> None:
+    def _notify(self, view: _View) -> None:
         """Send the replica's present state, which arrives later."""
         free, open_there = view.server.free, view.open
         asyncio.get_running_loop().call_later(self._link_s, self._hear, view, free, open_there)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from cantata.pipeline.slot_policy import MAX_WAIT_S
 from cantata.scheduling.admission import Admission, AdmissionPermit, QueueLimits
-from cantata.scheduling.capacity import StagePace, places
+from cantata.scheduling.capacity import StagePace, compute_places
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 from cantata.scheduling.edf_queue import EdfQueue
 from cantata.scheduling.playout_buffers import JitterEstimator, PlayoutBuffers
@@ -172,14 +172,14 @@ class SimulatedServer:
     @contextmanager
     def _hold_order(self) -> Iterator[None]:
         self._orders += 1
-        self._tell()
+        self._notify()
         try:
             yield
         finally:
             self._orders -= 1
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for heard in self._listeners:
             heard()
 
@@ -308,5 +308,5 @@ class SimulatedServer:
             for pace, bound in zip(self._paces, bounds, strict=True)
             if pace.cost is not None
         ]
-        self._places = places(stages, system.frame_period_s, system.slots)
+        self._places = compute_places(stages, system.frame_period_s, system.slots)
         self.admission.resize(self._places)

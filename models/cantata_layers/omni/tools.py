@@ -157,9 +157,9 @@ class ToolCallReader:
     def end(self) -> list[Written]:
         """What was held back; arguments that are cut stay so."""
         if self._step == self._read_words:
-            self._say(self._held)
+            self._emit(self._held)
         elif self._step == self._read_head:
-            self._say(_OPEN + self._held)
+            self._emit(_OPEN + self._held)
         self._held = ""
         return self._take()
 
@@ -173,7 +173,7 @@ class ToolCallReader:
             cut = self._held.rfind("<")
             keeps = cut >= 0 and _OPEN.startswith(self._held[cut:])
             before, behind = (before[:cut], before[cut:]) if keeps else (before, "")
-        self._say(before)
+        self._emit(before)
         self._held = behind
         if mark:
             self._step = self._read_head
@@ -220,13 +220,13 @@ class ToolCallReader:
         found = _parse_object(body)
         name, arguments = found.get("name"), found.get("arguments")
         if not isinstance(name, str) or not isinstance(arguments, dict):
-            self._say(_OPEN + body + _CLOSE)
+            self._emit(_OPEN + body + _CLOSE)
             return
         written = json.dumps(arguments, ensure_ascii=False)
         self._parsed += [CallStarted(name), CallArguments(written)]
         self._behind_call = True
 
-    def _say(self, words: str) -> None:
+    def _emit(self, words: str) -> None:
         if self._behind_call:
             words = words.lstrip()
         if words:

@@ -21,10 +21,16 @@ from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.sampling import PreviewColours, finished, fit_preview
 from cantata_models.bagel.config import PIXELS_PER_LATENT
+from cantata_models.bagel.context_segments import (
+    ContextSegment,
+    KeptPicture,
+    SeenPicture,
+    make_rows,
+    words,
+)
 from cantata_models.bagel.drawing import DrawingPhase, JobPhase, PicturePhase, ReadingPhase
 from cantata_models.bagel.inputs import AnswerInput, DrawInput, ReferenceGrids
 from cantata_models.bagel.language_model import Context, ForwardOutput
-from cantata_models.bagel.pieces import KeptPicture, Piece, SeenPicture, make_rows, words
 from cantata_models.bagel.plugin import REFERENCES, SEEN
 from cantata_models.bagel.prompt import BagelTokenizer
 from cantata_models.bagel.reader import Reader, load_reader
@@ -106,8 +112,8 @@ class BagelDenoiser:
         noise = draw_noise(inputs.seed, grid, kept, self._numbers).to(self._reader.device)
         places = self._reader.places(grid)
         drawing = DrawingPhase({}, inputs.times, inputs.guidance, places, noise)
-        pieces, prompt_at = _list_pieces(inputs, arrived)
-        phase = ReadingPhase(pieces, prompt_at, drawing, self._make_thinker(inputs), self._texts)
+        segments, prompt_at = _list_segments(inputs, arrived)
+        phase = ReadingPhase(segments, prompt_at, drawing, self._make_thinker(inputs), self._texts)
         return PictureJob(phase=phase, inputs=inputs)
 
     def steps(self, job: BagelJob) -> int:
@@ -183,19 +189,21 @@ def _list_grids(inputs: DrawInput) -> list[Grid]:
     return [Grid(*reference.kept) for reference in inputs.references]
 
 
-def _list_pieces(inputs: DrawInput, arrived: Mapping[str, Payload]) -> tuple[list[Piece], int]:
+def _list_segments(
+    inputs: DrawInput, arrived: Mapping[str, Payload]
+) -> tuple[list[ContextSegment], int]:
     """What is to be read, and how much of it stands before the prompt. Each picture stands there
     twice: as latents, then as it is seen."""
     kept = _list_grids(inputs)
     seen = [Grid(*reference.seen).tokens for reference in inputs.references]
     latents = iter(make_rows(arrived, REFERENCES, [grid.tokens for grid in kept]) if kept else ())
     sights, grids = iter(make_rows(arrived, SEEN, seen) if kept else ()), iter(kept)
-    pieces: list[Piece] = []
+    segments: list[ContextSegment] = []
     prompt_at = 0
     for part in inputs.parts:
         if isinstance(part, ReferenceGrids):
-            pieces += [KeptPicture(next(latents), next(grids)), SeenPicture(next(sights))]
+            segments += [KeptPicture(next(latents), next(grids)), SeenPicture(next(sights))]
         else:
-            prompt_at = len(pieces)
-            pieces += words(part)
-    return pieces, prompt_at
+            prompt_at = len(segments)
+            segments += words(part)
+    return segments, prompt_at

@@ -21,9 +21,9 @@ import torch
 from cantata.contract.data.forward_size import ForwardSize
 from cantata_layers.qwen_image.sampling import euler
 from cantata_models.bagel.config import MARKS
+from cantata_models.bagel.context_segments import ContextSegment, Words
 from cantata_models.bagel.inputs import Branch, Guidance, Renorm
 from cantata_models.bagel.language_model import Context, ForwardOutput, Span
-from cantata_models.bagel.pieces import Piece, Words
 from cantata_models.bagel.prompt import BagelTokenizer
 from cantata_models.bagel.reader import Reader
 from cantata_models.bagel.writing import Thinker, ThoughtState
@@ -236,7 +236,7 @@ def _list_unread() -> Mapping[Branch, Context]:
 class ReadingPhase:
     """Reads what stands before the picture into its contexts, a piece per step."""
 
-    pieces: Sequence[Piece]
+    segments: Sequence[ContextSegment]
     """At least one."""
     prompt_at: int
     """The number of pieces before the last text."""
@@ -256,18 +256,18 @@ class ReadingPhase:
     def steps_left(self) -> int:
         """Includes the phases that follow."""
         thinking = 0 if self.thinker is None else self.thinker.most + 1
-        return len(self.pieces) - self.done + thinking + self.drawing.steps_left
+        return len(self.segments) - self.done + thinking + self.drawing.steps_left
 
     def size(self) -> ForwardSize:
-        length = self.pieces[self.done].length
+        length = self.segments[self.done].length
         return reduce(add, (context.size(length) for context in self._list_asked()))
 
     def spans(self, reader: Reader) -> Sequence[Span]:
-        piece = self.pieces[self.done]
+        piece = self.segments[self.done]
         return [piece.span(reader, context) for context in self._list_asked()]
 
     def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> PicturePhase:
-        piece, before = self.pieces[self.done], self.contexts
+        piece, before = self.segments[self.done], self.contexts
         full = piece.read(before[Branch.FULL], passed[0])
         no_images = before[Branch.NO_IMAGES]
         if piece.is_text:
@@ -278,7 +278,7 @@ class ReadingPhase:
             Branch.NO_TEXT: full if self.done < self.prompt_at else before[Branch.NO_TEXT],
             Branch.NO_IMAGES: no_images,
         }
-        if self.done + 1 < len(self.pieces):
+        if self.done + 1 < len(self.segments):
             return replace(self, contexts=contexts, done=self.done + 1)
         drawing = replace(self.drawing, contexts=contexts)
         if self.thinker is None:
@@ -290,7 +290,7 @@ class ReadingPhase:
         """Return the whole context, and the context of texts alone where a text follows
         pictures."""
         full, no_images = self.contexts[Branch.FULL], self.contexts[Branch.NO_IMAGES]
-        apart = self.pieces[self.done].is_text and self._saw_pictures
+        apart = self.segments[self.done].is_text and self._saw_pictures
         return [full, no_images] if apart else [full]
 
     @property

@@ -12,9 +12,9 @@ import torch
 
 from cantata.contract.data.chunks import Payload
 from cantata.contract.data.forward_size import ForwardSize
+from cantata_models.bagel.context_segments import SeenPicture, Words, make_rows, words
 from cantata_models.bagel.inputs import AnswerInput, Seen
 from cantata_models.bagel.language_model import BagelBlock, Context, ForwardOutput, Span
-from cantata_models.bagel.pieces import SeenPicture, Words, make_rows, words
 from cantata_models.bagel.plugin import SEEN
 from cantata_models.bagel.prompt import BagelTokenizer
 from cantata_models.bagel.reader import Reader

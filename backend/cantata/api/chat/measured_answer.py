@@ -112,7 +112,7 @@ def _build_likely_token(token: bytes, logprob: float) -> LikelyToken:
 
 
 @dataclass(frozen=True, slots=True)
-class CallPiece:
+class AnswerCallDelta:
     """More of a call."""
 
     index: int
@@ -131,7 +131,7 @@ class _OpenCall:
     """Pieces of the call's arguments."""
 
 
-Piece = str | Thought | Samples | CallPiece
+ChoiceDelta = str | Thought | Samples | AnswerCallDelta
 
 
 class MeasuredAnswer(MeasuredRun[AnswerEvent]):
@@ -204,7 +204,7 @@ class MeasuredAnswer(MeasuredRun[AnswerEvent]):
     def __aiter__(self) -> MeasuredAnswer:
         return self
 
-    async def __anext__(self) -> Piece:
+    async def __anext__(self) -> ChoiceDelta:
         """What is new, never empty, to the answer's end or a stop text."""
         while not self._stops.stopped:
             piece = self._read(await anext(self.run))
@@ -213,7 +213,7 @@ class MeasuredAnswer(MeasuredRun[AnswerEvent]):
         self.complete = True
         raise StopAsyncIteration
 
-    def _read(self, event: AnswerEvent) -> Piece | None:
+    def _read(self, event: AnswerEvent) -> ChoiceDelta | None:
         match event:
             case CallStarted() | CallArguments():
                 return self._build_call_piece(event)
@@ -230,12 +230,12 @@ class MeasuredAnswer(MeasuredRun[AnswerEvent]):
             case _:
                 assert_never(event)
 
-    def _build_call_piece(self, event: CallStarted | CallArguments) -> CallPiece:
+    def _build_call_piece(self, event: CallStarted | CallArguments) -> AnswerCallDelta:
         if isinstance(event, CallStarted):
             self._calls.append(_OpenCall(f"call_{uuid.uuid4().hex}", event.name))
-            return CallPiece(len(self._calls) - 1, self._calls[-1].id, event.name, "")
+            return AnswerCallDelta(len(self._calls) - 1, self._calls[-1].id, event.name, "")
         self._calls[-1].pieces.append(event.text)
-        return CallPiece(len(self._calls) - 1, None, None, event.text)
+        return AnswerCallDelta(len(self._calls) - 1, None, None, event.text)
 
     def _count_text(self, event: AnswerDelta | TextEnd) -> str:
         if isinstance(event, TextEnd):

@@ -26,7 +26,7 @@ from cantata.api.chat.answers import (
 )
 from cantata.api.chat.completion import Chunks, Completion, as_events
 from cantata.api.chat.conversation import read_messages
-from cantata.api.chat.measured_answer import CallPiece, MeasuredAnswer, open_answer
+from cantata.api.chat.measured_answer import AnswerCallDelta, MeasuredAnswer, open_answer
 from cantata.api.chat.transcripts import make_audio_id
 from cantata.api.chat.validation import ValidatedChat
 from cantata.api.context import ApiContext
@@ -142,7 +142,9 @@ class WholeAnswer(ChatResponse):
         async with self.encoder() as encoder:
             async with self.open(messages, number) as answer:
                 async for piece in answer:
-                    if encoder is not None and not isinstance(piece, str | Thought | CallPiece):
+                    if encoder is not None and not isinstance(
+                        piece, str | Thought | AnswerCallDelta
+                    ):
                         file += await encoder.feed(self.validated.mixed(piece))
                         _check_size(file)
             if encoder is not None:
@@ -228,7 +230,7 @@ class StreamedAnswer(ChatResponse):
                         delta = self._encode_text(piece, answer, index)
                     elif isinstance(piece, Thought):
                         delta = self._encode_delta(Delta(reasoning_content=piece.text), index)
-                    elif isinstance(piece, CallPiece):
+                    elif isinstance(piece, AnswerCallDelta):
                         delta = self._call(piece, index)
                     elif encoder is not None:
                         delta = self._encode_sound(await encoder.feed(self.validated.mixed(piece)))
@@ -270,7 +272,7 @@ class StreamedAnswer(ChatResponse):
             return self._encode_delta(Delta(content=text), index, logprobs=answer.scores.take())
         return self._encode_delta(Delta(audio=AudioDelta(transcript=text)))
 
-    def _call(self, piece: CallPiece, index: int) -> bytes:
+    def _call(self, piece: AnswerCallDelta, index: int) -> bytes:
         function = FunctionDelta(name=piece.name, arguments=piece.arguments)
         kind: Literal["function"] | None = None if piece.id is None else "function"
         call = CallDelta(index=piece.index, id=piece.id, type=kind, function=function)

@@ -234,10 +234,10 @@ class SpokenChatModel:
                 spoken = replace(asked, text=piece.text, line_start=piece.line_start)
                 # What follows the first piece may have no words.
                 asked = replace(asked, continued=True)
-                async for chunk in self._say(spoken, playback):
+                async for chunk in self._speak_text(spoken, playback):
                     yield chunk
 
-    async def _say(
+    async def _speak_text(
         self, request: SpeechRequest, playback: ListenerPlayback | None
     ) -> AsyncGenerator[SpeechChunk, None]:
         """The sound of a piece."""

@@ -103,7 +103,7 @@ class CascadeResponder:
                 # Words behind a call have no message of their own, which would part the call from
                 # its output; they go on with the message before it, if there is one.
                 elif reply.has_message or not reply.calls.items:
-                    await self._say(reply, reply.take_fitting(delta.text, max_characters))
+                    await self._speak_text(reply, reply.take_fitting(delta.text, max_characters))
                 if reply.cut:
                     break
         if reply.speaks and reply.text.strip():
@@ -140,7 +140,7 @@ class CascadeResponder:
             for event in reply.take_call(piece):
                 await self._output_audio.outbox.put(event)
 
-    async def _say(self, reply: Reply, text: str) -> None:
+    async def _speak_text(self, reply: Reply, text: str) -> None:
         if not text:
             return
         for event in (*reply.begin_message(), reply.add_text(text)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cantata.api.chat.measured_answer import CallPiece, MeasuredAnswer, open_answer
+from cantata.api.chat.measured_answer import AnswerCallDelta, MeasuredAnswer, open_answer
 from cantata.api.context import ApiContext
 from cantata.api.realtime.conversation import Item
 from cantata.api.realtime.output_audio import OutputAudio
@@ -118,7 +118,7 @@ class ModelResponder:
     async def _emit_answer(self, reply: Reply, answer: MeasuredAnswer) -> None:
         max_characters = self._context.settings.realtime.max_item_characters
         async for piece in answer:
-            if isinstance(piece, CallPiece | Thought):
+            if isinstance(piece, AnswerCallDelta | Thought):
                 continue  # A session has no tools, and asks for no thought.
             if not isinstance(piece, str):
                 await self._output_audio.say(piece)

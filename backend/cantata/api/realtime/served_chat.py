@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from cantata.api.chat.measured_answer import CallPiece, open_answer
+from cantata.api.chat.measured_answer import AnswerCallDelta, open_answer
 from cantata.api.realtime.message_layouts import MessageLayout, lay_out
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import (
@@ -92,7 +92,7 @@ class ServedChat:
             async for piece in answer:
                 if isinstance(piece, str):
                     yield ChatDelta(piece)
-                elif isinstance(piece, CallPiece):
+                elif isinstance(piece, AnswerCallDelta):
                     made = ToolCallDelta(piece.index, piece.name, piece.id, piece.arguments)
                     yield ChatDelta("", call=made)
             yield ChatDelta("", cut=answer.finish_reason == "length")

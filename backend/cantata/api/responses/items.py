@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cantata.api.chat.answers import ChoiceLogprobs
-from cantata.api.chat.measured_answer import CallPiece, Piece
+from cantata.api.chat.measured_answer import AnswerCallDelta, ChoiceDelta
 from cantata.api.responses.objects import (
     OutputCall,
     OutputItem,
@@ -40,7 +40,7 @@ class GrowingItems:
         """All, also the one that is open."""
         return [*self._done, *([] if self._open is None else [self._fill(self._open)])]
 
-    def add(self, piece: Piece, scores: ChoiceLogprobs | None = None) -> Iterator[Fields]:
+    def add(self, piece: ChoiceDelta, scores: ChoiceLogprobs | None = None) -> Iterator[Fields]:
         """The events of a piece, and of the scores of its tokens."""
         match piece:
             case Thought():
@@ -48,7 +48,7 @@ class GrowingItems:
                     thought = OutputThought(id=_create_id("rs"), content=[], status="in_progress")
                     yield from self._begin(thought)
                 yield from self._grow("response.reasoning_text.delta", piece.text)
-            case CallPiece():
+            case AnswerCallDelta():
                 if piece.index != self._call:
                     yield from self._begin_call(piece)
                 yield from self._grow("response.function_call_arguments.delta", piece.arguments)
@@ -118,7 +118,7 @@ class GrowingItems:
         part = OutputText(text="").model_dump()
         yield "response.content_part.added", {**self._build_place(), "part": part}
 
-    def _begin_call(self, piece: CallPiece) -> Iterator[Fields]:
+    def _begin_call(self, piece: AnswerCallDelta) -> Iterator[Fields]:
         assert piece.id is not None
         assert piece.name is not None
         self._call = piece.index

@@ -161,13 +161,14 @@ class StreamedModelResponse(ModelResponse):
             detail = describe(error).detail
             fault = ResponseFault(code=detail.code or "server_error", message=detail.message)
             failed = self.describe("failed", items.items, error=fault)
-            await body.end(self._tell("response.failed", failed))
+            await body.end(self._build_event("response.failed", failed))
 
     async def _write(self, body: Body, items: GrowingItems) -> None:
         async with self.conversation() as messages, self.open(messages) as answer:
             begun = self.describe("in_progress")
             await body.write(
-                self._tell("response.created", begun) + self._tell("response.in_progress", begun)
+                self._build_event("response.created", begun)
+                + self._build_event("response.in_progress", begun)
             )
             async for piece in answer:
                 events = items.add(piece, answer.scores.take())
@@ -175,9 +176,9 @@ class StreamedModelResponse(ModelResponse):
         ending = items.end(find_status(answer), answer.scores.take())
         last = b"".join(map(self._encode_event, ending))
         done = self.finish(answer, items)
-        await body.end(last + self._tell(f"response.{done.status}", done))
+        await body.end(last + self._build_event(f"response.{done.status}", done))
 
-    def _tell(self, name: str, response: ResponseObject) -> bytes:
+    def _build_event(self, name: str, response: ResponseObject) -> bytes:
         return self._encode_event((name, {"response": response.model_dump()}))
 
     def _encode_event(self, fields: Fields) -> bytes:

@@ -133,7 +133,7 @@ class Replica(_Supervisor):
         arguments: of `ModelArguments`.
     """
 
-    module = "cantata.deploying.replica_process"
+    module = "cantata.deploy.replica_process"
 
     async def __init__(self, arguments: Mapping[str, Any]) -> None:  # type: ignore[misc]
         model = read_arguments(ModelArguments, arguments)
@@ -186,7 +186,7 @@ class Edge(_Supervisor):
         arguments: of `EdgeArguments`.
     """
 
-    module = "cantata.deploying.edge_process"
+    module = "cantata.deploy.edge_process"
 
     async def __init__(self, arguments: Mapping[str, Any]) -> None:  # type: ignore[misc]
         self.drain_s = read_arguments(EdgeArguments, arguments).drain_s

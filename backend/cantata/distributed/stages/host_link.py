@@ -19,9 +19,9 @@ from cantata.distributed.link.hello import LinkSide
 from cantata.distributed.link.link import Link
 from cantata.distributed.link.stream import LinkStream
 from cantata.distributed.serialization import encode
-from cantata.distributed.stages.local_ends import Take
 from cantata.distributed.stages.messages import EdgeName, PipelineCommand, StageFrameKind
 from cantata.distributed.stages.transfer import forward_chunks, send_chunks
+from cantata.distributed.stages.unix_edges import Take
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.wire import Buffer
 
@@ -129,14 +129,14 @@ class HostLink:
         link = Link(sock, LinkSide.CONNECTED, self._heartbeat, address, on_message=self._hear)
         self.is_leaving = False
         link.begin()
-        pouring: list[asyncio.Task[None]] = []
+        forwarding: list[asyncio.Task[None]] = []
         try:
             link.message(StageFrameKind.PIPELINE, *command)
             for edge in self._edges_there:
                 self._there[edge] = _open_stream(link, StageFrameKind.EDGE_THERE, edge)
             for edge in self._edges_back:
                 stream = _open_stream(link, StageFrameKind.EDGE_BACK, edge)
-                pouring.append(asyncio.create_task(_pour(stream, self._take(edge))))
+                forwarding.append(asyncio.create_task(_forward_chunks(stream, self._take(edge))))
             self._link, self._refused = link, None
             self._news.set()
             logger.info("stage host %s: connected", self.address)
@@ -145,9 +145,9 @@ class HostLink:
             link.close()
             self._link = None
             self._there.clear()
-            for task in pouring:
+            for task in forwarding:
                 task.cancel()
-            await asyncio.gather(*pouring, return_exceptions=True)
+            await asyncio.gather(*forwarding, return_exceptions=True)
 
 
 def _open_stream(link: Link, kind: StageFrameKind, edge: EdgeSpec) -> LinkStream:
@@ -156,6 +156,6 @@ def _open_stream(link: Link, kind: StageFrameKind, edge: EdgeSpec) -> LinkStream
     return stream
 
 
-async def _pour(stream: LinkStream, take: Take) -> None:
+async def _forward_chunks(stream: LinkStream, take: Take) -> None:
     with suppress(LinkLost):  # whoever has a stage there gets the error
         await forward_chunks(stream, take)

@@ -13,9 +13,9 @@ from cantata.distributed.identity import hash_files, versions
 from cantata.distributed.key import LinkKey, check_key
 from cantata.distributed.link.heartbeat import Heartbeat
 from cantata.distributed.stages.host_link import HostLink
-from cantata.distributed.stages.local_ends import Take, UnixEdgeWriter, relay_from
 from cantata.distributed.stages.messages import PipelineCommand
 from cantata.distributed.stages.remote_stage import RemoteStage
+from cantata.distributed.stages.unix_edges import Take, UnixEdgeWriter, relay_from
 from cantata.ipc.encoded import EncodedChunks
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.remote_stages import RemoteEdge

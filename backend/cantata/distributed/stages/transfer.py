@@ -22,8 +22,8 @@ from cantata.contract.process.messages import (
 from cantata.distributed.link.errors import ProtocolError
 from cantata.distributed.link.frames import END
 from cantata.distributed.link.stream import LinkStream
-from cantata.distributed.stages.local_ends import Take
 from cantata.distributed.stages.messages import StageFrameKind
+from cantata.distributed.stages.unix_edges import Take
 from cantata.ipc.encoded import EncodedChunks
 from cantata.ipc.stage_messages import decode_message, encode_message
 from cantata.ipc.wire import BrokenChannel, Buffer

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cantata.contract.data.chunks import Chunk, Payload, Rows
-from cantata.distributed.stages import local_ends
-from cantata.distributed.stages.local_ends import EarlyChunkBuffer
+from cantata.distributed.stages import unix_edges
+from cantata.distributed.stages.unix_edges import EarlyChunkBuffer
 from cantata.ipc.encoded import EncodedChunks
 
 LIMIT_S = 20.0
@@ -73,7 +73,7 @@ async def test_what_nobody_registers_goes_on_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The stage drops it, and nothing is kept."""
-    monkeypatch.setattr(local_ends, "MAX_WAIT_S", 0.01)
+    monkeypatch.setattr(unix_edges, "MAX_WAIT_S", 0.01)
     stage = Stage()
     await stage.early_chunks.put(EncodedChunks.of([chunk("stray", 0)]))
     await stage.has(("stray", 0))
@@ -81,7 +81,7 @@ async def test_what_nobody_registers_goes_on_after_a_while(
 
 
 async def test_there_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_ends, "MAX_PARKED", 3)
+    monkeypatch.setattr(unix_edges, "MAX_PARKED", 3)
     stage = Stage()
     await stage.early_chunks.put(EncodedChunks.of([chunk(f"r{number}", 0) for number in range(4)]))
     await stage.has(("r0", 0))

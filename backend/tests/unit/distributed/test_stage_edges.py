@@ -13,8 +13,8 @@ import pytest
 
 from cantata.contract.data.chunks import Chunk, Payload, Rows
 from cantata.distributed.stages import unfinished as unfinished_module
-from cantata.distributed.stages.local_ends import UnixEdgeWriter, relay_from
 from cantata.distributed.stages.unfinished import Unfinished
+from cantata.distributed.stages.unix_edges import UnixEdgeWriter, relay_from
 from cantata.ipc.connectors import SocketReceiver, SocketSender, listen, make_address
 from cantata.ipc.encoded import EncodedChunks
 

@@ -24,9 +24,9 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
 from cantata_layers.qwen_image.config import load_config
 from cantata_layers.qwen_image.defaults import drawing_defaults, lora_files
+from cantata_layers.qwen_image.diffusers_backend.load import load_hooked_network
+from cantata_layers.qwen_image.diffusers_backend.network import forget as forget_branch
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.hooked.load import load_hooked_network
-from cantata_layers.qwen_image.hooked.network import forget as forget_branch
 from cantata_layers.qwen_image.lora import Fusion
 from cantata_layers.qwen_image.sampling import (
     PreviewColours,

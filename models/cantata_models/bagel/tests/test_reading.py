@@ -12,7 +12,7 @@ from cantata.contract.data.chat import Role
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.pictures import ImageRequest, Turn
 from cantata.stages.diffusion import DiffusionStage
-from cantata_models.bagel import config, pieces, prompt
+from cantata_models.bagel import config, context_segments, prompt
 from cantata_models.bagel.language_model import Span
 from cantata_models.bagel.plugin import DENOISE
 from cantata_models.bagel.random_checkpoint import write_checkpoint
@@ -42,7 +42,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (config, prompt, pieces):
+    for module in (config, prompt, context_segments):
         monkeypatch.setattr(module, "MAX_READ", MAX_READ)
 
 
@@ -105,5 +105,9 @@ def test_a_picture_waits_for_one_piece_of_what_another_has_to_read(
 
 def test_pieces_of_the_published_size_are_no_longer_than_a_step() -> None:
     """A picture of 1024 x 1024 has 64 x 64 tokens."""
-    assert [len(one.tokens) for one in pieces.words(range(9000))] == [4096, 4096, 808]
+    assert [len(one.tokens) for one in context_segments.words(range(9000))] == [
+        4096,
+        4096,
+        808,
+    ]
     assert prompt.pieces([tuple(range(9000))]) == 3

@@ -19,10 +19,10 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> BagelTokenizer:
     return BagelTokenizer(write_checkpoint(tmp_path_factory.mktemp("checkpoint"), SEED))
 
 
-def read(texts: BagelTokenizer, *pieces: str) -> tuple[str, list[str]]:
+def read(texts: BagelTokenizer, *segments: str) -> tuple[str, list[str]]:
     """All of it, and what left with each piece."""
     reader = BagelThoughtReader(texts.tokenizer)
-    left = [reader.read(np.array(texts.tokens(piece)[1:-1], np.int32)) for piece in pieces]
+    left = [reader.read(np.array(texts.tokens(piece)[1:-1], np.int32)) for piece in segments]
     return "".join(left) + reader.end(), left
 
 
@@ -45,8 +45,10 @@ def test_marks_are_not_shown(texts: BagelTokenizer, written: str, shown: str) ->
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", " ", "<", "/think>", "a", "\n", "b c"])))
-def test_a_thought_is_the_same_however_it_is_cut(texts: BagelTokenizer, pieces: list[str]) -> None:
-    assert read(texts, *pieces)[0] == read(texts, "".join(pieces))[0]
+def test_a_thought_is_the_same_however_it_is_cut(
+    texts: BagelTokenizer, segments: list[str]
+) -> None:
+    assert read(texts, *segments)[0] == read(texts, "".join(segments))[0]
 
 
 def test_words_leave_while_they_are_thought(texts: BagelTokenizer) -> None:
@@ -55,10 +57,10 @@ def test_words_leave_while_they_are_thought(texts: BagelTokenizer) -> None:
     ]
 
 
-def split(*pieces: str) -> tuple[str, str]:
+def split(*segments: str) -> tuple[str, str]:
     """The thought and the words of an answer that comes in pieces."""
     splitter = ThoughtSplitter()
-    told = [one for piece in pieces for one in splitter.read(piece)]
+    told = [one for piece in segments for one in splitter.read(piece)]
     told += splitter.end()
     thought = "".join(one.text for one in told if isinstance(one, Thought))
     return thought, "".join(one for one in told if isinstance(one, str))

@@ -25,7 +25,7 @@ from cantata.contract.model.denoiser import (
 )
 from cantata.stages.diffusion.ranks.load import load_ranked
 from cantata_layers.qwen_image.defaults import FOLDER
-from cantata_layers.qwen_image.hooked.network import HookedNetwork, state_caches
+from cantata_layers.qwen_image.diffusers_backend.network import HookedNetwork, state_caches
 from cantata_layers.qwen_image.stages.denoise import PictureDenoiser, load_picture_denoiser
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint

@@ -14,8 +14,8 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import EdgeSpec
 from cantata.contract.model.plugin import ModelPlugin
 from cantata.distributed.identity import hash_files, versions
-from cantata.distributed.stages.local_ends import EarlyChunkBuffer, UnixEdgeWriter
 from cantata.distributed.stages.messages import EdgeName, PipelineCommand
+from cantata.distributed.stages.unix_edges import EarlyChunkBuffer, UnixEdgeWriter
 from cantata.pipeline.devices import check_devices
 from cantata.pipeline.launches import PlannedEdges, plan_edges, plan_launch
 from cantata.pipeline.spawning import preload

@@ -21,7 +21,6 @@ from cantata.distributed.link.tls import LinkSocket
 from cantata.distributed.serialization import decode, encode
 from cantata.distributed.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
 from cantata.distributed.stages.host.stage import HostedStage
-from cantata.distributed.stages.local_ends import relay_from
 from cantata.distributed.stages.messages import (
     EdgeName,
     LaunchCommand,
@@ -29,6 +28,7 @@ from cantata.distributed.stages.messages import (
     StageFrameKind,
 )
 from cantata.distributed.stages.transfer import forward_chunks, send_chunks
+from cantata.distributed.stages.unix_edges import relay_from
 
 logger = logging.getLogger(__name__)
 

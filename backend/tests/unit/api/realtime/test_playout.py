@@ -17,7 +17,7 @@ class Player:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
-        self.playout = Playout(self._tell)
+        self.playout = Playout(self._record)
 
     def answer(self, name: str, packets: float, *, whole: bool = True) -> None:
         self.playout.begin(f"resp_{name}", f"item_{name}")
@@ -28,7 +28,7 @@ class Player:
     def take(self, packets: int) -> list[bytes]:
         return [self.playout.take() for _ in range(packets)]
 
-    def _tell(self, event: PlayoutEvent) -> None:
+    def _record(self, event: PlayoutEvent) -> None:
         self.told.append((event.type.partition(".")[2], event.response_id))
 
 

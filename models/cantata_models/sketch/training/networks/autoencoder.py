@@ -110,7 +110,7 @@ class SketchDownsample(nn.Module):
         return y
 
 
-class Doubling(nn.Module):
+class UpsampleTwice(nn.Module):
     """Every pixel becomes four; a convolution then halves the channels."""
 
     def __init__(self, channels: int) -> None:
@@ -160,7 +160,7 @@ class SketchUpBlock(nn.Module):
         self.resnets = nn.ModuleList(
             [ResidualBlock(after if block else before, after) for block in range(blocks)]
         )
-        self.upsamplers = nn.ModuleList([Doubling(after)] if doubling else [])
+        self.upsamplers = nn.ModuleList([UpsampleTwice(after)] if doubling else [])
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps `[n, before, h, w]` to `[n, after/2, 2h, 2w]`, or at the end `[n, after, h, w]`."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cantata.config import Dtype
-from cantata.deploying.cluster_source import ModelsOnCluster
-from cantata.deploying.deploy import describe_models, join
+from cantata.deploy.cluster_source import ModelsOnCluster
+from cantata.deploy.serve_config import describe_models, join
 from cantata.distributed.address import Address
 from cantata.distributed.ray.arguments import DIRECTORY, as_plain
 from cantata.distributed.ray.membership import ANNOUNCE_EVERY_S, from_plain

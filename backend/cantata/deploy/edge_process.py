@@ -17,7 +17,7 @@ from rich.console import Console
 from cantata.api.server import server_config
 from cantata.config import ConversationDeployment
 from cantata.contract.data.errors import CantataError
-from cantata.deploying.cluster_source import ModelsOnCluster
+from cantata.deploy.cluster_source import ModelsOnCluster
 from cantata.distributed.address import Address
 from cantata.distributed.ray.arguments import EdgeArguments, read_arguments
 from cantata.distributed.ray.hosted import connect_actor, hosted

@@ -44,7 +44,7 @@ def make_rows(
     return by_row(torch.from_numpy(payload.values), lengths)
 
 
-class Piece(Protocol):
+class ContextSegment(Protocol):
     """Tokens behind a context."""
 
     @property

@@ -12,7 +12,7 @@ import torch
 from cantata.contract.data.errors import ConfigError, NotInstalled
 from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
 from cantata_layers.qwen_image.config import TRANSFORMER
-from cantata_layers.qwen_image.hooked.network import HookedNetwork, enable_cache
+from cantata_layers.qwen_image.diffusers_backend.network import HookedNetwork, enable_cache
 from cantata_layers.qwen_image.lora import Fusion
 
 HOST = torch.device("cpu")
