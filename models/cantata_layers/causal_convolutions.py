@@ -70,15 +70,25 @@ class CodecState:
         for history in self.histories:
             history[slots] = 0.0
 
-    def take(self, slots: torch.Tensor) -> ConvCache:
-        """Copy these slots' rows."""
+    def take(self, slots: torch.Tensor | slice) -> ConvCache:
+        """These slots' rows; those of a slice are the state's own, to be read before `put`."""
         return ConvCache(self.positions[slots], [history[slots] for history in self.histories])
 
-    def put(self, slots: torch.Tensor, past: ConvCache, frames: int) -> None:
+    def put(self, slots: torch.Tensor | slice, past: ConvCache, frames: int) -> None:
         """Write rows back after `frames` more frames, in place."""
         self.positions[slots] = past.positions + frames
         for mine, theirs in zip(self.histories, past.extended, strict=True):
             mine[slots] = theirs
+
+
+def find_run(slots: torch.Tensor) -> torch.Tensor | slice:
+    """The same slots as a slice, which copies nothing, if they are on a CPU and follow each other;
+    where another device has them, they cannot be read without waiting for it."""
+    if slots.device.type != "cpu":
+        return slots
+    numbers = slots.tolist()
+    first, last = numbers[0], numbers[0] + len(numbers)
+    return slice(first, last) if numbers == list(range(first, last)) else slots
 
 
 BLOCK_VALUES = 1 << 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from cantata.contract.model.codec import StreamingDecoder
-from cantata_layers.causal_convolutions import CodecState, ConvCache
+from cantata_layers.causal_convolutions import CodecState, ConvCache, find_run
 
 
 class CausalDecoder(StreamingDecoder):
@@ -53,10 +53,10 @@ class CausalDecoder(StreamingDecoder):
             [B, T * samples_per_frame, C] float32 in -1..1.
         """
         device = self._blank.device
-        slots = slots.to(device, non_blocking=True)
-        past = state.take(slots)
+        rows = find_run(slots.to(device, non_blocking=True))
+        past = state.take(rows)
         samples = self._run(frames.to(device, non_blocking=True), past)
-        state.put(slots, past, frames.shape[1])
+        state.put(rows, past, frames.shape[1])
         return samples
 
     def _run(self, frames: torch.Tensor, past: ConvCache) -> torch.Tensor:

@@ -27,13 +27,13 @@ def silu(x: torch.Tensor) -> torch.Tensor:
 
 def elu(x: torch.Tensor) -> torch.Tensor:
     """x, and below 0 its exponential less 1."""
-    return x.clamp(min=0) + (x.clamp(max=0).exp() - 1.0)
+    return x.clamp(max=0).exp_().sub_(1.0).add_(x.clamp(min=0))
 
 
 def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
     """x times the normal distribution, in the approximation with a hyperbolic tangent."""
-    inner = (x + 0.044715 * x * x * x) * (2.0 * math.sqrt(2.0 / math.pi))
-    return x / (1.0 + torch.exp(-inner))
+    inner = (0.044715 * x).mul_(x).mul_(x).add_(x).mul_(-2.0 * math.sqrt(2.0 / math.pi))
+    return x / inner.exp_().add_(1.0)
 
 
 class Rotation:

@@ -18,6 +18,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_pickle
 from cantata_layers.onnx_weights import ExportedGraph
 from cantata_layers.weights import check_fit
+from cantata_layers.whole_number_conv import WholeNumberConv, find_step
 from cantata_models.kokoro.config import KokoroConfig
 from cantata_models.kokoro.sound_network import SKIPPED, WIDTH, KokoroDecoder
 from cantata_models.kokoro.text_network import (
@@ -43,6 +44,8 @@ _UNUSED = re.compile(r"bert\.(pooler\.|embeddings\.(position_ids|token_type_ids)
 _OPTIONAL = re.compile(r"\.(norm[12]|adain[12]\.\d+)\.norm\.(weight|bias)$")
 """Gains of 1 and offsets of 0 unless a file has them."""
 _SHOWN = 4
+LEAST_KERNEL = 7
+"""Of the generator's convolutions. Making digits takes a narrower one as long as it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,27 @@ def halve_convolutions(network: Kokoro) -> None:
         elif isinstance(block, AdaptiveBlock):
             block.conv1.bfloat16()
             block.conv2.bfloat16()
+
+
+def split_convolutions(network: Kokoro) -> None:
+    """Let the wide convolutions of the decoder and its generator multiply whole numbers where their
+    weights are of 8 bits, which takes two thirds of their time where a CPU has instructions for it
+    and none for bfloat16."""
+    for block in network.decoder.modules():
+        if isinstance(block, PeriodicBlock):
+            for convs in (block.convs1, block.convs2):
+                for index, conv in enumerate(convs):
+                    convs[index] = _split(conv, LEAST_KERNEL)
+        elif isinstance(block, AdaptiveBlock):
+            for name in ("conv1", "conv2"):
+                setattr(block, name, _split(getattr(block, name)))
+
+
+def _split(conv: nn.Module, least_kernel: int = 1) -> nn.Module:
+    if not isinstance(conv, nn.Conv1d) or conv.kernel_size[0] < least_kernel:
+        return conv
+    step = find_step(conv.weight)
+    return conv if step is None else WholeNumberConv(conv, step)
 
 
 def find_weights(checkpoint: Path) -> Path:

@@ -154,10 +154,15 @@ class AdaptiveBlock(nn.Module):
         return total
 
 
-def _convolve(conv: nn.Conv1d, x: torch.Tensor) -> torch.Tensor:
+def _convolve(conv: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """In the type of its weights."""
-    made: torch.Tensor = conv(x.to(conv.weight.dtype))
+    made: torch.Tensor = conv(x.to(_find_dtype(conv)))
     return made.float()
+
+
+def _find_dtype(conv: nn.Module) -> torch.dtype:
+    """What a convolution takes."""
+    return conv.weight.dtype if isinstance(conv, nn.Conv1d) else torch.float32
 
 
 class PeriodicBlock(nn.Module):
@@ -185,7 +190,7 @@ class PeriodicBlock(nn.Module):
         """Args: x [1, C, T], style [1, S], moments of the parts before; None: x is the whole."""
         first = zip(self.adain1, self.alpha1, self.convs1, strict=True)
         second = zip(self.adain2, self.alpha2, self.convs2, strict=True)
-        dtype = cast(nn.Conv1d, self.convs1[0]).weight.dtype
+        dtype = _find_dtype(self.convs1[0])
         for (norm1, alpha1, conv1), (norm2, alpha2, conv2) in zip(first, second, strict=True):
             affine1 = cast(AdaptiveInstanceNorm, norm1).fit(x, style, moments)
             made = conv1(_oscillate(x, affine1, alpha1, dtype)).float()

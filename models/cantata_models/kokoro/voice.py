@@ -28,6 +28,7 @@ from cantata_models.kokoro.checkpoint import (
     halve_convolutions,
     load_export,
     load_network,
+    split_convolutions,
 )
 from cantata_models.kokoro.config import (
     PITCHES_PER_FRAME,
@@ -240,6 +241,9 @@ def load_voice(checkpoint: Path, device: torch.device) -> KokoroVoice | OnnxVoic
 def _make_voice(
     network: Kokoro, styles: Mapping[str, torch.Tensor], device: torch.device
 ) -> KokoroVoice:
-    if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():
-        halve_convolutions(network)
+    if device.type == "cpu":
+        if torch.cpu._is_avx512_bf16_supported():
+            halve_convolutions(network)
+        elif torch.cpu._is_vnni_supported():
+            split_convolutions(network)
     return KokoroVoice(network, styles, device)

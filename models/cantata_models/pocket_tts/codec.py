@@ -11,6 +11,7 @@ H heads, D head size, W the window.
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -64,27 +65,27 @@ def load_seanet_units(
 
 
 class NeighbourRotation:
-    """Rotary positions whose pairs are neighbours: cosines and sines of one call's positions."""
+    """Rotary positions whose pairs are neighbours: as complex numbers, of one call's positions."""
 
     def __init__(self, positions: torch.Tensor, length: int, sizes: WindowedSizes) -> None:
         half = torch.arange(sizes.size // sizes.heads // 2, device=positions.device).float()
         frequencies = torch.exp(half * (-math.log(sizes.period) / len(half)))
         counted = positions[:, None] + torch.arange(length, device=positions.device)
         angles = counted[..., None, None].float() * frequencies
-        self._cos, self._sin = angles.cos(), angles.sin()
+        self._turns = torch.complex(angles.cos(), angles.sin())
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[B, L, H, D] -> [B, L, H, D], rotated."""
-        even, odd = x[..., 0::2], x[..., 1::2]
-        turned = (even * self._cos - odd * self._sin, even * self._sin + odd * self._cos)
-        return torch.stack(turned, dim=-1).flatten(-2)
+        pairs = torch.view_as_complex(x.view(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * self._turns).flatten(-2)
 
 
 class WindowedAttention:
     """Each position attends to itself and the W - 1 positions before it.
 
     The positions of a frame share one product over the W - 1 + S keys that some of them attend to.
-    So the shape, and with it the order of summation, does not depend on the frames of a call.
+    So the shape, and with it the order of summation, depends neither on the frames of a call nor on
+    the rows beside it.
     """
 
     def __init__(self, weights: Weights, name: str, sizes: WindowedSizes, stride: int) -> None:
@@ -103,23 +104,37 @@ class WindowedAttention:
     ) -> torch.Tensor:
         """[B, L, C] -> [B, L, C]; the mask [B, L / S, 1, S, W - 1 + S] is added to scores."""
         batch, length, size = x.shape
-        heads = self._inputs(x).view(batch, length, 3, self._heads, self._head_dim)
-        query, key, value = heads.unbind(2)
-        keys = self._shared(rotation(key).flatten(2), past)
-        values = self._shared(value.flatten(2), past)
-        frames = length // self._stride
-        queries = rotation(query).view(batch, frames, self._stride, self._heads, self._head_dim)
-        scores = queries.transpose(2, 3) @ keys.transpose(-1, -2)
-        weights = torch.softmax(scores * self._head_dim**-0.5 + mask, dim=-1)
-        mixed = (weights @ values).transpose(2, 3)
-        return self._output(mixed.reshape(batch, length, size))
+        made = self._inputs(x).view(batch, length, 3, self._heads, self._head_dim)
+        turned = rotation(made[:, :, :2].flatten(2, 3))
+        query, key = turned[:, :, : self._heads], turned[:, :, self._heads :]
+        shape = (batch, -1, self._stride, self._heads, self._head_dim)
+        queries = query.view(shape).transpose(2, 3)
+        keys, values = self._seen(key, past), self._seen(made[:, :, 2], past)
+        if x.device.type == "cpu":
+            # WHY one by one: the windows overlap. Together they would have to be copied, and a copy
+            # may be multiplied in another order than the one window of a stream alone.
+            places = product(range(batch), range(length // self._stride))
+            mixed = torch.stack(
+                [self._attend(queries[at], keys[at], values[at], mask[at]) for at in places]
+            )
+        else:
+            mixed = self._attend(queries, keys, values, mask)
+        return self._output(mixed.transpose(-2, -3).reshape(batch, length, size))
 
-    def _shared(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
-        """[B, L, C] -> [B, L / S, H, W - 1 + S, D]."""
-        context = past.extend(x, self._window - 1)
-        blocks = context.unfold(1, self._window - 1 + self._stride, self._stride)
-        shape = (*blocks.shape[:2], self._heads, self._head_dim, -1)
-        return blocks.reshape(shape).transpose(-1, -2).contiguous()
+    def _seen(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
+        """[B, L, H, D] -> [B, L / S, H, D, W - 1 + S], of each frame."""
+        context = past.extend(x.flatten(2), self._window - 1)
+        heads = context.view(*context.shape[:2], self._heads, self._head_dim)
+        return torch.as_tensor(heads.unfold(1, self._window - 1 + self._stride, self._stride))
+
+    def _attend(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
+        """[..., H, S, D] of the frames' positions and [..., H, D, W - 1 + S] of what they see ->
+        [..., H, S, D]."""
+        scores = query @ key
+        weights = torch.softmax(scores * self._head_dim**-0.5 + mask, dim=-1)
+        return weights @ value.mT
 
 
 class WindowedLayer:

@@ -13,7 +13,15 @@ import torch
 
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import RequestFailed
-from cantata_models.kokoro.checkpoint import Excitation, halve_convolutions, load_network
+from cantata_layers.whole_number_conv import WholeNumberConv
+from cantata_models.kokoro import voice as stage
+from cantata_models.kokoro.checkpoint import (
+    Excitation,
+    Kokoro,
+    halve_convolutions,
+    load_network,
+    split_convolutions,
+)
 from cantata_models.kokoro.sound_network import draw_noise
 from cantata_models.kokoro.tests.network_driver import expect_word_times, make_input
 from cantata_models.kokoro.tests.parity.scenarios import PLAIN, KokoroCheckpointKey, KokoroScenario
@@ -112,6 +120,66 @@ def test_bfloat16_is_nearly_the_same_sound(
     whole = voice.network.generate(excitation, 0, length).numpy()
     error = halved.generate(excitation, 0, length).numpy() - whole
     assert 0 < error.std() < 0.03 * whole.std()
+
+
+def set_eight_bits(network: Kokoro) -> None:
+    """Give the convolutions weights that are 254 steps wide, as those of an 8-bit export."""
+    for conv in network.decoder.modules():
+        if isinstance(conv, torch.nn.Conv1d):
+            step = conv.weight.abs().max() / 127
+            numbers = (conv.weight / step).round().flatten()
+            numbers[0] = 1
+            conv.weight.copy_(numbers.view(conv.weight.shape) * step)
+
+
+def count_whole(network: Kokoro) -> int:
+    return sum(isinstance(one, WholeNumberConv) for one in network.modules())
+
+
+@pytest.mark.skipif(
+    not torch.cpu._is_vnni_supported(), reason="this processor has no VNNI instructions"
+)
+def test_whole_numbers_are_nearly_the_same_sound(
+    voice: KokoroVoice, excitation: Excitation, checkpoints: dict[KokoroCheckpointKey, Path]
+) -> None:
+    """The error is that of rounding to 16 bits, again and again."""
+    length = excitation.frames.shape[2]
+    network = load_network(checkpoints[PLAIN], voice.network.config, voice.device)
+    set_eight_bits(network)
+    whole = network.generate(excitation, 0, length).numpy()
+    split_convolutions(network)
+    assert count_whole(network) == 10 + 4 * 6, "of the decoder, and the generator's wide ones"
+    made = network.generate(excitation, 0, length).numpy()
+    assert 0 < (made - whole).std() < 0.003 * whole.std()
+    np.testing.assert_array_equal(network.generate(excitation, 0, length).numpy(), made)
+
+
+def test_only_weights_of_8_bits_are_whole_numbers(
+    voice: KokoroVoice, checkpoints: dict[KokoroCheckpointKey, Path]
+) -> None:
+    network = load_network(checkpoints[PLAIN], voice.network.config, voice.device)
+    split_convolutions(network)
+    assert not count_whole(network)
+
+
+@pytest.mark.parametrize(
+    ("has_bfloat16", "has_vnni", "called"),
+    [(True, True, "halve"), (False, True, "split"), (False, False, None)],
+)
+def test_the_cpu_decides_how_convolutions_multiply(
+    checkpoints: dict[KokoroCheckpointKey, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    has_bfloat16: bool,
+    has_vnni: bool,
+    called: str | None,
+) -> None:
+    seen = list[str]()
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bfloat16)
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: has_vnni)
+    monkeypatch.setattr(stage, "halve_convolutions", lambda network: seen.append("halve"))
+    monkeypatch.setattr(stage, "split_convolutions", lambda network: seen.append("split"))
+    load_voice(checkpoints[PLAIN], torch.device("cpu"))
+    assert seen == ([called] if called else [])
 
 
 def level_db(ours: np.ndarray, theirs: np.ndarray) -> float:

@@ -106,7 +106,8 @@ def no_mean(decoder: MimiDecoder, patch: pytest.MonkeyPatch) -> None:
 def halves_rotated(decoder: MimiDecoder, patch: pytest.MonkeyPatch) -> None:
     def turned(self: NeighbourRotation, x: torch.Tensor) -> torch.Tensor:
         low, high = x.chunk(2, dim=-1)
-        parts = (low * self._cos - high * self._sin, high * self._cos + low * self._sin)
+        cos, sin = self._turns.real, self._turns.imag
+        parts = (low * cos - high * sin, high * cos + low * sin)
         return torch.cat(parts, dim=-1)
 
     patch.setattr(NeighbourRotation, "__call__", turned)

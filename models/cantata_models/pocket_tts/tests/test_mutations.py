@@ -156,12 +156,12 @@ def halves_are_rotated(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
     # Imported here: vLLM's imports cause warnings, which fail outside tests.
     from cantata_models.pocket_tts import talker
 
-    def turned(x: torch.Tensor, turns: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-        cos, sin = turns
-        low, high = x.chunk(2, dim=-1)
-        return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1)
+    def turn(x: torch.Tensor, turns: torch.Tensor, head_dim: int) -> torch.Tensor:
+        cos, sin = turns.real, turns.imag
+        low, high = x.view(len(x), -1, head_dim).chunk(2, dim=-1)
+        return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1).flatten(1)
 
-    patch.setattr(talker, "turned", turned)
+    patch.setattr(talker, "turn", turn)
 
 
 @fault("ends")

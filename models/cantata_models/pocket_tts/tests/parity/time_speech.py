@@ -1,12 +1,15 @@
 """Measure how long the stages, without a server, and the reference take for the same speech.
 
-`python -m cantata_models.pocket_tts.tests.parity.time_speech FOLDER` in either environment; the
-reference's measures the reference. Give both the same core (`taskset -c 0`).
+`taskset -c 0 python -m cantata_models.pocket_tts.tests.parity.time_speech FOLDER --beside PYTHON`
+in the stages' environment, where PYTHON is the reference's: both speak in turns on one core, and
+what the processor spent is compared, because other programs may share the core.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -18,33 +21,69 @@ import torch
 from cantata_models.pocket_tts.config import load_config
 
 TEXT = "Nobody had seen it."
-ROUNDS = 3
+ROUNDS = 5
 NEVER = 1000.0
 """No score reaches this."""
+MARK = "took"
+"""In front of what a process that takes turns says."""
 
 
 def main() -> None:
     """Print the seconds of computing for each second of sound, and those to the first sound."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--beside", type=Path, help="the Python of the reference's environment")
     parser.add_argument("--streams", type=int, default=1, help="at once; the reference has one")
     parser.add_argument("--frames", type=int, default=50)
     arguments = parser.parse_args()
+    folder, frames, streams = arguments.folder, arguments.frames, arguments.streams
+    if arguments.beside is None:
+        take_turns(folder, frames, streams)
+        return
+    given = ["-m", __spec__.name, str(folder), f"--frames={frames}"]
+    stages = start([sys.executable, *given, f"--streams={streams}"])
+    reference = start([str(arguments.beside), *given])
+    rounds = [(ask(stages), ask(reference)) for _ in range(1 + ROUNDS)][1:]
+    seconds = load_config(folder).mimi.frame_seconds * frames
+    for name, side, count in (("stages", 0, streams), ("reference", 1, 1)):
+        first, _, spent = (median(both[side][column] for both in rounds) for column in range(3))
+        each = spent / seconds / count
+        print(f"{name}: {each:.3f} s for each second, first sound after {1000 * first:.0f} ms")
+    ratios = sorted(ours[2] / streams / theirs[2] for ours, theirs in rounds)
+    print(f"{median(ratios):.2f} times as long ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    for process in (stages, reference):
+        process.communicate()
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    """Start a process that takes turns."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+
+def ask(process: subprocess.Popen[str]) -> tuple[float, ...]:
+    """Let it speak once; seconds to the first sound, to the end, and of the processor."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    for line in process.stdout:
+        if line.startswith(MARK):
+            return tuple(map(float, line.removeprefix(MARK).split()))
+    raise SystemExit(f"a process has ended: {process.args!r}")
+
+
+def take_turns(folder: Path, frames: int, streams: int) -> None:
+    """Speak once for each line of the standard input."""
     torch.set_num_threads(1)
-    folder, frames = arguments.folder, arguments.frames
-    is_reference = find_spec("pocket_tts") is not None
-    streams = 1 if is_reference else arguments.streams
-    if is_reference:
+    if find_spec("pocket_tts") is not None:
         speak = prepare_reference(folder, frames)
     else:
         speak = prepare_stages(folder, frames, streams)
-    speak()
-    sound = load_config(folder).mimi.frame_seconds * frames * streams
-    rounds = [speak() for _ in range(ROUNDS)]
-    first = median(to_first for to_first, _ in rounds)
-    whole = median(to_end for _, to_end in rounds)
-    name = "reference" if is_reference else "stages"
-    print(f"{name}: {whole / sound:.3f} s for each second, first sound after {1000 * first:.0f} ms")
+    for _ in sys.stdin:
+        before = time.process_time()
+        first, whole = speak()
+        print(MARK, first, whole, time.process_time() - before, flush=True)
 
 
 def prepare_reference(folder: Path, frames: int) -> Callable[[], tuple[float, float]]:
