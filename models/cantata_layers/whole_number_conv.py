@@ -17,10 +17,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-_LARGEST_WEIGHT = 127
+_MAX_WEIGHT = 127
 _DIGIT, _MIDDLE = 256, 128
 """Values of a digit, and the one that stands for 0."""
-_LARGEST_INPUT = _DIGIT * 127 + 127
+_MAX_INPUT = _DIGIT * 127 + 127
 _STRETCH = 512
 """Moments whose digits are made at once: they fit into a core's cache."""
 
@@ -38,7 +38,7 @@ def find_step(weight: torch.Tensor) -> float | None:
         return None
     step = sizes.min()
     numbers = (weight / step).round()
-    fits = torch.equal(numbers * step, weight) and float(numbers.abs().max()) <= _LARGEST_WEIGHT
+    fits = torch.equal(numbers * step, weight) and float(numbers.abs().max()) <= _MAX_WEIGHT
     return float(step) if fits else None
 
 
@@ -67,7 +67,7 @@ class WholeNumberConv(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[1, I, T] -> [1, O, T]."""
         least, most = torch.aminmax(x)
-        step = max(-float(least), float(most), torch.finfo(x.dtype).tiny) / _LARGEST_INPUT
+        step = max(-float(least), float(most), torch.finfo(x.dtype).tiny) / _MAX_INPUT
         high, low = (self._spread(digits) for digits in _split(x, step))
         large = self._convolve(high, _DIGIT * step, None)
         small = self._convolve(low, step, self._bias)

@@ -44,7 +44,7 @@ _UNUSED = re.compile(r"bert\.(pooler\.|embeddings\.(position_ids|token_type_ids)
 _OPTIONAL = re.compile(r"\.(norm[12]|adain[12]\.\d+)\.norm\.(weight|bias)$")
 """Gains of 1 and offsets of 0 unless a file has them."""
 _SHOWN = 4
-LEAST_KERNEL = 7
+MIN_KERNEL = 7
 """Of the generator's convolutions. Making digits takes a narrower one as long as it saves."""
 
 
@@ -222,7 +222,7 @@ def split_convolutions(network: Kokoro) -> None:
         if isinstance(block, PeriodicBlock):
             for convs in (block.convs1, block.convs2):
                 for index, conv in enumerate(convs):
-                    convs[index] = _split(conv, LEAST_KERNEL)
+                    convs[index] = _split(conv, MIN_KERNEL)
         elif isinstance(block, AdaptiveBlock):
             for name in ("conv1", "conv2"):
                 setattr(block, name, _split(getattr(block, name)))

@@ -51,9 +51,9 @@ PAUSES = ";:,.!?—…"
 """Marks at which a voice may pause."""
 SILENT = ' "()“”'
 """What may stand beside them."""
-LEAST_PAUSE = 8
+MIN_PAUSE = 8
 """Values of pitch, 12.5 ms each as published: a shorter pause is not silent."""
-LEAST_PART = 80
+MIN_PART = 80
 """Of one part; a shorter one is normalised too differently."""
 CONTEXT = 8
 """Made on both sides of a part, as far as the generator's convolutions see."""
@@ -210,11 +210,11 @@ def plan_cuts(pauses: Sequence[tuple[int, int]], energy: Floats) -> list[int]:
     """
     cuts = list[int]()
     for begin, end in pauses:
-        if end - begin < LEAST_PAUSE:
+        if end - begin < MIN_PAUSE:
             continue
         quietest = begin + int(energy[begin:end].argmin())
         before = cuts[-1] if cuts else 0
-        if min(quietest - before, len(energy) - quietest) >= LEAST_PART:
+        if min(quietest - before, len(energy) - quietest) >= MIN_PART:
             cuts.append(quietest)
     return cuts
 

@@ -43,7 +43,7 @@ from cantata_models.pocket_tts.prompt import FRAME_COLUMNS, PocketTalkerInput
 from cantata_models.pocket_tts.voices import PublishedVoice, read_voice
 
 EPS = 1e-5
-FEWEST_ROWS = 4 if torch.cpu._is_avx512_supported() else 2
+MIN_ROWS = 4 if torch.cpu._is_avx512_supported() else 2
 """Of a step. oneDNN's product of four takes three quarters of the time of two (AVX-512), as its
 additions do not wait for each other."""
 
@@ -214,7 +214,7 @@ class PocketTalker(nn.Module, Talker):
     recordable = True
     num_codebooks = 1
     end_code: int | None = 1
-    min_rows = FEWEST_ROWS
+    min_rows = MIN_ROWS
     num_frame_options = 2
     """The noise's temperature and bound."""
     usual_steps = (1,)
