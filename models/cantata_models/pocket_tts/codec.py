@@ -64,7 +64,7 @@ def load_seanet_units(
     ]
 
 
-class NeighbourRotation:
+class InterleavedRotary:
     """Rotary positions whose pairs are neighbours: as complex numbers, of one call's positions."""
 
     def __init__(self, positions: torch.Tensor, length: int, sizes: WindowedSizes) -> None:
@@ -72,12 +72,12 @@ class NeighbourRotation:
         frequencies = torch.exp(half * (-math.log(sizes.period) / len(half)))
         counted = positions[:, None] + torch.arange(length, device=positions.device)
         angles = counted[..., None, None].float() * frequencies
-        self._turns = torch.complex(angles.cos(), angles.sin())
+        self._rotary = torch.complex(angles.cos(), angles.sin())
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[B, L, H, D] -> [B, L, H, D], rotated."""
         pairs = torch.view_as_complex(x.view(*x.shape[:-1], -1, 2))
-        return torch.view_as_real(pairs * self._turns).flatten(-2)
+        return torch.view_as_real(pairs * self._rotary).flatten(-2)
 
 
 class WindowedAttention:
@@ -98,15 +98,15 @@ class WindowedAttention:
     def __call__(
         self,
         x: torch.Tensor,
-        rotation: NeighbourRotation,
+        rotation: InterleavedRotary,
         mask: torch.Tensor,
         past: ConvCache,
     ) -> torch.Tensor:
         """[B, L, C] -> [B, L, C]; the mask [B, L / S, 1, S, W - 1 + S] is added to scores."""
         batch, length, size = x.shape
         made = self._inputs(x).view(batch, length, 3, self._heads, self._head_dim)
-        turned = rotation(made[:, :, :2].flatten(2, 3))
-        query, key = turned[:, :, : self._heads], turned[:, :, self._heads :]
+        rotated = rotation(made[:, :, :2].flatten(2, 3))
+        query, key = rotated[:, :, : self._heads], rotated[:, :, self._heads :]
         shape = (batch, -1, self._stride, self._heads, self._head_dim)
         queries = query.view(shape).transpose(2, 3)
         keys, values = self._seen(key, past), self._seen(made[:, :, 2], past)
@@ -157,7 +157,7 @@ class WindowedLayer:
     def __call__(
         self,
         x: torch.Tensor,
-        rotation: NeighbourRotation,
+        rotation: InterleavedRotary,
         mask: torch.Tensor,
         past: ConvCache,
     ) -> torch.Tensor:
@@ -189,7 +189,7 @@ class WindowedTransformer:
 
     def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         start = past.positions * self._stride
-        rotation = NeighbourRotation(start, x.shape[1], self._sizes)
+        rotation = InterleavedRotary(start, x.shape[1], self._sizes)
         mask = self._mask(start, x.shape[1] // self._stride)
         for layer in self._layers:
             x = layer(x, rotation, mask, past)

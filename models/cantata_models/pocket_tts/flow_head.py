@@ -1,7 +1,7 @@
 """Makes a latent of noise and the language model's hidden state, in one step or a few.
 
-A perceptron whose norms are scaled and shifted by what it is told (Li et al. 2024,
-arXiv:2406.11838) predicts the way from the noise to the latent. The steps are those of Lagrangian
+A perceptron whose norms are scaled and shifted by a condition (Li et al. 2024,
+arXiv:2406.11838) predicts the velocity from noise to latent. The steps are those of Lagrangian
 self-distillation (Boffi et al. 2025, arXiv:2505.18825). Source of the details: the package
 `pocket_tts`, modules/mlp.py.
 
@@ -35,7 +35,7 @@ class Silu(nn.Module):
         return silu(x)
 
 
-class SpreadNorm(nn.Module):
+class VarianceNorm(nn.Module):
     """Divides by the standard deviation, and keeps the mean."""
 
     def __init__(self, size: int) -> None:
@@ -56,7 +56,7 @@ class PocketTimeEmbedding(nn.Module):
         self.freqs = nn.Parameter(torch.empty(FREQUENCIES), requires_grad=False)
         """Published with the weights."""
         self.mlp = nn.Sequential(
-            RowLinear(2 * FREQUENCIES, size), Silu(), RowLinear(size, size), SpreadNorm(size)
+            RowLinear(2 * FREQUENCIES, size), Silu(), RowLinear(size, size), VarianceNorm(size)
         )
 
     def forward(self, times: torch.Tensor) -> torch.Tensor:
@@ -74,13 +74,13 @@ class FlowBlock(nn.Module):
         self.mlp = nn.Sequential(RowLinear(size, size), Silu(), RowLinear(size, size))
         self.adaLN_modulation = nn.Sequential(Silu(), RowLinear(size, 3 * size))
 
-    def forward(self, x: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, cond: torch.Tensor) -> torch.Tensor:
         """[R, C] each -> [R, C]."""
-        shift, scale, gate = self.adaLN_modulation(told).chunk(3, dim=-1)
+        shift, scale, gate = self.adaLN_modulation(cond).chunk(3, dim=-1)
         return torch.as_tensor(x + gate * self.mlp(self.in_ln(x) * (1 + scale) + shift))
 
 
-class FlowEnd(nn.Module):
+class FlowFinalLayer(nn.Module):
     """The last layer: from channels to a latent."""
 
     def __init__(self, size: int, latent: int) -> None:
@@ -88,9 +88,9 @@ class FlowEnd(nn.Module):
         self.linear = RowLinear(size, latent)
         self.adaLN_modulation = nn.Sequential(Silu(), RowLinear(size, 2 * size))
 
-    def forward(self, x: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, cond: torch.Tensor) -> torch.Tensor:
         """[R, C] each -> [R, E]."""
-        shift, scale = self.adaLN_modulation(told).chunk(2, dim=-1)
+        shift, scale = self.adaLN_modulation(cond).chunk(2, dim=-1)
         normed = functional.layer_norm(x, x.shape[-1:], eps=NORM_EPS)
         return torch.as_tensor(self.linear(normed * (1 + scale) + shift))
 
@@ -106,8 +106,8 @@ class FlowHead(nn.Module):
         self.cond_embed = RowLinear(config.backbone.output, size)
         self.input_proj = RowLinear(config.mimi.latent, size)
         self.res_blocks = nn.ModuleList(FlowBlock(size) for _ in range(config.flow_depth))
-        self.final_layer = FlowEnd(size, config.mimi.latent)
-        self._plans: dict[int, torch.Tensor] = {}
+        self.final_layer = FlowFinalLayer(size, config.mimi.latent)
+        self._times: dict[int, torch.Tensor] = {}
         """[S, C] embedded times by number of steps, made at the first use."""
 
     def forward(
@@ -123,42 +123,44 @@ class FlowHead(nn.Module):
         Returns:
             [R, E].
         """
-        told = self.cond_embed(hidden)
+        cond = self.cond_embed(hidden)
         if self._kind is FlowKind.DRIFTING:
-            return self._way(noise, told)
+            return self._velocity(noise, cond)
         if self._kind is FlowKind.POINTWISE:
-            return noise + self._way(noise, told)
+            return noise + self._velocity(noise, cond)
         latents = noise
         for step in range(max(steps)):
             rows = [row for row, count in enumerate(steps) if step < count]
-            times = torch.stack([self._plan(steps[row])[step] for row in rows])
+            times = torch.stack([self._embed_times(steps[row])[step] for row in rows])
             lengths = torch.tensor([[steps[row]] for row in rows])
             lengths = lengths.to(noise.device, non_blocking=True)
             if len(rows) == len(steps):
-                latents = latents + self._way(latents, told + times) / lengths
+                latents = latents + self._velocity(latents, cond + times) / lengths
                 continue
             moving = torch.tensor(rows).to(noise.device, non_blocking=True)
-            way = self._way(latents[moving], told[moving] + times)
-            latents = latents.index_add(0, moving, way / lengths)
+            velocity = self._velocity(latents[moving], cond[moving] + times)
+            latents = latents.index_add(0, moving, velocity / lengths)
         return latents
 
-    def _way(self, x: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+    def _velocity(self, x: torch.Tensor, cond: torch.Tensor) -> torch.Tensor:
         x = self.input_proj(x)
         for block in self.res_blocks:
-            x = block(x, told)
-        return torch.as_tensor(self.final_layer(x, told))
+            x = block(x, cond)
+        return torch.as_tensor(self.final_layer(x, cond))
 
-    def _plan(self, steps: int) -> torch.Tensor:
-        if steps not in self._plans:
+    def _embed_times(self, steps: int) -> torch.Tensor:
+        if steps not in self._times:
             weight = self.input_proj.weight
             ends = torch.arange(steps + 1, dtype=weight.dtype, device=weight.device)[:, None]
             from_time, to_time = self.time_embed
             ends = ends / steps
-            self._plans[steps] = (from_time(ends[:-1]) + to_time(ends[1:])) / 2
-        return self._plans[steps]
+            self._times[steps] = (from_time(ends[:-1]) + to_time(ends[1:])) / 2
+        return self._times[steps]
 
 
-def bounded(noise: torch.Tensor, temperature: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
+def truncate_normal(
+    noise: torch.Tensor, temperature: torch.Tensor, bound: torch.Tensor
+) -> torch.Tensor:
     """Scale normal noise, and squeeze it between bounds where there are some.
 
     The result is that of a normal distribution without what lies beyond the bounds: each number

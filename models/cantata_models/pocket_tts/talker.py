@@ -38,7 +38,7 @@ from cantata_layers.exact_layers import gelu_tanh
 from cantata_layers.parameters import ParameterLoader
 from cantata_layers.talker_parts import frame_limit
 from cantata_models.pocket_tts.config import BackboneSizes, PocketConfig, find_voices, load_config
-from cantata_models.pocket_tts.flow_head import FlowHead, bounded
+from cantata_models.pocket_tts.flow_head import FlowHead, truncate_normal
 from cantata_models.pocket_tts.prompt import FRAME_COLUMNS, PocketTalkerInput
 from cantata_models.pocket_tts.voices import PublishedVoice, read_voice
 
@@ -49,13 +49,13 @@ additions do not wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
-class GivenKeys:
+class PrefilledKV:
     """Keys and values of the positions that have no input."""
 
     rows: torch.Tensor
     """[G] int64: where they are among the N."""
     values: torch.Tensor
-    """[L, 2, G, K]: keys, turned already, and values."""
+    """[L, 2, G, K]: keys, rotated already, and values."""
 
 
 class BackboneLinear(RowLinear):
@@ -92,18 +92,18 @@ class PocketBackbone(nn.Module):
         frequencies = torch.exp(half * (-math.log(sizes.period) * 2 / sizes.head_dim))
         positions = torch.arange(vllm_config.model_config.max_model_len, dtype=torch.float32)
         angles = positions[:, None, None] * frequencies
-        self.turns: torch.Tensor
-        turns = torch.complex(angles.cos(), angles.sin())
-        self.register_buffer("turns", turns, persistent=False)
+        self.rotary: torch.Tensor
+        rotary = torch.complex(angles.cos(), angles.sin())
+        self.register_buffer("rotary", rotary, persistent=False)
 
     def forward(
-        self, positions: torch.Tensor, rows: torch.Tensor, given: GivenKeys | None
+        self, positions: torch.Tensor, rows: torch.Tensor, prefilled: PrefilledKV | None
     ) -> torch.Tensor:
         """[N] positions and [N, H] rows -> [N, H] hidden states."""
-        turns = self.turns[positions]
+        rotary = self.rotary[positions]
         for index, layer in enumerate(self.layers):
-            own = None if given is None else (given.rows, given.values[index])
-            rows = layer(turns, rows, own)
+            own = None if prefilled is None else (prefilled.rows, prefilled.values[index])
+            rows = layer(rotary, rows, own)
         return rows
 
 
@@ -120,12 +120,12 @@ class BackboneLayer(nn.Module):
 
     def forward(
         self,
-        turns: torch.Tensor,
+        rotary: torch.Tensor,
         rows: torch.Tensor,
         given: tuple[torch.Tensor, torch.Tensor] | None,
     ) -> torch.Tensor:
         """[N, H] -> [N, H]."""
-        rows = rows + self.self_attn(turns, self.norm1(rows), given)
+        rows = rows + self.self_attn(rotary, self.norm1(rows), given)
         inner = gelu_tanh(self.linear1(self.norm2(rows)))
         return rows + torch.as_tensor(self.linear2(inner))
 
@@ -137,7 +137,7 @@ class BackboneAttention(nn.Module):
         super().__init__()
         self._head_dim = sizes.head_dim
         queries = sizes.heads * sizes.head_dim
-        self._turned, self._keys = queries + sizes.keys, sizes.keys
+        self._num_rotated, self._keys = queries + sizes.keys, sizes.keys
         self.in_proj = BackboneLinear(sizes.size, queries + 2 * sizes.keys)
         self.out_proj = BackboneLinear(queries, sizes.size)
         self.attn = Attention(
@@ -151,15 +151,15 @@ class BackboneAttention(nn.Module):
 
     def forward(
         self,
-        turns: torch.Tensor,
+        rotary: torch.Tensor,
         rows: torch.Tensor,
         given: tuple[torch.Tensor, torch.Tensor] | None,
     ) -> torch.Tensor:
         """[N, H] and [N, 1, D / 2] complex numbers -> [N, H]."""
         made = self.in_proj(rows)
-        turned = turn(made[:, : self._turned], turns, self._head_dim)
-        query, key = turned[:, : -self._keys], turned[:, -self._keys :]
-        value = made[:, self._turned :]
+        rotated = apply_rotary(made[:, : self._num_rotated], rotary, self._head_dim)
+        query, key = rotated[:, : -self._keys], rotated[:, -self._keys :]
+        value = made[:, self._num_rotated :]
         if given is not None:
             where, (keys, values) = given
             key = key.index_copy(0, where, keys)
@@ -167,16 +167,16 @@ class BackboneAttention(nn.Module):
         return torch.as_tensor(self.out_proj(self.attn(query, key, value)))
 
 
-def turn(x: torch.Tensor, turns: torch.Tensor, head_dim: int) -> torch.Tensor:
+def apply_rotary(x: torch.Tensor, rotary: torch.Tensor, head_dim: int) -> torch.Tensor:
     """[N, heads of D] rotated by [N, 1, D / 2] complex numbers: neighbours are a pair."""
     pairs = torch.view_as_complex(x.view(len(x), -1, head_dim // 2, 2))
-    return torch.view_as_real(pairs * turns).flatten(1)
+    return torch.view_as_real(pairs * rotary).flatten(1)
 
 
 MIN_FRAMES = 6
 """No frame before ends the text."""
 PREFIX = "flow_lm."
-NOT_THE_TALKER_S = ("emb_std", "emb_mean", "speaker_proj_weight")
+FOREIGN_TENSORS = ("emb_std", "emb_mean", "speaker_proj_weight")
 """Tensors beside it that the codec and the encoder read."""
 ENDED, KEYS, FIRST, TAIL, THRESHOLD = range(5)
 """Columns of a row behind its input: frames since the text ended, which frames bring; the place of
@@ -271,7 +271,7 @@ class PocketTalker(nn.Module, Talker):
         tensors = (
             (name, tensor)
             for name, tensor in read_tensors(path.parent, PREFIX, path.stem)
-            if name not in NOT_THE_TALKER_S
+            if name not in FOREIGN_TENSORS
         )
         ParameterLoader(dict(self.named_parameters())).load_all(tensors, path)
 
@@ -285,7 +285,7 @@ class PocketTalker(nn.Module, Talker):
         """[N] positions and [N, H + 5] rows -> [N, Z + 4] hidden states."""
         assert inputs_embeds is not None
         rows, columns = torch.split(inputs_embeds, [self._config.backbone.size, COLUMNS], dim=1)
-        hidden = self.transformer(positions, rows, self._given(columns[:, KEYS]))
+        hidden = self.transformer(positions, rows, self._gather_prefilled(columns[:, KEYS]))
         hidden = self.out_norm(hidden)
         if self.z_proj is not None:
             hidden = self.z_proj(hidden)
@@ -295,7 +295,7 @@ class PocketTalker(nn.Module, Talker):
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """[R, Z + 4] -> [R, 2] scores of going on and of ending before this frame."""
-        ends = self._count_ended(hidden_states) > hidden_states[:, self._read + 2]
+        ends = self._count_ended(hidden_states) > hidden_states[:, self._head_input_size + 2]
         return torch.stack([~ends, ends], dim=1).to(hidden_states.dtype)
 
     def draw_noise(self, seed: int, num_frames: int) -> torch.Tensor:
@@ -318,7 +318,7 @@ class PocketTalker(nn.Module, Talker):
                 return self._begin(inputs, self._lay_out(torch.from_numpy(encoded[0].values)))
 
             return DeferredRows((Rows,), begin)
-        voice, start = self._published(inputs.voice)
+        voice, start = self._load_voice(inputs.voice)
         if voice.rows is not None:
             return self._begin(inputs, self._lay_out(voice.rows))
         assert voice.keys is not None
@@ -340,12 +340,12 @@ class PocketTalker(nn.Module, Talker):
         assert draws.options is not None
         assert draws.steps is not None
         temperature, bound = torch.split(draws.options, 1, dim=1)
-        noise = bounded(draws.noise, temperature, bound)
-        latents = self.flow_net(noise, hidden[:, : self._read], draws.steps)
+        noise = truncate_normal(draws.noise, temperature, bound)
+        latents = self.flow_net(noise, hidden[:, : self._head_input_size], draws.steps)
         return torch.cat([latents, self._count_ended(hidden)[:, None]], dim=1)
 
     @property
-    def _read(self) -> int:
+    def _head_input_size(self) -> int:
         """Z."""
         return self._config.backbone.output
 
@@ -354,19 +354,19 @@ class PocketTalker(nn.Module, Talker):
 
     def _count_ended(self, hidden: torch.Tensor) -> torch.Tensor:
         """[R, Z + 4] -> [R]: frames from the one that ends the text to this one; 0: none has."""
-        parts = torch.split(hidden, [self._read, 1, 1, 1, 1], dim=1)
+        parts = torch.split(hidden, [self._head_input_size, 1, 1, 1, 1], dim=1)
         read, ended, may_end, _, threshold = parts
         ends = (self.out_eos(read) > threshold) & (may_end > 0)
         return torch.where(ended > 0, ended + 1, ends.to(hidden.dtype))[:, 0]
 
-    def _given(self, column: torch.Tensor) -> GivenKeys | None:
+    def _gather_prefilled(self, column: torch.Tensor) -> PrefilledKV | None:
         """[N] places from 1 on; 0: none."""
         where = column.nonzero()[:, 0]
         if not len(where):
             return None
-        return GivenKeys(where, self._keys[:, :, column[where].long() - 1])
+        return PrefilledKV(where, self._keys[:, :, column[where].long() - 1])
 
-    def _published(self, name: str) -> tuple[PublishedVoice, int]:
+    def _load_voice(self, name: str) -> tuple[PublishedVoice, int]:
         """A voice of the checkpoint's, read when it is asked for the first time, and where its keys
         begin."""
         if name not in self._voices:

@@ -31,7 +31,7 @@ class PublishedVoice:
     rows: torch.Tensor | None
     """[P, H] float32."""
     keys: torch.Tensor | None
-    """[L, 2, P, K] float32: keys, turned already, and values."""
+    """[L, 2, P, K] float32: keys, rotated already, and values."""
 
 
 def read_voice(path: Path, sizes: BackboneSizes) -> PublishedVoice:

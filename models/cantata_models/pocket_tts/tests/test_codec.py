@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.signal import resample_poly
 
-from cantata_models.pocket_tts.codec import FrameSpread, MimiDecoder, NeighbourRotation
+from cantata_models.pocket_tts.codec import FrameSpread, InterleavedRotary, MimiDecoder
 from cantata_models.pocket_tts.encoder import (
     BLOCK_FRAMES,
     MimiEncoder,
@@ -104,13 +104,13 @@ def no_mean(decoder: MimiDecoder, patch: pytest.MonkeyPatch) -> None:
 
 
 def halves_rotated(decoder: MimiDecoder, patch: pytest.MonkeyPatch) -> None:
-    def turned(self: NeighbourRotation, x: torch.Tensor) -> torch.Tensor:
+    def turned(self: InterleavedRotary, x: torch.Tensor) -> torch.Tensor:
         low, high = x.chunk(2, dim=-1)
-        cos, sin = self._turns.real, self._turns.imag
+        cos, sin = self._rotary.real, self._rotary.imag
         parts = (low * cos - high * sin, high * cos + low * sin)
         return torch.cat(parts, dim=-1)
 
-    patch.setattr(NeighbourRotation, "__call__", turned)
+    patch.setattr(InterleavedRotary, "__call__", turned)
 
 
 def longer_window(decoder: MimiDecoder, patch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from cantata.stages.ar import build_stage
 from cantata_models.pocket_tts.codec import MimiDecoder
 from cantata_models.pocket_tts.config import FlowKind, find_voices, load_config
 from cantata_models.pocket_tts.encoder import MimiEncoder
-from cantata_models.pocket_tts.flow_head import FlowHead, bounded
+from cantata_models.pocket_tts.flow_head import FlowHead, truncate_normal
 from cantata_models.pocket_tts.plugin import PIPELINE, TALKER
 from cantata_models.pocket_tts.random_checkpoint import (
     CONFIG_FILE,
@@ -206,7 +206,7 @@ def test_a_pointwise_head_adds_the_noise_to_what_a_drifting_one_makes(tmp_path: 
 def test_bounded_noise_keeps_its_rank_and_its_bounds() -> None:
     noise = torch.linspace(-4, 4, 101)[None].expand(3, -1)
     temperature, bound = torch.tensor([[0.25], [1.0], [0.0]]), torch.tensor([[0.0], [0.5], [0.5]])
-    plain, squeezed, still = bounded(noise, temperature, bound)
+    plain, squeezed, still = truncate_normal(noise, temperature, bound)
     assert torch.equal(plain, noise[0] / 2)
     assert squeezed.abs().max() <= 0.5
     assert (squeezed.diff() > 0).all()

@@ -57,7 +57,7 @@ def noise_is_cut_off(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
         made: torch.Tensor = noise * temperature.sqrt()
         return torch.minimum(torch.maximum(made, -bound), bound)
 
-    patch.setattr(_talker_module(loaded), "bounded", cut)
+    patch.setattr(_talker_module(loaded), "truncate_normal", cut)
 
 
 @fault("steps")
@@ -75,14 +75,14 @@ def times_are_swapped(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
 @fault("plain")
 def times_are_added(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
     head = loaded.network.flow_net
-    patch.setattr(head, "_plans", {1: 2 * head._plan(1)})
+    patch.setattr(head, "_times", {1: 2 * head._embed_times(1)})
 
 
 @fault("plain")
 def the_mean_is_subtracted(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
-    forward = flow_head.SpreadNorm.forward
+    forward = flow_head.VarianceNorm.forward
     patch.setattr(
-        flow_head.SpreadNorm,
+        flow_head.VarianceNorm,
         "forward",
         lambda self, x: forward(self, x - x.mean(dim=-1, keepdim=True)),
     )
@@ -136,13 +136,13 @@ def a_state_s_last_position_is_lost(loaded: PocketStages, patch: pytest.MonkeyPa
 
 @fault("old_state")
 def everybody_has_the_first_voice(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
-    published = loaded.network._published
-    patch.setattr(loaded.network, "_published", lambda name: published("alba"))
+    published = loaded.network._load_voice
+    patch.setattr(loaded.network, "_load_voice", lambda name: published("alba"))
 
 
 @fault("plain")
 def keys_and_values_are_swapped(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
-    loaded.network._published("alba")
+    loaded.network._load_voice("alba")
     patch.setattr(loaded.network, "_keys", loaded.network._keys.flip(1))
 
 
@@ -156,12 +156,12 @@ def halves_are_rotated(loaded: PocketStages, patch: pytest.MonkeyPatch) -> None:
     # Imported here: vLLM's imports cause warnings, which fail outside tests.
     from cantata_models.pocket_tts import talker
 
-    def turn(x: torch.Tensor, turns: torch.Tensor, head_dim: int) -> torch.Tensor:
-        cos, sin = turns.real, turns.imag
+    def by_halves(x: torch.Tensor, rotary: torch.Tensor, head_dim: int) -> torch.Tensor:
+        cos, sin = rotary.real, rotary.imag
         low, high = x.view(len(x), -1, head_dim).chunk(2, dim=-1)
         return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1).flatten(1)
 
-    patch.setattr(talker, "turn", turn)
+    patch.setattr(talker, "apply_rotary", by_halves)
 
 
 @fault("ends")
@@ -261,7 +261,7 @@ def test_a_scenario_detects(
     wanted = scenario_named(scenario)
     loaded = checkpoints.get(wanted.checkpoint)
     # What was kept was made without the fault.
-    monkeypatch.setattr(loaded.network.flow_net, "_plans", {})
+    monkeypatch.setattr(loaded.network.flow_net, "_times", {})
     forget_prefixes(loaded)
     inject(loaded, monkeypatch)
     assert differs(to_frames(loaded, wanted), wanted, TOLERANCE)
