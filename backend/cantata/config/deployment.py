@@ -99,8 +99,9 @@ class ArDeployment(PlacedStage):
     half a frame's time delay no stream."""
     prefix_caching: bool = False
     cuda_graphs: bool = True
-    """On CUDA, record the completion of a step's frames (the whole step with `engine: graphs`) as a
-    graph while the stage loads, and replay it, if the model allows that. No effect on a CPU."""
+    """On CUDA, record the backbone and the completion of a step's frames (with `engine: graphs`,
+    the whole step) as graphs while the stage loads, and replay them, if the model allows that. No
+    effect on a CPU."""
     sampling: SamplingDefaults = SamplingDefaults()
 
     @property

@@ -42,7 +42,8 @@ class HeartbeatPhase(IntEnum):
     STEADY = 1
     """One that takes about as long as the last: a step of requests that have all begun."""
     BEGINNING = 2
-    """One that may take much longer: a prompt is encoded or prefilled."""
+    """One that may take much longer: a prompt is encoded or prefilled, or kernels are compiled for
+    a number of requests that there has not been yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,14 @@ class SharedHeartbeat:
 
     Args:
         fd: of memory that `make_memory` made; closed here.
+        compiles: whether the stage's device may compile kernels when it first computes for a number
+            of requests. It sleeps meanwhile, while its compiler works.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, *, compiles: bool = False) -> None:
+        self._compiles = compiles
+        self._known_counts: set[int] = set()
+        """Requests held in steps so far."""
         memory = self._memory = mmap.mmap(fd, 0)
         os.close(fd)
         self._header = np.frombuffer(memory, _HEADER, 1)
@@ -137,10 +143,11 @@ class SharedHeartbeat:
         with self._calls_lock:
             self._header[0]["phase"] = HeartbeatPhase.WAITING
 
-    @property
-    def step_phase(self) -> HeartbeatPhase:
-        """What kind of call the next step is."""
-        return HeartbeatPhase.BEGINNING if self._silent else HeartbeatPhase.STEADY
+    def begin_step(self) -> HeartbeatPhase:
+        """What kind of call the step is that begins now."""
+        is_new = self._compiles and len(self._rows) not in self._known_counts
+        self._known_counts.add(len(self._rows))
+        return HeartbeatPhase.BEGINNING if self._silent or is_new else HeartbeatPhase.STEADY
 
     def hold(self, request_id: str, *, has_prompt: bool) -> None:
         """The stage has accepted this request.

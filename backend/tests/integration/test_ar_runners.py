@@ -15,9 +15,8 @@ import pytest
 
 from cantata.config import ArDeployment
 from cantata.stages.ar import build_stage
-from tiny_talker.checkpoint import HIDDEN, save_tiny_checkpoint
-from tiny_talker.driving import EXPORTING, THINKER, listen, varied_payloads
-from tiny_talker.inputs import TinyConversation
+from tiny_talker.checkpoint import save_tiny_checkpoint
+from tiny_talker.driving import CONVERSATIONS, EXPORTING, THINKER, listen, varied_payloads
 from tiny_talker.latent_plugin import LATENT_TALKER
 
 pytestmark = [
@@ -27,19 +26,6 @@ pytestmark = [
 ]
 
 TESTS = Path(__file__).parents[1]
-CONVERSATIONS = {
-    f"c{width}": TinyConversation(
-        [1, 2, 3, *[9] * (2 * width), 4, 5],
-        positions=[
-            [0, 1, 2, *[3] * (2 * width), 3 + width, 4 + width],
-            [0, 1, 2, *[3] * width, *[4] * width, 3 + width, 4 + width],
-            [0, 1, 2, *range(3, 3 + width), *range(3, 3 + width), 3 + width, 4 + width],
-        ],
-        added={4: [0.5] * HIDDEN},
-    )
-    for width in (2, 4)
-}
-"""Each about a picture of two rows."""
 
 
 @pytest.mark.thorough

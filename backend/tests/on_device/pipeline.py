@@ -53,21 +53,26 @@ class Waits:
     """As they happen; on a CPU there are none."""
     found: list[Move] = field(default_factory=list)
 
-    def watch(self, owner: Any, *names: str, results: bool = False) -> None:
+    def watch(
+        self, owner: Any, *names: str, results: bool = False, is_captured: bool = False
+    ) -> None:
         """Look at all calls of these methods.
 
         Args:
             results: whether they bring results to the host.
+            is_captured: a graph holds them: what they copied from the host would never change.
         """
         for name in names:
             if (method := getattr(owner, name, None)) is not None:
-                setattr(owner, name, self._watched(method, results))
+                setattr(owner, name, self._watched(method, results, is_captured))
 
-    def _watched(self, method: Callable[..., Any], results: bool) -> Callable[..., Any]:
+    def _watched(
+        self, method: Callable[..., Any], results: bool, is_captured: bool
+    ) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             before = len(self.moves)
             made = method(*args, **kwargs)
-            waits = (move for move in self.moves[before:] if move.waits)
+            waits = (move for move in self.moves[before:] if move.waits or is_captured)
             self.found += [move for move in waits if not (results and move.what == "to host")]
             return made
 
@@ -138,6 +143,8 @@ def _build_ar(
     deployment = limit_positions(deployment, talker, checkpoint)
     engine = DeviceEngine(spec.factory, checkpoint, deployment, device, MAX_FRAMES)
     waits.watch(engine.talker.talker_step, "input_rows", "rotary_positions", "sample")
+    if talker.records_forward:
+        waits.watch(engine.talker, "forward", is_captured=True)
     return ArStage(engine, deployment, exports_rows=ROWS in spec.ports)
 
 

@@ -14,7 +14,7 @@ from cantata.contract.data.request import SamplingOptions
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS, StageKind, StageSpec
 from cantata.contract.process.stage import Stage
 from tiny_talker.checkpoint import HIDDEN, LATENT_SIZE, NUM_CODEBOOKS, TEXT_VOCAB
-from tiny_talker.inputs import TinyInput
+from tiny_talker.inputs import TinyConversation, TinyInput
 from tiny_talker.plugin import THINKING
 
 TALKER = StageSpec(
@@ -34,6 +34,19 @@ MADE = {
     ROWS: (Rows, np.float32, 2 * HIDDEN),
 }
 """Of the tiny talkers, by port."""
+CONVERSATIONS = {
+    f"c{width}": TinyConversation(
+        [1, 2, 3, *[9] * (2 * width), 4, 5],
+        positions=[
+            [0, 1, 2, *[3] * (2 * width), 3 + width, 4 + width],
+            [0, 1, 2, *[3] * width, *[4] * width, 3 + width, 4 + width],
+            [0, 1, 2, *range(3, 3 + width), *range(3, 3 + width), 3 + width, 4 + width],
+        ],
+        added={4: [0.5] * HIDDEN},
+    )
+    for width in (2, 4)
+}
+"""For a thinker, each about a picture of two rows."""
 
 
 class Listener:

@@ -41,9 +41,14 @@ class InterpreterDriver(DriverBase):  # type: ignore[misc]
         return None
 
 
+def interpret_triton() -> None:
+    """Let vLLM find Triton. Call before the first import of vLLM."""
+    backends["cpu"] = Backend(compiler=BaseBackend, driver=InterpreterDriver)
+
+
 def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     """Build a stage, speak all requests together, save [T, Q] frames by request id."""
-    backends["cpu"] = Backend(compiler=BaseBackend, driver=InterpreterDriver)
+    interpret_triton()
     # Everything below imports vLLM, which looks at Triton's backends when it is imported.
     from cantata.config import ArDeployment
     from cantata.stages.ar import build_stage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ import torch
 
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.talker import FrameDraws, Talker
+from cantata.stages.ar import recorded_frames
 from cantata.stages.ar.request_state import Layout, LevelSampling, RequestStates, ResolvedSampling
 from cantata.stages.ar.talker_step import TalkerStep
+from cantata.stages.common import graphs
+from cantata.stages.common.graphs import ShapeGraphs
 
 HIDDEN, CODEBOOKS, CODES, SLOTS, POSITIONS = 6, 3, 12, 5, 24
 GREEDY = LevelSampling(temperature=0.0)
@@ -123,6 +127,22 @@ def test_all_kinds_of_steps_are_recorded_for_all_slots() -> None:
         for drawn in (False, True)
         for penalized in (False, True)
     ]
+
+
+def test_the_graphs_of_all_kinds_share_their_scratch_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool, given = (0, 7), list[object]()
+
+    class Watched(ShapeGraphs):
+        def __init__(self, function: Any, device: torch.device, pool: Any = None) -> None:
+            given.append(pool)
+            super().__init__(function, device, pool)
+
+    monkeypatch.setattr(recorded_frames, "make_pool", lambda device: pool)
+    monkeypatch.setattr(graphs, "ShapeGraphs", Watched)
+    make_step(RecordableTalker()).record()
+    assert given == [pool] * 4
 
 
 def test_recording_leaves_no_trace_in_the_requests() -> None:

@@ -23,8 +23,8 @@ def test_the_server_sees_which_call_it_is_and_whom_it_is_about() -> None:
     loop.hold("a", has_prompt=True)
     loop.hold("b", has_prompt=False)
     loop.record_frames("b", 3)
-    assert loop.step_phase is HeartbeatPhase.BEGINNING
-    with loop.during(loop.step_phase):
+    assert loop.begin_step() is HeartbeatPhase.BEGINNING
+    with loop.during(loop.begin_step()):
         snapshot = server.read()
         assert (snapshot.phase, snapshot.at_work_on, snapshot.alone) == (
             HeartbeatPhase.BEGINNING,
@@ -32,7 +32,7 @@ def test_the_server_sees_which_call_it_is_and_whom_it_is_about() -> None:
             False,
         )
     loop.record_frames("a", 1)
-    assert loop.step_phase is HeartbeatPhase.STEADY  # type: ignore[comparison-overlap]
+    assert loop.begin_step() is HeartbeatPhase.STEADY
     with loop.during(HeartbeatPhase.BEGINNING, "c"):
         assert server.read().at_work_on == {"c": 0}
         assert server.read().alone
@@ -47,6 +47,20 @@ def test_the_server_sees_which_call_it_is_and_whom_it_is_about() -> None:
     loop.hold("d", has_prompt=True)
     assert server.read().frames == {"b": 3, "d": 0}
     assert loop.held == ("b", "d")
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_kernels_may_be_compiled_for_a_new_number_of_requests(*, compiles: bool) -> None:
+    loop = SharedHeartbeat(make_memory(3), compiles=compiles)
+    for name in "abc":
+        loop.hold(name, has_prompt=False)
+    new = HeartbeatPhase.BEGINNING if compiles else HeartbeatPhase.STEADY
+    assert [loop.begin_step() for _ in range(2)] == [new, HeartbeatPhase.STEADY]
+    loop.remove("b")
+    assert [loop.begin_step() for _ in range(2)] == [new, HeartbeatPhase.STEADY]
+    loop.hold("d", has_prompt=False)
+    assert loop.begin_step() is HeartbeatPhase.STEADY
+    loop.close()
 
 
 def test_an_exception_that_ends_the_process_leaves_the_call_to_be_read() -> None:

@@ -212,6 +212,8 @@ class PocketTalker(nn.Module, Talker):
     """
 
     recordable = True
+    # It puts the keys of as many voices' rows as a step has in place, and voices may be added.
+    records_forward = False
     num_codebooks = 1
     end_code: int | None = 1
     min_rows = MIN_ROWS

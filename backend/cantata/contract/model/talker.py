@@ -132,6 +132,9 @@ class Talker:
     whatever the values are, so it reads none of them on the host. With `usual_steps`, all rows have
     the same number of steps there, and the kernels may depend on it; what is made on the host for
     that number is kept from the first call on."""
+    records_forward: bool = True
+    """`forward`, with `export_rows`, can be recorded and replayed too: between two calls nothing
+    changes but the values of its inputs, and it reads none of them on the host."""
     prompt_codes: tuple[int, ...] = ()
     """Codes 0 that the repetition penalty counts as spoken from the first frame on, such as those
     that stand for a prompt in the published program."""

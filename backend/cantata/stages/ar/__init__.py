@@ -87,8 +87,8 @@ def build_share(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> 
         )
     architecture = register_talker(spec.factory, talker)
     deployment = limit_positions(deployment, talker, checkpoint)
-    with threads_that_wake_seldom():
-        engine = TalkerEngine(architecture, checkpoint, deployment)
+    with threads_that_wake_seldom(on_gpu=deployment.on_gpu):
+        engine = TalkerEngine(talker, architecture, checkpoint, deployment)
     if ROWS in spec.ports and not engine.talker.export_width:
         raise ConfigError(f"stage {spec.name!r} has a port {ROWS!r}; its model exports none")
     if (LATENTS in spec.ports) != bool(engine.talker.latent_size):

@@ -22,7 +22,8 @@ PROVIDER = "cantata_cpu"
 def kernel_config(device: str) -> KernelConfig:
     """Which kernels an engine on this device prefers."""
     if device != "cpu":
-        return KernelConfig()
+        # WHY: FlashInfer would compile its products to compare them; the image has no compiler.
+        return KernelConfig(enable_flashinfer_autotune=False)
     preferred = [PROVIDER]
     return KernelConfig(
         ir_op_priority=IrOpPriorityConfig(rms_norm=preferred, fused_add_rms_norm=preferred)

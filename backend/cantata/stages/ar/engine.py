@@ -6,9 +6,11 @@ part but the worker class on CPU.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from vllm.config import (
     CacheConfig,
     CompilationConfig,
     CompilationMode,
+    CUDAGraphMode,
     DeviceConfig,
     LoadConfig,
     ModelConfig,
@@ -25,18 +28,23 @@ from vllm.config import (
 )
 from vllm.platforms import current_platform
 from vllm.sampling_params import SamplingParams
+from vllm.v1.attention.backends.fa_utils import get_flash_attn_version
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core_client import InprocClient
 from vllm.v1.executor import Executor
 
 from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.talker import Talker
+from cantata.stages.ar.backbone_graphs import list_graph_sizes
 from cantata.stages.ar.cpu_kernels import check_head_size, kernel_config
 from cantata.stages.ar.environment import give_memory_back, let_threads_wake_in_time
 from cantata.stages.ar.frame_output import unpack_frame
 from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
 from cantata.stages.ar.served_model import LOAD_FORMAT, QUANTIZATION
 from cantata.stages.ar.talker_step import ServedTalker
+
+logger = logging.getLogger(__name__)
 
 _BLOCK_SIZE = 32
 """Positions per KV block. CPU attention requires a multiple of 32."""
@@ -57,8 +65,11 @@ class TalkerEngine:
     Implements `FrameEngine`.
     """
 
-    def __init__(self, architecture: str, checkpoint: Path, deployment: ArDeployment) -> None:
-        self._config = make_vllm_config(architecture, checkpoint, deployment)
+    def __init__(
+        self, talker: type[Talker], architecture: str, checkpoint: Path, deployment: ArDeployment
+    ) -> None:
+        sizes = list_graph_sizes(deployment, talker)
+        self._config = make_vllm_config(architecture, checkpoint, deployment, sizes)
         executor_class = Executor.get_class(self._config)
         self._client = InprocClient(self._config, executor_class, log_stats=False)
         self._core = self._client.engine_core
@@ -68,7 +79,9 @@ class TalkerEngine:
         """The loaded model."""
         if deployment.quantization is not None:
             give_memory_back()
-        if deployment.device == "cuda" and deployment.cuda_graphs:
+        if deployment.on_gpu:
+            logger.info("vLLM computes with %s", describe_runner(runner))
+        if deployment.on_gpu and deployment.cuda_graphs:
             self.talker.talker_step.record()
 
     def add(self, request: FrameRequest) -> None:
@@ -152,8 +165,32 @@ def _build_frame(output: EngineCoreOutput) -> NewFrame:
     return NewFrame(output.request_id, unpack_frame(output.new_logprobs), ending, cached)
 
 
-def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:
+def describe_runner(runner: Any) -> str:
+    """What vLLM has chosen, which decides how fast a step is.
+
+    Args:
+        runner: vLLM's second model runner, with its keys and values.
+    """
+    backends = {group.backend.get_name() for groups in runner.attn_groups for group in groups}
+    config, version = runner.compilation_config, get_flash_attn_version()
+    attention = ", ".join(sorted(backends))
+    graphs = f"graphs {config.cudagraph_mode.name} of {config.cudagraph_capture_sizes} positions"
+    return f"attention {attention} (FlashAttention {version or 'missing'}), {graphs}"
+
+
+def make_vllm_config(
+    architecture: str,
+    checkpoint: Path,
+    deployment: ArDeployment,
+    graph_sizes: Sequence[int] = (),
+) -> VllmConfig:
     """All of vLLM's configuration, in one place.
+
+    Args:
+        architecture: as `register_talker` returned it.
+        checkpoint: the model's folder.
+        deployment: of the stage.
+        graph_sizes: of `list_graph_sizes`.
 
     Raises:
         ConfigError: vLLM rejects the checkpoint's fields or the deployment, or has no attention
@@ -173,7 +210,9 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
             # WHY not "auto": it turns a float32 checkpoint into bfloat16.
             dtype=deployment.dtype,
             max_model_len=deployment.max_model_len,
-            enforce_eager=True,
+            # WHY not on a GPU, with or without graphs: vLLM would not warm its kernels up either,
+            # and would compile some in the middle of a live step.
+            enforce_eager=not deployment.on_gpu,
             max_logprobs=-1,
         )
         if deployment.device == "cpu":
@@ -210,7 +249,7 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
                 model_loader_extra_config={QUANTIZATION: deployment.quantization},
             ),
             device_config=DeviceConfig(device=deployment.device),
-            compilation_config=CompilationConfig(mode=CompilationMode.NONE),
+            compilation_config=_make_compilation_config(graph_sizes),
             kernel_config=kernel_config(deployment.device),
         )
     except ValueError as error:
@@ -219,6 +258,22 @@ def make_vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployme
         # vLLM only warns; its first runner asks the model for what a talker has not.
         raise ConfigError("device 'cuda': vLLM chose its first model runner; it needs its second")
     return config
+
+
+def _make_compilation_config(graph_sizes: Sequence[int]) -> CompilationConfig:
+    """Of a backbone that is not compiled, and recorded in these sizes, if there are any.
+
+    WHY the mode FULL: a graph holds any step, with prompts in it or without. vLLM itself falls back
+    to graphs of steps in which all requests speak (FULL_DECODE_ONLY) if its attention cannot hold
+    prompts, as FlashAttention 2 cannot. Graphs in pieces would need a compiled model.
+    """
+    if not graph_sizes:
+        return CompilationConfig(mode=CompilationMode.NONE, cudagraph_mode=CUDAGraphMode.NONE)
+    return CompilationConfig(
+        mode=CompilationMode.NONE,
+        cudagraph_mode=CUDAGraphMode.FULL,
+        cudagraph_capture_sizes=list(graph_sizes),
+    )
 
 
 def check_divisible(model: ModelConfig, ranks: int) -> None:

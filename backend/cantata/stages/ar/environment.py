@@ -55,14 +55,16 @@ def limit_kernel_cache() -> None:
 
 
 @contextmanager
-def threads_that_wake_seldom() -> Iterator[None]:
-    """Let the timers of threads started inside fire up to half a second late.
+def threads_that_wake_seldom(*, on_gpu: bool) -> Iterator[None]:
+    """Let the timers of threads started inside fire up to half a second late; not those of CUDA's
+    and NCCL's threads, which serve requests.
 
     WHY: vLLM makes a dozen process groups even for a world of one. Each has a gloo thread that
     polls every 10 ms, together 1 to 4% of a core, though nothing is ever sent in this world. New
     threads inherit the kernel's timer slack; there is no other way to reach these.
     """
-    libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+    wanted = sys.platform == "linux" and not on_gpu
+    libc = ctypes.CDLL(None, use_errno=True) if wanted else None
     if libc is not None:
         libc.prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(_SLACK_NS), 0, 0, 0)
     try:

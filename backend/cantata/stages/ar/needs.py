@@ -16,6 +16,7 @@ from cantata.config import ArDeployment
 from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.model.plain_talker import PlainTalker, PlainTalkerOptions
+from cantata.stages.ar.backbone_graphs import list_graph_sizes
 from cantata.stages.ar.environment import imports_exempt_from_collection, prepare_environment
 from cantata.stages.common.needs import (
     GRAPH_BYTES,
@@ -66,7 +67,6 @@ def _measure_vllm(
     ranks = deployment.tensor_parallel
     with set_current_vllm_config(config), _only_rank():
         talker, states = _build_on_meta(factory, config)
-    graphs = deployment.cuda_graphs and deployment.on_gpu and talker.recordable
     return {
         WEIGHTS: sum(
             # What vLLM's loaders fill, they share among the ranks.
@@ -75,7 +75,7 @@ def _measure_vllm(
         ),
         KEYS_AND_VALUES: config.cache_config.kv_cache_memory_bytes // ranks,
         STATE: states,
-        GRAPHS: GRAPH_BYTES * _count_graphs(talker, deployment) if graphs else 0,
+        GRAPHS: GRAPH_BYTES * _count_graphs(talker, deployment),
     }
 
 
@@ -121,10 +121,14 @@ def _only_rank() -> Iterator[None]:
 
 
 def _count_graphs(talker: Any, deployment: ArDeployment) -> int:
+    """Of the backbone, of the completion of frames, and of the embedding of latents."""
     from cantata.stages.ar.recorded_frames import iterate_kinds
 
+    backbone = list_graph_sizes(deployment, type(talker))
+    if not (deployment.on_gpu and deployment.cuda_graphs and talker.recordable):
+        return len(backbone)
     rows = count_row_graphs(max(deployment.slots, talker.min_rows))
-    return rows * len(list(iterate_kinds(talker)))
+    return len(backbone) + rows * (len(list(iterate_kinds(talker))) + bool(talker.latent_size))
 
 
 def _measure_graph_engine(

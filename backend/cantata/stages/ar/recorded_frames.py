@@ -18,7 +18,7 @@ from torch.nn import functional
 from cantata.contract.model.sampling import CodeSampling
 from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, Talker
 from cantata.stages.ar.request_state import RequestStates
-from cantata.stages.common.graphs import RowGraphs
+from cantata.stages.common.graphs import RowGraphs, make_pool
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +56,9 @@ class RecordedFrames:
         max_requests = max(states.scratch_slot, talker.min_rows)
         device = states.frames.device
         self._graphs: dict[KernelVariant, RowGraphs] = {}
+        pool = make_pool(device)
         for kind in iterate_kinds(talker):
-            graphs = RowGraphs(partial(self._complete_step, kind), device, WHAT)
+            graphs = RowGraphs(partial(self._complete_step, kind), device, WHAT, pool)
             self._graphs[kind] = graphs
             spare = self._collect_tensors(*_build_spare(talker, states, kind))
             if not graphs.capture(spare, max_requests):

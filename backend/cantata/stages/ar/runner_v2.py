@@ -29,7 +29,10 @@ class TalkerModelState(DefaultModelState):  # type: ignore[misc]
     ) -> None:
         super().__init__(vllm_config, model, encoder_cache, device)
         # WHY static buffers: a captured graph is replayed without inputs and reads what was
-        # at these addresses when it was captured.
+        # at these addresses when it was captured. vLLM captures with what `prepare_dummy_inputs`
+        # returns, and before each replay calls `prepare_inputs`, of which it uses nothing then:
+        # both must return the first positions of the same memory. Positions that pad a step hold
+        # what an earlier step left there; vLLM gives them no keys and reads no result of theirs.
         step: TalkerStep = model.talker_step  # type: ignore[assignment]
         states = step.states
         self._input_rows = states.rows.new_zeros(self.max_num_tokens, states.rows.shape[2])
@@ -40,6 +43,7 @@ class TalkerModelState(DefaultModelState):  # type: ignore[misc]
         _schedule(self.model.talker_step, input_batch)
         step = self.model.talker_step
         rows, positions = step.input_rows(), step.rotary_positions()
+        # On the stream of the replay, which is ordered after it.
         self._input_rows[: rows.shape[0]] = rows
         if positions is not None:
             self._positions[:, : rows.shape[0]] = positions

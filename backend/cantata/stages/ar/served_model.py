@@ -27,6 +27,7 @@ from cantata.stages.ar.quantisation import quantise_stacks
 from cantata.stages.ar.request_state import RequestStates
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
 from cantata.stages.common.device import check_memory, free_bytes
+from cantata.stages.common.needs import GRAPH_BYTES
 
 LOAD_FORMAT = "cantata"
 QUANTIZATION = "quantization"
@@ -123,6 +124,8 @@ def _check_memory(
         "keys and values": vllm_config.cache_config.kv_cache_memory_bytes or 0,
         "requests' rows and frames": states,
     }
+    if recorded := vllm_config.compilation_config.cudagraph_capture_sizes:
+        needs["the backbone's graphs"] = GRAPH_BYTES * len(recorded)
     check_memory(needs, free, device.type, "lower slots, max_model_len or kv_positions")
 
 

@@ -48,6 +48,7 @@ OVERRIDDEN: Mapping[str, str] = {
 """What a subclass of ours replaces -> all of its parameters."""
 
 USED: Mapping[str, str] = {
+    "vllm.config.kernel:KernelConfig": "ir_op_priority enable_flashinfer_autotune",
     "vllm.distributed:get_tp_group": "",
     "vllm.v1.executor.uniproc_executor:ExecutorWithExternalLauncher": ("vllm_config"),
     "vllm._custom_ops:create_onednn_scaled_mm": (
@@ -62,7 +63,9 @@ USED: Mapping[str, str] = {
         "sliding_window_size isa enable_kv_split"
     ),
     "vllm.config:CacheConfig": "block_size enable_prefix_caching kv_cache_memory_bytes",
-    "vllm.config:CompilationConfig": "mode",
+    "vllm.config:CUDAGraphMode.FULL": "",
+    "vllm.config:CUDAGraphMode.NONE": "",
+    "vllm.config:CompilationConfig": "mode cudagraph_mode cudagraph_capture_sizes",
     "vllm.config:CompilationMode.NONE": "",
     "vllm.config:DeviceConfig": "device",
     "vllm.config:LoadConfig": "load_format model_loader_extra_config",
@@ -90,6 +93,7 @@ USED: Mapping[str, str] = {
     ),
     "vllm.transformers_utils.config:register_config_parser": "config_format",
     "vllm.v1.attention.backends.cpu_attn:_get_attn_isa": "dtype block_size head_size",
+    "vllm.v1.attention.backends.fa_utils:get_flash_attn_version": "",
     "vllm.v1.core.block_pool:BlockPool.get_num_free_blocks": "self",
     "vllm.v1.core.sched.scheduler:Scheduler.get_num_unfinished_requests": "self",
     "vllm.v1.core.sched.scheduler:Scheduler.has_requests": "self",

@@ -140,13 +140,18 @@ class RowGraphs:
             whatever else it changes is that row's too.
         device: where it runs; `ShapeGraphs` says what happens on another one than CUDA.
         what: the function's name in the log.
+        pool: as of `ShapeGraphs`. What a call returns lies elsewhere.
     """
 
     def __init__(
-        self, function: Callable[..., torch.Tensor], device: torch.device, what: str
+        self,
+        function: Callable[..., torch.Tensor],
+        device: torch.device,
+        what: str,
+        pool: Pool | None = None,
     ) -> None:
         self._function, self._what = function, what
-        self._graphs = ShapeGraphs(function, device)
+        self._graphs = ShapeGraphs(function, device, pool)
         self._spares: dict[RowShapes, tuple[torch.Tensor, ...]] = {}
 
     def capture(self, spare: Sequence[torch.Tensor], max_rows: int) -> bool:

@@ -68,7 +68,10 @@ def run(launches: Sequence[StageLaunch], control_sockets: Sequence[socket.socket
     for control_socket in control_sockets:
         exit_when_closed(control_socket.fileno())
     try:
-        heartbeats = [SharedHeartbeat(receive_memory(control)) for control in control_sockets]
+        heartbeats = [
+            SharedHeartbeat(receive_memory(control), compiles=launch.deployment.on_gpu)
+            for launch, control in zip(launches, control_sockets, strict=True)
+        ]
         _settle_in(launches)
         controls = [BlockingChannel(control) for control in control_sockets]
         _wait_for_memory(launches, controls)

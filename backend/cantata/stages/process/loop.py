@@ -101,7 +101,7 @@ class StageLoop:
 
     def _step(self) -> None:
         began_s = self._clock()
-        with self._mark_phase(self._heartbeat.step_phase):
+        with self._mark_phase(self._heartbeat.begin_step()):
             result = self._stage.step()
         ended_s = self._clock()
         cost = self._watch.measure(result.chunks, began_s, ended_s) or result.cost
