@@ -10,7 +10,13 @@ import yaml
 
 from cantata.contract.data.errors import ConfigError
 from cantata_bench.peers.contenders import MATCHES, WAV_HEADER, Contender, pocket_tts
-from cantata_bench.peers.duel import DuelRound, compare, summarise_pairs
+from cantata_bench.peers.duel import (
+    DuelRound,
+    SoundArrival,
+    compare,
+    is_gapless,
+    summarise_pairs,
+)
 from cantata_bench.peers.tables import make_peers_table
 
 SERVER = """
@@ -96,11 +102,28 @@ def test_an_answer_without_sound_is_an_error(tmp_path: Path) -> None:
 
 
 def test_ratios_are_of_turns() -> None:
-    pairs = [(DuelRound(1, 6, 10), DuelRound(2, 2, 5)), (DuelRound(2, 6, 10), DuelRound(2, 6, 5))]
-    found = summarise_pairs(8, [*pairs, (DuelRound(3, 6, 10), DuelRound(4, 3, 5))])
+    pairs = [
+        (DuelRound(1, 6, 10, 1.0), DuelRound(2, 2, 5, 0.5)),
+        (DuelRound(2, 6, 10, 1.0), DuelRound(2, 6, 5, 0.0)),
+        (DuelRound(3, 6, 10, 0.4), DuelRound(4, 3, 5, 1.0)),
+    ]
+    found = summarise_pairs(8, pairs)
     assert (found.first.least, found.first.middle, found.first.most) == (0.5, 0.75, 1.0)
     assert (found.throughput.least, found.throughput.middle, found.throughput.most) == (1, 2, 3)
     assert found.memory.middle == 2
+    assert found.gapless == pytest.approx((0.8, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("late_s", "gapless"), [(0.0, True), (0.4, True), (0.41, False), (3.0, False)]
+)
+def test_a_gap_is_where_the_next_part_comes_after_the_sound_before_it(
+    late_s: float, gapless: bool
+) -> None:
+    first, second = SoundArrival(2.0, 1.0), SoundArrival(2.6, 1.5)
+    third = SoundArrival(3.1 + late_s, 2.0)  # the sound before it ends at 3.5 s
+    assert is_gapless([first, second, third]) is gapless
+    assert is_gapless([first])
 
 
 def test_pocket_tts_reads_files_in_place_of_the_hub(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 import httpx
 import psutil
@@ -24,6 +25,16 @@ ANSWER_DEADLINE_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
+class SoundArrival:
+    """A part of a sound that came."""
+
+    at_s: float
+    """Since the request."""
+    sound_s: float
+    """Of all that has come, this part too."""
+
+
+@dataclass(frozen=True, slots=True)
 class HeardText:
     """One request."""
 
@@ -31,6 +42,8 @@ class HeardText:
     """Seconds until the first sample."""
     whole_s: float
     sound_s: float
+    is_gapless: bool
+    """A player without a buffer, which starts with the first sample, never runs dry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,8 @@ class DuelRound:
     """Seconds of sound per second, of all together."""
     memory_bytes: int
     """Of all processes behind it, memory that they share counted once (PSS)."""
+    gapless: float
+    """Share of the requests whose player never runs dry without a buffer (C0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +70,15 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class DuelResult:
     """One number of requests at once: the first contender's figures by the second's."""
 
     listeners: int
     first: Ratio
     throughput: Ratio
     memory: Ratio
+    gapless: tuple[float, float]
+    """Share of all requests that played without a gap: the first contender's, the second's."""
 
 
 @contextmanager
@@ -108,7 +125,8 @@ async def hear(http: httpx.AsyncClient, contender: Contender, url: str, text: st
     """
     begun = time.perf_counter()
     while True:
-        received, first_s = 0, 0.0
+        arrivals = list[SoundArrival]()
+        received = 0
         asked = http.stream("POST", url + contender.route, **contender.ask(text))
         async with asked as answer:
             if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
@@ -119,12 +137,20 @@ async def hear(http: httpx.AsyncClient, contender: Contender, url: str, text: st
                 raise RuntimeError(f"{contender.name}: {answer.status_code}: {said}")
             async for data in answer.aiter_raw():
                 received += len(data)
-                if not first_s and received > contender.header_bytes:
-                    first_s = time.perf_counter() - begun
-        samples = max(received - contender.header_bytes, 0) // BYTES_PER_SAMPLE
-        if not samples:
+                samples = max(received - contender.header_bytes, 0) // BYTES_PER_SAMPLE
+                if samples:
+                    sound_s = samples / contender.sample_rate
+                    arrivals.append(SoundArrival(time.perf_counter() - begun, sound_s))
+        if not arrivals:
             raise RuntimeError(f"{contender.name}: no sound")
-        return HeardText(first_s, time.perf_counter() - begun, samples / contender.sample_rate)
+        whole_s, last = time.perf_counter() - begun, arrivals[-1]
+        return HeardText(arrivals[0].at_s, whole_s, last.sound_s, is_gapless(arrivals))
+
+
+def is_gapless(arrivals: Sequence[SoundArrival]) -> bool:
+    """Whether a player that starts with the first arrival has sound until each next one."""
+    starts_s = arrivals[0].at_s
+    return all(later.at_s - starts_s <= earlier.sound_s for earlier, later in pairwise(arrivals))
 
 
 async def speak_round(
@@ -140,6 +166,7 @@ async def speak_round(
         median(one.first_s for one in heard),
         sum(one.sound_s for one in heard) / wall_s,
         sum(_sum_proportional_bytes(one) for one in [process, *process.children(recursive=True)]),
+        mean(one.is_gapless for one in heard),
     )
 
 
@@ -157,7 +184,7 @@ def compare(
     texts: Sequence[str],
     folder: Path,
     tell: Callable[[str], None],
-) -> list[Compared]:
+) -> list[DuelResult]:
     """Measure both servers in turns, each with as many requests at once as there are listeners.
 
     Args:
@@ -194,16 +221,17 @@ def compare(
         return found
 
 
-def summarise_pairs(listeners: int, pairs: Sequence[tuple[DuelRound, DuelRound]]) -> Compared:
+def summarise_pairs(listeners: int, pairs: Sequence[tuple[DuelRound, DuelRound]]) -> DuelResult:
     """The ratios of each turn, and their middle."""
 
     def divide(read: Callable[[DuelRound], float]) -> Ratio:
         ratios = [read(mine) / read(other) for mine, other in pairs]
         return Ratio(median(ratios), min(ratios), max(ratios))
 
-    return Compared(
+    return DuelResult(
         listeners,
         divide(lambda one: one.first_s),
         divide(lambda one: one.throughput_x),
         divide(lambda one: one.memory_bytes),
+        (mean(mine.gapless for mine, _ in pairs), mean(other.gapless for _, other in pairs)),
     )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cantata_bench.peers.duel import Compared, Ratio
+from cantata_bench.peers.duel import DuelResult, Ratio
 from cantata_bench.tables import table
 
 
-def make_peers_table(other: str, found: Sequence[Compared]) -> str:
+def make_peers_table(other: str, found: Sequence[DuelResult]) -> str:
     """Ratios alone: what was measured of two programs in one run on one machine."""
     head = (
         f"requests at once, beside {other}",
         "time to the first sound",
         "seconds of sound per second",
         "memory",
+        "played without a gap, no buffer",
     )
     return table(
         head,
@@ -24,6 +25,7 @@ def make_peers_table(other: str, found: Sequence[Compared]) -> str:
                 _format_ratio(one.first),
                 _format_ratio(one.throughput),
                 _format_ratio(one.memory),
+                f"{one.gapless[0]:.0%}; {one.gapless[1]:.0%} there",
             )
             for one in found
         ],
