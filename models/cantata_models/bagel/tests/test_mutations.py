@@ -20,7 +20,7 @@ DRAWING = f"{BAGEL}.tests.drawing"
 MODULES = (
     *(f"{BAGEL}.{name}" for name in ("config", "inputs", "prompt", "pictures")),
     *(f"{BAGEL}.{name}" for name in ("vae", "language_model", "vision", "reader")),
-    *(f"{BAGEL}.{name}" for name in ("picture_stages", "pieces", "writing", "drawing")),
+    *(f"{BAGEL}.{name}" for name in ("picture_stages", "context_segments", "writing", "drawing")),
     *(f"{BAGEL}.{name}" for name in ("denoiser", "picture_builder", "chat_builder")),
     DRAWING,
 )
@@ -119,7 +119,7 @@ MUTANTS = (
         ("NO_NOISE = 0.0", "NO_NOISE = 1.0"),
     ),
     *mutants(
-        f"{BAGEL}.pieces",
+        f"{BAGEL}.context_segments",
         check_edit,
         (
             "context.and_(passed.block, 1)\n\n\ndef",
@@ -136,8 +136,8 @@ MUTANTS = (
         f"{BAGEL}.denoiser",
         check_conversation,
         (
-            "            prompt_at = len(pieces)\n            pieces += words",
-            "            pieces += words",
+            "            prompt_at = len(segments)\n            segments += words",
+            "            segments += words",
         ),
     ),
     *mutants(

@@ -10,9 +10,7 @@ from importlib.resources import files
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import torch
-from onnx import numpy_helper
 from torch import nn
 
 from cantata_models.quartet.network import PhoneEncoder, QuartetNetwork, SpeakerBlock
@@ -51,6 +49,9 @@ def make_network(stock: int, seed: int = 6) -> QuartetNetwork:
 
 def read_arrays() -> Arrays:
     """The file's parameters by name; a matrix is [inputs, outputs], named by what it transposes."""
+    import onnx  # with the judges alone; trainings that go on do without
+    from onnx import numpy_helper
+
     model = onnx.load_from_string((files("hibari") / "assets/hibari.onnx").read_bytes())
     stored = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
     arrays: Arrays = {}

@@ -240,7 +240,7 @@ def the_last_window_is_filled_with_quiet(made: LoadedRecognizer, patch: pytest.M
 def a_short_sound_is_not_filled_to_half_a_second(
     made: LoadedRecognizer, patch: pytest.MonkeyPatch
 ) -> None:
-    patch.setattr(encoder, "SHORTEST", 0)
+    patch.setattr(encoder, "MIN_SAMPLES", 0)
 
 
 @fault("filipino")
