@@ -76,13 +76,18 @@ class CrashTracker:
     def record_death(
         self, stage: str, death: Death, requests: Mapping[str, OpenRequest]
     ) -> Mapping[str, Quarantined]:
-        """A stage process has died; returns the errors of the requests that caused it."""
+        """A stage process has died; returns the errors of the requests that caused it.
+
+        Args:
+            stage: the process's first; each stage in it reports the same death, so a request that
+                an earlier report has failed counts once.
+        """
         if not self._implicates(death):
             return {}
         digests = {
             request_id: hash_content(*requests[request_id].content)
             for request_id in death.at_work_on
-            if request_id in requests
+            if request_id in requests and not requests[request_id].lost
         }
         implicated = {digest: death.at_work_on[name] for name, digest in digests.items()}
         found = self._quarantine.record_death(stage, implicated)

@@ -339,7 +339,8 @@ class Orchestrator:
         return task
 
     def _on_death(self, name: str, death: Death) -> None:
-        culprits = self._crash_tracker.record_death(name, death, self._open)
+        process = self._deployment.sharing(name)[0]
+        culprits = self._crash_tracker.record_death(process, death, self._open)
         if culprits:
             self._supervisor.history[name].forgive()
         for request_id, opened in self._open.items():

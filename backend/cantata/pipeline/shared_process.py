@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 
@@ -31,6 +32,9 @@ class SharedProcess:
         self._started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._using = set(stages)
         """Those that have not ended it."""
+        self._ended: set[str] = set()
+        """Those that know of its end."""
+        self._all_ended = asyncio.Event()
         self._process: BaseProcess | None = None
         self._lock = threading.Lock()
         """Of the process object, which no two threads may ask for its exit code."""
@@ -102,7 +106,24 @@ class SharedProcess:
     def give_up(self, name: str) -> None:
         """This stage will not join, or has ended: the process serves no purpose any more."""
         self._using.discard(name)
+        self.note_end(name)
         self._give_up(None)
+
+    def note_end(self, name: str) -> None:
+        """This stage knows that the process has ended; one that was at work has reported it."""
+        self._ended.add(name)
+        if self._ended.issuperset(self._names):
+            self._all_ended.set()
+
+    async def wait_for_reports(self, timeout_s: float) -> None:
+        """Return once every stage knows of the end, or when the time is over.
+
+        A stage that was idle waits for this before it reports its own end. Otherwise a request
+        could be told of the idle stage's end, and not count as the cause of the other's.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._all_ended.wait()
 
     def end(self) -> None:
         """End the process, gently if it follows; blocks. Once no stage uses it, its descriptors

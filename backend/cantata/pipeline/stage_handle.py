@@ -324,12 +324,18 @@ class StageHandle:
         for answer in self._pongs.values():
             if not answer.done():
                 answer.set_exception(error)
-        if was_ready:
-            assert self._heartbeat is not None
-            snapshot = self._heartbeat.read()
-            held = frozenset(snapshot.frames)
-            death = Death(error, self.exit_code, hang, snapshot.at_work_on, snapshot.alone, held)
-            self._on_death(self.name, death)
+        if not was_ready:
+            self._process.note_end(self.name)
+            return
+        assert self._heartbeat is not None
+        snapshot = self._heartbeat.read()
+        held = frozenset(snapshot.frames)
+        death = Death(error, self.exit_code, hang, snapshot.at_work_on, snapshot.alone, held)
+        if not snapshot.at_work_on:
+            self._process.note_end(self.name)
+            await self._process.wait_for_reports(REAP_TIMEOUT_S)
+        self._on_death(self.name, death)
+        self._process.note_end(self.name)
 
     @property
     def _is_over(self) -> bool:
