@@ -15,7 +15,7 @@ from cantata.contract.process.stage import StepResult
 from cantata.stages.ar.ranks.main import obey
 from cantata.stages.ar.ranks.share import RankCall
 from cantata.stages.ar.ranks.stage import RankedStage
-from cantata.stages.common.ranks import LOST
+from cantata.stages.common.ranks import LOST, RankGroup
 from stage_chunks import codes_chunk
 from stage_loops import EchoInput, EchoStage
 
@@ -50,7 +50,7 @@ def others() -> list[OtherRank]:
 
 @pytest.fixture
 def stage(others: list[Any]) -> RankedStage:
-    return RankedStage(EchoStage(), others)
+    return RankedStage(EchoStage(), RankGroup(others))
 
 
 def test_every_rank_makes_every_call_that_changes_a_stage(
@@ -88,8 +88,8 @@ def test_the_others_end_with_it(stage: RankedStage, others: list[OtherRank]) -> 
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        ("RankedStage(NoisyStage(), []).step()", "of this rank alone"),
-        ("RankedStage(EchoStage(), [Gone()]).step()", "another rank has ended"),
+        ("RankedStage(NoisyStage(), RankGroup([])).step()", "of this rank alone"),
+        ("RankedStage(EchoStage(), RankGroup([Gone()])).step()", "another rank has ended"),
     ],
 )
 def test_ranks_that_no_longer_hold_the_same_end_the_stage(made: str, said: str) -> None:

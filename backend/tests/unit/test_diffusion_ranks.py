@@ -14,7 +14,7 @@ import pytest
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import ConfigError, RequestFailed, StageDied
 from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
-from cantata.stages.common.ranks import LOST
+from cantata.stages.common.ranks import LOST, RankGroup
 from cantata.stages.diffusion.ranks import main
 from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser, SharedJob
 from cantata.stages.diffusion.ranks.group import Message
@@ -51,7 +51,7 @@ def others() -> list[Other]:
 
 @pytest.fixture
 def model(others: Sequence[Any]) -> Iterator[RankedDenoiser]:
-    model = RankedDenoiser(TinyDenoiser(), others)
+    model = RankedDenoiser(TinyDenoiser(), RankGroup(others))
     yield model
     model.close()
 
@@ -84,7 +84,7 @@ def test_a_job_may_be_dropped_in_the_middle_of_a_message(others: list[Other]) ->
             dropped.clear()
             super().send(message)
 
-    model = RankedDenoiser(TinyDenoiser(), [Dropping(), *others])  # type: ignore[list-item]
+    model = RankedDenoiser(TinyDenoiser(), RankGroup([Dropping(), *others]))  # type: ignore[list-item]
     dropped: list[SharedJob] = []
     dropped = [begin(model)]
     kept = begin(model)
@@ -106,7 +106,7 @@ def test_a_fault_of_one_rank_ends_the_stage() -> None:
     """The tiny denoiser raises something that no rank has agreed upon."""
     code = (
         "from test_diffusion_ranks import *\n"
-        "model = RankedDenoiser(TinyDenoiser(), [])\n"
+        "model = RankedDenoiser(TinyDenoiser(), RankGroup([]))\n"
         "model.advance([begin(model, fault='CRASH')])\n"
     )
     made = subprocess.run(

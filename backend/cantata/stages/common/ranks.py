@@ -12,13 +12,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import distributed
@@ -26,6 +27,8 @@ from torch import distributed
 from cantata.contract.data.errors import CantataError, ConfigError, StageDied
 
 logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 LOOPBACK = "127.0.0.1"
 LOOPBACK_INTERFACE = "lo"
@@ -172,6 +175,47 @@ class RankPeer:
             self._loading.set_result(None)
         else:
             self._loading.set_exception(answer.error)
+
+
+class RankGroup:
+    """The other ranks together, once they have loaded.
+
+    Args:
+        peers: all of them.
+    """
+
+    def __init__(self, peers: Sequence[RankPeer]) -> None:
+        self._peers = tuple(peers)
+        self._sending = threading.Lock()
+
+    def watch(self) -> None:
+        """From now on this process ends if one of them does."""
+        for peer in self._peers:
+            peer.watch(partial(end_stage, "another rank has ended"))
+
+    def broadcast(self, message: Any) -> None:
+        """Send a message to every other rank; from any thread."""
+        try:
+            with self._sending:
+                for peer in self._peers:
+                    peer.send(message)
+        except OSError:
+            end_stage("another rank has ended")
+
+    def call(self, call: Callable[[], R]) -> R:
+        """Make a call that every rank makes. A `CantataError` is raised by all of them."""
+        try:
+            return call()
+        except CantataError:
+            raise
+        except Exception:
+            logger.exception("a fault of this rank alone")
+            end_stage("the ranks no longer hold the same")
+
+    def close(self) -> None:
+        """End the other ranks."""
+        for peer in self._peers:
+            peer.end()
 
 
 def end_stage(reason: str) -> NoReturn:

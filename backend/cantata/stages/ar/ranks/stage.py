@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from setproctitle import getproctitle
 
 from cantata.config import ArDeployment
 from cantata.contract.data.chunks import Chunk, Payload
-from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import Stage, StepResult, Working
 from cantata.stages.ar.ranks.share import MODULE, LoadShare, RankCall, load_share
-from cantata.stages.common.ranks import RankPeer, end_stage, listening
-
-logger = logging.getLogger(__name__)
-
-R = TypeVar("R")
+from cantata.stages.common.ranks import RankGroup, RankPeer, listening
 
 
 class RankedStage:
@@ -32,14 +25,14 @@ class RankedStage:
 
     Args:
         stage: rank 0's own.
-        peers: the other ranks, which have loaded theirs.
+        others: the other ranks.
     """
 
     reuse = None
     """It keeps no results."""
 
-    def __init__(self, stage: Stage, peers: Sequence[RankPeer]) -> None:
-        self._stage, self._peers = stage, peers
+    def __init__(self, stage: Stage, others: RankGroup) -> None:
+        self._stage, self._others = stage, others
 
     @property
     def capacity(self) -> StageCapacity:
@@ -56,26 +49,26 @@ class RankedStage:
         stretch: float = 1.0,
     ) -> None:
         """Add the request on every rank; raises as the stage."""
-        self._broadcast(RankCall("add", (request_id, payload), {"batch": batch}))
-        self._make(partial(self._stage.add, request_id, payload, batch=batch))
+        self._others.broadcast(RankCall("add", (request_id, payload), {"batch": batch}))
+        self._others.call(partial(self._stage.add, request_id, payload, batch=batch))
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
         """Extend it on every rank; raises as the stage."""
-        self._broadcast(RankCall("extend", (request_id, payload), {"final": final}))
-        self._make(partial(self._stage.extend, request_id, payload, final=final))
+        self._others.broadcast(RankCall("extend", (request_id, payload), {"final": final}))
+        self._others.call(partial(self._stage.extend, request_id, payload, final=final))
 
     def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Every rank needs what comes on edges."""
-        self._broadcast(RankCall("receive", (tuple(chunks),)))
-        self._make(partial(self._stage.receive, chunks))
+        self._others.broadcast(RankCall("receive", (tuple(chunks),)))
+        self._others.call(partial(self._stage.receive, chunks))
 
     def credit(self, request_id: str, samples: int) -> None:
         """An AR stage makes no sound."""
 
     def abort(self, request_id: str) -> None:
         """Free it on every rank."""
-        self._broadcast(RankCall("abort", (request_id,)))
-        self._make(partial(self._stage.abort, request_id))
+        self._others.broadcast(RankCall("abort", (request_id,)))
+        self._others.call(partial(self._stage.abort, request_id))
 
     def has_work(self) -> bool:
         """The same on every rank."""
@@ -87,8 +80,8 @@ class RankedStage:
 
     def step(self) -> StepResult:
         """One step on every rank."""
-        self._broadcast(RankCall("step"))
-        return self._make(self._stage.step)
+        self._others.broadcast(RankCall("step"))
+        return self._others.call(self._stage.step)
 
     def get_counts(self) -> Mapping[str, int]:
         """What each rank holds."""
@@ -99,26 +92,8 @@ class RankedStage:
 
     def close(self) -> None:
         """End the other ranks, then the own engine."""
-        for peer in self._peers:
-            peer.end()
+        self._others.close()
         self._stage.close()
-
-    def _broadcast(self, call: RankCall) -> None:
-        try:
-            for peer in self._peers:
-                peer.send(call)
-        except OSError:
-            end_stage("another rank has ended")
-
-    def _make(self, call: Callable[[], R]) -> R:
-        """Make a call that every rank makes. A `CantataError` is raised by all of them."""
-        try:
-            return call()
-        except CantataError:
-            raise
-        except Exception:
-            logger.exception("a fault of this rank alone")
-            end_stage("the ranks no longer hold the same")
 
 
 def load_ranks(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> RankedStage:
@@ -148,6 +123,6 @@ def load_ranks(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> R
         for peer in peers:
             peer.wait_until_loaded()
         undo.pop_all()
-    for peer in peers:
-        peer.watch(partial(end_stage, "another rank has ended"))
-    return RankedStage(stage, peers)
+    group = RankGroup(peers)
+    group.watch()
+    return RankedStage(stage, group)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import weakref
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from itertools import count
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,8 @@ from cantata.contract.data.chunks import Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import Denoiser
-from cantata.stages.common.ranks import RankPeer, end_stage
-from cantata.stages.diffusion.ranks.group import Advance, Begin, Forget, Message
-
-logger = logging.getLogger(__name__)
-
-R = TypeVar("R")
+from cantata.stages.common.ranks import RankGroup
+from cantata.stages.diffusion.ranks.group import Advance, Begin, Forget
 
 
 class SharedJob:
@@ -37,13 +32,12 @@ class RankedDenoiser:
 
     Args:
         model: rank 0's own.
-        peers: the other ranks, which have loaded theirs.
+        others: the other ranks.
     """
 
-    def __init__(self, model: Denoiser, peers: Sequence[RankPeer]) -> None:
-        self._model, self._peers = model, peers
+    def __init__(self, model: Denoiser, others: RankGroup) -> None:
+        self._model, self._others = model, others
         self._numbers = count()
-        self._sending = threading.Lock()
         # Takes a job wherever its last reference goes, be it in the middle of a message.
         self._gone: SimpleQueue[int | None] = SimpleQueue()
         self._forgetting = threading.Thread(target=self._forget, name="rank-forget", daemon=True)
@@ -55,8 +49,8 @@ class RankedDenoiser:
     def begin(self, inputs: Any, arrived: Mapping[str, Payload]) -> SharedJob:
         """A job on every rank; raises as the model."""
         number = next(self._numbers)
-        self._broadcast(Begin(number, inputs, arrived))
-        job = SharedJob(number, self._call_all(lambda: self._model.begin(inputs, arrived)))
+        self._others.broadcast(Begin(number, inputs, arrived))
+        job = SharedJob(number, self._others.call(lambda: self._model.begin(inputs, arrived)))
         # At the end of this process the others end too.
         weakref.finalize(job, self._gone.put, number).atexit = False
         return job
@@ -77,9 +71,11 @@ class RankedDenoiser:
 
     def advance(self, jobs: Sequence[SharedJob]) -> Sequence[CantataError | None]:
         """One step of each job on every rank."""
-        self._broadcast(Advance(tuple(job.number for job in jobs)))
+        self._others.broadcast(Advance(tuple(job.number for job in jobs)))
         states = [job.state for job in jobs]
-        output: Sequence[CantataError | None] = self._call_all(lambda: self._model.advance(states))
+        output: Sequence[CantataError | None] = self._others.call(
+            lambda: self._model.advance(states)
+        )
         return output
 
     def preview(self, job: SharedJob) -> NDArray[np.uint8]:
@@ -93,28 +89,9 @@ class RankedDenoiser:
         """End the other ranks."""
         self._gone.put(None)
         self._forgetting.join()
-        for peer in self._peers:
-            peer.end()
-
-    def _broadcast(self, message: Message) -> None:
-        try:
-            with self._sending:
-                for peer in self._peers:
-                    peer.send(message)
-        except OSError:
-            end_stage("another rank has ended")
-
-    def _call_all(self, call: Callable[[], R]) -> R:
-        """A call that every rank makes. A `CantataError` is raised by all of them."""
-        try:
-            return call()
-        except CantataError:
-            raise
-        except Exception:
-            logger.exception("a fault of this rank alone")
-            end_stage("the ranks no longer hold the same")
+        self._others.close()
 
     def _forget(self) -> None:
         """Have jobs freed at once: the next call may be long in coming."""
         while (number := self._gone.get()) is not None:
-            self._broadcast(Forget(number))
+            self._others.broadcast(Forget(number))

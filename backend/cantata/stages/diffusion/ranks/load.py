@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from setproctitle import getproctitle
 
 from cantata.contract.model.denoiser import Denoiser, DenoiserOptions
 from cantata.contract.model.factory import resolve
-from cantata.stages.common.ranks import RankPeer, end_stage, join, listening
+from cantata.stages.common.ranks import RankGroup, RankPeer, join, listening
 from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser
 from cantata.stages.diffusion.ranks.group import MODULE, LoadModel
 
@@ -47,9 +46,9 @@ def load_ranked(factory: str, checkpoint: Path, options: DenoiserOptions) -> Ran
         for peer in peers:
             peer.wait_until_loaded()
         undo.pop_all()
-    for peer in peers:
-        peer.watch(partial(end_stage, "another rank has ended"))
-    return RankedDenoiser(model, peers)
+    group = RankGroup(peers)
+    group.watch()
+    return RankedDenoiser(model, group)
 
 
 def _choose_rank_options(options: DenoiserOptions, rank: int) -> DenoiserOptions:
