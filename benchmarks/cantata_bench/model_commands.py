@@ -72,7 +72,9 @@ def _print_line(line: str) -> None:
 
 
 def peers_command(
-    match: Annotated[str, typer.Argument(help="fastkokoro, pocket-tts or piper: which other program.")],
+    match: Annotated[
+        str, typer.Argument(help="fastkokoro, pocket-tts or piper: which other program.")
+    ],
     weights: Annotated[
         Path,
         typer.Argument(

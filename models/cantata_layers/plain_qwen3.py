@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata.contract.model.plain_talker import AttentionMemory, BackboneKernels
+from cantata.contract.model.plain_talker import AttentionMemory, BackboneKernels, PlainTalker
 from cantata.contract.model.row_products import Product, RowLinear
 from cantata_layers.code_predictor import FusedLinear
 from cantata_layers.qwen3_config import Qwen3Sizes
@@ -47,12 +47,12 @@ class _PlainAttention(nn.Module):
         self.o_proj = RowLinear(q_size, sizes.hidden_size, bias=False)
         self.q_norm, self.k_norm = _NormWeight(sizes.head_dim), _NormWeight(sizes.head_dim)
 
-    def forward(self, x: torch.Tensor, turns: Any, memory: AttentionMemory) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, rotary: Any, memory: AttentionMemory) -> torch.Tensor:
         """[N, D] -> [N, D]."""
         queries, keys, values = self.qkv_proj(x).split(self._widths, dim=-1)
         queries = self._normalise(queries, self.q_norm.weight)
         keys = self._normalise(keys, self.k_norm.weight)
-        self._kernels.rotate(queries, keys, self._size, turns)
+        self._kernels.rotate(queries, keys, self._size, rotary)
         by_head = [rows.view(len(x), -1, self._size) for rows in (queries, keys, values)]
         return torch.as_tensor(self.o_proj(memory.attend(self._index, *by_head)))
 
@@ -87,7 +87,7 @@ class _PlainLayer(nn.Module):
         self.mlp = _PlainFeedForward(sizes)
 
     def forward(
-        self, x: torch.Tensor, residual: torch.Tensor | None, turns: Any, memory: AttentionMemory
+        self, x: torch.Tensor, residual: torch.Tensor | None, rotary: Any, memory: AttentionMemory
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """[N, D] each. The update is returned apart from `residual`; the next norm adds the two."""
         kernels, before = self._kernels, self.input_layernorm.weight
@@ -95,7 +95,7 @@ class _PlainLayer(nn.Module):
             residual, x = x, kernels.rms_norm(x, before, self._epsilon)
         else:
             x = kernels.add_rms_norm(x, residual, before, self._epsilon)
-        x = self.self_attn(x, turns, memory)
+        x = self.self_attn(x, rotary, memory)
         behind = self.post_attention_layernorm.weight
         return self.mlp(kernels.add_rms_norm(x, residual, behind, self._epsilon)), residual
 
@@ -103,7 +103,7 @@ class _PlainLayer(nn.Module):
 class PlainQwen3(nn.Module):
     """All layers and the norm behind them."""
 
-    turns: torch.Tensor
+    rotary_table: torch.Tensor
 
     def __init__(self, sizes: Qwen3Sizes, kernels: BackboneKernels) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class PlainQwen3(nn.Module):
             _PlainLayer(sizes, kernels, index) for index in range(sizes.layers)
         )
         self.norm = _NormWeight(sizes.hidden_size)
-        self.register_buffer("turns", _compute_turns(sizes), persistent=False)
+        self.register_buffer("rotary_table", _compute_table(sizes), persistent=False)
 
     def attention(self, requests: int, positions: int) -> AttentionMemory:
         """As `PlainTalker.attention`."""
@@ -126,9 +126,9 @@ class PlainQwen3(nn.Module):
     ) -> torch.Tensor:
         """[N, D] rows at [N] int64 positions -> [N, D] hidden states."""
         residual: torch.Tensor | None = None
-        turns = self._kernels.look_up_turns(self.turns, positions)
+        rotary = self._kernels.look_up_rotary(self.rotary_table, positions)
         for layer in self.layers:
-            rows, residual = layer(rows, residual, turns, memory)
+            rows, residual = layer(rows, residual, rotary, memory)
         assert residual is not None, "a backbone has layers"
         epsilon = self._sizes.rms_norm_eps
         return self._kernels.add_rms_norm(rows, residual, self.norm.weight, epsilon)
@@ -140,7 +140,24 @@ class PlainQwen3(nn.Module):
                 module.multiply_by(make_product(module.weight))
 
 
-def _compute_turns(sizes: Qwen3Sizes) -> torch.Tensor:
+class PlainQwen3Talker(PlainTalker):
+    """A plain talker whose backbone is Qwen3's."""
+
+    backbone: PlainQwen3
+
+    def attention(self, requests: int, positions: int) -> AttentionMemory:
+        """Memory for this many requests of at most so many positions."""
+        return self.backbone.attention(requests, positions)
+
+    def forward_rows(
+        self, rows: torch.Tensor, positions: torch.Tensor, memory: AttentionMemory
+    ) -> torch.Tensor:
+        """[N, D] rows at [N] positions -> [N, D] hidden states."""
+        hidden: torch.Tensor = self.backbone(rows, positions, memory)
+        return hidden
+
+
+def _compute_table(sizes: Qwen3Sizes) -> torch.Tensor:
     """[positions, E] float32: cosines, then sines, computed as in vLLM's rotary layer."""
     exponents = torch.arange(0, sizes.head_dim, 2, dtype=torch.float32) / sizes.head_dim
     positions = torch.arange(sizes.max_positions, dtype=torch.float32)

@@ -6,28 +6,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.decoder_sizes import DecoderSizes
 from cantata_layers.json_fields import JsonFields
 
 
-class Qwen3Sizes(Protocol):
+class Qwen3Sizes(DecoderSizes, Protocol):
     """What a talker's own config says about its backbone."""
 
-    @property
-    def hidden_size(self) -> int: ...
-    @property
-    def layers(self) -> int: ...
-    @property
-    def heads(self) -> int: ...
-    @property
-    def kv_heads(self) -> int: ...
-    @property
-    def head_dim(self) -> int: ...
-    @property
-    def intermediate_size(self) -> int: ...
-    @property
-    def rms_norm_eps(self) -> float: ...
-    @property
-    def rope_theta(self) -> float: ...
     @property
     def max_positions(self) -> int: ...
 

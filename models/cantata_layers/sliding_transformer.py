@@ -10,33 +10,17 @@ from typing import Protocol
 import torch
 
 from cantata_layers.causal_convolutions import ConvCache
+from cantata_layers.decoder_sizes import DecoderSizes
 from cantata_layers.exact_layers import Linear, Rotation, silu
 from cantata_layers.weights import Weights
 
 
-class SlidingSizes(Protocol):
+class SlidingSizes(DecoderSizes, Protocol):
     """What a codec's config says about its transformer."""
 
     @property
-    def hidden_size(self) -> int: ...
-    @property
-    def layers(self) -> int: ...
-    @property
-    def heads(self) -> int: ...
-    @property
-    def kv_heads(self) -> int: ...
-    @property
-    def head_dim(self) -> int: ...
-    @property
-    def intermediate_size(self) -> int: ...
-    @property
     def window(self) -> int:
         """Frames that a frame attends to, itself included."""
-
-    @property
-    def rope_theta(self) -> float: ...
-    @property
-    def rms_norm_eps(self) -> float: ...
 
 
 class SlidingRmsNorm:

@@ -11,6 +11,7 @@ from cantata.contract.data.request import TextSpan
 from cantata_layers.g2p.said_parts import Alphabet, SaidPart, SentenceG2P, merge_words
 from cantata_layers.misaki.g2p import load_g2p
 from cantata_layers.misaki.phones import PHONE_MARKUP, vocabulary
+from cantata_layers.misaki.sentence_spans import cut_span
 from cantata_layers.misaki.sentences import (
     PhonemizedSentence,
     PhoneUnit,
@@ -99,7 +100,8 @@ class LanguageReader:
         yield from self._read_own(text, TextSpan(place, span.end))
 
     def _read_own(self, text: str, span: TextSpan) -> Iterator[PhoneUnit]:
-        for part in _split_long(text, span):
+        # A front end takes time that grows with the square.
+        for part in cut_span(text, span, _MAX_CHARACTERS):
             yield from self._make_units(self._g2p.read(text[part.start : part.end]), part.start)
 
     def _make_units(self, parts: Iterable[SaidPart], offset: int) -> Iterator[PhoneUnit]:
@@ -126,17 +128,6 @@ def split_sentences(text: str) -> Iterator[TextSpan]:
             yield TextSpan(start, match.end())
             start = match.end()
     yield TextSpan(start, len(text))
-
-
-def _split_long(text: str, span: TextSpan) -> Iterator[TextSpan]:
-    """Parts that a front end reads at once: it takes time that grows with the square."""
-    start = span.start
-    while span.end - start > _MAX_CHARACTERS:
-        cut = text.rfind(" ", start + _MAX_CHARACTERS // 2, start + _MAX_CHARACTERS)
-        cut = start + _MAX_CHARACTERS if cut < 0 else cut
-        yield TextSpan(start, cut)
-        start = cut
-    yield TextSpan(start, span.end)
 
 
 def read_english(text: str) -> list[SaidPart]:

@@ -26,13 +26,18 @@ _TITLE_WINDOW = 16
 def split_sentences(text: str) -> Iterator[TextSpan]:
     """The sentences of a text, none longer than a front end reads at once; a line ends one."""
     for sentence in _join_sentences(text):
-        start = sentence.start
-        while sentence.end - start > _MAX_CHARACTERS:
-            cut = text.rfind(" ", start + _MAX_CHARACTERS // 2, start + _MAX_CHARACTERS)
-            cut = start + _MAX_CHARACTERS if cut < 0 else cut
-            yield TextSpan(start, cut)
-            start = cut
-        yield TextSpan(start, sentence.end)
+        yield from cut_span(text, sentence, _MAX_CHARACTERS)
+
+
+def cut_span(text: str, span: TextSpan, max_characters: int) -> Iterator[TextSpan]:
+    """Parts of a span that are no longer than that, cut at spaces where there are any."""
+    start = span.start
+    while span.end - start > max_characters:
+        cut = text.rfind(" ", start + max_characters // 2, start + max_characters)
+        cut = start + max_characters if cut < 0 else cut
+        yield TextSpan(start, cut)
+        start = cut
+    yield TextSpan(start, span.end)
 
 
 def _join_sentences(text: str) -> Iterator[TextSpan]:

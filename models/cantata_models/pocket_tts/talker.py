@@ -43,7 +43,7 @@ from cantata_models.pocket_tts.prompt import FRAME_COLUMNS, PocketTalkerInput
 from cantata_models.pocket_tts.voices import PublishedVoice, read_voice
 
 EPS = 1e-5
-MIN_ROWS = 4 if torch.cpu._is_avx512_supported() else 2
+MIN_ROWS = 4 if torch.cpu.get_capabilities().get("avx512_f", False) else 2
 """Of a step. oneDNN's product of four takes three quarters of the time of two (AVX-512), as its
 additions do not wait for each other."""
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import torch
 
-from cantata.contract.model.plain_talker import AttentionMemory, PlainTalker, PlainTalkerOptions
+from cantata.contract.model.plain_talker import PlainTalkerOptions
 from cantata.contract.model.row_products import RowProduct, is_packed
 from cantata_layers.code_predictor import PREDICTOR_STACKS
 from cantata_layers.parameters import ParameterLoader
-from cantata_layers.plain_qwen3 import PlainQwen3
+from cantata_layers.plain_qwen3 import PlainQwen3, PlainQwen3Talker
 from cantata_models.qwen3_tts.config import Qwen3TtsConfig, load_config
 from cantata_models.qwen3_tts.talker_front import NAMES, Qwen3TalkerFront
 
 
-class PlainQwen3Talker(Qwen3TalkerFront, PlainTalker):
+class PlainQwen3TtsTalker(Qwen3TalkerFront, PlainQwen3Talker):
     """The talker in plain torch."""
 
     sampled_hidden: torch.Tensor
@@ -35,19 +35,8 @@ class PlainQwen3Talker(Qwen3TalkerFront, PlainTalker):
         ParameterLoader(own, NAMES, PREDICTOR_STACKS).load_all(NAMES.read(checkpoint), checkpoint)
         self.eval().requires_grad_(False)
 
-    def attention(self, requests: int, positions: int) -> AttentionMemory:
-        """Memory for this many requests of at most so many positions."""
-        return self.backbone.attention(requests, positions)
 
-    def forward_rows(
-        self, rows: torch.Tensor, positions: torch.Tensor, memory: AttentionMemory
-    ) -> torch.Tensor:
-        """[N, D] rows at [N] positions -> [N, D] hidden states."""
-        hidden: torch.Tensor = self.backbone(rows, positions, memory)
-        return hidden
-
-
-def load_plain_talker(checkpoint: Path, options: PlainTalkerOptions) -> PlainQwen3Talker:
+def load_plain_talker(checkpoint: Path, options: PlainTalkerOptions) -> PlainQwen3TtsTalker:
     """Return the talker of a checkpoint folder.
 
     Raises:
@@ -55,7 +44,7 @@ def load_plain_talker(checkpoint: Path, options: PlainTalkerOptions) -> PlainQwe
     """
     config = load_config(checkpoint)
     with options.building():
-        talker = PlainQwen3Talker(config, options)
+        talker = PlainQwen3TtsTalker(config, options)
     talker.load_checkpoint(checkpoint)
     if is_packed(talker.backbone.norm.weight):
         talker.backbone.multiply_by(RowProduct)

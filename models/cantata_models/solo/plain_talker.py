@@ -8,17 +8,17 @@ from pathlib import Path
 import torch
 
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.plain_talker import AttentionMemory, PlainTalker, PlainTalkerOptions
+from cantata.contract.model.plain_talker import PlainTalkerOptions
 from cantata.contract.model.row_products import Product
 from cantata_layers.parameters import ParameterLoader
-from cantata_layers.plain_qwen3 import PlainQwen3
+from cantata_layers.plain_qwen3 import PlainQwen3, PlainQwen3Talker
 from cantata_models.solo.checkpoint import TALKER_FILE, Tensors, read_tensors
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.networks.packed_product import PackedProduct
 from cantata_models.solo.talker_front import TalkerFront
 
 
-class PlainSoloTalker(TalkerFront, PlainTalker):
+class PlainSoloTalker(TalkerFront, PlainQwen3Talker):
     """The talker in plain torch; its backbone in the dtype that it is served in."""
 
     sampled_hidden: torch.Tensor
@@ -37,20 +37,9 @@ class PlainSoloTalker(TalkerFront, PlainTalker):
         """
         targets = {**dict(self.named_parameters()), **dict(self.named_buffers())}
         own = {name.removeprefix("backbone."): target for name, target in targets.items()}
-        own.pop("turns")  # computed
+        own.pop("rotary_table")  # computed
         ParameterLoader(own).load_all(tensors.items(), where)
         self.eval().requires_grad_(False)
-
-    def attention(self, requests: int, positions: int) -> AttentionMemory:
-        """Memory for this many requests of at most so many positions."""
-        return self.backbone.attention(requests, positions)
-
-    def forward_rows(
-        self, rows: torch.Tensor, positions: torch.Tensor, memory: AttentionMemory
-    ) -> torch.Tensor:
-        """[N, D] rows at [N] positions -> [N, D] hidden states."""
-        hidden: torch.Tensor = self.backbone(rows, positions, memory)
-        return hidden
 
 
 def load_plain_talker(checkpoint: Path, options: PlainTalkerOptions) -> PlainSoloTalker:

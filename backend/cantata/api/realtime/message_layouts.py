@@ -28,31 +28,31 @@ class MessageLayout(IntEnum):
 
 
 def lay_out(
-    told: Sequence[ChatMessage], said: Sequence[ChatMessage], layout: MessageLayout
+    instructions: Sequence[ChatMessage], messages: Sequence[ChatMessage], layout: MessageLayout
 ) -> list[ChatMessage]:
     """A conversation's messages, at least one of them the user's.
 
     Args:
-        told: instructions.
-        said: all others.
+        instructions: the system's messages.
+        messages: all others.
         layout: how.
     """
-    said = said or [ChatMessage("user", OPENING)]
+    messages = messages or [ChatMessage("user", OPENING)]
     if layout is MessageLayout.AS_SAID:
-        return [*told, *said]
-    instructions = "\n\n".join(one.text for one in told)
-    turns = _alternate(said)
-    if not instructions:
+        return [*instructions, *messages]
+    system = "\n\n".join(one.text for one in instructions)
+    turns = _alternate(messages)
+    if not system:
         return turns
     if layout is MessageLayout.ALTERNATING:
-        return [ChatMessage("system", instructions), *turns]
-    return [replace(turns[0], text=f"{instructions}\n\n{turns[0].text}"), *turns[1:]]
+        return [ChatMessage("system", system), *turns]
+    return [replace(turns[0], text=f"{system}\n\n{turns[0].text}"), *turns[1:]]
 
 
-def _alternate(said: Sequence[ChatMessage]) -> list[ChatMessage]:
+def _alternate(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """Neighbours of a role as one message. Calls end theirs: what they came to follows."""
     turns: list[ChatMessage] = []
-    for one in said:
+    for one in messages:
         last = turns[-1] if turns else None
         if last is None and one.role != "user":
             turns.append(ChatMessage("user", OPENING))

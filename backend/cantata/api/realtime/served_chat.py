@@ -59,12 +59,12 @@ class ServedChat:
         Raises:
             CantataError: the model could not answer.
         """
-        told = [one for one in messages if one.role == "system"]
-        said = [one for one in messages if one.role != "system"]
+        instructions = [one for one in messages if one.role == "system"]
+        others = [one for one in messages if one.role != "system"]
         layout = self._layout
         while True:
             request = ChatRequest(
-                tuple(map(_build_message, lay_out(told, said, layout))),
+                tuple(map(_build_message, lay_out(instructions, others, layout))),
                 max_tokens=max_tokens,
                 tools=tuple(map(_describe_function, tools.functions)),
                 tool_choice=ToolChoice(tools.choice == "required", tools.named, tools.parallel),
@@ -77,10 +77,10 @@ class ServedChat:
                         yield delta
                 return
             except ContextFull:
-                rest = _drop_oldest(said)
+                rest = _drop_oldest(others)
                 if begun or whole or not rest:
                     raise
-                said = rest
+                others = rest
             except InvalidRequest as error:
                 # Only the template finds fault with all messages.
                 if begun or error.param != "messages" or layout is max(MessageLayout):

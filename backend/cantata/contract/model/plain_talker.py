@@ -59,7 +59,7 @@ class BackboneKernels(Protocol):
         written over."""
         ...
 
-    def look_up_turns(self, table: torch.Tensor, positions: torch.Tensor) -> Any:
+    def look_up_rotary(self, table: torch.Tensor, positions: torch.Tensor) -> Any:
         """What `rotate` needs, once for all layers of a forward pass.
 
         Args:
@@ -68,14 +68,16 @@ class BackboneKernels(Protocol):
         """
         ...
 
-    def rotate(self, queries: torch.Tensor, keys: torch.Tensor, head_size: int, turns: Any) -> None:
-        """Turn [N, H * E] queries and [N, K * E] keys by their positions, in place.
+    def rotate(
+        self, queries: torch.Tensor, keys: torch.Tensor, head_size: int, rotary: Any
+    ) -> None:
+        """Rotate [N, H * E] queries and [N, K * E] keys by their positions, in place.
 
         Args:
             queries: in NeoX's layout, contiguous, as `keys`.
             keys: of the same positions.
             head_size: E.
-            turns: from `look_up_turns`.
+            rotary: from `look_up_rotary`.
         """
         ...
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from cantata.stages.ar.lane_memory import TorchLanes
 
-Turns = tuple[torch.Tensor, torch.Tensor]
+RotaryFactors = tuple[torch.Tensor, torch.Tensor]
 """Cosines, and sines of which the first half is negated: [N, 1, E] float32 each."""
 
 
@@ -34,20 +34,20 @@ class TorchKernels:
         """[N, D] each: `residual` becomes their sum, and its norm is returned."""
         return functional.rms_norm(residual.add_(x), weight.shape, weight, epsilon)
 
-    def look_up_turns(self, table: torch.Tensor, positions: torch.Tensor) -> Turns:
+    def look_up_rotary(self, table: torch.Tensor, positions: torch.Tensor) -> RotaryFactors:
         """[positions, E] and [N] int64 -> what `rotate` needs."""
         cosines, sines = table[positions][:, None].chunk(2, dim=-1)
         return torch.cat((cosines, cosines), dim=-1), torch.cat((-sines, sines), dim=-1)
 
     def rotate(
-        self, queries: torch.Tensor, keys: torch.Tensor, head_size: int, turns: Turns
+        self, queries: torch.Tensor, keys: torch.Tensor, head_size: int, rotary: RotaryFactors
     ) -> None:
-        """Turn [N, H * E] queries and [N, K * E] keys in place."""
-        cosines, sines = turns
+        """Rotate [N, H * E] queries and [N, K * E] keys in place."""
+        cosines, sines = rotary
         for rows in (queries, keys):
             heads = rows.view(len(rows), -1, head_size)
             swapped = heads.roll(head_size // 2, dims=-1)
-            # In float32 whatever the rows are, and few kernels: there are two turns in each layer.
+            # In float32 whatever the rows are, and few kernels: each layer does this twice.
             heads.copy_(torch.addcmul(heads * cosines, swapped, sines))
 
     def attention(

@@ -73,10 +73,10 @@ class VllmKernels:
         torch.ops._C.fused_add_rms_norm(x, residual, weight, epsilon)
         return x
 
-    def look_up_turns(
+    def look_up_rotary(
         self, table: torch.Tensor, positions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Both as they are: the kernel looks the turns up."""
+        """Both as they are: the kernel reads the table."""
         return table, positions
 
     def rotate(
@@ -84,10 +84,10 @@ class VllmKernels:
         queries: torch.Tensor,
         keys: torch.Tensor,
         head_size: int,
-        turns: tuple[torch.Tensor, torch.Tensor],
+        rotary: tuple[torch.Tensor, torch.Tensor],
     ) -> None:
-        """Turn queries and keys by their positions, in place."""
-        table, positions = turns
+        """Rotate queries and keys by their positions, in place."""
+        table, positions = rotary
         torch.ops._C.rotary_embedding(positions, queries, keys, head_size, table, True)
 
     def attention(

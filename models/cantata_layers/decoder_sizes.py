@@ -1,0 +1,26 @@
+"""What a model's config says about a transformer, whichever it is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class DecoderSizes(Protocol):
+    """Of a decoder with grouped-query attention, rotary positions and RMS norms."""
+
+    @property
+    def hidden_size(self) -> int: ...
+    @property
+    def layers(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def kv_heads(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
+    @property
+    def intermediate_size(self) -> int: ...
+    @property
+    def rms_norm_eps(self) -> float: ...
+    @property
+    def rope_theta(self) -> float: ...
