@@ -70,6 +70,17 @@ def test_only_what_a_process_did_itself_is_blamed(
     assert watched.quarantined == blamed
 
 
+def test_a_death_that_several_stages_report_counts_once(oom_kills: list[int]) -> None:
+    """Those of one process: the first report fails the request."""
+    watched = CrashTracker()
+    for expected in ({}, {"a": Quarantined}):
+        open_streams = {"a": stream("a")}
+        errors = watched.record_death("talker", death("a"), open_streams)
+        assert {name: type(error) for name, error in errors.items()} == expected
+        open_streams["a"].lost = True
+        assert watched.record_death("talker", death("a"), open_streams) == {}
+
+
 def test_a_kill_for_want_of_memory_is_blamed(oom_kills: list[int]) -> None:
     watched, open_streams = CrashTracker(), {"a": stream("a")}
     for _ in range(2):
