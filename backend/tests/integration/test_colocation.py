@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -15,13 +14,12 @@ import numpy as np
 import psutil
 import pytest
 import pytest_asyncio
-from numpy.typing import NDArray
 
-from cantata.config import parse_deployment
 from cantata.contract.data.errors import CantataError, Quarantined, StageDied
 from cantata.contract.data.request import PipelineRequest, SamplingOptions
 from cantata.contract.model.pipeline import PipelineSpec
 from cantata.pipeline.orchestrator import Orchestrator
+from orchestrated import count_held, orchestrating, speak
 from tiny_talker.checkpoint import NUM_CODEBOOKS, save_tiny_checkpoint
 from tiny_talker.faulty import FAULTS, FAULTY, MARK
 from tiny_talker.inputs import TinyInput
@@ -41,13 +39,8 @@ async def started(
         "talker": {"slots": SLOTS, "max_model_len": 128},
         "decoder": {"slots": SLOTS, "credit_s": 2.0, "colocate": "talker" if together else None},
     }
-    deployment = parse_deployment({"stages": stages, **settings}, pipeline)
-    orchestrator = Orchestrator(pipeline, folder, deployment, logging.WARNING)
-    await orchestrator.start()
-    try:
+    async with orchestrating(pipeline, folder, {"stages": stages, **settings}) as orchestrator:
         yield orchestrator
-    finally:
-        await orchestrator.stop(deadline_s=5)
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +77,6 @@ def request(
     return PipelineRequest(f"r{number}{suffix}", {"talker": payload})
 
 
-async def speak(orchestrator: Orchestrator, request: PipelineRequest) -> NDArray[np.float32]:
-    async with orchestrator.open(request) as stream:
-        return np.concatenate([new.payload.samples async for new in orchestrator.sound(stream)])
-
-
-async def held(orchestrator: Orchestrator) -> dict[str, int]:
-    return {
-        f"{name}.{what}": count
-        for name, stage in orchestrator.stages.items()
-        for what, count in (await stage.get_counts()).items()
-        if count
-    }
-
-
 def process(orchestrator: Orchestrator) -> psutil.Process:
     """The one that all stages share."""
     (pid,) = {stage.pid for stage in orchestrator.stages.values()}
@@ -119,7 +98,7 @@ async def test_the_samples_are_those_of_two_processes(
     for number in numbers:
         np.testing.assert_array_equal(alone[number], expected[number])
         np.testing.assert_array_equal(crowd[number], expected[number])
-    assert await held(together) == {}
+    assert await count_held(together) == {}
 
 
 async def test_each_stage_has_counts_and_figures_of_its_own(together: Orchestrator) -> None:
@@ -140,8 +119,8 @@ async def test_each_stage_has_counts_and_figures_of_its_own(together: Orchestrat
 async def test_a_request_that_is_left_is_freed_in_both(together: Orchestrator) -> None:
     async with together.open(request(2, "left", frames=100)) as stream:
         await anext(together.sound(stream))
-        assert set(await held(together)) >= {"talker.slots", "decoder.requests"}
-    assert await held(together) == {}
+        assert set(await count_held(together)) >= {"talker.slots", "decoder.requests"}
+    assert await count_held(together) == {}
 
 
 async def test_an_end_of_the_process_is_one_of_both_stages_and_both_come_back(
@@ -171,7 +150,7 @@ async def test_an_end_of_the_process_is_one_of_both_stages_and_both_come_back(
             "decoder": 1,
         }
         np.testing.assert_array_equal(await speak(orchestrator, request(1, "after")), expected)
-        assert await held(orchestrator) == {}
+        assert await count_held(orchestrator) == {}
 
 
 async def test_both_leave_memory_while_nobody_needs_them_and_come_back(checkpoint: Path) -> None:
@@ -203,7 +182,7 @@ async def test_a_fault_of_the_codec_ends_both_and_is_that_requests(
         assert [history.restarts for history in orchestrator.restarts.values()] == [2, 2]
         assert orchestrator.quarantined == 1
         np.testing.assert_array_equal(await speak(orchestrator, request(2, "after")), innocent)
-        assert await held(orchestrator) == {}
+        assert await count_held(orchestrator) == {}
 
 
 async def test_a_stage_that_cannot_be_had_keeps_neither(checkpoint: Path) -> None:

@@ -24,6 +24,7 @@ from cantata.contract.data.request import PipelineRequest, SamplingOptions
 from cantata.pipeline import watchdog
 from cantata.pipeline.orchestrator import Orchestrator
 from cantata.pipeline.stage_process import StageState
+from orchestrated import count_held, orchestrating, speak
 from timed import timed
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.faulty import FAULTY, HANG_FILE
@@ -35,22 +36,22 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 SLOTS = 9
 
 
-def deployment(**settings: Any) -> Deployment:
+def describe(**settings: Any) -> dict[str, Any]:
     stages = {
         "talker": {"slots": SLOTS, "max_model_len": 128},
         "decoder": {"slots": SLOTS, "credit_s": 2.0},
     }
-    return parse_deployment({"stages": stages, **settings}, PIPELINE)
+    return {"stages": stages, **settings}
+
+
+def deployment(**settings: Any) -> Deployment:
+    return parse_deployment(describe(**settings), PIPELINE)
 
 
 @asynccontextmanager
 async def started(folder: Path, **settings: Any) -> AsyncIterator[Orchestrator]:
-    orchestrator = Orchestrator(PIPELINE, folder, deployment(**settings), logging.WARNING)
-    await orchestrator.start()
-    try:
+    async with orchestrating(PIPELINE, folder, describe(**settings)) as orchestrator:
         yield orchestrator
-    finally:
-        await orchestrator.stop(deadline_s=5)
 
 
 @pytest.fixture(scope="module")
@@ -78,22 +79,11 @@ def request(number: int, suffix: str = "", frames: int | None = None) -> Pipelin
     return PipelineRequest(f"r{number}{suffix}", {"talker": payload})
 
 
-async def speak(
-    orchestrator: Orchestrator, request: PipelineRequest, delay_s: float = 0.0
+async def speak_later(
+    orchestrator: Orchestrator, request: PipelineRequest, delay_s: float
 ) -> NDArray[np.float32]:
     await asyncio.sleep(delay_s)
-    async with orchestrator.open(request) as stream:
-        return np.concatenate([new.payload.samples async for new in orchestrator.sound(stream)])
-
-
-async def held(orchestrator: Orchestrator) -> dict[str, int]:
-    """What any stage holds, by stage and name, without zeros."""
-    return {
-        f"{name}.{what}": count
-        for name, stage in orchestrator.stages.items()
-        for what, count in (await stage.get_counts()).items()
-        if count
-    }
+    return await speak(orchestrator, request)
 
 
 async def test_stages_are_named_processes_that_tell_what_they_serve(
@@ -112,12 +102,12 @@ async def test_each_request_is_the_same_bits_alone_and_in_company(pipeline: Orch
     assert len({a.tobytes() for a in alone}) == len(alone)
     together = await asyncio.gather(*(speak(pipeline, request(n, "t")) for n in numbers))
     staggered = await asyncio.gather(
-        *(speak(pipeline, request(n, "s"), delay_s=0.01 * n) for n in numbers)
+        *(speak_later(pipeline, request(n, "s"), 0.01 * n) for n in numbers)
     )
     for number in numbers:
         assert np.array_equal(alone[number], together[number]), number
         assert np.array_equal(alone[number], staggered[number]), number
-    assert await held(pipeline) == {}
+    assert await count_held(pipeline) == {}
 
 
 async def test_an_abort_changes_no_other_request_s_samples(pipeline: Orchestrator) -> None:
@@ -132,7 +122,7 @@ async def test_an_abort_changes_no_other_request_s_samples(pipeline: Orchestrato
     )
     for expected, got in zip(alone, others, strict=True):
         assert np.array_equal(expected, got)  # type: ignore[arg-type]
-    assert await held(pipeline) == {}
+    assert await count_held(pipeline) == {}
 
 
 async def test_cancellation_has_freed_everything_when_it_is_awaited(
@@ -150,7 +140,7 @@ async def test_cancellation_has_freed_everything_when_it_is_awaited(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert await held(pipeline) == {}
+        assert await count_held(pipeline) == {}
 
 
 async def test_a_rejected_payload_fails_its_own_request_only(pipeline: Orchestrator) -> None:
@@ -162,7 +152,7 @@ async def test_a_rejected_payload_fails_its_own_request_only(pipeline: Orchestra
     assert isinstance(failure, InvalidRequest)
     assert failure.param == "text"
     assert np.array_equal(good, expected)  # type: ignore[arg-type]
-    assert await held(pipeline) == {}
+    assert await count_held(pipeline) == {}
 
 
 async def test_a_client_that_stops_reading_delays_no_other_stream(pipeline: Orchestrator) -> None:
@@ -196,7 +186,7 @@ async def test_batch_mode_gives_the_same_samples_in_one_chunk(
             assert np.array_equal(chunks[0], await speak(pipeline, request(number, "async")))
         async with batch.open(request(5, frames=100)):
             pass  # left before its end: nothing may stay held back
-        assert await held(batch) == {}
+        assert await count_held(batch) == {}
 
 
 async def test_silence_from_the_pipeline_fails_the_request_in_time(
@@ -216,7 +206,7 @@ async def test_silence_from_the_pipeline_fails_the_request_in_time(
         finally:
             os.kill(talker, signal.SIGCONT)
         assert np.array_equal(await speak(orchestrator, request(1, "after")), expected)
-        assert await held(orchestrator) == {}
+        assert await count_held(orchestrator) == {}
 
 
 @pytest.mark.parametrize("victim", ["decoder", "talker"])
@@ -251,7 +241,7 @@ async def test_a_stage_that_dies_takes_its_requests_only_and_comes_back(
                 await asyncio.sleep(0.05)
         assert orchestrator.stages[survivor].pid == survivor_pid
         assert np.array_equal(await speak(orchestrator, request(1, "after")), expected)
-        assert await held(orchestrator) == {}
+        assert await count_held(orchestrator) == {}
 
 
 @timed(one_sided=True)
