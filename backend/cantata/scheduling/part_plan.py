@@ -59,27 +59,50 @@ class PartPlan:
         if number == 0 and sound_s > 0:
             self._first_sound_s = min(self._first_sound_s / _FADING, sound_s)
 
-    def choose(self, parts: Sequence[PendingPart], now_s: float) -> PendingPart:
+    def choose(
+        self, parts: Sequence[PendingPart], now_s: float, making: Sequence[PendingPart] = ()
+    ) -> PendingPart:
         """The part to make now.
 
         Args:
             parts: at least one; of those without sound, the longest waiting first.
             now_s: on the clock of the deadlines.
+            making: those that are being made.
         """
         in_order = sorted(parts, key=lambda part: (part.batch, _compute_deadline(part)))
         listeners = [part for part in in_order if not part.batch]
         newcomer = next((part for part in listeners if part.playout_deadline_s is None), None)
-        if newcomer is not None and self._can_wait(listeners, now_s):
+        if newcomer is not None and self._can_wait(listeners, now_s, self._sum_up(making)):
             return newcomer
         return in_order[0]
 
-    def _can_wait(self, listeners: Sequence[PendingPart], now_s: float) -> bool:
+    def fits_beside(self, part: PendingPart, making: Sequence[PendingPart], now_s: float) -> bool:
+        """Whether those that are being made are still in time if another one slows them: then all
+        are ready when they would be ready one after the other.
+
+        Args:
+            part: the other one.
+            making: those that are being made.
+            now_s: on the clock of the deadlines.
+        """
+        ready_s = now_s + self._sum_up((*making, part))
+        return not any(
+            now_s + self._expect(one.number) <= _compute_deadline(one) - IN_TIME_S < ready_s
+            for one in making
+        )
+
+    def _sum_up(self, parts: Sequence[PendingPart]) -> float:
+        return sum(self._expect(part.number) for part in parts)
+
+    def _can_wait(self, listeners: Sequence[PendingPart], now_s: float, making_s: float) -> bool:
         """Whether all these get their next parts in time after the first part of another one.
 
         Args:
             listeners: by their deadlines.
+            now_s: on the clock of the deadlines.
+            making_s: that the parts take which are being made.
         """
-        ready_s = now_s + self._expect(0)
+        ready_s = now_s + making_s + self._expect(0)
         needs = [
             (part.playout_deadline_s, self._expect(part.number))
             for part in listeners

@@ -90,3 +90,24 @@ def test_a_part_without_sound_is_no_short_one() -> None:
     plan, crowd = measured(), [listener("a", 0.3)]
     plan.record(0, 0.01, 0.0)
     assert plan.choose([*crowd, NEW], 0.0) is NEW
+
+
+def test_a_newcomer_waits_for_parts_that_are_being_made_too() -> None:
+    plan, making = measured(first_s=0.1, other_s=0.05), [listener("b", 9.0)]
+    room_s = 0.05 + 0.1 + 0.05 + IN_TIME_S
+    assert plan.choose([listener("a", room_s + 0.01), NEW], 0.0, making) is NEW
+    assert plan.choose([listener("a", room_s - 0.01), NEW], 0.0, making).request_id == "a"
+
+
+def test_a_part_is_made_beside_another_one_that_has_time_for_it() -> None:
+    plan, room_s = measured(first_s=0.1, other_s=0.05), 0.05 + 0.1 + IN_TIME_S
+    assert plan.fits_beside(NEW, [], 0.0)
+    assert plan.fits_beside(NEW, [listener("a", room_s + 0.01)], 0.0)
+    assert not plan.fits_beside(NEW, [listener("a", room_s - 0.01)], 0.0)
+    assert not plan.fits_beside(NEW, [listener("b", 9.0), listener("a", room_s)], 0.0)
+    assert plan.fits_beside(NEW, [PendingPart("first", 0, None)], 0.0)
+
+
+def test_a_part_that_is_late_by_itself_keeps_nobody_waiting() -> None:
+    plan = measured(first_s=0.1, other_s=0.05)
+    assert plan.fits_beside(NEW, [listener("a", 0.05 + IN_TIME_S - 0.01)], 0.0)

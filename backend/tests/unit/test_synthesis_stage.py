@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,6 +37,26 @@ class Parts:
                 yield Pcm(PART.samples, (WordTiming(number, number / 2, number / 2 + 0.4),))
         finally:
             self.log.append(f"{name} ended")
+
+
+class SlowParts(Parts):
+    """Two at the same time; a request that is called `slow` is made once `go` is set."""
+
+    concurrency = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go, self.begun = threading.Event(), threading.Event()
+
+    def synthesize(self, inputs: Any) -> Iterator[Pcm]:
+        for part in super().synthesize(inputs):
+            if inputs[0] == "slow":
+                self.begun.set()
+                assert self.go.wait(LIMIT_S)
+            yield part
+
+
+LIMIT_S = 30.0
 
 
 def saying(name: str, parts: int) -> Any:
@@ -165,6 +186,120 @@ def test_a_fault_ends_its_own_request_only() -> None:
     made = steps(stage)
     assert ("bad", -1, 0, True) in made
     assert [step for step in made if step[0] == "good"][-1] == ("good", 2, 0, True)
+
+
+def test_parts_of_two_requests_are_made_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=LIMIT_S)
+    model = SlowParts()
+
+    def synthesize(inputs: Any) -> Iterator[Pcm]:
+        both.wait()  # broken, and the request fails, unless the other one comes too
+        yield PART
+
+    model.synthesize = synthesize  # type: ignore[method-assign]
+    stage = build_stage(model)
+    for name in ("a", "b"):
+        stage.add(name, saying(name, 1), batch=False)
+    made = steps(stage)
+    sound = [(name, 0, 500, False) for name in ("a", "b")]
+    assert sorted(made) == sorted([*sound, ("a", 1, 0, True), ("b", 1, 0, True)])
+    stage.close()
+
+
+def test_one_slot_needs_no_thread() -> None:
+    names = set()
+    model = SlowParts()
+
+    def synthesize(inputs: Any) -> Iterator[Pcm]:
+        names.add(threading.current_thread().name)
+        yield PART
+
+    model.synthesize = synthesize  # type: ignore[method-assign]
+    stage = build_stage(model, slots=1)
+    stage.add("a", saying("a", 1), batch=False)
+    assert len(steps(stage)) == 2
+    assert names == {threading.current_thread().name}
+
+
+def test_a_part_that_takes_long_holds_back_no_other_request() -> None:
+    model = SlowParts()
+    stage = build_stage(model)
+    stage.add("slow", saying("slow", 1), batch=False)
+    stage.add("quick", saying("quick", 2), batch=False)
+    made = [stage.step() for _ in range(3)]
+    assert [chunk.request_id for one in made for chunk in one.chunks] == ["quick"] * 3
+    assert stage.has_work(), "the slow part is still being made"
+    model.go.set()
+    assert steps(stage) == [("slow", 0, 500, False), ("slow", 1, 0, True)]
+    assert [line for line in model.log if "slow" in line] == ["slow0", "slow ended"]
+    stage.close()
+
+
+def test_nothing_is_made_beside_a_part_that_would_then_be_late() -> None:
+    model, now, beside = SlowParts(), [100.0], threading.Event()
+
+    def synthesize(inputs: Any) -> Iterator[Pcm]:
+        for part in Parts.synthesize(model, inputs):
+            now[0] += 0.15
+            if inputs[0] == "new":
+                beside.set()
+            elif inputs[0] == "heard":
+                assert not beside.wait(0.3)
+            yield part
+
+    model.synthesize = synthesize  # type: ignore[method-assign]
+    stage = build_stage(model, clock=lambda: now[0])
+    stage.add("before", saying("before", 4), batch=False)
+    steps(stage)
+    stage.add("heard", saying("heard", 1), batch=False, playout_deadline_s=now[0] + 0.3)
+    stage.add("new", saying("new", 1), batch=False)
+    assert [chunk.request_id for chunk in stage.step().chunks] == ["heard"]
+    assert {request_id for request_id, *_ in steps(stage)} == {"heard", "new"}
+    stage.close()
+
+
+def test_an_abort_waits_for_the_part_that_is_being_made() -> None:
+    model = SlowParts()
+    stage = build_stage(model)
+    stage.add("slow", saying("slow", 3), batch=False)
+    stage.add("quick", saying("quick", 1), batch=False)
+    stage.step()
+    assert model.begun.wait(LIMIT_S)
+    stage.abort("slow")
+    assert "slow ended" not in model.log
+    assert stage.get_counts() == {"requests": 2}
+    model.go.set()
+    assert {request_id for request_id, *_ in steps(stage)} == {"quick"}
+    assert model.log.count("slow ended") == 1
+    assert "slow1" not in model.log
+    assert stage.get_counts() == {"requests": 0}
+    stage.close()
+
+
+def test_a_fault_beside_another_request_ends_its_own_only() -> None:
+    model = SlowParts()
+    stage = build_stage(model)
+    stage.add("bad", saying("bad", 3), batch=False)
+    stage.add("good", saying("good", 3), batch=False)
+    made = steps(stage)
+    assert [step for step in made if step[0] == "bad"] == [
+        ("bad", 0, 500, False),
+        ("bad", -1, 0, True),
+    ]
+    assert [step[1] for step in made if step[0] == "good"] == [0, 1, 2, 3]
+    stage.close()
+
+
+def test_closing_ends_what_is_being_made() -> None:
+    model = SlowParts()
+    stage = build_stage(model)
+    stage.add("slow", saying("slow", 2), batch=False)
+    stage.add("quick", saying("quick", 3), batch=False)
+    stage.step()
+    model.go.set()
+    stage.close()
+    assert {"slow ended", "quick ended"} <= set(model.log)
+    assert stage.get_counts() == {"requests": 0}
 
 
 @pytest.mark.parametrize(

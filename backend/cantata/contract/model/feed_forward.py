@@ -87,6 +87,18 @@ class Synthesizer(Protocol):
         ...
 
 
+@runtime_checkable
+class ConcurrentSynthesizer(Synthesizer, Protocol):
+    """A `Synthesizer` that makes parts of several requests at the same time, each in a thread.
+
+    It is for a model that leaves cores idle while it makes one part. One generator's parts are made
+    one after the other, but not always in the same thread.
+    """
+
+    concurrency: int
+    """How many parts are made at the same time, at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tiling:
     """When and how pictures are cut into tiles, in pixels."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,12 +17,13 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.feed_forward import Synthesizer
+from cantata.contract.model.feed_forward import ConcurrentSynthesizer, Synthesizer
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.scheduling.part_plan import PartPlan, PendingPart
 from cantata.stages.common.intake import check_slot
 from cantata.stages.common.plugin_call import guard_plugin_call
+from cantata.stages.feed_forward.part_makers import PartMakers
 
 FRAME_S = 0.1
 """Seconds of sound by which such a stage's work is measured; its parts have any length."""
@@ -42,12 +44,19 @@ class _SynthesisStream:
     started_s: float | None = None
     """When the listener began to play its first samples, or will, after what it plays now."""
 
+    def close(self) -> None:
+        """Let the generator clean up; nothing else uses it."""
+        close = getattr(self.parts, "close", None)
+        if close is not None:
+            close()
+
 
 class SynthesisStage:
     """Implements `contract.process.stage.Stage` over a `Synthesizer`.
 
-    A step makes one part of one request, by `PartPlan`. A request that its listener has no credit
-    for waits. An abort acts between two parts.
+    A step makes one part of one request, by `PartPlan`, and where the model allows it, other
+    requests' parts at the same time. A request that its listener has no credit for waits. An abort
+    acts between two parts.
 
     Args:
         model: makes the sound.
@@ -72,7 +81,11 @@ class SynthesisStage:
         self._credit_samples = int(deployment.credit_s * model.sample_rate)
         self._clock = clock
         self._plan = PartPlan()
+        at_once = model.concurrency if isinstance(model, ConcurrentSynthesizer) else 1
+        self._makers = PartMakers(min(at_once, deployment.slots), clock)
         self._streams: dict[str, _SynthesisStream] = {}
+        self._aborted: dict[str, _SynthesisStream] = {}
+        """Those whose part is still being made."""
 
     @property
     def capacity(self) -> StageCapacity:
@@ -120,57 +133,83 @@ class SynthesisStage:
             stream.credit_samples += samples
 
     def abort(self, request_id: str) -> None:
-        """Forget the request, and let its generator clean up."""
+        """Forget the request, and let its generator clean up, after the part that is being made."""
         stream = self._streams.pop(request_id, None)
-        close = getattr(stream and stream.parts, "close", None)
-        if close is not None:
-            close()
+        if stream is None:
+            return
+        if request_id in self._makers.requests:
+            self._aborted[request_id] = stream
+        else:
+            stream.close()
 
     def has_work(self) -> bool:
-        """Whether a part can be made."""
-        return any(stream.credit_samples > 0 for stream in self._streams.values())
+        """Whether a part can be made, or is being made."""
+        return bool(self._makers.requests) or any(
+            stream.credit_samples > 0 for stream in self._streams.values()
+        )
 
     def get_due_in_s(self) -> None:
         """None: only credit can make work."""
 
     def step(self) -> StepResult:
-        """Make the next part of one request."""
-        begun_s = self._clock()
-        request_id = self._plan.choose(self._list_pending(), begun_s).request_id
+        """Start as many parts as can be made at the same time, and return the first that is
+        made."""
+        self._start_parts()
+        chunks: list[Chunk[Payload]] = []
+        failures: list[tuple[str, CantataError]] = []
+        for request_id, made in self._makers.wait().items():
+            if (aborted := self._aborted.pop(request_id, None)) is not None:
+                aborted.close()
+            elif isinstance(made.result, CantataError):
+                self.abort(request_id)
+                failures.append((request_id, made.result))
+            else:
+                chunks.append(self._take_part(request_id, made.result, made.seconds))
+        return StepResult(chunks, failures)
+
+    def _start_parts(self) -> None:
+        pending, now_s = self._list_pending(), self._clock()
+        is_made = self._makers.requests
+        making = [part for part in pending if part.request_id in is_made]
+        waiting = [part for part in pending if part.request_id not in is_made]
+        while waiting and self._makers.has_room:
+            chosen = self._plan.choose(waiting, now_s, making)
+            if not self._plan.fits_beside(chosen, making, now_s):
+                break
+            waiting.remove(chosen)
+            making.append(chosen)
+            stream = self._streams[chosen.request_id]
+            self._makers.start(chosen.request_id, partial(self._make_next_part, stream))
+
+    def _take_part(self, request_id: str, made: Pcm | None, seconds: float) -> Chunk[Payload]:
+        """Args: made: None: the sound has ended. seconds: that it took."""
         stream = self._streams[request_id]
-        try:
-            part = self._make_next_part(stream)
-        except CantataError as error:
-            self.abort(request_id)
-            return StepResult(failures=[(request_id, error)])
-        if part is None:
+        part = Pcm(np.zeros((0, self._model.channels), np.float32)) if made is None else made
+        if made is None:
             del self._streams[request_id]
-            part, final = Pcm(np.zeros((0, self._model.channels), np.float32)), True
-        else:
-            final = False
-        done_s = self._clock()
-        self._plan.record(
-            stream.sent_chunks, done_s - begun_s, part.units / self._find_played_per_s(stream)
-        )
+        self._plan.record(stream.sent_chunks, seconds, part.units / self._find_played_per_s(stream))
         if stream.started_s is None:
-            stream.started_s = done_s
+            stream.started_s = self._clock()
         stream.sent_samples += part.units
         stream.credit_samples -= part.units
-        chunk = Chunk(request_id, self._port, stream.sent_chunks, part, final)
+        chunk = Chunk(request_id, self._port, stream.sent_chunks, part, final=made is None)
         stream.sent_chunks += 1
-        return StepResult([chunk])
+        return chunk
 
     def get_counts(self) -> Mapping[str, int]:
-        """Requests held."""
-        return {"requests": len(self._streams)}
+        """Requests held, with those that were aborted while their part was being made."""
+        return {"requests": len(self._streams) + len(self._aborted)}
 
     def start_thread(self, working: Working) -> None:
         """None: the work is done inside `step`."""
 
     def close(self) -> None:
         """End what is unfinished."""
-        for request_id in list(self._streams):
-            self.abort(request_id)
+        self._makers.close()
+        for stream in (*self._streams.values(), *self._aborted.values()):
+            stream.close()
+        self._streams.clear()
+        self._aborted.clear()
 
     def _list_pending(self) -> list[PendingPart]:
         """The next parts of all requests whose listeners have credit."""
