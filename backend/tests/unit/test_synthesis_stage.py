@@ -42,7 +42,7 @@ class Parts:
 class SlowParts(Parts):
     """Two at the same time; a request that is called `slow` is made once `go` is set."""
 
-    concurrency = 2
+    is_concurrent = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ def build_stage(
     clock: Callable[[], float] = lambda: 100.0,
 ) -> SynthesisStage:
     deployment = FeedForwardDeployment(slots=slots, credit_s=credit_s)
-    return SynthesisStage(model, "sound", deployment, clock=clock)
+    return SynthesisStage(model, "sound", deployment, cores=2, clock=clock)
 
 
 def steps(stage: SynthesisStage) -> list[tuple[str, int, int, bool]]:
@@ -206,7 +206,7 @@ def test_parts_of_two_requests_are_made_at_the_same_time() -> None:
     stage.close()
 
 
-def test_one_slot_needs_no_thread() -> None:
+def test_a_part_that_is_alone_needs_no_thread() -> None:
     names = set()
     model = SlowParts()
 
@@ -215,10 +215,20 @@ def test_one_slot_needs_no_thread() -> None:
         yield PART
 
     model.synthesize = synthesize  # type: ignore[method-assign]
-    stage = build_stage(model, slots=1)
+    stage = build_stage(model)
     stage.add("a", saying("a", 1), batch=False)
     assert len(steps(stage)) == 2
     assert names == {threading.current_thread().name}
+    stage.close()
+
+
+def test_a_model_that_is_not_concurrent_makes_one_part_in_a_step() -> None:
+    model = Parts()
+    stage = build_stage(model)
+    for name in ("a", "b"):
+        stage.add(name, saying(name, 1), batch=False)
+    stage.step()
+    assert model.log == ["a0"]
 
 
 def test_a_part_that_takes_long_holds_back_no_other_request() -> None:

@@ -57,11 +57,13 @@ class HibariNetwork:
 
 @dataclass(frozen=True, slots=True)
 class HibariVoices:
-    """Implements `contract.model.feed_forward.Synthesizer`: all voices of a checkpoint."""
+    """Implements `feed_forward.ConcurrentSynthesizer`: all voices of a checkpoint."""
 
     networks: dict[str, HibariNetwork]
     sample_rate: int = SAMPLE_RATE
     channels: int = 1
+    is_concurrent: bool = True
+    """A part takes one core."""
 
     def synthesize(self, inputs: SentenceInput) -> Iterator[Pcm]:
         """Half a second at a time; the times of all words come with the first part."""

@@ -5,7 +5,6 @@ Letters: T phones, N samples.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,11 +115,8 @@ class OnnxVoice:
     """[R, 2 S] of each voice: row n is for n + 1 phones."""
     sample_rate: int = SAMPLE_RATE
     channels: int = 1
-
-    @property
-    def concurrency(self) -> int:
-        """As many sentences at the same time as there are cores: each takes one thread."""
-        return len(os.sched_getaffinity(0))
+    is_concurrent: bool = True
+    """A sentence takes one thread."""
 
     def synthesize(self, inputs: KokoroInput) -> Iterator[Pcm]:
         """A third of a second at a time; the times of all words come with the first part.

@@ -9,7 +9,6 @@ Letters: T phones, G values of pitch, N samples.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -76,10 +75,9 @@ class KokoroVoice:
     channels: int = 1
 
     @property
-    def concurrency(self) -> int:
-        """As many parts at the same time as there are cores: the blocks of one part leave a fifth
-        of two cores idle."""
-        return len(os.sched_getaffinity(0)) if self.device.type == "cpu" else 1
+    def is_concurrent(self) -> bool:
+        """On a CPU: the blocks of one part leave a fifth of two cores idle."""
+        return self.device.type == "cpu"
 
     def synthesize(self, inputs: KokoroInput) -> Iterator[Pcm]:
         """A third of a second at a time; the times of all words come with the first part.

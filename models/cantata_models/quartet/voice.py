@@ -163,13 +163,15 @@ def _inflect(
 
 @dataclass(frozen=True, slots=True)
 class QuartetVoices:
-    """Implements `contract.model.feed_forward.Synthesizer`."""
+    """Implements `contract.model.feed_forward.ConcurrentSynthesizer`."""
 
     network: QuartetNetwork
     speakers: Mapping[str, int]
     """By the voice's id."""
     sample_rate: int = SAMPLE_RATE
     channels: int = 1
+    is_concurrent: bool = True
+    """A part takes one core."""
 
     def synthesize(self, inputs: SentenceInput) -> Iterator[Pcm]:
         """A sentence part by part; the times of all words come with the first part."""

@@ -89,14 +89,14 @@ class Synthesizer(Protocol):
 
 @runtime_checkable
 class ConcurrentSynthesizer(Synthesizer, Protocol):
-    """A `Synthesizer` that makes parts of several requests at the same time, each in a thread.
+    """A `Synthesizer` that may make parts of several requests at the same time.
 
-    It is for a model that leaves cores idle while it makes one part. One generator's parts are made
-    one after the other, but not always in the same thread.
+    It is for a model that leaves cores idle while it makes one part.
     """
 
-    concurrency: int
-    """How many parts are made at the same time, at most."""
+    is_concurrent: bool
+    """Whether it does: as many parts as there are cores, each in a thread. The parts of one request
+    are made one after the other, but not always in the same thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -60,7 +61,7 @@ def build_stage(
                 f"stage {spec.name!r}: port {sounding[0]!r} is sound, so {name} needs "
                 "sample_rate, channels and synthesize(); see contract.model.feed_forward"
             )
-        return SynthesisStage(model, sounding[0], deployment)
+        return SynthesisStage(model, sounding[0], deployment, len(os.sched_getaffinity(0)))
     return FeedForwardStage(model, spec.ports, deployment)
 
 

@@ -62,6 +62,7 @@ class SynthesisStage:
         model: makes the sound.
         port: where it leaves.
         deployment: its limits.
+        cores: for a model that makes several parts at the same time.
         clock: seconds, monotonic.
     """
 
@@ -73,6 +74,7 @@ class SynthesisStage:
         model: Synthesizer,
         port: str,
         deployment: FeedForwardDeployment,
+        cores: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
@@ -81,8 +83,8 @@ class SynthesisStage:
         self._credit_samples = int(deployment.credit_s * model.sample_rate)
         self._clock = clock
         self._plan = PartPlan()
-        at_once = model.concurrency if isinstance(model, ConcurrentSynthesizer) else 1
-        self._makers = PartMakers(min(at_once, deployment.slots), clock)
+        is_concurrent = isinstance(model, ConcurrentSynthesizer) and model.is_concurrent
+        self._makers = PartMakers(cores if is_concurrent else 1, clock)
         self._streams: dict[str, _SynthesisStream] = {}
         self._aborted: dict[str, _SynthesisStream] = {}
         """Those whose part is still being made."""
