@@ -23,10 +23,17 @@ from cantata.contract.model.codec import (
 )
 from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import PCM, StageSpec
-from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.messages import StageCapacity, StepCost
 from cantata.contract.process.stage import StepResult, Working
-from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
+from cantata.scheduling.codec_plan import (
+    DecodeBatch,
+    PlanLimits,
+    StreamView,
+    find_due_s,
+    plan,
+)
 from cantata.scheduling.playout_buffers import JitterEstimator
+from cantata.scheduling.step_time_model import StepTimeModel
 from cantata.stages.codec.decoding import (
     SPARE_SLOTS,
     Decoded,
@@ -155,6 +162,9 @@ class CodecStage:
         self._free_slots = list(reversed(range(deployment.slots)))
         self._streams: dict[str, _SlotStream] = {}
         self._jitter = JitterEstimator(self._limits.frame_period_s)
+        # On a CPU a step's time grows with its frames: nothing is saved by waiting for more.
+        gathers = deployment.on_gpu and unit_frames == 1
+        self._step_times = StepTimeModel() if gathers else None
         self._failures: list[tuple[str, CantataError]] = []
         self._capacity = StageCapacity(
             slots=deployment.slots,
@@ -237,17 +247,23 @@ class CodecStage:
         self._free(request_id)
 
     def has_work(self) -> bool:
-        """Whether a frame can be decoded, or an end or a failure reported."""
-        return bool(self._failures) or any(
-            self._count_ready_units(s) or (s.complete and not s.frames)
-            for s in self._streams.values()
-        )
+        """Whether frames are to be decoded now, or an end or a failure reported."""
+        streams = self._streams.values()
+        if self._failures or any(s.complete and not s.frames for s in streams):
+            return True
+        if self._cost is None:
+            return any(self._count_ready_units(s) for s in streams)
+        return self._find_due_s(self._cost) <= self._clock()
 
     def get_due_in_s(self) -> float | None:
-        """Seconds until first packets that are held leave, at the latest."""
-        if not any(self._is_held(stream) for stream in self._streams.values()):
-            return None
-        return max(0.0, self._jitter.paused_s - self._clock())
+        """Seconds until first packets that are held leave, and frames that wait for more are
+        decoded, at the latest."""
+        due_s = math.inf
+        if any(self._is_held(stream) for stream in self._streams.values()):
+            due_s = self._jitter.paused_s
+        if self._cost is not None and (decoded_s := self._find_due_s(self._cost)) < math.inf:
+            due_s = min(due_s, decoded_s, self._jitter.paused_s)
+        return None if due_s == math.inf else max(0.0, due_s - self._clock())
 
     def step(self) -> StepResult:
         """Decode one batch."""
@@ -255,11 +271,26 @@ class CodecStage:
         chunks = self._announce_ends()
         views = [self._build_view(stream) for stream in self._streams.values()]
         began_s = self._clock()
-        batch = plan(views, self._limits, began_s)
+        batch = plan(views, self._limits, began_s, self._cost)
         if batch is not None:
             chunks.extend(self._decode(batch))
-            self._jitter.record_batch(self._clock() - began_s)
+            self._record_batch(batch, began_s)
         return StepResult(chunks, failures)
+
+    def _record_batch(self, batch: DecodeBatch, began_s: float) -> None:
+        ended_s = self._clock()
+        self._jitter.record_batch(ended_s - began_s)
+        if self._step_times is not None:
+            self._step_times.measure(batch.frames * len(batch.slots), ended_s - began_s, ended_s)
+
+    @property
+    def _cost(self) -> StepCost | None:
+        """Of its steps, where streams may wait for more frames to share one."""
+        return None if self._step_times is None else self._step_times.cost
+
+    def _find_due_s(self, cost: StepCost) -> float:
+        views = [self._build_view(stream) for stream in self._streams.values()]
+        return find_due_s(views, self._limits, cost)
 
     def get_counts(self) -> Mapping[str, int]:
         """Requests and undecoded frames held."""
@@ -298,10 +329,7 @@ class CodecStage:
         """
         if self._decoding.unit_frames > 1:
             return False
-        was_given = stream.delivery == self._jitter.deliveries
-        if stream.started_s is not None or stream.batch or not was_given:
-            return False
-        if self._clock() >= self._jitter.paused_s:
+        if stream.started_s is not None or stream.batch or not self._is_delivered_to(stream):
             return False
         others = (other for other in self._streams.values() if other is not stream)
         return self._jitter.should_hold_first_packet(
@@ -310,6 +338,11 @@ class CodecStage:
             stretch=stream.stretch,
             others_speak=any(not other.complete for other in others),
         )
+
+    def _is_delivered_to(self, stream: _SlotStream) -> bool:
+        """Whether frames come, and the latest delivery had some of it."""
+        given = stream.delivery == self._jitter.deliveries
+        return given and self._clock() < self._jitter.paused_s
 
     def _count_ready_units(self, stream: _SlotStream) -> int:
         if self._is_held(stream):
@@ -333,6 +366,7 @@ class CodecStage:
             deadline_s,
             stream.context_frames_left,
             self._jitter.reserve_frames(stream.stretch),
+            self._cost is not None and not stream.complete and self._is_delivered_to(stream),
         )
 
     @torch.inference_mode()
