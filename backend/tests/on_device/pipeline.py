@@ -108,8 +108,10 @@ def _build(
             return _build_ar(spec, located, deployment, device, waits)
         case CodecDeployment():
             decoder = load_decoder(spec, located.checkpoint, device)
-            waits.watch(decoder, "decode", "decode_blocks")
-            return CodecStage(decoder, deployment, clock)
+            stage = CodecStage(decoder, deployment, clock, device=device)
+            # It waits for an event alone, once: of the copy of the samples.
+            waits.watch(stage._decoding, "decode")
+            return stage
         case FeedForwardDeployment():
             model = resolve(spec.factory)(located.checkpoint, device)
             if isinstance(model, Synthesizer):

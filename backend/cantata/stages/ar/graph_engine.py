@@ -28,7 +28,7 @@ from cantata.stages.ar.slot_steps import SlotSteps, StepKind
 from cantata.stages.ar.step_graphs import StepGraphs, StepShapes
 from cantata.stages.ar.step_plans import StepPlan, StepPlanner
 from cantata.stages.ar.talker_step import ServedTalker, TalkerStep, get_layout
-from cantata.stages.common.device import Download
+from cantata.stages.common.device import Download, upload
 
 _UNSUPPORTED = (
     *("latent_size", "row_width", "rotary_axes", "export_width", "decides_stop", "law_draws"),
@@ -165,10 +165,7 @@ class GraphEngine:
         if self._device.type == "cpu" or not plans:
             return [torch.from_numpy(plan.indices) for plan in plans]
         block = torch.from_numpy(np.concatenate([plan.indices.ravel() for plan in plans]))
-        if self._device.type == "cuda":
-            block = block.pin_memory()
-        sizes = [plan.indices.size for plan in plans]
-        parts = torch.split(block.to(self._device, non_blocking=True), sizes)
+        parts = torch.split(upload(block, self._device), [plan.indices.size for plan in plans])
         return [part.view(plan.indices.shape) for part, plan in zip(parts, plans, strict=True)]
 
     def _collect(self) -> list[NewFrame]:

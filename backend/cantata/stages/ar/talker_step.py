@@ -31,7 +31,7 @@ from cantata.stages.ar.sampling import (
     hold_to_guides,
     list_logprobs,
 )
-from cantata.stages.common.device import Download
+from cantata.stages.common.device import Download, upload
 from cantata.stages.common.graphs import RowGraphs
 
 
@@ -400,7 +400,4 @@ class TalkerStep:
         device = self.states.frames.device
         if device.type == "cpu":
             return tuple(map(torch.from_numpy, values))
-        block = torch.from_numpy(np.stack(values))
-        if device.type == "cuda":
-            block = block.pin_memory()
-        return block.to(device, non_blocking=True).unbind()
+        return upload(torch.from_numpy(np.stack(values)), device).unbind()

@@ -45,8 +45,10 @@ from cantata.stages.codec.decoding import (
     recorded,
 )
 from cantata.stages.codec.windowed import WindowedDecoder
-from cantata.stages.common.device import allow_tf32, check_room
+from cantata.stages.common.device import allow_tf32, check_room, upload
 from cantata.stages.common.plugin_call import guard_plugin_call
+
+CPU = torch.device("cpu")
 
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
@@ -75,7 +77,9 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
         decoder,
         deployment,
         state_bytes=slot_bytes * (deployment.slots + spare),
-        recorded_on=device if spare else None,
+        # In windows, positions are read on the host.
+        device=device if deployment.window is None else CPU,
+        is_recorded=bool(spare),
     )
 
 
@@ -126,7 +130,8 @@ class CodecStage:
     Args:
         clock: seconds, monotonic; the plan's deadlines are on it.
         state_bytes: of all slots, if the decoder knows.
-        recorded_on: where the steps of a recordable decoder are recorded. None: they are called.
+        device: where the decoder takes its inputs.
+        is_recorded: whether the steps of a recordable decoder are recorded there, not called.
     """
 
     reuse = None
@@ -139,17 +144,18 @@ class CodecStage:
         clock: Callable[[], float] = time.monotonic,
         *,
         state_bytes: int = 0,
-        recorded_on: torch.device | None = None,
+        device: torch.device = CPU,
+        is_recorded: bool = False,
     ) -> None:
-        self._decoder = decoder
+        self._decoder, self._device = decoder, device
         self._leading_silence = decoder.leading_silence
-        if recorded_on is None:
-            self._decoding = choose_decoding(decoder)
+        if not is_recorded:
+            self._decoding = choose_decoding(decoder, device)
             self._state = decoder.init_state(deployment.slots)
         else:
             assert not isinstance(decoder, BlockDecoder), "only steps over frames are recorded"
             self._state = decoder.init_state(deployment.slots + SPARE_SLOTS)
-            self._decoding = recorded(decoder, self._state, deployment, recorded_on)
+            self._decoding = recorded(decoder, self._state, deployment, device)
         unit_frames = self._decoding.unit_frames
         # The plan counts units: it knows no shorter piece of sound.
         self._limits = PlanLimits(
@@ -199,7 +205,7 @@ class CodecStage:
         if not self._free_slots:
             raise RequestFailed("the codec has no free slot")
         slot = self._free_slots[-1]
-        self._decoder.reset(self._state, torch.tensor([slot]))
+        self._decoder.reset(self._state, upload(torch.tensor([slot]), self._device))
         with guard_plugin_call("the decoder could not be prepared"):
             self._decoder.condition(self._state, slot, payload)
         self._free_slots.pop()
