@@ -145,6 +145,7 @@ def _build_ar(
     deployment = limit_positions(deployment, talker, checkpoint)
     engine = DeviceEngine(spec.factory, checkpoint, deployment, device, MAX_FRAMES)
     waits.watch(engine.talker.talker_step, "input_rows", "rotary_positions", "sample")
+    waits.watch(engine.talker.talker_step.states, "add")
     if talker.records_forward:
         waits.watch(engine.talker, "forward", is_captured=True)
     return ArStage(engine, deployment, exports_rows=ROWS in spec.ports)
@@ -173,6 +174,7 @@ def _build_graph_engine(
     engine = GraphEngine(talker, deployment, device, shapes)
     engine.record(deployment.sampling)
     waits.watch(engine, "step")
+    waits.watch(engine.talker.talker_step.states, "add")
     return ArStage(engine, deployment)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cantata.config import ArDeployment, SamplingDefaults
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata.contract.model.plain_talker import PlainTalker
+from cantata.contract.model.upload import upload
 from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
 from cantata.stages.ar.lane_memory import LaneMemory
 from cantata.stages.ar.lanes import LaneRequest, Lanes
@@ -28,7 +29,7 @@ from cantata.stages.ar.slot_steps import SlotSteps, StepKind
 from cantata.stages.ar.step_graphs import StepGraphs, StepShapes
 from cantata.stages.ar.step_plans import StepPlan, StepPlanner
 from cantata.stages.ar.talker_step import ServedTalker, TalkerStep, get_layout
-from cantata.stages.common.device import Download, upload
+from cantata.stages.common.device import Download
 
 _UNSUPPORTED = (
     *("latent_size", "row_width", "rotary_axes", "export_width", "decides_stop", "law_draws"),
@@ -141,6 +142,9 @@ class GraphEngine:
     def _launch(self) -> None:
         """Begin waiting prompts, then a position of each request that had a lane before."""
         running = self._planner.plan_decode(self._lanes.used)
+        if running is not None:
+            made = np.array([(run.slot, run.frame) for run in running.runs])
+            self._states.draw_ahead(*made.T)
         plans = list(self._plan_prompts()) + ([] if running is None else [running])
         for plan, indices in zip(plans, self._upload(plans), strict=True):
             call = self._graphs.prefill if plan.is_prompt else self._graphs.decode

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Codes, Payload, Rows
 from cantata.contract.model.codec import BlockDecoder, Decoder, StreamingDecoder
-from cantata.stages.common.device import Download, upload
+from cantata.contract.model.upload import upload
+from cantata.stages.common.device import Download
 from cantata.stages.common.graphs import RowGraphs
 from cantata.stages.common.needs import count_row_graphs
 

@@ -23,6 +23,7 @@ from cantata.contract.model.codec import (
 )
 from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import PCM, StageSpec
+from cantata.contract.model.upload import upload
 from cantata.contract.process.messages import StageCapacity, StepCost
 from cantata.contract.process.stage import StepResult, Working
 from cantata.scheduling.codec_plan import (
@@ -45,7 +46,7 @@ from cantata.stages.codec.decoding import (
     recorded,
 )
 from cantata.stages.codec.windowed import WindowedDecoder
-from cantata.stages.common.device import allow_tf32, check_room, upload
+from cantata.stages.common.device import allow_tf32, check_room
 from cantata.stages.common.plugin_call import guard_plugin_call
 
 CPU = torch.device("cpu")

@@ -1,4 +1,4 @@
-"""A stage's device: whether memory suffices, how exactly it multiplies, and copies to and from it.
+"""A stage's device: whether memory suffices, how exactly it multiplies, and copies to the host.
 
 Memory is checked before it is allocated. WHY: the kernel grants more memory than there is, and ends
 the process when it is used; a GPU's allocator says how much one tensor lacks, not what all of it
@@ -74,18 +74,6 @@ def allow_tf32(allowed: bool) -> None:
     """
     torch.backends.cuda.matmul.allow_tf32 = allowed
     torch.backends.cudnn.allow_tf32 = allowed
-
-
-def upload(values: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Begin to copy a tensor of the host, which is not written to any more, to a device.
-
-    Only from pinned memory does a GPU copy while the host goes on. torch keeps such memory and
-    gives it out again once the copy is done.
-    """
-    if device.type == "cpu":
-        return values
-    pinned = values.pin_memory() if device.type == "cuda" else values
-    return pinned.to(device, non_blocking=True)
 
 
 class Download:
