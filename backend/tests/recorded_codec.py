@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cantata.config import CodecDeployment
@@ -15,7 +14,6 @@ from cantata.stages.codec.stage import CodecStage
 from stage_chunks import codes_chunk
 
 DEPLOYMENT = CodecDeployment(slots=5, max_chunk_frames=4, max_batch_frames=12, credit_s=100.0)
-CPU = torch.device("cpu")
 Sound = dict[str, list[NDArray[np.float32]]]
 
 
@@ -26,7 +24,7 @@ def both(load: Callable[[], StreamingDecoder], seed: int) -> tuple[Sound, Sound]
     in pieces, so that rows are padded and slots used again.
     """
     plain = CodecStage(load(), DEPLOYMENT, clock=lambda: 0.0)
-    recorded = CodecStage(load(), DEPLOYMENT, clock=lambda: 0.0, recorded_on=CPU)
+    recorded = CodecStage(load(), DEPLOYMENT, clock=lambda: 0.0, is_recorded=True)
     return _sound(plain, seed), _sound(recorded, seed)
 
 

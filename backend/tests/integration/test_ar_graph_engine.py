@@ -39,10 +39,12 @@ DEPLOYMENT = ArDeployment(
 
 
 def requests() -> dict[str, TinyInput]:
-    """All kinds of sampling and of prompts; one is longer than the least that attention reads."""
+    """All kinds of sampling and of prompts; one is longer than the least that attention reads, and
+    one makes more frames than random numbers are drawn for at once."""
     made = {
         **varied_payloads(8),
         "long": TinyInput([5, 4, 3] * 85, max_frames=20, min_frames=20),
+        "drawn again": TinyInput([8, 1], max_frames=150, min_frames=150),
         "penalized": TinyInput(
             [1, 2, 3],
             max_frames=30,

@@ -108,8 +108,10 @@ def _build(
             return _build_ar(spec, located, deployment, device, waits)
         case CodecDeployment():
             decoder = load_decoder(spec, located.checkpoint, device)
-            waits.watch(decoder, "decode", "decode_blocks")
-            return CodecStage(decoder, deployment, clock)
+            stage = CodecStage(decoder, deployment, clock, device=device)
+            # It waits for an event alone, once: of the copy of the samples.
+            waits.watch(stage._decoding, "decode")
+            return stage
         case FeedForwardDeployment():
             model = resolve(spec.factory)(located.checkpoint, device)
             if isinstance(model, Synthesizer):
@@ -143,6 +145,7 @@ def _build_ar(
     deployment = limit_positions(deployment, talker, checkpoint)
     engine = DeviceEngine(spec.factory, checkpoint, deployment, device, MAX_FRAMES)
     waits.watch(engine.talker.talker_step, "input_rows", "rotary_positions", "sample")
+    waits.watch(engine.talker.talker_step.states, "add")
     if talker.records_forward:
         waits.watch(engine.talker, "forward", is_captured=True)
     return ArStage(engine, deployment, exports_rows=ROWS in spec.ports)
@@ -171,6 +174,7 @@ def _build_graph_engine(
     engine = GraphEngine(talker, deployment, device, shapes)
     engine.record(deployment.sampling)
     waits.watch(engine, "step")
+    waits.watch(engine.talker.talker_step.states, "add")
     return ArStage(engine, deployment)
 
 

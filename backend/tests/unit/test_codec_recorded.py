@@ -18,7 +18,7 @@ from cantata.stages.codec import build_stage
 from cantata.stages.codec import stage as stage_module
 from cantata.stages.codec.decoding import can_record
 from cantata.stages.codec.stage import CodecStage
-from recorded_codec import CPU, DEPLOYMENT, both, check_same
+from recorded_codec import DEPLOYMENT, both, check_same
 from running_sum import RunningSumDecoder
 
 SPARE = DEPLOYMENT.slots
@@ -49,7 +49,7 @@ def test_streams_sound_the_same_from_recorded_steps() -> None:
 
 def test_every_step_of_the_plan_is_recorded_on_the_spare_slot_alone() -> None:
     decoder = Recordable()
-    CodecStage(decoder, DEPLOYMENT, recorded_on=CPU)
+    CodecStage(decoder, DEPLOYMENT, is_recorded=True)
     assert [(len(slots), frames) for slots, frames in decoder.calls] == [
         *((1, 1), (2, 1), (4, 1), (8, 1)),
         *((1, 2), (2, 2), (4, 2), (8, 2)),

@@ -22,6 +22,7 @@ from cantata.contract.model.embedding_source import (
     TalkerPrompt,
 )
 from cantata.contract.model.row_products import RowLinear
+from cantata.contract.model.upload import upload
 from cantata_layers.code_predictor import CodePredictor, predictor_names
 from cantata_layers.talker_parts import PredictedFrames, Projection, frame_limit
 from cantata_layers.weights import WeightMap
@@ -155,18 +156,21 @@ class Qwen3TalkerFront(PredictedFrames, nn.Module):
         return self._embed(layout, None)
 
     def _embed(self, layout: PromptRows, recording: EncodedRecording | None) -> torch.Tensor:
-        """Return the rows of a layout, [L, D]."""
-        weight = self.codec_embedding.weight
-        text = torch.tensor(layout.text, device=weight.device)
-        codes = torch.tensor(layout.codes, device=weight.device)
+        """Return the rows of a layout, [L, D].
+
+        WHY places that the host finds: by masks on a GPU, it would wait for how many there are.
+        """
+        weight, placed = self.codec_embedding.weight, _place(layout)
+        sizes = [len(part) for part in placed]
+        there = upload(torch.tensor([x for part in placed for x in part]), weight.device)
+        text, text_at, codes, codes_at, speaker_at, frames_at = torch.split(there, sizes)
         rows = weight.new_zeros(len(layout.text), weight.shape[1])
-        rows[text != NONE] = self._project(text[text != NONE])
-        rows[codes >= 0] += self.codec_embedding(codes[codes >= 0])
+        rows[text_at] = self._project(text)
+        rows[codes_at] += self.codec_embedding(codes)
         if recording is not None:
-            rows[codes == SPEAKER] += recording.speaker.to(rows)
-            continued = codes <= FIRST_REFERENCE_FRAME
-            if bool(continued.any()):
-                rows[continued] += self.embed_frames(recording.frames.to(weight.device))
+            rows[speaker_at] += upload(recording.speaker, weight.device).to(rows)
+            if sizes[-1]:
+                rows[frames_at] += self.embed_frames(upload(recording.frames, weight.device))
         return rows
 
     def _project(self, text: torch.Tensor) -> torch.Tensor:
@@ -174,6 +178,20 @@ class Qwen3TalkerFront(PredictedFrames, nn.Module):
         padded = functional.pad(text, (0, -len(text) % ROW_BLOCK))
         blocks = self.text_embedding(padded).split(ROW_BLOCK)
         return torch.cat([self.text_projection(block) for block in blocks])[: len(text)]
+
+
+def _place(layout: PromptRows) -> tuple[list[int], ...]:
+    """Text tokens and their rows, codes and theirs, the speaker's rows, the reference frames'."""
+    text_at = [row for row, token in enumerate(layout.text) if token != NONE]
+    codes_at = [row for row, code in enumerate(layout.codes) if code >= 0]
+    return (
+        [layout.text[row] for row in text_at],
+        text_at,
+        [layout.codes[row] for row in codes_at],
+        codes_at,
+        [row for row, code in enumerate(layout.codes) if code == SPEAKER],
+        [row for row, code in enumerate(layout.codes) if code <= FIRST_REFERENCE_FRAME],
+    )
 
 
 def _mask_suppressed_codes(config: Qwen3TtsConfig) -> torch.Tensor:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cantata.config import ArDeployment, SamplingDefaults
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata.contract.model.plain_talker import PlainTalker
+from cantata.contract.model.upload import upload
 from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
 from cantata.stages.ar.lane_memory import LaneMemory
 from cantata.stages.ar.lanes import LaneRequest, Lanes
@@ -141,6 +142,9 @@ class GraphEngine:
     def _launch(self) -> None:
         """Begin waiting prompts, then a position of each request that had a lane before."""
         running = self._planner.plan_decode(self._lanes.used)
+        if running is not None:
+            made = np.array([(run.slot, run.frame) for run in running.runs])
+            self._states.draw_ahead(*made.T)
         plans = list(self._plan_prompts()) + ([] if running is None else [running])
         for plan, indices in zip(plans, self._upload(plans), strict=True):
             call = self._graphs.prefill if plan.is_prompt else self._graphs.decode
@@ -165,10 +169,7 @@ class GraphEngine:
         if self._device.type == "cpu" or not plans:
             return [torch.from_numpy(plan.indices) for plan in plans]
         block = torch.from_numpy(np.concatenate([plan.indices.ravel() for plan in plans]))
-        if self._device.type == "cuda":
-            block = block.pin_memory()
-        sizes = [plan.indices.size for plan in plans]
-        parts = torch.split(block.to(self._device, non_blocking=True), sizes)
+        parts = torch.split(upload(block, self._device), [plan.indices.size for plan in plans])
         return [part.view(plan.indices.shape) for part, plan in zip(parts, plans, strict=True)]
 
     def _collect(self) -> list[NewFrame]:

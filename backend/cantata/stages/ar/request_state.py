@@ -15,12 +15,19 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cantata.contract.model.embedding_source import CodeGuide, TalkerPrompt
+from cantata.contract.model.upload import upload
 from cantata.stages.ar.sampling import draw_counter_uniforms
 
 CODE_0, RESIDUAL, STOP = range(3)
 """The levels that are drawn with separate options: code 0, the other codes, whether to stop."""
+
+DRAWN_AT_ONCE = 64
+"""Frames whose random numbers are drawn together. WHY not all of a request: it may have thousands,
+of which few are made, and everybody waits for them between two steps."""
+_ALL_DRAWN = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +119,9 @@ class RequestStates:
         self.frames = torch.zeros(*shape, layout.columns, dtype=layout.dtype, device=device)
         """[S+1, P, Q or E]: every frame so far."""
         self.uniforms = torch.zeros(*shape, layout.num_draws, dtype=torch.float32, device=device)
-        """[S+1, P, draws]: each frame's random numbers, drawn when the request is added."""
+        """[S+1, P, draws]: each frame's random numbers; see `draw_ahead`."""
         self.noise = torch.zeros(*shape, layout.noise_size, dtype=torch.float32, device=device)
-        """[S+1, P, Z]: what each frame of latents begins with, drawn at the same time."""
+        """[S+1, P, Z]: what each frame of latents begins with, drawn when the request is added."""
         self.before_first = torch.zeros(rows, layout.columns, dtype=layout.dtype, device=device)
         """[S+1, Q or E]: the last frame of each request's context; zeros without one."""
         self.frame_options = torch.zeros(rows, layout.num_options, device=device)
@@ -135,6 +142,8 @@ class RequestStates:
         self.min_frames = np.zeros(rows, dtype=np.int64)
         self.num_frames = np.zeros(rows, dtype=np.int64)
         """Frames that have been computed; the next step's new frame has this index."""
+        self.num_drawn = np.full(rows, _ALL_DRAWN)
+        """Frames whose random numbers are there."""
         self.num_exported = np.zeros(rows, dtype=np.int64)
         """Positions whose rows have left."""
         self.is_sampled = np.zeros((rows, 3), dtype=bool)
@@ -148,6 +157,8 @@ class RequestStates:
         self.code_bias: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         """[B] int64 codes 0 and [B] float32, added to their scores."""
 
+        self._to_draw: dict[int, tuple[int, int]] = {}
+        """By slot, the seed of its random numbers, and of how many frames there may be some."""
         self._slot_of: dict[str, int] = {}
         self._free = list(range(slots - 1, -1, -1))
 
@@ -181,28 +192,21 @@ class RequestStates:
         slot = self._free.pop()
         self._slot_of[request_id] = slot
         num_rows = min(prompt.rows.shape[0], self.rows.shape[1])
-        self.rows[slot, :num_rows] = prompt.rows[:num_rows]
+        device = self.frames.device
+        self.rows[slot, :num_rows] = upload(prompt.rows[:num_rows], device)
         if self._layout.rotary_axes:
             self._fill_positions(slot, prompt)
-        self.uniforms[slot, : prompt.max_frames] = draw_counter_uniforms(
-            sampling.seed, prompt.max_frames, self._layout.num_draws
-        ).to(self.uniforms.device, non_blocking=True)
+        self._fill_numbers(slot, prompt, sampling)
         if self._layout.draw_noise is not None:
             noise = self._layout.draw_noise(sampling.seed, prompt.max_frames)
-            self.noise[slot, : prompt.max_frames] = noise.to(self.noise.device, non_blocking=True)
+            self.noise[slot, : prompt.max_frames] = upload(noise, device)
         self.before_first[slot] = 0
         if prompt.context is not None and len(prompt.context):
-            self.before_first[slot] = prompt.context[-1]
-        self.frame_options[slot] = torch.tensor(prompt.frame_options)
+            self.before_first[slot] = upload(prompt.context[-1], device)
         if self._layout.is_stepped and prompt.frame_steps < 1:
             raise ValueError(f"a frame of {prompt.frame_steps} steps; there must be at least 1")
         self.frame_steps[slot] = prompt.frame_steps
         levels = (sampling.code_0, sampling.residual, sampling.stop)
-        self.temperature[slot] = torch.tensor([level.temperature for level in levels])
-        self.top_k[slot] = torch.tensor([level.top_k for level in levels])
-        self.top_p[slot] = torch.tensor([level.top_p for level in levels])
-        self.repetition_penalty[slot] = torch.tensor(sampling.repetition_penalty)
-        self.use_penalty[slot] = torch.tensor(sampling.use_penalty)
         self.prompt_len[slot] = prompt.prompt_len
         self.last_row[slot] = num_rows - 1
         self.min_frames[slot] = prompt.min_frames
@@ -216,11 +220,55 @@ class RequestStates:
             self.guides[slot] = prompt.guide
         if sampling.code_bias:
             codes, added = zip(*sampling.code_bias, strict=True)
-            device = self.frames.device
             self.code_bias[slot] = (
-                torch.tensor(codes).to(device, non_blocking=True),
-                torch.tensor(added, dtype=torch.float32).to(device, non_blocking=True),
+                upload(torch.tensor(codes), device),
+                upload(torch.tensor(added, dtype=torch.float32), device),
             )
+
+    def draw_ahead(self, slots: NDArray[np.int64], frames: NDArray[np.int64]) -> None:
+        """Draw the next random numbers of requests that have none for the frame that they make.
+
+        Args:
+            slots: [R]
+            frames: [R] index of each one's frame.
+        """
+        for slot in slots[frames >= self.num_drawn[slots]].tolist():
+            first = int(self.num_drawn[slot])
+            drawn = self._draw_portion(slot, first)
+            self.uniforms[slot, first : first + len(drawn)] = upload(drawn, self.uniforms.device)
+
+    def _draw_portion(self, slot: int, first: int) -> torch.Tensor:
+        """[F, draws] the random numbers of the next frames, and note that they are there."""
+        seed, num_frames = self._to_draw[slot]
+        ends = min(first + DRAWN_AT_ONCE, num_frames)
+        self.num_drawn[slot] = ends if ends < num_frames else _ALL_DRAWN
+        return draw_counter_uniforms(seed, ends - first, self._layout.num_draws, first)
+
+    def _fill_numbers(self, slot: int, prompt: TalkerPrompt, sampling: ResolvedSampling) -> None:
+        """How a request's codes are drawn, and its first random numbers, in one upload."""
+        levels = (sampling.code_0, sampling.residual, sampling.stop)
+        numbers = (
+            *(level.temperature for level in levels),
+            *(level.top_p for level in levels),
+            *sampling.repetition_penalty,
+            *sampling.use_penalty,
+            *prompt.frame_options,
+        )
+        top_k = torch.tensor([level.top_k for level in levels], dtype=torch.int32)
+        self._to_draw[slot] = sampling.seed, prompt.max_frames
+        drawn = self._draw_portion(slot, 0)
+        shape = drawn.shape
+        # The whole numbers travel by their bits.
+        parts = (torch.tensor(numbers, dtype=torch.float32), top_k.view(torch.float32))
+        there = upload(torch.cat([*parts, drawn.flatten()]), self.frames.device)
+        targets = [self.temperature, self.top_p, self.repetition_penalty, self.use_penalty]
+        targets.append(self.frame_options)
+        sizes = [target.shape[1] for target in targets]
+        *values, top_k, drawn = torch.split(there, [*sizes, len(levels), drawn.numel()])
+        for target, value in zip(targets, values, strict=True):
+            target[slot] = value
+        self.top_k[slot] = top_k.view(torch.int32)
+        self.uniforms[slot, : shape[0]] = drawn.view(shape)
 
     def extend(self, request_id: str, rows: torch.Tensor) -> int:
         """Append [L, D] conditioning rows; the caller has checked that they fit.
@@ -230,7 +278,7 @@ class RequestStates:
         """
         slot = self._slot_of[request_id]
         start = int(self.last_row[slot]) + 1
-        self.rows[slot, start : start + len(rows)] = rows
+        self.rows[slot, start : start + len(rows)] = upload(rows, self.rows.device)
         self.last_row[slot] = start + len(rows) - 1
         return start + len(rows)
 
@@ -238,10 +286,11 @@ class RequestStates:
         """Fill in where the request's positions stand, those to come too."""
         length, given = prompt.prompt_len, prompt.positions
         next_one = length if given is None else float(given.max()) + 1
-        counted = torch.arange(self.positions.shape[1]) + (next_one - length)
+        device = self.positions.device
+        counted = torch.arange(self.positions.shape[1], device=device) + (next_one - length)
         self.positions[slot] = counted[:, None]
         if given is not None:
-            self.positions[slot, :length] = given.T
+            self.positions[slot, :length] = upload(given.T, device)
 
     def free(self, request_id: str) -> None:
         """Give the slot back; unknown ids are fine."""
@@ -249,6 +298,8 @@ class RequestStates:
         if slot is not None:
             self.guides.pop(slot, None)
             self.code_bias.pop(slot, None)
+            self._to_draw.pop(slot, None)
+            self.num_drawn[slot] = _ALL_DRAWN
             self._free.append(slot)
 
     def get_slot(self, request_id: str) -> int:

@@ -23,6 +23,7 @@ from cantata.contract.model.sampling import (
     sample_codes,
 )
 from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, SamplerInputs, Talker
+from cantata.contract.model.upload import upload
 from cantata.stages.ar.recorded_frames import RecordedFrames, record_embedding
 from cantata.stages.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
 from cantata.stages.ar.sampling import (
@@ -227,6 +228,7 @@ class TalkerStep:
         # A chunk that ends inside the prompt has a negative frame, one that ends inside the
         # history of a recompute has an old one.
         is_new = frame == states.num_frames[rows.slots]
+        states.draw_ahead(rows.slots, frame)
         padding = (0, max(self._talker.min_rows - count, 0))
         slots = np.pad(rows.slots, padding, constant_values=states.scratch_slot)
         frame = np.pad(np.maximum(frame, 0), padding)
@@ -400,7 +402,4 @@ class TalkerStep:
         device = self.states.frames.device
         if device.type == "cpu":
             return tuple(map(torch.from_numpy, values))
-        block = torch.from_numpy(np.stack(values))
-        if device.type == "cuda":
-            block = block.pin_memory()
-        return block.to(device, non_blocking=True).unbind()
+        return upload(torch.from_numpy(np.stack(values)), device).unbind()

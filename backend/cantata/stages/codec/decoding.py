@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Codes, Payload, Rows
 from cantata.contract.model.codec import BlockDecoder, Decoder, StreamingDecoder
+from cantata.contract.model.upload import upload
+from cantata.stages.common.device import Download
 from cantata.stages.common.graphs import RowGraphs
 from cantata.stages.common.needs import count_row_graphs
 
@@ -107,27 +109,28 @@ class FrameByFrame:
 
     Args:
         call: what decodes; the decoder itself, or a recording of it.
+        device: where it takes its inputs.
     """
 
     unit_frames = 1
 
-    def __init__(self, decoder: StreamingDecoder, call: DecodeCall) -> None:
-        self.decoder, self._call = decoder, call
+    def __init__(self, decoder: StreamingDecoder, call: DecodeCall, device: torch.device) -> None:
+        self.decoder, self._call, self._device = decoder, call, device
 
     def ready_units(self, queued: Queued) -> int:
         """Every frame is ready when it arrives."""
         return len(queued.frames)
 
     def decode(self, state: Any, rows: Sequence[Queued], units: int) -> list[Decoded]:
-        """All rows in one call."""
+        """All rows in one call. The host waits once, for the copy of the samples."""
         frames = to_tensor([np.stack(row.frames[:units]) for row in rows])
         slots = torch.tensor([row.slot for row in rows])
-        samples = self._call(state, slots, frames)
+        samples = self._call(state, upload(slots, self._device), upload(frames, self._device))
         channels = self.decoder.channels
         if samples.ndim != 3 or samples.shape[2] != channels:
             shape = list(samples.shape)
             raise RuntimeError(f"the decoder made {shape} samples; it must be [B, N, {channels}]")
-        return [Decoded(units, row) for row in samples.to("cpu", torch.float32).numpy()]
+        return [Decoded(units, row) for row in Download(samples.float()).wait().numpy()]
 
 
 class BlockByBlock:
@@ -150,24 +153,26 @@ class BlockByBlock:
         last = [row.complete and len(row.frames) <= self.unit_frames for row in rows]
         slots = torch.tensor([row.slot for row in rows])
         samples = self.decoder.decode_blocks(state, slots, frames, last)
+        for output in samples:
+            self._check_samples(output)
+        # All are on their way before the first is waited for.
+        downloads = [Download(output.float()) for output in samples]
         return [
-            Decoded(min(self.unit_frames, len(row.frames)), self._check_samples(output))
-            for row, output in zip(rows, samples, strict=True)
+            Decoded(min(self.unit_frames, len(row.frames)), download.wait().numpy())
+            for row, download in zip(rows, downloads, strict=True)
         ]
 
-    def _check_samples(self, samples: torch.Tensor) -> NDArray[np.float32]:
+    def _check_samples(self, samples: torch.Tensor) -> None:
         if samples.ndim != 2 or samples.shape[1] != self.decoder.channels:
             shape, channels = list(samples.shape), self.decoder.channels
             raise RuntimeError(f"the decoder made {shape} samples; it must be [N, {channels}]")
-        output: NDArray[np.float32] = samples.to("cpu", torch.float32).numpy()
-        return output
 
 
-def choose_decoding(decoder: StreamingDecoder | BlockDecoder) -> Decoding:
-    """How to feed this decoder."""
+def choose_decoding(decoder: StreamingDecoder | BlockDecoder, device: torch.device) -> Decoding:
+    """How to feed a decoder that takes its inputs on this device."""
     if isinstance(decoder, BlockDecoder):
         return BlockByBlock(decoder)
-    return FrameByFrame(decoder, decoder.decode)
+    return FrameByFrame(decoder, decoder.decode, device)
 
 
 SPARE_SLOTS = 1
@@ -200,13 +205,13 @@ def recorded(
     graphs = RowGraphs(partial(decoder.decode, state), device, "the decoder's step")
     for frames, rows in _list_recorded(deployment):
         spare = torch.tensor([deployment.slots]), _make_frames(decoder, frames)
-        if not graphs.capture(spare, rows):
+        if not graphs.capture([upload(one, device) for one in spare], rows):
             break
 
     def decode(_: Any, slots: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
         return graphs(slots, frames)
 
-    return FrameByFrame(decoder, decode)
+    return FrameByFrame(decoder, decode, device)
 
 
 def count_graphs(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> int:

@@ -23,10 +23,18 @@ from cantata.contract.model.codec import (
 )
 from cantata.contract.model.factory import resolve
 from cantata.contract.model.pipeline import PCM, StageSpec
-from cantata.contract.process.messages import StageCapacity
+from cantata.contract.model.upload import upload
+from cantata.contract.process.messages import StageCapacity, StepCost
 from cantata.contract.process.stage import StepResult, Working
-from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
+from cantata.scheduling.codec_plan import (
+    DecodeBatch,
+    PlanLimits,
+    StreamView,
+    find_due_s,
+    plan,
+)
 from cantata.scheduling.playout_buffers import JitterEstimator
+from cantata.scheduling.step_time_model import StepTimeModel
 from cantata.stages.codec.decoding import (
     SPARE_SLOTS,
     Decoded,
@@ -40,6 +48,8 @@ from cantata.stages.codec.decoding import (
 from cantata.stages.codec.windowed import WindowedDecoder
 from cantata.stages.common.device import allow_tf32, check_room
 from cantata.stages.common.plugin_call import guard_plugin_call
+
+CPU = torch.device("cpu")
 
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
@@ -68,7 +78,9 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
         decoder,
         deployment,
         state_bytes=slot_bytes * (deployment.slots + spare),
-        recorded_on=device if spare else None,
+        # In windows, positions are read on the host.
+        device=device if deployment.window is None else CPU,
+        is_recorded=bool(spare),
     )
 
 
@@ -119,7 +131,8 @@ class CodecStage:
     Args:
         clock: seconds, monotonic; the plan's deadlines are on it.
         state_bytes: of all slots, if the decoder knows.
-        recorded_on: where the steps of a recordable decoder are recorded. None: they are called.
+        device: where the decoder takes its inputs.
+        is_recorded: whether the steps of a recordable decoder are recorded there, not called.
     """
 
     reuse = None
@@ -132,17 +145,18 @@ class CodecStage:
         clock: Callable[[], float] = time.monotonic,
         *,
         state_bytes: int = 0,
-        recorded_on: torch.device | None = None,
+        device: torch.device = CPU,
+        is_recorded: bool = False,
     ) -> None:
-        self._decoder = decoder
+        self._decoder, self._device = decoder, device
         self._leading_silence = decoder.leading_silence
-        if recorded_on is None:
-            self._decoding = choose_decoding(decoder)
+        if not is_recorded:
+            self._decoding = choose_decoding(decoder, device)
             self._state = decoder.init_state(deployment.slots)
         else:
             assert not isinstance(decoder, BlockDecoder), "only steps over frames are recorded"
             self._state = decoder.init_state(deployment.slots + SPARE_SLOTS)
-            self._decoding = recorded(decoder, self._state, deployment, recorded_on)
+            self._decoding = recorded(decoder, self._state, deployment, device)
         unit_frames = self._decoding.unit_frames
         # The plan counts units: it knows no shorter piece of sound.
         self._limits = PlanLimits(
@@ -155,6 +169,9 @@ class CodecStage:
         self._free_slots = list(reversed(range(deployment.slots)))
         self._streams: dict[str, _SlotStream] = {}
         self._jitter = JitterEstimator(self._limits.frame_period_s)
+        # On a CPU a step's time grows with its frames: nothing is saved by waiting for more.
+        gathers = deployment.on_gpu and unit_frames == 1
+        self._step_times = StepTimeModel() if gathers else None
         self._failures: list[tuple[str, CantataError]] = []
         self._capacity = StageCapacity(
             slots=deployment.slots,
@@ -189,7 +206,7 @@ class CodecStage:
         if not self._free_slots:
             raise RequestFailed("the codec has no free slot")
         slot = self._free_slots[-1]
-        self._decoder.reset(self._state, torch.tensor([slot]))
+        self._decoder.reset(self._state, upload(torch.tensor([slot]), self._device))
         with guard_plugin_call("the decoder could not be prepared"):
             self._decoder.condition(self._state, slot, payload)
         self._free_slots.pop()
@@ -237,17 +254,23 @@ class CodecStage:
         self._free(request_id)
 
     def has_work(self) -> bool:
-        """Whether a frame can be decoded, or an end or a failure reported."""
-        return bool(self._failures) or any(
-            self._count_ready_units(s) or (s.complete and not s.frames)
-            for s in self._streams.values()
-        )
+        """Whether frames are to be decoded now, or an end or a failure reported."""
+        streams = self._streams.values()
+        if self._failures or any(s.complete and not s.frames for s in streams):
+            return True
+        if self._cost is None:
+            return any(self._count_ready_units(s) for s in streams)
+        return self._find_due_s(self._cost) <= self._clock()
 
     def get_due_in_s(self) -> float | None:
-        """Seconds until first packets that are held leave, at the latest."""
-        if not any(self._is_held(stream) for stream in self._streams.values()):
-            return None
-        return max(0.0, self._jitter.paused_s - self._clock())
+        """Seconds until first packets that are held leave, and frames that wait for more are
+        decoded, at the latest."""
+        due_s = math.inf
+        if any(self._is_held(stream) for stream in self._streams.values()):
+            due_s = self._jitter.paused_s
+        if self._cost is not None and (decoded_s := self._find_due_s(self._cost)) < math.inf:
+            due_s = min(due_s, decoded_s, self._jitter.paused_s)
+        return None if due_s == math.inf else max(0.0, due_s - self._clock())
 
     def step(self) -> StepResult:
         """Decode one batch."""
@@ -255,11 +278,26 @@ class CodecStage:
         chunks = self._announce_ends()
         views = [self._build_view(stream) for stream in self._streams.values()]
         began_s = self._clock()
-        batch = plan(views, self._limits, began_s)
+        batch = plan(views, self._limits, began_s, self._cost)
         if batch is not None:
             chunks.extend(self._decode(batch))
-            self._jitter.record_batch(self._clock() - began_s)
+            self._record_batch(batch, began_s)
         return StepResult(chunks, failures)
+
+    def _record_batch(self, batch: DecodeBatch, began_s: float) -> None:
+        ended_s = self._clock()
+        self._jitter.record_batch(ended_s - began_s)
+        if self._step_times is not None:
+            self._step_times.measure(batch.frames * len(batch.slots), ended_s - began_s, ended_s)
+
+    @property
+    def _cost(self) -> StepCost | None:
+        """Of its steps, where streams may wait for more frames to share one."""
+        return None if self._step_times is None else self._step_times.cost
+
+    def _find_due_s(self, cost: StepCost) -> float:
+        views = [self._build_view(stream) for stream in self._streams.values()]
+        return find_due_s(views, self._limits, cost)
 
     def get_counts(self) -> Mapping[str, int]:
         """Requests and undecoded frames held."""
@@ -298,10 +336,7 @@ class CodecStage:
         """
         if self._decoding.unit_frames > 1:
             return False
-        was_given = stream.delivery == self._jitter.deliveries
-        if stream.started_s is not None or stream.batch or not was_given:
-            return False
-        if self._clock() >= self._jitter.paused_s:
+        if stream.started_s is not None or stream.batch or not self._is_delivered_to(stream):
             return False
         others = (other for other in self._streams.values() if other is not stream)
         return self._jitter.should_hold_first_packet(
@@ -310,6 +345,11 @@ class CodecStage:
             stretch=stream.stretch,
             others_speak=any(not other.complete for other in others),
         )
+
+    def _is_delivered_to(self, stream: _SlotStream) -> bool:
+        """Whether frames come, and the latest delivery had some of it."""
+        given = stream.delivery == self._jitter.deliveries
+        return given and self._clock() < self._jitter.paused_s
 
     def _count_ready_units(self, stream: _SlotStream) -> int:
         if self._is_held(stream):
@@ -333,6 +373,7 @@ class CodecStage:
             deadline_s,
             stream.context_frames_left,
             self._jitter.reserve_frames(stream.stretch),
+            self._cost is not None and not stream.complete and self._is_delivered_to(stream),
         )
 
     @torch.inference_mode()
