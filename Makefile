@@ -261,7 +261,7 @@ lock: $(VENV)/.dev ## Pin what is installed in requirements/*.txt.
 lock-cuda: $(VENV)/.dev ## Pin what the CUDA image installs, as pip resolves it (minutes).
 	$(BIN)/python requirements/lock_cuda.py
 
-# cuda: 4 GB to download, 40 GB of disk meanwhile.
+# cuda: 4 GB to download, an image of 10 GB.
 IMAGE ?= cpu
 prove-images: ## Build an image (IMAGE=cpu|cuda) without a container engine and test its server (as root; Debian).
 	docker/prove.sh $(IMAGE)
