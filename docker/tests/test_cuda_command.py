@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -22,6 +23,7 @@ IMAGE = list(steps(ROOT / "docker" / "Dockerfile.cuda"))
 COMMAND: list[str] = json.loads(last(IMAGE, "CMD"))
 MODEL = COMMAND[COMMAND.index("--model") + 1]
 KEY = "a-key-of-this-test"
+DEPLOYMENT = "opt/cantata/deploy.yaml"
 AUDIBLE = 1_000
 """A sample of 16 bits that only speech reaches."""
 
@@ -48,7 +50,7 @@ def move(word: str, folder: Path) -> str:
 
 
 def test_all_stages_of_its_model_are_on_the_gpu(volume: Path) -> None:
-    deployed = load_deployment(volume / "opt/cantata/deploy.yaml", load_plugins()[MODEL].pipeline)
+    deployed = load_deployment(volume / DEPLOYMENT, load_plugins()[MODEL].pipeline)
     assert {stage.device for stage in deployed.stages.values()} == {"cuda"}
 
 
@@ -58,6 +60,11 @@ def test_it_speaks_on_a_pretended_device(volume: Path, monkeypatch: pytest.Monke
     paths = [str(TESTS / "pretended_gpu"), str(TESTS), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
     monkeypatch.setenv("CANTATA_API_KEYS", KEY)
+    deployed = (volume / DEPLOYMENT).read_text(encoding="utf-8")
+    # A server warms up with as many requests as it has slots, and a CPU pretends slowly.
+    few, count = re.subn(r"slots: \d+", "slots: 4", deployed)
+    assert count == len(load_plugins()[MODEL].pipeline.stages)
+    (volume / DEPLOYMENT).write_text(few, encoding="utf-8")
     log = volume / "server.log"
     options = [move(word, volume) for word in COMMAND[2:]]
     asked = {"model": MODEL, "input": "Yes.", "response_format": "pcm"}
