@@ -261,8 +261,10 @@ lock: $(VENV)/.dev ## Pin what is installed in requirements/*.txt.
 lock-cuda: $(VENV)/.dev ## Pin what the CUDA image installs, as pip resolves it (minutes).
 	$(BIN)/python requirements/lock_cuda.py
 
-prove-images: ## Build the CPU image without a container engine and test its server (as root; Debian).
-	docker/prove.sh
+# cuda: 4 GB to download, an image of 10 GB.
+IMAGE ?= cpu
+prove-images: ## Build an image (IMAGE=cpu|cuda) without a container engine and test its server (as root; Debian).
+	docker/prove.sh $(IMAGE)
 
 clean: ## Remove caches and test output; keep the virtual environment.
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis artifacts dist

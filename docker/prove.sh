@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Build the CPU image without a container engine, and test that it speaks: docker/prove.sh (as root)
+# Build an image without a container engine, and test that it speaks: docker/prove.sh cpu|cuda (as root)
 #
-# buildah runs Dockerfile.cpu, every step in a chroot; a root made by debootstrap stands in for
+# buildah runs the Dockerfile, every step in a chroot; a root made by debootstrap stands in for
 # the registry's base image. apt and pip are configured inside as on this machine. Nothing is left behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+device=$1
 missing=()
 for tool in buildah debootstrap; do command -v "$tool" >/dev/null || missing+=("$tool"); done
 if [ ${#missing[@]} -gt 0 ]; then scripts/apt-install.sh "${missing[@]}"; fi
@@ -48,13 +49,17 @@ while read -r folder; do
   if [ -d "$folder" ]; then mounts+=(--volume "$folder:$folder:ro"); fi
 done < <(sed -nE 's/^(find-links|(extra-)?index-url) = //p' "$work/pip.conf" | tr ' ' '\n' |
   sed 's#^file://##; s#/simple/*$##')
+constraints=$(sed -n 's/^constraint = //p' "$work/pip.conf")
+if [ -n "$constraints" ]; then mounts+=(--volume "$constraints:$constraints:ro"); fi
 
-echo "Building docker/Dockerfile.cpu"
+echo "Building docker/Dockerfile.$device"
+index=()
+if [ "$device" = cpu ]; then index=(--build-arg TORCH_INDEX="${TORCH_INDEX:-}"); fi
 buildah build --isolation chroot --pull=never --layers=false --format docker "${mounts[@]}" \
-  --build-arg TORCH_INDEX="${TORCH_INDEX:-}" -f docker/Dockerfile.cpu -t cantata:cpu .
+  "${index[@]}" -f "docker/Dockerfile.$device" -t "cantata:$device" .
 buildah images
 
 echo "Serving, with no network but loopback"
-container=$(buildah from --pull=never cantata:cpu)
+container=$(buildah from --pull=never "cantata:$device")
 unshare --net --pid --fork --kill-child --mount-proc \
-  python3 docker/prove_serving.py buildah --root "$work/store" --runroot "$work/run" "$container"
+  python3 docker/prove_serving.py "$device" buildah --root "$work/store" --runroot "$work/run" "$container"

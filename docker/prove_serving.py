@@ -1,6 +1,9 @@
 """Run an image as an engine would and make it speak; prove.sh calls it with only loopback.
 
-prove_serving.py BUILDAH-COMMAND... CONTAINER
+prove_serving.py cpu|cuda BUILDAH-COMMAND... CONTAINER
+
+The CUDA image first has to say that there is no GPU. It speaks on the device of
+`backend/tests/pretended_gpu`, which pretends to be one.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ import array
 import fcntl
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -22,10 +26,14 @@ from urllib.request import Request, urlopen
 KEY = "a-key-for-this-proof"
 BASE = "http://127.0.0.1:8000"
 READY_WITHIN_S = 600.0
+GONE_WITHIN_S = 60.0
+"""A fork server that is still importing ends when it is done."""
 TEXT = "The kettle is on."
 AUDIBLE = 1000
 """A sample of 16 bits that only speech reaches."""
 GPU_WORDS = ("nvidia", "cuda", "triton")
+NO_DRIVER = "there is no NVIDIA driver"
+ROOT = Path(__file__).parents[1]
 
 
 def check(holds: bool, what: str) -> None:
@@ -71,20 +79,48 @@ def server_processes() -> dict[int, tuple[str, int]]:
     return found
 
 
-def main(buildah: list[str], container: str) -> None:
+def read_pins(lines: str) -> set[str]:
+    """`name==version`, with each name as PEP 503 has it."""
+    pins = (re.split("={2,3}", line) for line in lines.split("\n") if "==" in line)
+    return {f"{re.sub('[-_.]+', '-', name).lower()}=={version}" for name, version in pins}
+
+
+def check_distributions(device: str, installed: set[str]) -> None:
+    """Nothing for a GPU in the one image, all that was pinned in the other."""
+    if device == "cpu":
+        unwanted = [pin for pin in installed if any(word in pin for word in GPU_WORDS)]
+        check(not unwanted, f"{len(installed)} distributions, none for a GPU {unwanted or ''}")
+        return
+    missing = read_pins((ROOT / "requirements/cuda.txt").read_text()) - installed
+    check(not missing, f"{len(installed)} distributions, with all pins {missing or ''}")
+
+
+def check_refusal(run: list[str], command: list[str]) -> None:
+    """Where there is no GPU, the command ends and says so."""
+    ended = subprocess.run([*run, *command], capture_output=True, text=True)
+    said = [line for line in ended.stderr.splitlines() if NO_DRIVER in line]
+    check(ended.returncode == 1 and len(said) == 1, f"without a GPU it says so: {said}")
+
+
+def main(device: str, buildah: list[str], container: str) -> None:
     """Every check, in the order of a container's life."""
     raise_loopback()
     inspected = subprocess.run([*buildah, "inspect", container], check=True, capture_output=True)
     config: dict[str, Any] = json.loads(inspected.stdout)["Docker"]["config"]
-    run = [*buildah, "run", "--isolation", "chroot", container, "--"]
+    base = [*buildah, "run", "--isolation", "chroot"]
+    run = [*base, container, "--"]
 
-    pins = subprocess.run([*run, "pip", "list", "--format=freeze"], check=True, capture_output=True)
-    installed = pins.stdout.decode().lower().split()
-    unwanted = [pin for pin in installed if any(word in pin for word in GPU_WORDS)]
-    check(not unwanted, f"{len(installed)} distributions, none for a GPU {unwanted or ''}")
+    listed = subprocess.run(
+        [*run, "pip", "list", "--format=freeze"], check=True, capture_output=True, text=True
+    )
+    check_distributions(device, read_pins(listed.stdout))
 
-    environment = ["--env", f"CANTATA_API_KEYS={KEY}"]
-    server = subprocess.Popen([*run[:-2], *environment, *run[-2:], *config["Cmd"]])
+    options = ["--env", f"CANTATA_API_KEYS={KEY}"]
+    if device == "cuda":
+        check_refusal([*base, *options, container, "--"], config["Cmd"])
+        options += ["--volume", f"{ROOT}/backend/tests:/tests:ro"]
+        options += ["--env", "PYTHONPATH=/tests/pretended_gpu:/tests"]
+    server = subprocess.Popen([*base, *options, container, "--", *config["Cmd"]])
     took_s = wait_until_healthy(run, config["Healthcheck"]["Test"][1:], server)
     check(True, f"healthy after {took_s:.0f} s")
     processes = server_processes()
@@ -96,8 +132,11 @@ def main(buildah: list[str], container: str) -> None:
 
     os.kill(min(processes), signal.SIGTERM)
     server.wait(timeout=120)
-    check(not server_processes(), "SIGTERM ended every process")
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while server_processes() and time.monotonic() < deadline:
+        time.sleep(0.5)
+    check(not server_processes(), f"SIGTERM ended every process {server_processes() or ''}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:-1], sys.argv[-1])
+    main(sys.argv[1], sys.argv[2:-1], sys.argv[-1])

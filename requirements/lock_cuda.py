@@ -47,6 +47,7 @@ def main() -> None:
     versions = resolve(*needed) | resolve("--no-deps", *alone)
     del versions["cantata"]
     pins = [f"{name}=={version}" for name, version in sorted(versions.items())]
+    pins = [CUDA_TORCH if pin.startswith("torch==") else pin for pin in pins]
     head = "# Written by requirements/lock_cuda.py (`make lock-cuda`); install with --no-deps.\n"
     (folder / "cuda.txt").write_text(head + "\n".join(pins) + "\n", encoding="utf-8")
     print(f"cuda.txt: {len(pins)} pins")

@@ -14,6 +14,7 @@ import yaml
 from typer.main import get_group
 
 from cantata.cli.app import app
+from dockerfiles import last, steps
 
 DOCKER = Path(__file__).parents[1]
 
@@ -77,6 +78,14 @@ def test_the_server_runs_with_a_key_and_options_that_it_knows(file: str) -> None
     for option in ("--voices-dir", "--jobs-dir"):
         assert options[option].startswith(tuple(mounts("server")))
     assert (DOCKER / Path(server["build"]["dockerfile"]).name).exists()
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "compose.cuda.yaml"])
+def test_the_server_is_started_as_its_image_starts_it(file: str) -> None:
+    server = read(file)["services"]["server"]
+    image = list(steps(DOCKER / Path(server["build"]["dockerfile"]).name))
+    words = [part for word in server["command"] for part in word.split("=", 1)]
+    assert words == [*json.loads(last(image, "CMD")), "--api-key-file", "/run/secrets/api-key"]
 
 
 def test_prometheus_reads_the_server_with_its_key() -> None:

@@ -8,8 +8,6 @@ import re
 import runpy
 import shlex
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,49 +15,16 @@ from packaging.requirements import Requirement
 from typer.main import get_group
 
 from cantata.cli.app import app
+from dockerfiles import DOCKERFILES, ROOT, Step, last, steps
 
-ROOT = Path(__file__).parents[2]
-DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))
 SETUP = "/opt/setup/"
 """Where the last stage keeps the repository's scripts, by their paths in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One instruction of a Dockerfile."""
-
-    stage: int
-    name: str
-    rest: str
-
-    @property
-    def sources(self) -> list[str]:
-        """A COPY's paths in the repository; none when it copies from another stage."""
-        words = self.rest.split()
-        copies = self.name == "COPY" and not words[0].startswith("--from=")
-        return words[:-1] if copies else []
-
-
-def steps(dockerfile: Path) -> Iterator[Step]:
-    """A Dockerfile's instructions, each on one line."""
-    lines = [line for line in dockerfile.read_text().splitlines() if not line.startswith("#")]
-    stage = -1
-    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
-        name, _, rest = line.partition(" ")
-        stage += name == "FROM"
-        if name:
-            yield Step(stage, name, rest.strip())
 
 
 @pytest.fixture(params=DOCKERFILES, ids=lambda path: path.suffix[1:])
 def image(request: pytest.FixtureRequest) -> list[Step]:
     """Every image's instructions."""
     return list(steps(request.param))
-
-
-def last(image: list[Step], name: str) -> str:
-    """What an instruction says for the container: its last use, in the last stage."""
-    return [step.rest for step in image if step.name == name and step.stage == image[-1].stage][-1]
 
 
 def options_of_serve() -> set[str]:
@@ -119,13 +84,15 @@ def test_every_package_of_the_wheel_is_copied(image: list[Step]) -> None:
     copied = {path for step in image for path in step.sources}
     assert {Path(package).parts[0] for package in wheel["packages"]} <= copied
     assert set(wheel["force-include"]) <= copied
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {f"!{package}" for package in wheel["packages"]} <= set(ignored)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_the_pins_of_an_image_meet_every_extra_that_it_has(device: str) -> None:
     lock = runpy.run_path(str(ROOT / "requirements" / "lock.py"))
     pins = dict(
-        line.split("==")
+        re.split("={2,3}", line)
         for line in (ROOT / "requirements" / f"{device}.txt").read_text().splitlines()
         if not line.startswith("#")
     )
@@ -159,6 +126,6 @@ def test_the_pins_are_for_the_device() -> None:
     assert not re.search("^(nvidia|cuda|triton)", pins["cpu"], re.MULTILINE)
     version = re.search(r"torch==([\d.]+)", (ROOT / "pyproject.toml").read_text())
     assert version
-    assert f"\ntorch=={version[1]}\n" in pins["cuda"]
+    assert f"\ntorch==={version[1]}\n" in pins["cuda"], "which a CPU build is not"
     assert f":-torch=={version[1]}+cpu}}" in (ROOT / "scripts/install-torch.sh").read_text()
     assert re.search(r"^vllm==", pins["cuda"], re.MULTILINE)

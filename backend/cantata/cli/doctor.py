@@ -56,15 +56,19 @@ class Check:
         return self.verdict is Verdict.FAILED
 
 
-def run_checks() -> list[Check]:
-    """Every check, on this machine."""
+def run_checks(*, needs_vllm: bool = True) -> list[Check]:
+    """Every check, on this machine.
+
+    Args:
+        needs_vllm: whether a stage that is to be served runs on it.
+    """
     torch = installed("torch")
     return [
         check_python(sys.version_info[:2]),
         check_torch(torch, has_gpu()),
-        check_vllm({name: installed(name) for name in VLLM_DISTRIBUTIONS}),
+        check_vllm({name: installed(name) for name in VLLM_DISTRIBUTIONS}, needed=needs_vllm),
         check_torch_companions(torch, [name for name in BREAK_CPU_TORCH if installed(name)]),
-        check_numa(has_shared_library("libnuma.so.1")),
+        check_numa(has_shared_library("libnuma.so.1"), needed=needs_vllm),
         *check_weights(),
         check_playing(),
         check_gradio(installed("gradio")),
@@ -133,9 +137,11 @@ def check_torch(found: str | None, gpu: bool) -> Check:
     return Check(what, Verdict.WARNING, f"{found}, a CUDA build without a GPU", advice)
 
 
-def check_vllm(found: dict[str, str | None]) -> Check:
-    """Exactly one of its distributions, in the version whose hooks are used."""
+def check_vllm(found: dict[str, str | None], *, needed: bool = True) -> Check:
+    """Exactly one of its distributions, in the version whose hooks are used; none if not needed."""
     present = {name: number for name, number in found.items() if number}
+    if not (present or needed):
+        return Check("vLLM", Verdict.OK, "not installed; no stage of the model runs on it")
     advice = f"make install (with a GPU: pip install vllm=={VLLM_VERSION})"
     shown = ", ".join(f"{name} {number}" for name, number in present.items()) or "not installed"
     numbers = [number.split("+")[0] for number in present.values()]
@@ -156,9 +162,11 @@ def check_torch_companions(torch: str | None, found: Sequence[str]) -> Check:
     )
 
 
-def check_numa(found: bool) -> Check:
+def check_numa(found: bool, *, needed: bool = True) -> Check:
     """vLLM's CPU kernels link to it, and no wheel includes it."""
-    return _check("libnuma", found, "yes" if found else "no", "apt-get install libnuma1")
+    return _check(
+        "libnuma", found or not needed, "yes" if found else "no", "apt-get install libnuma1"
+    )
 
 
 def check_weights() -> list[Check]:

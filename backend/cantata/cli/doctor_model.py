@@ -7,13 +7,28 @@ from pathlib import Path
 import torch
 
 from cantata.cli.doctor import Check, Verdict, check_model_numerics
-from cantata.config import CodecDeployment
+from cantata.config import ArDeployment, CodecDeployment
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.pipeline import StageSpec
-from cantata.pipeline.plan import ServicePlan, plan_service
+from cantata.pipeline.plan import ServicePlan, find_services, plan_service
 from cantata.stages.codec.decoding import count_spare_slots
 from cantata.stages.codec.stage import load_decoder
 from cantata.stages.common.device import free_bytes
+
+
+def needs_vllm(model: str, deploy: Path | None) -> bool:
+    """Whether a stage of this machine runs on vLLM; also if nobody knows what is to be served.
+
+    Args:
+        model: as `check_model`'s.
+        deploy: the same.
+    """
+    try:
+        (plan,) = find_services([model], [] if deploy is None else [deploy])
+    except CantataError:
+        return True
+    here = (deployment for _, deployment in plan.stages if deployment.host is None)
+    return any(isinstance(one, ArDeployment) and one.engine == "vllm" for one in here)
 
 
 def check_model(model: str, deploy: Path | None) -> list[Check]:

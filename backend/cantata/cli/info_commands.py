@@ -129,11 +129,12 @@ def doctor(
 
     from cantata.cli.doctor import render, run_checks, summarize
 
-    checks = run_checks()
-    if model is not None:
-        from cantata.cli.doctor_model import check_model
+    if model is None:
+        checks = run_checks()
+    else:
+        from cantata.cli.doctor_model import check_model, needs_vllm
 
-        checks += check_model(model, deploy)
+        checks = run_checks(needs_vllm=needs_vllm(model, deploy)) + check_model(model, deploy)
     console = Console()
     console.print(render(checks))
     console.print(summarize(checks), highlight=False)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
-from cantata.cli import doctor_model
+from cantata.cli import doctor, doctor_model
+from cantata.cli.app import app
 from cantata.cli.doctor import Verdict, _check_weights
 from cantata.config.plugins import list_embedded_models, load_plugins
 from cantata.stages.common.device import free_bytes
@@ -63,3 +65,23 @@ def test_memory_of_the_slots_is_compared_with_what_is_free(
 
 def test_free_memory_is_the_machine_s() -> None:
     assert free_bytes(torch.device("cpu")) > 0
+
+
+@pytest.mark.parametrize("engine", ["vllm", "graphs"])
+def test_a_deployment_without_vllm_does_not_ask_for_it(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = load_plugins()[EMBEDDED].deployment.read_text(encoding="utf-8")
+    file = tmp_path / "deploy.yaml"
+    file.write_text(own.replace("engine: vllm", f"engine: {engine}"), encoding="utf-8")
+    here = doctor.installed
+    monkeypatch.setattr(doctor, "installed", lambda name: None if "vllm" in name else here(name))
+    monkeypatch.setattr(doctor, "has_shared_library", lambda name: "numa" not in name)
+    monkeypatch.setattr(doctor, "check_weights", list)
+    said = CliRunner().invoke(app, ["doctor", "--model", EMBEDDED, "--deploy", str(file)]).output
+    assert ("To be fixed: vLLM, libnuma" in said) == (engine == "vllm"), said
+
+
+def test_what_is_not_known_asks_for_vllm(tmp_path: Path) -> None:
+    assert doctor_model.needs_vllm(str(tmp_path), None)
+    assert not doctor_model.needs_vllm(list_embedded_models()[0], None), "a voice of one network"
