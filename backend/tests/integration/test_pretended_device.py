@@ -16,7 +16,7 @@ import torch
 from cantata.config.plugins import load_plugins
 from cantata.contract.model.pipeline import StageKind
 from cantata.contract.model.plugin import ModelPlugin
-from pretended_device import device, in_own_process, pretended
+from pretended_device import device, in_copied_process, pretended
 
 PLUGINS = {
     name: plugin
@@ -74,7 +74,7 @@ def test_a_model_is_wholly_on_its_device_and_its_steps_do_not_wait(
     assert failure is None, failure
 
 
-@in_own_process
+@in_copied_process
 def test_tensors_of_both_devices_cannot_be_added() -> None:
     with pretended():
         there, here = torch.zeros(2, device=device()), torch.zeros(2)
@@ -93,7 +93,7 @@ WAITS: tuple[Callable[[torch.Tensor], object], ...] = (
 )
 
 
-@in_own_process
+@in_copied_process
 def test_what_waits_is_recorded_with_its_place() -> None:
     for wait in WAITS:
         with pretended() as moves:
@@ -103,7 +103,7 @@ def test_what_waits_is_recorded_with_its_place() -> None:
         assert any(place.startswith("test_pretended_device.py:") for place in move.places)
 
 
-@in_own_process
+@in_copied_process
 def test_a_copy_that_is_queued_does_not_wait() -> None:
     with pretended() as moves:
         there = torch.ones(3).to(device(), non_blocking=True)

@@ -20,7 +20,7 @@ from cantata.stages.ar.request_state import (
 )
 from cantata.stages.ar.sampling import draw_counter_uniforms
 from cantata.stages.ar.talker_step import TalkerStep, get_layout, pad_rows
-from pretended_device import device, in_own_process, pretended
+from pretended_device import device, in_copied_process, pretended
 
 HIDDEN, CODEBOOKS, CODES = 4, 2, 10
 FIRST = LevelSampling(temperature=0.0)
@@ -392,7 +392,7 @@ def test_padding(rows: int) -> None:
     assert not padded[rows:].any()
 
 
-@in_own_process
+@in_copied_process
 def test_a_step_copies_its_indices_to_the_device_three_times() -> None:
     """Once for the rows, once for the frames that are fed back, once for the new frames."""
     with pretended() as moves:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -170,14 +171,18 @@ def modules(package: str) -> Iterator[tuple[str, Path]]:
             yield ".".join(parts).removesuffix(".__init__"), path
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    """What a module imports, each name in full."""
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0 or path in IN_TWO_PACKAGES, f"{path}: imports are absolute"
             module = f"{path.parent.name}.{node.module}" if node.level else node.module or ""
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            names += (f"{module}.{alias.name}" for alias in node.names)
+    return tuple(names)
 
 
 def layer(module: str) -> str:

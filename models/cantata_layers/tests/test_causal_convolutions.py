@@ -8,7 +8,7 @@ import torch
 from cantata_layers import causal_convolutions
 from cantata_layers.causal_convolutions import CausalConv, ConvCache
 from cantata_layers.weights import Weights
-from pretended_device import device, in_own_process, pretended
+from pretended_device import device, in_copied_process, pretended
 
 INPUTS, OUTPUTS, KERNEL, LENGTH = 4, 6, 3, 10
 
@@ -36,7 +36,7 @@ def _convolved(where: torch.device, monkeypatch: pytest.MonkeyPatch) -> tuple[to
     return output, len(products)
 
 
-@in_own_process
+@in_copied_process
 @torch.no_grad()
 def test_blocks_are_for_the_cpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, one = _convolved(torch.device("cpu"), monkeypatch)

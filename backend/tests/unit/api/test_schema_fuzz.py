@@ -20,7 +20,6 @@ import schemathesis
 from fake_service import FakeService, eventually, expected_pcm
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from hypothesis.errors import Unsatisfiable
 from live_server import Server, running
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
@@ -73,6 +72,16 @@ def hurried(examples: int) -> settings:
     )
 
 
+def can_be_asked_wrongly(operation: Any) -> bool:
+    """Whether some input has a wrong form. No name in a path has: Schemathesis would try a thousand
+    for each operation, in a CPU second, and find none."""
+    names = all(
+        parameter.definition["schema"].keys() <= {"type", "title"}
+        for parameter in operation.path_parameters
+    )
+    return bool(operation.body or operation.query) or not names
+
+
 @pytest.mark.long
 def test_the_document_is_true_of_every_answer(tmp_path: Path) -> None:
     voices = ServerSettings(
@@ -96,8 +105,7 @@ def test_the_document_is_true_of_every_answer(tmp_path: Path) -> None:
     examples = 1 + 2 * CASES // (3 * len(with_input))  # about half of them can be asked wrongly
     for operation in operations:
         hurried(examples)(given(operation.as_strategy(GenerationMode.POSITIVE))(ask))()
-        # No name is wrong by its form: not every operation can be asked wrongly.
-        with contextlib.suppress(Unsatisfiable):
+        if can_be_asked_wrongly(operation):
             hurried(examples)(given(operation.as_strategy(GenerationMode.NEGATIVE))(ask))()
     assert len(asked) == len(operations)
     assert asked.total() >= CASES, asked
