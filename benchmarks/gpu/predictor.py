@@ -42,8 +42,11 @@ class FrameCompletion:
     """
 
     def __init__(self, config: Qwen3TtsConfig, device: torch.device, sampled: bool) -> None:
-        predictor = CodePredictor(config.predictor, config.talker.hidden_size, config.num_codebooks)
+        width = config.talker.hidden_size
+        with device:
+            predictor = CodePredictor(config.predictor, width, config.num_codebooks)
         self._predictor = randomised(predictor, device)
+        self._predictor.project_embeddings()
         self._settings = config.generation.residual
         self._sampled = sampled
         self._width, self._codebooks = config.talker.hidden_size, config.num_codebooks

@@ -9,12 +9,17 @@ Letters: R requests, D the talker's width, H the predictor's, V codes, Q codeboo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+from cantata.contract.model.fused_operators import (
+    add_rms_norm,
+    attend_in_frame,
+    silu_and_multiply,
+)
 from cantata.contract.model.row_products import RowLinear, RowProducts
 from cantata_layers.qwen3_config import Qwen3Stack
 
@@ -41,6 +46,10 @@ class PredictorRmsNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return functional.rms_norm(x, self.weight.shape, self.weight, self._eps)
+
+    def add(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """[..., size] each: `residual` becomes their sum, and its norm is returned."""
+        return add_rms_norm(residual, x, self.weight, self._eps)
 
 
 class FusedLinear(RowLinear):
@@ -71,6 +80,7 @@ class PredictorLayer(nn.Module):
         super().__init__()
         self.heads, self.kv_heads, self.head_dim = config.heads, config.kv_heads, config.head_dim
         hidden, eps = config.hidden_size, config.rms_norm_eps
+        self._epsilon = eps
         q_size, kv_size = self.heads * self.head_dim, self.kv_heads * self.head_dim
         self.input_layernorm = PredictorRmsNorm(hidden, eps)
         self.qkv_proj = FusedLinear(hidden, {"q": q_size, "k": kv_size, "v": kv_size})
@@ -82,29 +92,51 @@ class PredictorLayer(nn.Module):
         self.gate_up_proj = FusedLinear(hidden, {0: inner, 1: inner})
         self.down_proj = RowLinear(inner, hidden, bias=False)
 
-    def forward(
+    def attend(
         self, x: torch.Tensor, start: int, cos_sin: CosSin, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
-        """[R, T, H] at positions start.. -> [R, T, H]. Fills keys and values [R, K, Q, E]."""
-        x = x + self._attend(self.input_layernorm(x), start, cos_sin, keys, values)
-        gate, up = self.gate_up_proj(self.post_attention_layernorm(x)).chunk(2, dim=-1)
-        return x + torch.as_tensor(self.down_proj(functional.silu(gate) * up))
+        """[R, T, H] normalised, at positions start.. -> [R, T, H]. Fills keys and values [R, K, Q,
+        E]."""
+        norms = (_get_gain(self.q_norm), _get_gain(self.k_norm), self._epsilon)
+        heads = self.qkv_proj(x)
+        mixed = attend_in_frame(heads, *norms, *cos_sin, keys, values, start)
+        return torch.as_tensor(self.o_proj(mixed))
 
-    def _attend(
-        self, x: torch.Tensor, start: int, cos_sin: CosSin, keys: torch.Tensor, values: torch.Tensor
-    ) -> torch.Tensor:
-        requests, length, _ = x.shape
-        end = start + length
-        heads = self.qkv_proj(x).view(requests, length, -1, self.head_dim).transpose(1, 2)
-        query, key, value = heads.split((self.heads, self.kv_heads, self.kv_heads), dim=1)
-        cos, sin = (part[start:end] for part in cos_sin)
-        query = _rotate(self.q_norm(query), cos, sin)
-        keys[:, :, start:end] = _rotate(self.k_norm(key), cos, sin)
-        values[:, :, start:end] = value
-        mixed = functional.scaled_dot_product_attention(
-            query, keys[:, :, :end], values[:, :, :end], is_causal=length > 1, enable_gqa=True
-        )
-        return torch.as_tensor(self.o_proj(mixed.transpose(1, 2).reshape(requests, length, -1)))
+    def feed_forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[R, T, H] normalised -> [R, T, H]."""
+        return torch.as_tensor(self.down_proj(silu_and_multiply(self.gate_up_proj(x))))
+
+
+def run_predictor_layers(
+    layers: Iterable[nn.Module],
+    norm: PredictorRmsNorm,
+    x: torch.Tensor,
+    start: int,
+    cos_sin: CosSin,
+    cache: torch.Tensor,
+) -> torch.Tensor:
+    """Run `PredictorLayer`s and the norm behind them.
+
+    Args:
+        layers: in order.
+        norm: behind the last one.
+        x: [R, T, H] at positions start..; changed in place.
+        start: the first position.
+        cos_sin: of all positions.
+        cache: [layers, 2, R, K, Q, E] keys and values, filled before `start`.
+
+    Returns:
+        [R, H], the hidden state of the last position.
+    """
+    update: torch.Tensor | None = None
+    for layer, (keys, values) in zip(layers, cache, strict=True):
+        assert isinstance(layer, PredictorLayer)
+        before, behind = layer.input_layernorm, layer.post_attention_layernorm
+        normed = before(x) if update is None else before.add(x, update)
+        normed = behind.add(x, layer.attend(normed, start, cos_sin, keys, values))
+        update = layer.feed_forward(normed)
+    assert update is not None, "a stack has layers"
+    return norm.add(x[:, -1], update[:, -1])
 
 
 class CodePredictor(nn.Module):
@@ -115,6 +147,12 @@ class CodePredictor(nn.Module):
         talker_size: D; if it differs from H, a projection precedes the stack.
         num_codebooks: Q, including code 0.
     """
+
+    cos: torch.Tensor
+    sin: torch.Tensor
+    projected: torch.Tensor | None
+    """[Q - 1, V, H], what `small_to_mtp_projection` makes of each embedding. None: it projects each
+    code."""
 
     def __init__(self, config: Qwen3Stack, talker_size: int, num_codebooks: int) -> None:
         super().__init__()
@@ -129,11 +167,31 @@ class CodePredictor(nn.Module):
             if talker_size != config.hidden_size
             else nn.Identity()
         )
+        self.register_buffer("projected", self._make_projected(), persistent=False)
         self.layers = nn.ModuleList(PredictorLayer(config) for _ in range(config.layers))
         self.norm = PredictorRmsNorm(config.hidden_size, config.rms_norm_eps)
         cos_sin = _compute_angles(num_codebooks, config.head_dim, config.rope_theta)
         self.register_buffer("cos", cos_sin[0], persistent=False)
         self.register_buffer("sin", cos_sin[1], persistent=False)
+
+    def _make_projected(self) -> torch.Tensor | None:
+        """Memory for `projected`.
+
+        WHY none on a CPU: the table doubles the memory, and saves a fortieth of what a step reads.
+        """
+        table, projection = self.codec_embedding, self.small_to_mtp_projection
+        if table.is_cpu or isinstance(projection, nn.Identity):
+            return None
+        return torch.empty(*table.shape[:2], self._config.hidden_size)
+
+    def project_embeddings(self) -> None:
+        """Project each code's embedding, so that a step looks the projections up. Call it when the
+        weights are loaded; it does nothing on a CPU."""
+        if self.projected is None:
+            return
+        with torch.no_grad():
+            for embedded, projected in zip(self.codec_embedding, self.projected, strict=True):
+                projected.copy_(self.small_to_mtp_projection(embedded))
 
     def embed(self, codes: torch.Tensor) -> torch.Tensor:
         """[N, Q - 1] codes after code 0 -> [N, Q - 1, D]."""
@@ -156,23 +214,24 @@ class CodePredictor(nn.Module):
         config, requests = self._config, hidden.shape[0]
         shape = (config.layers, 2, requests, config.kv_heads, self._num_codebooks, config.head_dim)
         cache = hidden.new_empty(shape)
-        x = torch.stack((hidden, code0), dim=1)
+        x = self.small_to_mtp_projection(torch.stack((hidden, code0), dim=1))
         start, codes = 0, list[torch.Tensor]()
         for book in range(self._num_codebooks - 1):
-            last = self._run(x, start, cache)
+            last = run_predictor_layers(
+                self.layers, self.norm, x, start, (self.cos, self.sin), cache
+            )
             scores = self._heads(last, self.lm_head[book], None, key=book)
             codes.append(choose(scores, book + 1))
             start += x.shape[1]
-            x = self.codec_embedding[book][codes[-1]][:, None]
+            if book + 2 < self._num_codebooks:
+                x = self._embed_next(book, codes[-1])[:, None]
         return torch.stack(codes, dim=1)
 
-    def _run(self, x: torch.Tensor, start: int, cache: torch.Tensor) -> torch.Tensor:
-        """[R, T, D] at positions start.. -> [R, H], the hidden state of the last position."""
-        x = self.small_to_mtp_projection(x)
-        cos_sin = (self.cos, self.sin)
-        for layer, (keys, values) in zip(self.layers, cache, strict=True):
-            x = layer(x, start, cos_sin, keys, values)
-        return torch.as_tensor(self.norm(x[:, -1]))
+    def _embed_next(self, book: int, codes: torch.Tensor) -> torch.Tensor:
+        """[R] codes after code 0 of one codebook -> [R, H] rows of the stack."""
+        if self.projected is not None:
+            return self.projected[book][codes]
+        return torch.as_tensor(self.small_to_mtp_projection(self.codec_embedding[book][codes]))
 
 
 def predictor_names(prefix: str) -> dict[str, str]:
@@ -203,8 +262,6 @@ def _compute_angles(positions: int, head_dim: int, theta: float) -> CosSin:
     return angles.cos(), angles.sin()
 
 
-def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """[..., T, E] rotated by [T, E] angles."""
-    first, second = x.chunk(2, dim=-1)
-    rotated = x * cos + torch.cat((-second, first), dim=-1) * sin
-    return rotated.to(x.dtype)
+def _get_gain(norm: nn.Module) -> torch.Tensor | None:
+    """The weight of a norm. None: of no norm, as some checkpoints have it."""
+    return norm.weight if isinstance(norm, PredictorRmsNorm) else None

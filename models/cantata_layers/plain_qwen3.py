@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional
 
+from cantata.contract.model.fused_operators import silu_and_multiply
 from cantata.contract.model.plain_talker import AttentionMemory, BackboneKernels, PlainTalker
 from cantata.contract.model.row_products import Product, RowLinear
 from cantata_layers.code_predictor import FusedLinear
@@ -71,8 +71,7 @@ class _PlainFeedForward(nn.Module):
         self.down_proj = RowLinear(inner, sizes.hidden_size, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
-        return torch.as_tensor(self.down_proj(functional.silu(gate) * up))
+        return torch.as_tensor(self.down_proj(silu_and_multiply(self.gate_up_proj(x))))
 
 
 class _PlainLayer(nn.Module):

@@ -24,7 +24,12 @@ from torch import nn
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.row_products import RowLinear
 from cantata_layers.checkpoint import read_pickle, read_tensors
-from cantata_layers.code_predictor import ChooseCode, PredictorLayer, PredictorRmsNorm
+from cantata_layers.code_predictor import (
+    ChooseCode,
+    PredictorLayer,
+    PredictorRmsNorm,
+    run_predictor_layers,
+)
 from cantata_layers.exact_layers import Rotation
 from cantata_layers.parameters import ParameterLoader
 from cantata_layers.qwen3_config import Qwen3Stack
@@ -72,6 +77,9 @@ class FastDecoder(nn.Module):
         max_codes: of the codes after code 0, only the first so many can be chosen.
     """
 
+    cos: torch.Tensor
+    sin: torch.Tensor
+
     def __init__(
         self, config: Qwen3Stack, slow_size: int, num_codebooks: int, max_codes: int
     ) -> None:
@@ -109,17 +117,13 @@ class FastDecoder(nn.Module):
         x = torch.stack((self.project_in(hidden), self.embeddings(code0)), dim=1)
         start = 0
         for book in range(1, self._num_codebooks):
-            last = self._run(x, start, cache)
+            last = run_predictor_layers(
+                self.layers, self.norm, x, start, (self.cos, self.sin), cache
+            )
             codes.append(choose(self.output(last)[:, : self._max_codes], book))
             start += x.shape[1]
             x = self.embeddings(codes[-1])[:, None]
         return torch.stack(codes, dim=1)
-
-    def _run(self, x: torch.Tensor, start: int, cache: torch.Tensor) -> torch.Tensor:
-        """[R, T, H] at positions start.. -> [R, H], the hidden state of the last position."""
-        for layer, (keys, values) in zip(self.layers, cache, strict=True):
-            x = layer(x, start, (self.cos, self.sin), keys, values)
-        return torch.as_tensor(self.norm(x[:, -1]))
 
 
 S1_FILE = "model.pth"

@@ -102,6 +102,7 @@ class OmniTalker(PredictedFrames, nn.Module):
             PREDICTOR_STACKS,
         )
         loader.load_all(NAMES.read(checkpoint), checkpoint)
+        self.code_predictor.project_embeddings()
         self._fill_text_rows(checkpoint)
 
     def forward(

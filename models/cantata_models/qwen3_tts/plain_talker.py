@@ -33,6 +33,7 @@ class PlainQwen3TtsTalker(Qwen3TalkerFront, PlainQwen3Talker):
         """Load the parameters from the talker's part of a published checkpoint."""
         own = {name.removeprefix("backbone."): p for name, p in self.named_parameters()}
         ParameterLoader(own, NAMES, PREDICTOR_STACKS).load_all(NAMES.read(checkpoint), checkpoint)
+        self.code_predictor.project_embeddings()
         self.eval().requires_grad_(False)
 
 

@@ -43,6 +43,7 @@ class Qwen3Talker(Qwen3TalkerFront):
         """Load the parameters from the talker's part of a published checkpoint."""
         loader = ParameterLoader(dict(self.named_parameters()), NAMES, PREDICTOR_STACKS)
         loader.load_all(NAMES.read(checkpoint), checkpoint)
+        self.code_predictor.project_embeddings()
 
     def forward(
         self,

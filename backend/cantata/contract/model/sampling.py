@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
+from cantata.contract.model.fused_operators import draw_codes
+
 
 @dataclass(frozen=True, slots=True)
 class CodeSampling:
@@ -73,28 +75,11 @@ def sample_codes(
     A row's code depends on that row alone.
 
     Args:
-        logits: [R, V] float32.
+        logits: [R, V], of which the draw is made in float32.
         uniforms: [R] float32 in [0, 1).
         sampling: temperature, top-k and top-p by request.
 
     Returns:
         [R] int64.
     """
-    greedy = sampling.temperature <= 0
-    temperature = torch.where(greedy, 1.0, sampling.temperature)
-    probs, order = torch.softmax(logits / temperature[:, None], dim=-1).sort(
-        dim=-1, descending=True, stable=True
-    )
-    rank = torch.arange(logits.shape[-1], device=logits.device)
-    top_k = torch.where(sampling.top_k > 0, sampling.top_k, logits.shape[-1])
-    probs = probs * (rank < top_k[:, None])
-    total = probs.cumsum(dim=-1)
-    # Top-p is a share of what top-k leaves, as in Transformers and vLLM.
-    inside = total - probs < sampling.top_p[:, None] * total[:, -1:]
-    kept = (rank < top_k[:, None]) & (inside | (rank == 0))
-    cumulative = (probs * kept).cumsum(dim=-1)
-    chosen = (cumulative <= uniforms[:, None] * cumulative[:, -1:]).sum(dim=-1)
-    # A uniform just below 1 may round up to the total: the last kept code takes it.
-    chosen = torch.minimum(chosen, kept.sum(dim=-1) - 1)
-    sampled = order.gather(-1, chosen[:, None]).squeeze(-1)
-    return torch.where(greedy, logits.argmax(dim=-1), sampled)
+    return draw_codes(logits, uniforms, sampling.temperature, sampling.top_k, sampling.top_p)

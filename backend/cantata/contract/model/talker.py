@@ -83,7 +83,7 @@ class FrameDraws:
             scores = penalize_repetition(scores.float(), spoken, penalty)
         if not self.is_sampled:
             return scores.argmax(dim=-1)
-        return sample_codes(scores.float(), self.uniforms[:, codebook], self.sampling)
+        return sample_codes(scores, self.uniforms[:, codebook], self.sampling)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
+from cantata.contract.model.fused_operators import add_rms_norm, rotate_heads
 from cantata.stages.ar.lane_memory import TorchLanes
 
 RotaryFactors = tuple[torch.Tensor, torch.Tensor]
@@ -32,7 +33,7 @@ class TorchKernels:
         self, x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, epsilon: float
     ) -> torch.Tensor:
         """[N, D] each: `residual` becomes their sum, and its norm is returned."""
-        return functional.rms_norm(residual.add_(x), weight.shape, weight, epsilon)
+        return add_rms_norm(residual, x, weight, epsilon)
 
     def look_up_rotary(self, table: torch.Tensor, positions: torch.Tensor) -> RotaryFactors:
         """[positions, E] and [N] int64 -> what `rotate` needs."""
@@ -43,12 +44,7 @@ class TorchKernels:
         self, queries: torch.Tensor, keys: torch.Tensor, head_size: int, rotary: RotaryFactors
     ) -> None:
         """Rotate [N, H * E] queries and [N, K * E] keys in place."""
-        cosines, sines = rotary
-        for rows in (queries, keys):
-            heads = rows.view(len(rows), -1, head_size)
-            swapped = heads.roll(head_size // 2, dims=-1)
-            # In float32 whatever the rows are, and few kernels: each layer does this twice.
-            heads.copy_(torch.addcmul(heads * cosines, swapped, sines))
+        rotate_heads(queries, keys, *rotary)
 
     def attention(
         self,
