@@ -86,7 +86,6 @@ class _Pages:
         self._others: dict[str, asyncio.Task[Page]] = {}
 
     async def open(self, language: str) -> Page:
-        """The page in one of `list_languages`."""
         if language == ENGLISH:
             return self.english
         if language not in self._others:

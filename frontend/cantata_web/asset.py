@@ -18,8 +18,6 @@ _REVALIDATED = "no-cache"
 
 @dataclass(frozen=True)
 class Asset:
-    """A file's content."""
-
     name: str
     media_type: str
     body: bytes
@@ -47,7 +45,6 @@ class Asset:
         """The content as this client takes it; 304 if it has it already.
 
         Args:
-            request: what the client asks for.
             immutable: whether this name will always have this content.
             vary: a header, beside `Accept-Encoding`, on which the choice of the content depends.
         """

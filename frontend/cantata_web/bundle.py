@@ -35,7 +35,6 @@ def link(folder: Path, entry: str, urls: Mapping[str, str], rewrite: Rewrite = s
 
     Args:
         folder: what the modules' names are relative to.
-        entry: the module to run.
         urls: JavaScript expressions for the URLs of modules that others load as scripts of their
             own, with `new URL("name.js", import.meta.url)` or `import("./name.js")`.
         rewrite: is applied to each module first.
@@ -72,11 +71,8 @@ def link_part(
 
 
 def list_modules(folder: Path, entry: str) -> Set[str]:
-    """Names of the modules that `link` puts into one script.
-
-    Raises:
-        BundleError: a module is missing.
-    """
+    """Names of the modules that `link` puts into one script. Raises BundleError: a module is
+    missing."""
     found: dict[str, str] = {}
     waiting = [(entry, entry)]
     while waiting:

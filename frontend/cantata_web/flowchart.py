@@ -51,11 +51,8 @@ class Flowchart:
 
 
 def draw_flowchart(source: str) -> str:
-    """HTML: a list of chains of arrows, then what each subgraph holds.
-
-    Raises:
-        UnknownFlowchart: it has something that is not known here.
-    """
+    """HTML: a list of chains of arrows, then what each subgraph holds. Raises UnknownFlowchart: it
+    has something that is not known here."""
     chart = read_flowchart(source)
     lines = ["".join(_draw_chain(chart, chain)) for chain in _join_arrows(chart.arrows)]
     for label, ids in chart.groups.items():
@@ -65,11 +62,8 @@ def draw_flowchart(source: str) -> str:
 
 
 def read_flowchart(source: str) -> Flowchart:
-    """The nodes and arrows of a source.
-
-    Raises:
-        UnknownFlowchart: it has something that is not known here.
-    """
+    """The nodes and arrows of a source. Raises UnknownFlowchart: it has something that is not known
+    here."""
     first, *lines = source.strip().splitlines()
     if not first.startswith("flowchart "):
         raise UnknownFlowchart(first)

@@ -32,11 +32,7 @@ class Offer:
 
 
 async def read_offer(client: httpx.AsyncClient, headers: Mapping[str, str]) -> Offer:
-    """Ask the server.
-
-    Raises:
-        httpx.HTTPError: it cannot be reached, is not ready or wants a key.
-    """
+    """Ask the server. Raises httpx.HTTPError: it cannot be reached, is not ready or wants a key."""
     models = await _get(client, "v1/models", headers)
     speech = await _get(client, "v1/audio/models", headers)
     voices = await _get(client, "v1/audio/voices", headers)

@@ -226,8 +226,6 @@ def add_chat(server: ServerClient, server_url: str, offer: Offer) -> Filled:
 
 
 def add_draw(server: ServerClient, offer: Offer) -> Filled:
-    """A picture from a prompt."""
-
     async def draw(
         prompt: str,
         size: str,

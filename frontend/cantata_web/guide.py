@@ -57,11 +57,8 @@ class Guide:
         return RedirectResponse(f"{GUIDE_PATH.removeprefix('/')}/")
 
     async def send(self, request: Request) -> Response:
-        """A document, or a file beside one.
-
-        Raises:
-            HTTPException: 404 if the guide has no such file.
-        """
+        """A document, or a file beside one. Raises HTTPException: 404 if the guide has no such
+        file."""
         name = request.path_params["name"] or START
         if not self.has(name):
             raise HTTPException(404, f"the guide has no {name!r}; it begins at {START}")
@@ -80,7 +77,6 @@ class Guide:
         return listed and (self.folder / name).is_file()
 
     def render(self, name: str) -> Asset:
-        """The document `name` as a page."""
         markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
         tokens = markdown.parse((self.folder / name).read_text(encoding="utf-8"))
         heading = _anchor_headings(tokens) or name

@@ -36,8 +36,6 @@ _QUALITY = re.compile(r"0(?:\.\d{0,3})?|1(?:\.0{0,3})?")
 
 @dataclass(frozen=True)
 class Messages:
-    """The texts of one language."""
-
     language: str
     """Its tag (BCP 47)."""
     name: str

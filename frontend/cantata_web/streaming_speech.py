@@ -21,7 +21,6 @@ class SpokenText:
     """A value of `StreamingSpeech`."""
 
     text: str
-    """The whole text so far."""
     complete: bool = True
     """False while it grows: its finished clauses are spoken already."""
     voice: str | None = None

@@ -21,7 +21,6 @@ class AxialRotation(nn.Module):
 
     Args:
         head_dim: D.
-        theta: base of the frequencies.
         axes: [D / 2] the axis by which each frequency turns.
     """
 

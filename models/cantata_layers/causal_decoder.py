@@ -24,7 +24,6 @@ class CausalDecoder(StreamingDecoder):
 
     @property
     def slot_bytes(self) -> int:
-        """Memory of one slot's state."""
         position = torch.int64.itemsize
         histories = sum(shape.numel() for shape in self._list_history_shapes())
         return position + torch.float32.itemsize * histories
@@ -37,7 +36,6 @@ class CausalDecoder(StreamingDecoder):
         return CodecState(positions, tuple(torch.zeros(slots, *s, device=device) for s in shapes))
 
     def reset(self, state: CodecState, slots: torch.Tensor) -> None:
-        """Reset these slots ([B] int64) in place."""
         state.reset(slots.to(self._blank.device, non_blocking=True))
 
     @torch.inference_mode()

@@ -27,8 +27,6 @@ def read_tensors(
     """Read the tensors whose names start with `prefix`, one by one.
 
     Args:
-        folder: of the files.
-        prefix: of names.
         stem: how the files' names begin.
 
     Yields:
@@ -109,7 +107,6 @@ def _build_unreadable_error(path: Path, error: Exception) -> ConfigError:
 
 
 def _list_files(folder: Path, prefix: str, stem: str = STEM) -> list[Path]:
-    """Return the files with tensors of this prefix."""
     single, index = folder / f"{stem}.safetensors", folder / f"{stem}.safetensors.index.json"
     if single.exists():
         return [single]

@@ -79,7 +79,6 @@ class Linear:
     def load(
         cls, weights: Weights, name: str, inputs: int, outputs: int, bias: bool = False
     ) -> Linear:
-        """Load `name`.weight and, if wanted, `name`.bias."""
         weight = weights.take(f"{name}.weight", outputs, inputs)
         return cls(weight, weights.take(f"{name}.bias", outputs) if bias else None)
 

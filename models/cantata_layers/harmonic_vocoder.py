@@ -63,11 +63,8 @@ class Spectra:
 
     @classmethod
     def of(cls, outputs: Sequence[Floats]) -> Spectra:
-        """From a network's outputs in their order, a batch of one.
-
-        Raises:
-            RequestFailed: they have other shapes.
-        """
+        """From a network's outputs in their order, a batch of one. Raises RequestFailed: they have
+        other shapes."""
         made = cls(*(output[0] for output in outputs))
         frames = made.pitch.shape[-1]
         parts = (made.harmonic, made.rotation, made.noise, made.free, made.phase)
@@ -76,7 +73,6 @@ class Spectra:
         return made
 
     def predict(self, begin: int, end: int) -> Spectra:
-        """Frames [begin, end)."""
         return Spectra(*(getattr(self, field.name)[..., begin:end] for field in fields(self)))
 
 
@@ -118,7 +114,6 @@ def synthesize(
 
     Args:
         predictor: of at least one frame.
-        noise: for its frames.
         blocks: frames that are made at once, first to last; the last number stands for all blocks
             to come. The last part has less sound.
 

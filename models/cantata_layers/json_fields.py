@@ -31,15 +31,11 @@ class JsonFields:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """All entries."""
         return self._values
 
     def get(self, key: str, kind: type[T], default: T | None = None) -> T:
-        """Return a value of this kind; integers count as floats.
-
-        Raises:
-            ConfigError: the value is missing without a default, or is of another kind.
-        """
+        """Return a value of this kind; integers count as floats. Raises ConfigError: the value is
+        missing without a default, or is of another kind."""
         value = self._values.get(key)
         if value is None:
             if default is None:
@@ -52,11 +48,8 @@ class JsonFields:
         return value
 
     def expect(self, key: str, *valid: T, default: T | None = None) -> T:
-        """Return a value of which only these are served.
-
-        Raises:
-            ConfigError: the value is missing without a default, or is another.
-        """
+        """Return a value of which only these are served. Raises ConfigError: the value is missing
+        without a default, or is another."""
         value = self.get(key, type(valid[0]), default)
         if value not in valid:
             raise ConfigError(
@@ -91,11 +84,8 @@ class JsonFields:
         return value
 
     def integers(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """Return a list of integers.
-
-        Raises:
-            ConfigError: the list is missing without a default, or is not a list of integers.
-        """
+        """Return a list of integers. Raises ConfigError: the list is missing without a default, or
+        is not a list of integers."""
         if default is not None and self._values.get(key) is None:
             return default
         value = self._values.get(key)
@@ -104,11 +94,8 @@ class JsonFields:
         return tuple(value)
 
     def numbers(self, key: str, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
-        """Return a list of numbers; integers count as floats.
-
-        Raises:
-            ConfigError: the list is missing without a default, or holds something else.
-        """
+        """Return a list of numbers; integers count as floats. Raises ConfigError: the list is
+        missing without a default, or holds something else."""
         if default is not None and self._values.get(key) is None:
             return default
         value = self._values.get(key)
@@ -117,11 +104,8 @@ class JsonFields:
         return tuple(float(item) for item in value)
 
     def strings(self, key: str) -> tuple[str, ...]:
-        """Return a list of strings.
-
-        Raises:
-            ConfigError: the list is missing or holds something else.
-        """
+        """Return a list of strings. Raises ConfigError: the list is missing or holds something
+        else."""
         value = self._values.get(key)
         if not isinstance(value, list) or any(type(item) is not str for item in value):
             raise ConfigError(f"{self.where}: {key} must be a list of strings, not {value!r}")
@@ -130,11 +114,7 @@ class JsonFields:
     def integer_lists(
         self, key: str, default: tuple[tuple[int, ...], ...]
     ) -> tuple[tuple[int, ...], ...]:
-        """Return a list of lists of integers.
-
-        Raises:
-            ConfigError: the value is something else.
-        """
+        """Return a list of lists of integers. Raises ConfigError: the value is something else."""
         value = self._values.get(key)
         if value is None:
             return default
@@ -144,11 +124,8 @@ class JsonFields:
         return tuple(tuple(inner) for inner in value)
 
     def items(self, key: str) -> Mapping[str, Any]:
-        """Return a nested object's entries, empty if there is none.
-
-        Raises:
-            ConfigError: the value is not an object.
-        """
+        """Return a nested object's entries, empty if there is none. Raises ConfigError: the value
+        is not an object."""
         value = self._values.get(key)
         if value is None:
             return {}
@@ -161,11 +138,8 @@ class JsonFields:
         return JsonFields(self.items(key), f"{self.where}: {key}")
 
     def sections(self, key: str) -> tuple[JsonFields, ...]:
-        """Return a list of nested objects.
-
-        Raises:
-            ConfigError: the list is missing or holds something else.
-        """
+        """Return a list of nested objects. Raises ConfigError: the list is missing or holds
+        something else."""
         value = self._values.get(key)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise ConfigError(f"{self.where}: {key} must be a list of objects, not {value!r}")
@@ -214,11 +188,8 @@ def _list_fields(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> JsonFields:
-    """Return the object in a JSON file.
-
-    Raises:
-        ConfigError: the file is missing, is not JSON, or holds no object.
-    """
+    """Return the object in a JSON file. Raises ConfigError: the file is missing, is not JSON, or
+    holds no object."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

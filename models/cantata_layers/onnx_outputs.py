@@ -18,19 +18,13 @@ def add_output(model: bytes, name: bytes) -> bytes:
     What is put behind the model is `ModelProto { graph { output { name } } }`.
 
     Args:
-        model: a file's content.
         name: of the value, at most 123 letters.
     """
     return model + _encode_field(7, _encode_field(12, _encode_field(1, name)))
 
 
 def find_values(model: bytes, ending: bytes) -> Iterator[bytes]:
-    """The names of what the model's nodes make, in their order, if they end so.
-
-    Args:
-        model: a file's content.
-        ending: of names.
-    """
+    """The names of what the model's nodes make, in their order, if they end so."""
     end = model.find(ending)
     while end >= 0:
         end += len(ending)

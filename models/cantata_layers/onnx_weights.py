@@ -78,9 +78,6 @@ class _Endings:
 class ExportedGraph:
     """What an ONNX file has of weights and of the nodes that use them.
 
-    Args:
-        model: the file's content.
-
     Raises:
         ConfigError: it is no ONNX file.
     """
@@ -242,7 +239,6 @@ def _above(step: str) -> Collection[str]:
 
 
 def _read_tensor(content: memoryview) -> tuple[str, Numbers]:
-    """A tensor's name and its numbers."""
     shape, kind, name = list[int](), 0, ""
     data: Numbers | None = None
     loose = list[int]()
@@ -271,11 +267,8 @@ def _read_tensor(content: memoryview) -> tuple[str, Numbers]:
 
 
 def _read_fields(content: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """The fields of a message: numbers as they are, all else as bytes.
-
-    Raises:
-        ValueError: it is no message.
-    """
+    """The fields of a message: numbers as they are, all else as bytes. Raises ValueError: it is no
+    message."""
     place = 0
     while place < len(content):
         head, place = _read_varint(content, place)

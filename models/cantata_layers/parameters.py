@@ -43,11 +43,8 @@ class ParameterLoader:
         """The talker's names of what no tensor was copied to."""
 
     def load(self, published: str, tensor: torch.Tensor) -> None:
-        """Copy a tensor to its parameter, or to its part of one.
-
-        Raises:
-            ConfigError: there is no such parameter, or its shape differs.
-        """
+        """Copy a tensor to its parameter, or to its part of one. Raises ConfigError: there is no
+        such parameter, or its shape differs."""
         name = self._names.own(published)
         if name is None:
             raise ConfigError(f"the talker has no parameter {published}")
@@ -62,32 +59,22 @@ class ParameterLoader:
         self.missing.discard(name)
 
     def load_all(self, tensors: Iterable[tuple[str, torch.Tensor]], where: Path) -> None:
-        """Copy the tensors, and check that nothing is missing.
-
-        Raises:
-            ConfigError: as `load` and `check_complete`.
-        """
+        """Copy the tensors, and check that nothing is missing. Raises ConfigError: as `load` and
+        `check_complete`."""
         for published, tensor in tensors:
             self.load(published, tensor)
         self.check_complete(where)
 
     def check_complete(self, where: Path) -> None:
-        """Check that every parameter was loaded.
-
-        Raises:
-            ConfigError: the checkpoint lacks some; names them as published.
-        """
+        """Check that every parameter was loaded. Raises ConfigError: the checkpoint lacks some;
+        names them as published."""
         if self.missing:
             names = sorted(self._names.published(name) for name in self.missing)
             raise ConfigError(f"{where}: lacks weights of {', '.join(names)}")
 
     def _copy(self, name: str, tensor: torch.Tensor) -> None:
-        """Copy to a parameter by the talker's name.
-
-        Raises:
-            KeyError: there is none.
-            AssertionError, IndexError, RuntimeError, ValueError: the shape differs.
-        """
+        """Copy to a parameter by the talker's name. Raises KeyError: there is none. AssertionError,
+        IndexError, RuntimeError, ValueError: the shape differs."""
         fused = next((part for part in FUSED if f".{part}." in name), None)
         stack, _, index = name.rpartition(".")
         if fused is not None:
@@ -127,11 +114,7 @@ def _load_share(target: torch.Tensor, tensor: torch.Tensor) -> None:
 
 
 def copy_tensor(target: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Copy between equal shapes.
-
-    Raises:
-        ValueError: they differ.
-    """
+    """Copy between equal shapes. Raises ValueError: they differ."""
     if target.shape != tensor.shape:
         raise ValueError(f"expected {list(target.shape)}")
     target.data.copy_(tensor)

@@ -34,11 +34,8 @@ class Qwen3Stack:
 
 
 def read_qwen3_stack(fields: JsonFields) -> Qwen3Stack:
-    """Read a stack from its section of a config.json.
-
-    Raises:
-        ConfigError: a value is missing or of the wrong type, or the layers are of another kind.
-    """
+    """Read a stack from its section of a config.json. Raises ConfigError: a value is missing or of
+    the wrong type, or the layers are of another kind."""
     for switch in ("attention_bias", "use_sliding_window"):
         fields.expect(switch, False, default=False)
     fields.expect("hidden_act", "silu", default="silu")
@@ -60,11 +57,8 @@ def read_qwen3_stack(fields: JsonFields) -> Qwen3Stack:
 
 
 def check_shared_heads(heads: int, kv_heads: int, where: str) -> None:
-    """Check that as many heads of queries share each head of keys and values.
-
-    Raises:
-        ConfigError: they cannot.
-    """
+    """Check that as many heads of queries share each head of keys and values. Raises ConfigError:
+    they cannot."""
     if heads % kv_heads:
         raise ConfigError(f"{where}: {heads} heads cannot share {kv_heads} heads of keys evenly")
 
@@ -110,11 +104,8 @@ class Qwen3MoeStack:
 
 
 def read_qwen3_moe_stack(fields: JsonFields) -> Qwen3MoeStack:
-    """Read a stack whose every layer has experts.
-
-    Raises:
-        ConfigError: a value is missing or of the wrong type, or the layers are of another kind.
-    """
+    """Read a stack whose every layer has experts. Raises ConfigError: a value is missing or of the
+    wrong type, or the layers are of another kind."""
     if fields.get("decoder_sparse_step", int, 1) != 1 or fields.integers("mlp_only_layers", ()):
         raise ConfigError(f"{fields.where}: layers without experts are not served")
     layers = read_qwen3_stack(fields)

@@ -48,7 +48,6 @@ def make_layers(
     `rotation.angles` for positions.
 
     Args:
-        rotation: of the stack.
         prefix: of the layers' names, by which vLLM finds their caches.
     """
     layers = [
@@ -72,7 +71,6 @@ class ExpertLoader(ParameterLoader):
     Args:
         targets: as `ParameterLoader`, as are `names` and `stacks`.
         layers: of the stack; their names begin with `layers.`.
-        stack: its sizes.
     """
 
     def __init__(

@@ -47,7 +47,6 @@ def write_qwen_tokenizer(
     """Write vocab.json, merges.txt and tokenizer_config.json.
 
     Args:
-        folder: of the checkpoint.
         special: the special tokens and their ids, behind the ordinary ones. Unused tokens fill the
             vocabulary up to the first of them and the gaps between them.
         fields: what tokenizer_config.json holds besides.

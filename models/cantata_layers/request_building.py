@@ -1,6 +1,5 @@
 """What request builders share: OpenAI's voice names, the check for a text without words, and a
-recording to warm up with.
-"""
+recording to warm up with."""
 
 from __future__ import annotations
 
@@ -21,12 +20,7 @@ _MALE = ("ash", "ballad", "cedar", "echo", "onyx", "verse")
 
 
 def list_aliases(index: int, voices: int) -> tuple[str, ...]:
-    """OpenAI's names for one of a model's voices: each name belongs to one voice.
-
-    Args:
-        index: of the voice.
-        voices: that the model has.
-    """
+    """OpenAI's names for one of a model's voices: each name belongs to one voice."""
     return OPENAI_VOICES[index::voices]
 
 
@@ -46,11 +40,8 @@ def can_be_spoken(text: str) -> bool:
 
 
 def check_speakable(text: str) -> None:
-    """Refuse a text of marks alone: a model would say anything.
-
-    Raises:
-        InvalidRequest: names the field `input`.
-    """
+    """Refuse a text of marks alone: a model would say anything. Raises InvalidRequest: names the
+    field `input`."""
     if not can_be_spoken(text):
         raise InvalidRequest("the text holds nothing that can be spoken", "input")
 
@@ -62,7 +53,6 @@ def second_of_noise(
 
     Args:
         sample_rate: Hz.
-        transcript: what it is said to be.
     """
     noise = np.random.default_rng(0).normal(0, 0.1, (sample_rate, channels)).astype(np.float32)
     return ReferenceAudio(noise, sample_rate, transcript)

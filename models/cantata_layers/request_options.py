@@ -19,11 +19,8 @@ Options = TypeVar("Options", bound=BaseModel)
 
 
 def parse_fields(values: Mapping[str, Any], kind: type[Options]) -> Options:
-    """Return the fields as a model's own options.
-
-    Raises:
-        InvalidRequest: names the first wrong field and what it may be.
-    """
+    """Return the fields as a model's own options. Raises InvalidRequest: names the first wrong
+    field and what it may be."""
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
@@ -66,7 +63,6 @@ def recording_mode(asked: str | None, *, recording: bool, transcript: bool) -> s
     Args:
         asked: the request's `mode`; None: a recording with a transcript is continued, any other
             imitated.
-        recording: whether it has one.
         transcript: whether the recording's words are known.
 
     Returns:

@@ -27,7 +27,6 @@ def frame_limit(
     """Return the request's own limit, or the model's as far as there is room.
 
     Args:
-        prompt_len: positions of the prompt.
         positions: of a request of this deployment, its frames included.
         wanted: the request's own limit; whether there is room for it is checked with the prompt.
         most: the model's.

@@ -89,8 +89,6 @@ def create_app(
     The app is up before the service is: `/health` answers while stages load, `/ready` says 503.
 
     Args:
-        service: what speaks.
-        settings: limits and timeouts.
         wyoming: a listening socket on which the app serves Wyoming too.
 
     Raises:

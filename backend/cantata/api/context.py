@@ -64,11 +64,9 @@ class ApiContext:
     documents: DocumentReader = field(default_factory=DocumentReader)
     recordings: RecordingReader = field(default_factory=RecordingReader)
     transcripts: Transcripts = field(default_factory=Transcripts)
-    """Transcripts of spoken answers."""
     responses: ResponseStore = field(default_factory=ResponseStore)
     """Answers to POST /v1/responses."""
     created: int = field(default_factory=lambda: int(time.time()))
-    """Unix time of the app's start."""
     started_at: float = field(default_factory=time.monotonic)
     """When the app was created, by a clock that never jumps."""
     drain: Drain = field(default_factory=Drain)
@@ -99,11 +97,8 @@ class ApiContext:
         return replace(output, tags=make_sound_tags(model)) if marked else output
 
     def check_signable(self, output: OutputFormat) -> None:
-        """Reject a signature that this server, or the format, cannot have.
-
-        Raises:
-            InvalidRequest: says which, and what can be.
-        """
+        """Reject a signature that this server, or the format, cannot have. Raises InvalidRequest:
+        says which, and what can be."""
         if self.signer is None:
             raise InvalidRequest(
                 "this server does not sign files; its operator has to set --provenance signed",
@@ -195,7 +190,6 @@ class ApiContext:
 
 
 def has_voice(model: SpeechModel, voice: str | None) -> bool:
-    """Whether the model has a voice of this name."""
     try:
         model.get_voice(voice)
     except VoiceNotFound:

@@ -73,8 +73,6 @@ _CODE_OF_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class HttpError:
-    """A status, its body and its headers."""
-
     status: int
     detail: ErrorDetail
     headers: dict[str, str] = field(default_factory=dict)
@@ -151,7 +149,6 @@ def explain_validation(problems: Sequence[Any], sent: Any = None) -> InvalidRequ
     """The first of Pydantic's problems as one sentence, and the field at fault.
 
     Args:
-        problems: Pydantic's list.
         sent: the request's body, if it has one.
     """
     problem = problems[0]
@@ -274,7 +271,6 @@ def format_location(location: Sequence[int | str], sent: Any, *, missing: bool) 
     Args:
         location: Pydantic's way, which has the members of unions in between, whose names the client
             did not write.
-        sent: the body.
         missing: the value itself is not there.
 
     Returns:

@@ -114,7 +114,6 @@ class MeasuredRun(Generic[E]):
 
     @property
     def duration_s(self) -> float:
-        """Seconds of sound made so far."""
         return self.samples / self._sample_rate if self.samples else 0.0
 
     @property
@@ -182,7 +181,6 @@ class MeasuredRun(Generic[E]):
         )
 
     def _take(self, chunk: SpeechChunk, asked_at: float, arrived_at: float) -> None:
-        """Measure sound that was asked for and arrived at these times."""
         if self.ttfp_s is None:
             self.ttfp_s = arrived_at - self.asked_at
             arrived = Milestone("deliver", arrived_at)
@@ -232,12 +230,8 @@ async def measure(
     """Open a run; counts its admission or rejection, and how it ends.
 
     Args:
-        model: its name.
         running: entered here.
         measured: of the open run and the time of its request.
-        metrics: take the counts.
-        is_live: somebody listens to it.
-        batch: it renders a file.
         clock: monotonic seconds.
     """
     asked_at = clock()

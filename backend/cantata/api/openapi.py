@@ -20,7 +20,6 @@ def describe_bytes(*media_types: str) -> Responses:
 
 
 def describe_sound(formats: Iterable[AudioFormat]) -> Responses:
-    """Describe a success of sound, in one of these formats."""
     return describe_bytes(*(one.media_type for one in formats))
 
 
@@ -33,7 +32,6 @@ def describe_events(media_type: str, kinds: Iterable[str]) -> Responses:
 
 
 def merge_responses(*responses: Responses) -> Responses:
-    """Describe a success that is any of these."""
     content: dict[str, Any] = {}
     for one in responses:
         content |= one[200]["content"]

@@ -73,7 +73,6 @@ class ModelOptions(WireModel):
     model_config = ConfigDict(extra="allow")
 
     def own_options(self, names: Iterable[str]) -> dict[str, Any]:
-        """The options among `names` that the client has sent."""
         sent = self.model_extra or {}
         return {name: sent[name] for name in names if name in sent}
 
@@ -126,11 +125,7 @@ class SpeechBody(SpeechOptions):
 
     def check_stream(self) -> None:
         """Reject timestamps in a sound file, and second attempts at, or signatures of, what has
-        been sent.
-
-        Raises:
-            InvalidRequest: names the alternative.
-        """
+        been sent. Raises InvalidRequest: names the alternative."""
         if self.verify == "retry" and self.stream_format == "sse":
             raise InvalidRequest(
                 'verify "retry" needs "stream_format": "audio"; what was sent cannot be spoken '

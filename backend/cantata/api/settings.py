@@ -116,7 +116,6 @@ class ServerSettings:
     lexicons: tuple[tuple[str, str], ...] = ()
     """Voice and lexicon, by names: read with every text of the voice; an empty name means all."""
     model_aliases: Mapping[str, str] = field(default_factory=dict)
-    """More names of served models."""
     references: ReferenceSettings = ReferenceSettings()
     jobs: JobSettings = field(default_factory=JobSettings)
     realtime: RealtimeSettings = field(default_factory=RealtimeSettings)

@@ -25,11 +25,8 @@ class CaptionError(CantataError):
 
 
 def check_captions(path: Path) -> None:
-    """Check a captions file before the work is done.
-
-    Raises:
-        CaptionError: the folder or the format does not exist.
-    """
+    """Check a captions file before the work is done. Raises CaptionError: the folder or the format
+    does not exist."""
     if path.suffix.lower() not in FORMATS:
         raise CaptionError(f"{path}: the name must end with {', '.join(FORMATS)}")
     if not path.parent.is_dir():
@@ -42,9 +39,7 @@ def write_captions(
     """Write the words of a text.
 
     Args:
-        path: where.
         text: the words' offsets are into it.
-        words: with their times.
         form: one of `FORMATS`; None: as the name ends.
 
     Raises:

@@ -89,7 +89,6 @@ class CompressedEncoder:
     """Encodes one compressed file.
 
     Args:
-        codec: what to make.
         sample_rate: Hz, one that the codec takes.
         channels: 1 or 2.
         bit_rate: per second, of lossy codecs; None is the codec's own.
@@ -148,7 +147,6 @@ class CompressedEncoder:
         return self._written.take()
 
     def finish(self) -> bytes:
-        """Encode the rest and end the file."""
         self._container.mux(self._stream.encode(None))
         if self._stream.codec_context.name == "flac":
             # FFmpeg knows it at the end, but writes it only into a file that it can seek.

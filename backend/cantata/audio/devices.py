@@ -86,11 +86,8 @@ class Microphone(AbstractContextManager["Microphone"]):
         self._stream.close()
 
     def read(self) -> bytes:
-        """The next tenth of a second, mono, s16le; waits for it.
-
-        Raises:
-            NoSoundDevice: the device is gone.
-        """
+        """The next tenth of a second, mono, s16le; waits for it. Raises NoSoundDevice: the device
+        is gone."""
         try:
             data, is_late = self._stream.read(round(self.rate * _BLOCK_S))
         except self._library.PortAudioError as error:

@@ -30,7 +30,6 @@ class AudioFormat:
     """Seconds of sound that can be encoded within about a millisecond."""
 
     def takes(self, channels: int) -> bool:
-        """Whether the format supports this number of channels."""
         return self.max_channels is None or channels <= self.max_channels
 
 
@@ -51,8 +50,6 @@ FORMATS: Mapping[str, AudioFormat] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class OutputFormat:
-    """The format of one response."""
-
     audio_format: AudioFormat
     model_rate: int
     """Sample rate of the model, in Hz."""
@@ -71,7 +68,6 @@ def output_format(name: str, model_rate: int, channels: int, asked: int | None) 
     Args:
         name: one of `FORMATS`.
         model_rate: Hz, the model's own.
-        channels: of the model.
         asked: Hz, within `MIN_SAMPLE_RATE` and `MAX_SAMPLE_RATE`. None: the model's own, or the
             next higher one that the format takes.
 

@@ -77,11 +77,8 @@ class Loudspeaker(AbstractContextManager["Loudspeaker"]):
         return bool(self._answers)
 
     def put(self, name: str, pcm: Pcm) -> None:
-        """Add sound ([N, 1]) of an answer; returns at once.
-
-        Raises:
-            NoSoundDevice: the device cannot be opened, or is gone.
-        """
+        """Add sound ([N, 1]) of an answer; returns at once. Raises NoSoundDevice: the device cannot
+        be opened, or is gone."""
         with self._change:
             if self._failure is not None:
                 raise self._failure

@@ -19,7 +19,6 @@ class Playback:
 
         Args:
             arrived_s: when it arrived; after a gap, playing goes on then.
-            duration_s: its length.
         """
         start_s = (
             arrived_s
@@ -39,9 +38,7 @@ class SimulatedPlayback:
     def __init__(self, reserve_s: float) -> None:
         self.reserve_s = reserve_s
         self.underruns = 0
-        """How often it stalled."""
         self.still_s = 0.0
-        """Total time stalled."""
         self._playback = Playback()
 
     def take(self, asked_s: float, arrived_s: float, duration_s: float) -> None:
@@ -50,7 +47,6 @@ class SimulatedPlayback:
         Args:
             asked_s: when the server was asked for it, all earlier sound having been sent.
             arrived_s: when it arrived, by the same clock.
-            duration_s: its length.
         """
         if self._playback.playout_deadline_s is None:
             self._playback.take(arrived_s, self.reserve_s)

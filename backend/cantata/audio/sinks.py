@@ -32,9 +32,7 @@ class SinkError(CantataError):
 class Sink(AbstractContextManager["Sink"], Protocol):
     """Takes samples in order; closed by leaving its context. `write` may block."""
 
-    def write(self, samples: Pcm) -> None:
-        """Take more samples."""
-        ...
+    def write(self, samples: Pcm) -> None: ...
 
 
 class FileSink(Sink):
@@ -44,7 +42,6 @@ class FileSink(Sink):
         path: where it is written.
         form: its format, of `check_file`.
         sample_rate: Hz.
-        channels: of the samples.
         tags: names and values, for formats that have a place for them.
     """
 
@@ -82,7 +79,6 @@ class StreamSink(Sink):
         stream: takes the bytes; stays open.
         form: one of `FORMATS`.
         sample_rate: of the samples, in Hz; a format that cannot have it gets the next one.
-        channels: of the samples.
         tags: names and values, which come first.
 
     Raises:
@@ -172,11 +168,8 @@ def check_file(path: Path, form: str | None = None) -> str:
 
 
 def check_device() -> Any:
-    """The `sounddevice` module, if there is a sound device.
-
-    Raises:
-        NoSoundDevice: it is not installed or there is none; says to write a file instead.
-    """
+    """The `sounddevice` module, if there is a sound device. Raises NoSoundDevice: it is not
+    installed or there is none; says to write a file instead."""
     instead = "write a file instead, with -o out.wav"
     sounddevice = load_sounddevice("playing", "play", instead)
     try:

@@ -62,8 +62,6 @@ class PlayedSound:
 
 
 class _Playing:
-    """A thread that plays one answer."""
-
     def __init__(self) -> None:
         self.queue = SimpleQueue[Pcm | None]()
         self.stopped = Event()
@@ -100,7 +98,6 @@ def open_sound(speaks: bool, out: Path | None, model: str | None) -> Iterator[An
 
     Args:
         speaks: on the sound device, without a file.
-        out: a sound file.
         model: that the file's tags name.
 
     Raises:

@@ -42,8 +42,6 @@ _KEPT_S = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class BookArguments:
-    """The command's options."""
-
     file: Path
     out: Path
     """A file for `m4b` and `epub`, else a folder."""
@@ -70,11 +68,8 @@ _ELSEWHERE = ("file", "out", "lexicons")
 
 
 async def make_book(options: BookArguments, console: Console) -> None:
-    """Speak a book, or the rest of it, and write it.
-
-    Raises:
-        CantataError: the document cannot be read, or not be spoken.
-    """
+    """Speak a book, or the rest of it, and write it. Raises CantataError: the document cannot be
+    read, or not be spoken."""
     from cantata.cli.book_narrator import BookNarrator
 
     kind = find_kind(options.file.name)
@@ -117,11 +112,7 @@ def _check_target(options: BookArguments) -> None:
 
 
 def _read_lexicons(options: BookArguments) -> tuple[LexiconEntry, ...]:
-    """The entries of all of them.
-
-    Raises:
-        InvalidLexicon: one of them is none; says which.
-    """
+    """The entries of all of them. Raises InvalidLexicon: one of them is none; says which."""
     entries = list[LexiconEntry]()
     for path in options.lexicons:
         try:
@@ -177,11 +168,7 @@ async def _read(options: BookArguments, kind: str) -> Document:
 
 
 def _plan(options: BookArguments, document: Document, model: SpeechModel) -> NewJob:
-    """The job of a document.
-
-    Raises:
-        InvalidRequest: the format cannot have the model's sound.
-    """
+    """The job of a document. Raises InvalidRequest: the format cannot have the model's sound."""
     shape = SoundShape(model.sample_rate, model.channels)
     check_results(ResultOptions(options.form, captions=options.captions), shape)
     return NewJob(
@@ -245,11 +232,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def read_speakers(written: list[str]) -> dict[str, str]:
-    """Voices by speakers' names, of `NAME=VOICE`.
-
-    Raises:
-        InvalidRequest: one is not written so.
-    """
+    """Voices by speakers' names, of `NAME=VOICE`. Raises InvalidRequest: one is not written so."""
     speakers: dict[str, str] = {}
     for one in written:
         name, equals, voice = (part.strip() for part in one.partition("="))
@@ -265,11 +248,8 @@ _ENDINGS_OF_CHAPTERS = frozenset((".mp3", ".flac", ".opus", ".aac", ".wav", ".og
 
 
 def choose_output(file: Path, out: Path | None, form: str | None) -> tuple[Path, str]:
-    """Where the book goes, and in which format.
-
-    Raises:
-        CantataError: the name and the format do not fit.
-    """
+    """Where the book goes, and in which format. Raises CantataError: the name and the format do not
+    fit."""
     if out is None:
         form = form or WHOLE_BOOK
         ending = f".{form}" if form in WHOLE else ""

@@ -18,9 +18,6 @@ class BookNarrator:
 
     Args:
         options: of the command.
-        store: of the book.
-        model: speaks it.
-        entries: of the lexicons.
     """
 
     def __init__(

@@ -46,11 +46,8 @@ async def show_voices(model: str | None, server: str | None, as_json: bool) -> N
 
 
 async def show_models(server: str | None, as_json: bool) -> None:
-    """Print a server's models, or the installed ones.
-
-    Raises:
-        ServerError: the server rejected the request, or cannot be reached.
-    """
+    """Print a server's models, or the installed ones. Raises ServerError: the server rejected the
+    request, or cannot be reached."""
     if server is None:
         listed = _list_local_models()
         rows = [(one["id"], ", ".join(one["does"]), one["needs"] or "nothing") for one in listed]

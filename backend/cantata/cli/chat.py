@@ -77,8 +77,6 @@ def chat(options: ChatArguments, console: Console) -> None:
 
 
 class _Chat:
-    """One conversation."""
-
     def __init__(
         self,
         options: ChatArguments,

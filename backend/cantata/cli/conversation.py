@@ -15,8 +15,6 @@ from cantata.utils.atomic_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class QuestionAndAnswer:
-    """A question and its answer."""
-
     question: str
     pictures: tuple[Path, ...]
     answer: str
@@ -25,17 +23,12 @@ class QuestionAndAnswer:
 
 @dataclass(slots=True)
 class ChatHistory:
-    """All turns so far."""
-
     instructions: str | None
     turns: list[QuestionAndAnswer] = field(default_factory=list)
 
     def ask(self, question: str, pictures: tuple[Path, ...]) -> list[dict[str, Any]]:
-        """The messages of a request for the next answer.
-
-        Raises:
-            FileError: a picture cannot be read.
-        """
+        """The messages of a request for the next answer. Raises FileError: a picture cannot be
+        read."""
         system = [] if self.instructions is None else [_build_message("system", self.instructions)]
         earlier = [
             message
@@ -57,11 +50,8 @@ class ChatHistory:
 
 
 def save_conversation(conversation: ChatHistory, path: Path) -> None:
-    """Write it to a Markdown file, whole or not at all.
-
-    Raises:
-        InvalidRequest: it cannot be written there.
-    """
+    """Write it to a Markdown file, whole or not at all. Raises InvalidRequest: it cannot be written
+    there."""
     with write_whole(path) as unfinished:
         try:
             unfinished.write_text(conversation.write(), "utf-8")

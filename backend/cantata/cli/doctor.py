@@ -30,8 +30,6 @@ _BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-
 
 
 class Verdict(StrEnum):
-    """How a check ended."""
-
     OK = "ok"
     WARNING = "warning"
     """Something optional is missing."""
@@ -90,7 +88,6 @@ def render(checks: Sequence[Check]) -> Table:
 
 
 def summarize(checks: Sequence[Check]) -> str:
-    """The whole report in one line."""
     failed = [check.what for check in checks if check.failed]
     missing = [check.what for check in checks if check.verdict is Verdict.WARNING]
     notes = f" Worth a look: {', '.join(missing)}." if missing else ""
@@ -194,7 +191,6 @@ def _check_plugin(plugin: ModelPlugin) -> list[Check]:
 
 
 def _check_weights(plugin: ModelPlugin) -> Check:
-    """Whether the weights that ship with a model are there."""
     what = f"model {plugin.name}"
     folder = plugin.embedded_checkpoint
     assert folder is not None

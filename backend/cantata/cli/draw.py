@@ -75,11 +75,8 @@ class DrawArguments:
 
 
 async def draw(options: DrawArguments, console: Console) -> None:
-    """Draw, and tell on the console how far it is.
-
-    Raises:
-        CantataError: the request cannot be served; raised before a model is loaded where possible.
-    """
+    """Draw, and tell on the console how far it is. Raises CantataError: the request cannot be
+    served; raised before a model is loaded where possible."""
     check_file(options.out)
     pictures = [read_file(path) for path in options.edit]
     asked_at = time.monotonic()
@@ -144,7 +141,6 @@ async def _follow(
 async def _from_server(
     options: DrawArguments, pictures: list[bytes]
 ) -> AsyncGenerator[Step | PictureFile, None]:
-    """Ask a running server."""
     from cantata.client import KEY_VARIABLE
 
     server, named = options.server or "", {} if options.model is None else {"model": options.model}
@@ -176,11 +172,8 @@ async def _from_stages(
 
 
 def get_embedded_image_model() -> str:
-    """The model that draws whose weights ship with it; the first by name.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """The model that draws whose weights ship with it; the first by name. Raises ConfigError: there
+    is none."""
     from cantata.config.plugins import load_plugins
 
     for name, plugin in sorted(load_plugins().items()):

@@ -43,11 +43,8 @@ def read_file(path: Path) -> bytes:
 
 
 def check_ending(path: Path, valid: Collection[str]) -> None:
-    """Check the name of an output file before the work is done.
-
-    Raises:
-        WrongCall: its ending is not valid.
-    """
+    """Check the name of an output file before the work is done. Raises WrongCall: its ending is not
+    valid."""
     if path.suffix.lower() not in valid:
         raise WrongCall(f"{path}: the name must end with one of {', '.join(valid)}")
 
@@ -66,22 +63,15 @@ def check_place(path: Path) -> None:
 
 
 def check_output_is_piped() -> None:
-    """Check that bytes on standard output do not end on a screen.
-
-    Raises:
-        WrongCall: they would.
-    """
+    """Check that bytes on standard output do not end on a screen. Raises WrongCall: they would."""
     if sys.stdout.isatty():
         raise WrongCall("standard output is a terminal; redirect or pipe it")
 
 
 @contextmanager
 def explain_write_errors(path: Path) -> Iterator[None]:
-    """Errors of the block, which does nothing but write, become one that names the file.
-
-    Raises:
-        FileError: it cannot be written; says why.
-    """
+    """Errors of the block, which does nothing but write, become one that names the file. Raises
+    FileError: it cannot be written; says why."""
     try:
         yield
     except BrokenPipeError:

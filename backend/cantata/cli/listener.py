@@ -56,11 +56,8 @@ async def _serve_model(located: LocatedModel) -> AsyncIterator[TranscriptionMode
 
 
 def find_listener() -> str:
-    """The model that transcribes whose weights ship with it; the first by name.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """The model that transcribes whose weights ship with it; the first by name. Raises ConfigError:
+    there is none."""
     from cantata.config.plugins import list_embedded_recognizers
 
     for name in list_embedded_recognizers():

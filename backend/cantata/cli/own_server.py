@@ -34,7 +34,6 @@ def open_server(models: Sequence[str], console: Console) -> Iterator[str]:
 
     Args:
         models: as `cantata serve --model` takes them.
-        console: shows that they load.
 
     Yields:
         The server's address, once they are ready.
@@ -84,11 +83,8 @@ def _wait(url: str, process: subprocess.Popen[bytes]) -> bool:
 
 
 def choose_mind(model: str | None) -> str:
-    """The model that answers: the named one, or the first here that has its weights.
-
-    Raises:
-        ConfigError: there is none; says how to get one.
-    """
+    """The model that answers: the named one, or the first here that has its weights. Raises
+    ConfigError: there is none; says how to get one."""
     from cantata.config.plugins import find_install_command, find_weights, load_plugins
 
     if model is not None:
@@ -106,11 +102,8 @@ def choose_mind(model: str | None) -> str:
 
 
 def choose_voice_model(voice: str | None) -> str:
-    """The model here that speaks, with this voice if one is named.
-
-    Raises:
-        ConfigError: no model is the default.
-    """
+    """The model here that speaks, with this voice if one is named. Raises ConfigError: no model is
+    the default."""
     from cantata.config.plugins import locate
     from cantata.pipeline.local import find_model
 

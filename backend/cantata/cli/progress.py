@@ -35,7 +35,6 @@ class SpokenProgress:
     a model without them shows only how much sound there is.
 
     Args:
-        text: what is spoken.
         words: grows while the sound is made.
         console: nothing is shown where it is no terminal.
     """

@@ -34,8 +34,6 @@ from cantata.utils.atomic_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class _Poured:
-    """What went into the sink."""
-
     seconds: float
     ttfp_s: float
     waited_s: float
@@ -43,11 +41,8 @@ class _Poured:
 
 
 async def say(options: SayArguments, console: Console) -> None:
-    """Speak, and tell on the console how it went.
-
-    Raises:
-        CantataError: the request cannot be served; raised before a model is loaded where possible.
-    """
+    """Speak, and tell on the console how it went. Raises CantataError: the request cannot be
+    served; raised before a model is loaded where possible."""
     form = _check_targets(options)
     with _point_to_books(options.text):
         async with open_source(options, console) as sound:

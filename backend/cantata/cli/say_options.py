@@ -18,8 +18,6 @@ TEXT_ENDINGS = tuple(KINDS)
 
 @dataclass(frozen=True, slots=True)
 class SayArguments:
-    """The command's options."""
-
     text: str
     out: Path | None = None
     """None: the sound device; `-`: standard output."""

@@ -40,8 +40,6 @@ CHUNKS_AHEAD = 256
 
 @dataclass(frozen=True, slots=True)
 class SpokenSound:
-    """The sound of a text while it is made."""
-
     sample_rate: int
     channels: int
     asked_at: float
@@ -54,11 +52,7 @@ class SpokenSound:
 def open_source(
     options: SayArguments, console: Console
 ) -> AbstractAsyncContextManager[SpokenSound]:
-    """The sound, from a server or made here.
-
-    Raises:
-        CantataError: the request cannot be served.
-    """
+    """The sound, from a server or made here. Raises CantataError: the request cannot be served."""
     if options.server:
         return _from_server(options, options.server, console)
     from cantata.pipeline.local import find_local_model, find_model
@@ -73,7 +67,6 @@ def open_source(
 async def _from_here(
     options: SayArguments, local: LocalModel, console: Console
 ) -> AsyncIterator[SpokenSound]:
-    """Load the model in this process."""
     request = _build_request(options, options.voice or "", local.capabilities, console)
     parts = local.plan(request)
     with show_loading(console):
@@ -119,7 +112,6 @@ async def _from_stages(options: SayArguments, console: Console) -> AsyncIterator
 async def _from_server(
     options: SayArguments, server: str, console: Console
 ) -> AsyncIterator[SpokenSound]:
-    """Ask a running server."""
     from cantata.client import KEY_VARIABLE, stream_speech
 
     named = {

@@ -9,11 +9,7 @@ from cantata.cli.files import WrongCall
 
 
 def check_address(server: str) -> None:
-    """Check an address before it is asked.
-
-    Raises:
-        WrongCall: it is none of HTTP.
-    """
+    """Check an address before it is asked. Raises WrongCall: it is none of HTTP."""
     import httpx
 
     try:

@@ -45,11 +45,8 @@ def open_sound_file(
     """A sound file, which appears under its name once the block has ended well.
 
     Args:
-        out: its name.
         form: its format, of `check_sound_file`.
         sample_rate: Hz.
-        channels: of the samples.
-        tags: names and values.
 
     Raises:
         FileError: it cannot be written; says why.
@@ -65,7 +62,6 @@ class ExplainedSink(Sink):
     """A sink whose faults are told as its own, and not as those of what is written meanwhile.
 
     Args:
-        sink: takes the samples.
         explain: a context that tells them.
     """
 

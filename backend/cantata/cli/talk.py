@@ -73,8 +73,6 @@ def talk(options: TalkArguments, console: Console) -> None:
 
 
 class _SpokenConversation:
-    """One conversation."""
-
     def __init__(
         self,
         options: TalkArguments,

@@ -48,20 +48,14 @@ Event = tuple[str, float] | VerboseTranscription
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One recording, and where its transcript goes."""
-
     source: Path
     target: Path | None
     """None: standard output."""
 
 
 async def transcribe(options: TranscribeArguments, console: Console) -> None:
-    """Transcribe each recording in turn.
-
-    Raises:
-        CantataError: a recording cannot be read, or the options are not valid; raised before a
-            model is loaded where possible.
-    """
+    """Transcribe each recording in turn. Raises CantataError: a recording cannot be read, or the
+    options are not valid; raised before a model is loaded where possible."""
     form = choose_form(options)
     jobs = _plan(options, form)
     async with _open_transcriber(options) as run:
@@ -157,8 +151,6 @@ async def _open_transcriber(options: TranscribeArguments) -> AsyncIterator[_Tran
 
 
 class _Here:
-    """Transcribes with a model of this command's own."""
-
     def __init__(
         self, options: TranscribeArguments, model: TranscriptionModel, reader: RecordingReader
     ) -> None:
@@ -182,8 +174,6 @@ class _Here:
 
 
 class _OnServer:
-    """Transcribes by asking a running server."""
-
     def __init__(self, options: TranscribeArguments, server: str) -> None:
         self._options, self._server = options, server
 

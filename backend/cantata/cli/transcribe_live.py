@@ -85,7 +85,6 @@ class _Dictation:
 
     @property
     def result(self) -> FinishedTranscription:
-        """All that was said."""
         options = self._options
         return FinishedTranscription(
             tuple(self._parts), self._live.seconds, options.language, translate=options.translate

@@ -23,8 +23,6 @@ _FORMS: dict[str, OutputForm] = {".txt": "txt", ".srt": "srt", ".vtt": "vtt", ".
 
 @dataclass(frozen=True, slots=True)
 class TranscribeArguments:
-    """The command's options."""
-
     files: tuple[Path, ...]
     """Files and folders; `-` is standard input. None: the microphone."""
     out: Path | None
@@ -41,11 +39,8 @@ class TranscribeArguments:
 
 
 def choose_form(options: TranscribeArguments) -> OutputForm:
-    """The form that was asked for, or that the file's name stands for.
-
-    Raises:
-        WrongCall: it stands for none.
-    """
+    """The form that was asked for, or that the file's name stands for. Raises WrongCall: it stands
+    for none."""
     if options.form is not None:
         return options.form
     if options.out is not None and not options.out.is_dir() and options.out.suffix:
@@ -58,7 +53,6 @@ def choose_target(out: Path | None, stem: str, form: OutputForm) -> Path | None:
     """The file that one transcript is written into; None: standard output.
 
     Args:
-        out: a file, or a folder.
         stem: the file's name in a folder, without its ending.
         form: gives the ending.
 

@@ -35,9 +35,7 @@ def stream_answer(
     """Ask for an answer. Closing the generator ends it on the server, too.
 
     Args:
-        server: its address.
         body: fields of `POST /v1/chat/completions`.
-        api_key: for a server that requires one.
 
     Yields:
         Its pieces as they arrive.

@@ -21,8 +21,6 @@ _CONNECT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far the picture is."""
-
     step: int
     """Steps done, 0 to `steps`."""
     steps: int
@@ -31,7 +29,6 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class PictureFile:
     data: bytes
-    """The file."""
     size: str
     """`WIDTHxHEIGHT` in pixels."""
     seed: int
@@ -51,7 +48,6 @@ async def draw_picture(
         url: server, such as `http://127.0.0.1:8000`.
         options: fields of the request, `prompt` among them; none that is None.
         pictures: files to edit; none: the picture is made from words alone.
-        api_key: for a server that needs one.
 
     Raises:
         ServerError: the server rejected the request, or could not finish it.

@@ -37,15 +37,11 @@ class AnswerStarted:
 
 @dataclass(frozen=True, slots=True)
 class AnswerText:
-    """More of the answer's words."""
-
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSound:
-    """More of the answer's sound."""
-
     item_id: str
     pcm: Pcm
     """[N, 1] at `RATE`."""
@@ -90,8 +86,6 @@ RealtimeEvent = (
 
 
 class RealtimeSession:
-    """One conversation."""
-
     def __init__(self, socket: ReconnectingSocket) -> None:
         self._socket = socket
 
@@ -101,7 +95,6 @@ class RealtimeSession:
         """Set the session up.
 
         Args:
-            instructions: what the model is to be and do.
             voice: that speaks; None: the model's own.
             interrupts: speech of the user stops an answer.
 
@@ -144,11 +137,8 @@ class RealtimeSession:
         )
 
     async def events(self) -> AsyncIterator[RealtimeEvent]:
-        """What happens, until the server ends the conversation.
-
-        Raises:
-            ServerError: the conversation broke off.
-        """
+        """What happens, until the server ends the conversation. Raises ServerError: the
+        conversation broke off."""
         async for event in self._socket.receive():
             read = _read(event)
             if read is not None:
@@ -164,7 +154,6 @@ async def open_conversation(
     Args:
         server: such as `http://127.0.0.1:8000`.
         model: that speaks or answers; None: the server's first.
-        api_key: for a server that requires one.
 
     Raises:
         ServerError: it cannot be reached, or refuses the connection.

@@ -30,7 +30,6 @@ class ReconnectingSocket:
     Args:
         server: such as `http://127.0.0.1:8000`.
         model: that speaks or answers; None: the server's first.
-        api_key: for a server that requires one.
     """
 
     def __init__(self, server: str, model: str | None, api_key: str | None) -> None:
@@ -53,11 +52,8 @@ class ReconnectingSocket:
         self._sending = asyncio.Lock()
 
     async def connect(self) -> None:
-        """Begin the session.
-
-        Raises:
-            ServerError: the server cannot be reached, or refuses the connection.
-        """
+        """Begin the session. Raises ServerError: the server cannot be reached, or refuses the
+        connection."""
         try:
             self._socket = await self._dial(self._query)
         except InvalidStatus as error:
@@ -67,16 +63,12 @@ class ReconnectingSocket:
         self._is_open = True
 
     async def close(self) -> None:
-        """End the session."""
         if self._socket is not None:
             await self._socket.close()
 
     async def send(self, kind: str, **fields: Any) -> None:
-        """Send an event. While the connection is lost, it waits.
-
-        Raises:
-            ServerError: the server has ended the session.
-        """
+        """Send an event. While the connection is lost, it waits. Raises ServerError: the server has
+        ended the session."""
         message = json.dumps({"type": kind, **fields})
         self._kept.append(message)
         self._kept_bytes += len(message)
@@ -86,11 +78,8 @@ class ReconnectingSocket:
         await self._flush()
 
     async def receive(self) -> AsyncGenerator[dict[str, Any]]:
-        """The server's events, and one of the type `LOST` when a connection is.
-
-        Raises:
-            ServerError: the session has ended, or the server did not come back in time.
-        """
+        """The server's events, and one of the type `LOST` when a connection is. Raises ServerError:
+        the session has ended, or the server did not come back in time."""
         while True:
             assert self._socket is not None
             try:

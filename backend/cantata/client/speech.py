@@ -65,7 +65,6 @@ class Session:
         """Hz."""
         self.channels = 0
         self.last: UtteranceReport | None = None
-        """Report of the utterance that ended last."""
         self.words: list[SpokenWord] = []
         """The words of the latest `speak` so far, if the session is configured with
         `timestamps`: offsets into its text, seconds from its first sample."""
@@ -140,7 +139,6 @@ class Session:
         await self._read_until(lambda event: event.get("type") == "input.cancelled")
 
     async def send(self, kind: str, **fields: Any) -> None:
-        """Send one message of the protocol."""
         await self._socket.send(json.dumps({"type": kind, **fields}))
 
     async def _synchronise(self) -> None:
@@ -184,8 +182,6 @@ async def connect(url: str, api_key: str | None = None, **options: Any) -> Async
 
 @dataclass(frozen=True, slots=True)
 class SpeechStream:
-    """The sound of one HTTP request."""
-
     sample_rate: int
     channels: int
     request_id: str
@@ -204,8 +200,6 @@ async def stream_speech(
 
     Args:
         url: server, such as `http://127.0.0.1:8000`.
-        text: what to say.
-        api_key: for a server that needs one.
         options: other fields of the request; with `timestamps=True` the answer has `words`.
 
     Raises:
@@ -239,11 +233,8 @@ async def stream_speech(
 async def _read_audio_events(
     response: httpx.Response, words: list[SpokenWord]
 ) -> AsyncIterator[bytes]:
-    """The audio of server-sent events; the words on the way go into `words`.
-
-    Raises:
-        ServerError: the speech broke off.
-    """
+    """The audio of server-sent events; the words on the way go into `words`. Raises ServerError:
+    the speech broke off."""
     async for line in response.aiter_lines():
         if not line.startswith("data:"):
             continue
@@ -289,6 +280,5 @@ def read_http_error(response: httpx.Response) -> ServerError:
 
 
 def server_error(body: dict[str, Any]) -> ServerError:
-    """The error in an error's body or event."""
     error = body["error"]
     return ServerError(error["message"], error["code"], error["param"])

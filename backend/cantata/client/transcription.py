@@ -20,8 +20,6 @@ _CONNECT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More of the text."""
-
     text: str
     end_s: float
     """Seconds of the recording that have been transcribed."""
@@ -50,10 +48,7 @@ async def transcribe_file(
     Args:
         url: server, such as `http://127.0.0.1:8000`.
         file: open for reading.
-        name: of the file.
         fields: of the form, such as `model` and `language`.
-        translate: write it in English.
-        api_key: for a server that needs one.
 
     Raises:
         ServerError: the server rejected the request, or could not finish it.

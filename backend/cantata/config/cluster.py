@@ -134,7 +134,6 @@ class ClusterOptions(StrictModel):
         return frozenset(stage.node for stage in self.stages.values() if stage.node)
 
     def only(self, stages: Collection[str]) -> ClusterOptions:
-        """These options for the given stages only."""
         kept = {name: stage for name, stage in self.stages.items() if name in stages}
         return self.model_copy(update={"stages": kept})
 
@@ -146,7 +145,6 @@ class ClusterOptions(StrictModel):
         Args:
             on_gpu: stages whose device is a GPU.
             names: all stages.
-            on_hosts: those that name a stage host.
 
         Raises:
             ValueError: says which stage is at fault.

@@ -52,7 +52,6 @@ class PlacedStage(StrictModel):
 
     @property
     def on_gpu(self) -> bool:
-        """Whether it runs on a GPU."""
         return self.device != "cpu"
 
     @property
@@ -106,7 +105,6 @@ class ArDeployment(PlacedStage):
 
     @property
     def num_gpus(self) -> int:
-        """As `PlacedStage`: one for each rank."""
         return super().num_gpus * self.tensor_parallel
 
     @model_validator(mode="after")
@@ -226,7 +224,6 @@ class DiffusionDeployment(PlacedStage):
 
     @property
     def num_gpus(self) -> int:
-        """As `PlacedStage`: one for each rank."""
         return super().num_gpus * (1 if self.parallel is None else self.parallel.ranks)
 
     @model_validator(mode="after")
@@ -259,8 +256,6 @@ StageDeployment = (
 
 @dataclass(frozen=True, slots=True)
 class KindSupport:
-    """The implementation of one kind of stage."""
-
     deployment: type[StageDeployment]
     builder: str
     """`package.module:function` that builds one from its spec, a checkpoint and a deployment;
@@ -398,7 +393,6 @@ class Deployment(StrictModel):
 
     @property
     def placed_here(self) -> Deployment:
-        """This deployment with every stage on this machine."""
         stages = {n: stage.model_copy(update={"host": None}) for n, stage in self.stages.items()}
         return self.model_copy(update={"stages": stages})
 
@@ -409,7 +403,6 @@ class Deployment(StrictModel):
         return any(stage.sampling.temperature > 0 for stage in ar)
 
     def only(self, stages: Collection[str]) -> Deployment:
-        """This deployment for these stages alone."""
         kept = {name: stage for name, stage in self.stages.items() if name in stages}
         cluster = self.cluster and self.cluster.only(stages)
         return self.model_copy(update={"stages": kept, "cluster": cluster})
@@ -421,11 +414,8 @@ class Deployment(StrictModel):
         return self.model_copy(update={"idle_unload_s": idle_s})
 
     def with_dtype(self, dtype: Dtype) -> Deployment:
-        """This deployment with this dtype in every stage that has one.
-
-        Raises:
-            ConfigError: a stage cannot have it.
-        """
+        """This deployment with this dtype in every stage that has one. Raises ConfigError: a stage
+        cannot have it."""
         stages = {
             name: _validate(type(stage), {**stage.model_dump(), "dtype": dtype}, name)
             if isinstance(stage, ArDeployment | DiffusionDeployment)
@@ -436,11 +426,8 @@ class Deployment(StrictModel):
 
 
 def load_deployment(path: Path, pipeline: PipelineSpec) -> Deployment:
-    """Read a deployment for a pipeline.
-
-    Raises:
-        ConfigError: unreadable file, unknown key, bad value or wrong stage; lists what is valid.
-    """
+    """Read a deployment for a pipeline. Raises ConfigError: unreadable file, unknown key, bad value
+    or wrong stage; lists what is valid."""
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -26,7 +26,6 @@ class TeaCache(StrictModel):
     """Of a polynomial of the change, the highest power first; None: the model's own."""
 
     def skipping(self) -> Skipping:
-        """The rule."""
         return Skipping(
             SkipTest.INPUT, self.threshold, self.warmup_steps, coefficients=self.coefficients
         )
@@ -42,7 +41,6 @@ class FirstBlock(StrictModel):
     order: Order = 0
 
     def skipping(self) -> Skipping:
-        """The rule."""
         return Skipping(
             SkipTest.RESIDUAL, self.threshold, self.warmup_steps, first_blocks=1, order=self.order
         )
@@ -60,7 +58,6 @@ class DualBlock(StrictModel):
     order: Order = 0
 
     def skipping(self) -> Skipping:
-        """The rule."""
         return Skipping(
             SkipTest.RESIDUAL,
             self.threshold,
@@ -81,7 +78,6 @@ class TaylorSeer(StrictModel):
     order: Order = 1
 
     def skipping(self) -> Skipping:
-        """The rule."""
         return Skipping(SkipTest.INTERVAL, self.interval, self.warmup_steps, order=self.order)
 
 
@@ -114,5 +110,4 @@ class HookedStage(StrictModel):
     """Weights are stored in half the memory, at a price in likeness."""
 
     def options(self) -> Hooked:
-        """The options that the model gets."""
         return Hooked(self.attention, self.offload_blocks, self.float8)

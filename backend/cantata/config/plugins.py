@@ -28,30 +28,21 @@ _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 @dataclass(frozen=True, slots=True)
 class LocatedModel:
-    """A plug-in and the checkpoint that it is to serve."""
-
     plugin: ModelPlugin
     checkpoint: Path
 
     @property
     def pipeline(self) -> PipelineSpec:
-        """The plug-in's, less the stages that the checkpoint does without.
-
-        Raises:
-            ConfigError: the checkpoint is not valid.
-        """
+        """The plug-in's, less the stages that the checkpoint does without. Raises ConfigError: the
+        checkpoint is not valid."""
         unused = self.plugin.unused_stages
         pipeline = self.plugin.pipeline
         return pipeline if unused is None else pipeline.without(unused(self.checkpoint))
 
 
 def load_plugins() -> Mapping[str, ModelPlugin]:
-    """Every plug-in that an installed package offers, by name.
-
-    Raises:
-        ConfigError: an entry point is neither a `ModelPlugin` nor a package of models, or two
-            plug-ins have the same name.
-    """
+    """Every plug-in that an installed package offers, by name. Raises ConfigError: an entry point
+    is neither a `ModelPlugin` nor a package of models, or two plug-ins have the same name."""
     plugins: dict[str, ModelPlugin] = {}
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         value = entry_point.value
@@ -87,7 +78,6 @@ def list_packages(plugin: ModelPlugin) -> frozenset[str]:
 
 
 def _iterate_package(name: str) -> Iterator[ModelPlugin]:
-    """Every plug-in in the folders of a package of models."""
     try:
         package = importlib.import_module(name)
         for folder in pkgutil.iter_modules(package.__path__, f"{name}."):
@@ -165,7 +155,6 @@ def list_embedded_models() -> list[str]:
 
 
 def list_embedded_recognizers() -> list[str]:
-    """The embedded models that turn speech into text."""
     plugins = _list_embedded(load_plugins())
     return [plugin.name for plugin in plugins if plugin.load_transcription_builder is not None]
 

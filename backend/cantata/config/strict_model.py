@@ -23,8 +23,6 @@ def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
     """Describe every mistake on a line, then what is valid where they are.
 
     Args:
-        error: Pydantic's.
-        model: what was validated.
         where: the file, and the place in it.
     """
     problems = error.errors()
@@ -37,7 +35,6 @@ def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
 
 
 def list_keys(model: type[BaseModel]) -> str:
-    """The keys of a block."""
     return ", ".join(model.model_fields)
 
 

@@ -55,11 +55,7 @@ class Catalogue(Generic[S, C, D, T]):
         self.default_model = default_model
 
     def get_model(self, name: str) -> S:
-        """Look up a model that speaks texts.
-
-        Raises:
-            ModelNotFound: lists the served names.
-        """
+        """Look up a model that speaks texts. Raises ModelNotFound: lists the served names."""
         if name not in self.models and name.startswith(SPEECH_MODEL_ALIASES):
             name = self.default_model
         if name not in self.models:
@@ -68,11 +64,7 @@ class Catalogue(Generic[S, C, D, T]):
         return self.models[name]
 
     def get_chat_model(self, name: str | None) -> C:
-        """Look up a model that answers messages.
-
-        Raises:
-            ModelNotFound: lists the served names.
-        """
+        """Look up a model that answers messages. Raises ModelNotFound: lists the served names."""
         if name is None and self.chat_models:
             name = next(iter(self.chat_models))
         if name is None or name not in self.chat_models:
@@ -82,11 +74,7 @@ class Catalogue(Generic[S, C, D, T]):
         return self.chat_models[name]
 
     def get_image_model(self, name: str | None) -> D:
-        """Look up a model that draws.
-
-        Raises:
-            ModelNotFound: lists the served names.
-        """
+        """Look up a model that draws. Raises ModelNotFound: lists the served names."""
         is_unnamed = name is None or name.startswith(IMAGE_MODEL_ALIASES)
         if self.image_models and name not in self.image_models and is_unnamed:
             name = next(iter(self.image_models))
@@ -97,11 +85,7 @@ class Catalogue(Generic[S, C, D, T]):
         return self.image_models[name]
 
     def get_transcription_model(self, name: str | None) -> T:
-        """Look up a model that transcribes speech.
-
-        Raises:
-            ModelNotFound: lists the served names.
-        """
+        """Look up a model that transcribes speech. Raises ModelNotFound: lists the served names."""
         models = self.transcription_models
         is_unnamed = name is None or name.startswith(TRANSCRIPTION_MODEL_ALIASES)
         if models and name not in models and is_unnamed:
@@ -117,17 +101,7 @@ def find_language(
     voices: Sequence[Voice], can: Capabilities, voice: str, options: Mapping[str, Any]
 ) -> str:
     """BCP 47 tag of the language that a request is read in: the one that it asks for, its voice's,
-    or the model's.
-
-    Args:
-        voices: the model's.
-        can: the model's.
-        voice: id of one of these, or a mixture of them.
-        options: of the request.
-
-    Raises:
-        VoiceNotFound: there is no such voice.
-    """
+    or the model's. Raises VoiceNotFound: there is no such voice."""
     asked = options.get("language")
     if asked in can.spoken_languages:
         return str(asked)

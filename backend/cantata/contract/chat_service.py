@@ -106,11 +106,8 @@ class ChatModel(ServedModel[ChatRequest, Answer], Protocol):
         ...
 
     def get_voice(self, name: str | None) -> Voice:
-        """The voice with this id, name or alias; None is the default voice.
-
-        Raises:
-            VoiceNotFound: none has it; the message lists the valid ids.
-        """
+        """The voice with this id, name or alias; None is the default voice. Raises VoiceNotFound:
+        none has it; the message lists the valid ids."""
         ...
 
 
@@ -123,9 +120,6 @@ class ChatService(SpeechService, Protocol):
         ...
 
     def get_chat_model(self, name: str | None) -> ChatModel:
-        """The model with this name, or the first one for None.
-
-        Raises:
-            ModelNotFound: none has it; the message lists the valid names.
-        """
+        """The model with this name, or the first one for None. Raises ModelNotFound: none has it;
+        the message lists the valid names."""
         ...

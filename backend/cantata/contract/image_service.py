@@ -35,9 +35,7 @@ class ImageModel(ServedModel[ImageRequest, Drawing], Protocol):
     """A model that draws; a request is within `limits`."""
 
     @property
-    def limits(self) -> ImageLimits:
-        """The pictures that it can make."""
-        ...
+    def limits(self) -> ImageLimits: ...
 
     @property
     def note(self) -> str:
@@ -55,8 +53,5 @@ class ImageService(ChatService, Protocol):
 
     def get_image_model(self, name: str | None) -> ImageModel:
         """The model of this name; None, or one of OpenAI's names of models that draw, the first.
-
-        Raises:
-            ModelNotFound: none has it; the message lists the valid names.
-        """
+        Raises ModelNotFound: none has it; the message lists the valid names."""
         ...

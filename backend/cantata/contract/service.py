@@ -58,8 +58,6 @@ class SpeechChunk:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """The current state of one stage process."""
-
     model: str
     stage: str
     pid: int
@@ -92,8 +90,6 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionReport:
-    """The current state of a model's admission."""
-
     places: int
     """Requests that can play without gaps, by the latest measurements."""
     running: int
@@ -128,9 +124,7 @@ class RunObserver(Protocol[Read]):
         """An event has arrived; the reader gets it after the observers."""
         ...
 
-    def on_end(self) -> None:
-        """The run has no more events."""
-        ...
+    def on_end(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +145,6 @@ class Run(Generic[E]):
     _observers: list[RunObserver[E]] = field(default_factory=list, init=False)
 
     def observe(self, observer: RunObserver[E]) -> None:
-        """Call this observer at each event from now on."""
         self._observers.append(observer)
 
     def __aiter__(self) -> AsyncIterator[E]:
@@ -179,8 +172,6 @@ class Utterance(Run[SpeechChunk]):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaReport:
-    """A server's view of one of its replicas."""
-
     address: str
     ready: bool
     """Whether it is connected and its models accept requests."""
@@ -207,9 +198,7 @@ class ServedModel(Protocol[Asked, Opened]):
         ...
 
     @property
-    def admission(self) -> AdmissionReport:
-        """Running, waiting and rejected requests."""
-        ...
+    def admission(self) -> AdmissionReport: ...
 
     def check_room(self) -> None:
         """Reject a live request that there is no room for; takes microseconds. `run` may still
@@ -236,8 +225,6 @@ class ServedModel(Protocol[Asked, Opened]):
 
 
 class SpeechModel(ServedModel[SpeechRequest, Utterance], Protocol):
-    """A model that speaks texts."""
-
     @property
     def voices(self) -> tuple[Voice, ...]:
         """The model's voices, the default first."""
@@ -265,11 +252,8 @@ class SpeechModel(ServedModel[SpeechRequest, Utterance], Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def get_voice(self, name: str | None) -> Voice:
-        """The voice with this id, name or alias; None is the default voice.
-
-        Raises:
-            VoiceNotFound: none has it; the message lists the valid ids.
-        """
+        """The voice with this id, name or alias; None is the default voice. Raises VoiceNotFound:
+        none has it; the message lists the valid ids."""
         ...
 
     async def phonemize(self, text: str, language: str) -> str:
@@ -296,7 +280,6 @@ class SpeechModel(ServedModel[SpeechRequest, Utterance], Protocol):
         makes pauses itself.
 
         Args:
-            request: what to say and how.
             more_text: the rest of `request.text`, in pieces as they arrive; speaking begins with
                 the first words. For models with the capability `open_text`.
         """
@@ -322,16 +305,11 @@ class SpeechService(Protocol):
         ...
 
     @property
-    def trouble(self) -> str:
-        """Why the service is not ready, in words."""
-        ...
+    def trouble(self) -> str: ...
 
     def get_model(self, name: str) -> SpeechModel:
-        """The model of this name; OpenAI's names of speech models mean the default model.
-
-        Raises:
-            ModelNotFound: none has it; the message lists the valid names.
-        """
+        """The model of this name; OpenAI's names of speech models mean the default model. Raises
+        ModelNotFound: none has it; the message lists the valid names."""
         ...
 
     async def collect_stage_reports(self) -> list[StageReport]:

@@ -95,8 +95,5 @@ class TranscriptionService(ImageService, Protocol):
 
     def get_transcription_model(self, name: str | None) -> TranscriptionModel:
         """The model of this name; None, or one of OpenAI's names of models that listen, the first.
-
-        Raises:
-            ModelNotFound: none has it; the message lists the valid names.
-        """
+        Raises ModelNotFound: none has it; the message lists the valid names."""
         ...

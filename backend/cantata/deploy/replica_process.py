@@ -30,8 +30,6 @@ logger = logging.getLogger(__name__)
 
 
 class _Report:
-    """What is said each second."""
-
     def __init__(self) -> None:
         self._host: ReplicaHost | None = None
 

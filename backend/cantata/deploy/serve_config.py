@@ -77,11 +77,8 @@ def describe_edges(
 
 
 def get_cluster_options(plan: ServicePlan) -> ClusterOptions:
-    """The deployment's section, or the defaults.
-
-    Raises:
-        ConfigError: there is no section, and a stage needs a GPU, or names a host.
-    """
+    """The deployment's section, or the defaults. Raises ConfigError: there is no section, and a
+    stage needs a GPU, or names a host."""
     deployment = plan.deployment
     if deployment.cluster is not None:
         return deployment.cluster
@@ -134,8 +131,6 @@ def printed(options: DeployOptions, form: Form, image: str) -> str:
 
     Args:
         options: as `deploy`'s.
-        form: for whom.
-        image: of the pods.
 
     Raises:
         ConfigError: as of `deploy`.
@@ -150,7 +145,6 @@ def deploy(options: DeployOptions, show: Callable[[str], None]) -> None:
     """Submit the applications, or upgrade them; returns when all of them run. Blocks.
 
     Args:
-        options: what to deploy.
         show: tells the operator something.
 
     Raises:

@@ -13,19 +13,14 @@ from cantata.contract.data.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
-    """The address of a TCP socket."""
-
     host: str
     """A name, or an IPv4 or IPv6 address without brackets."""
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Read `HOST:PORT`; an IPv6 address stands in brackets.
-
-        Raises:
-            ConfigError: the text is no such address.
-        """
+        """Read `HOST:PORT`; an IPv6 address stands in brackets. Raises ConfigError: the text is no
+        such address."""
         try:
             parts = urlsplit(f"//{text}")
             host, port = parts.hostname, parts.port
@@ -37,7 +32,6 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
@@ -67,5 +61,4 @@ class StaticDirectory:
         self._addresses = frozenset(addresses)
 
     async def watch(self) -> AsyncIterator[frozenset[Address]]:
-        """The one set."""
         yield self._addresses

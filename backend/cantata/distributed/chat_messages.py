@@ -66,11 +66,7 @@ class SentPart:
 
     @property
     def part(self) -> Part:
-        """The part, as it was before it was sent.
-
-        Raises:
-            ProtocolError: it is no part.
-        """
+        """The part, as it was before it was sent. Raises ProtocolError: it is no part."""
         if self.text is not None:
             return TextPart(self.text)
         if self.pixels is not None:
@@ -85,8 +81,6 @@ class SentPart:
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """One turn of a conversation."""
-
     role: Role
     parts: tuple[SentPart, ...]
     calls: tuple[ToolCall, ...]
@@ -130,7 +124,6 @@ class AnswerRequest:
 
     @classmethod
     def of(cls, work_id: str, model: str, request: ChatRequest) -> AnswerRequest:
-        """The message for a request."""
         messages = (
             SentMessage(message.role, tuple(map(SentPart.of, message.parts)), message.calls)
             for message in request.messages
@@ -140,11 +133,7 @@ class AnswerRequest:
 
     @property
     def request(self) -> ChatRequest:
-        """The request, as it was before it was sent.
-
-        Raises:
-            ProtocolError: a part of it is none.
-        """
+        """The request, as it was before it was sent. Raises ProtocolError: a part of it is none."""
         messages = (
             Message(message.role, tuple(part.part for part in message.parts), message.calls)
             for message in self.messages
@@ -176,7 +165,6 @@ EVENTS: Mapping[
 
 
 def sent(event: AnswerEvent) -> tuple[FrameKind, object]:
-    """An event as it is sent now."""
     match event:
         case Thought():
             return FrameKind.THOUGHT, event

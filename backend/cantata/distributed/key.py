@@ -55,11 +55,7 @@ def read_key(file: Path | None) -> LinkKey:
 
 
 def check_key(key: LinkKey, address: Address) -> None:
-    """Refuse an address that other machines reach without a key.
-
-    Raises:
-        ConfigError: it is one.
-    """
+    """Refuse an address that other machines reach without a key. Raises ConfigError: it is one."""
     if not key and not address.is_loopback:
         raise ConfigError(
             f"{address} can be reached by other machines, which could then act as its users: "

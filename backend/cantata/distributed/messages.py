@@ -97,8 +97,6 @@ def to_milestones(ages: tuple[Age, ...]) -> tuple[Milestone, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SpeakRequest:
-    """A text to be spoken."""
-
     work_id: str
     """Begins the id of the work at the replica, so that logs of both belong together."""
     model: str
@@ -150,7 +148,6 @@ class SoundMessage:
 
     @classmethod
     def of(cls, chunk: SpeechChunk) -> SoundMessage:
-        """The message for a chunk that is sent now."""
         return cls(chunk.samples, chunk.words, to_ages(chunk.milestones))
 
     @property
@@ -190,8 +187,6 @@ class Reports:
 
 @dataclass(frozen=True, slots=True)
 class DrawRequest:
-    """A picture to be drawn."""
-
     work_id: str
     model: str
     options: ImageRequest
@@ -201,13 +196,11 @@ class DrawRequest:
 
     @classmethod
     def of(cls, work_id: str, model: str, request: ImageRequest) -> DrawRequest:
-        """The message for a request."""
         waits_s = None if request.deadline_s is None else request.deadline_s - time.monotonic()
         return cls(work_id, model, replace(request, deadline_s=None), waits_s)
 
     @property
     def request(self) -> ImageRequest:
-        """The request, as it was before it was sent."""
         if self.waits_s is None:
             return self.options
         return replace(self.options, deadline_s=time.monotonic() + self.waits_s)

@@ -93,8 +93,6 @@ def get_format(card: Card) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Advertisement:
-    """What a replica serves."""
-
     default_model: str
     speaking: tuple[SpeakingModel, ...]
     answering: tuple[AnsweringModel, ...]
@@ -103,7 +101,6 @@ class Advertisement:
 
     @property
     def cards(self) -> tuple[Card, ...]:
-        """The cards of all models, of every kind."""
         return *self.speaking, *self.answering, *self.drawing, *self.transcribing
 
 

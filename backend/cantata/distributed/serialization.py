@@ -15,11 +15,8 @@ T = TypeVar("T")
 
 
 def decode(body: bytearray, kind: type[T]) -> T:
-    """What `encode` made; its arrays lie in `body`.
-
-    Raises:
-        ProtocolError: the body is no such message.
-    """
+    """What `encode` made; its arrays lie in `body`. Raises ProtocolError: the body is no such
+    message."""
     try:
         return serialization.decode(body, kind)
     except BrokenChannel as error:

@@ -13,7 +13,6 @@ def read_aloud(data: bytes, kind: str) -> str:
     """What is spoken of a file.
 
     Args:
-        data: the file.
         kind: `md` or `html`, whose markup is left out, or another one: all of the text is spoken.
 
     Raises:

@@ -23,7 +23,6 @@ _FORBIDDEN = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", 
 
 
 def main() -> None:
-    """Entry point."""
     kind, path = sys.argv[1], Path(sys.argv[2])
     _confine()
     try:

@@ -53,8 +53,6 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with its chapters."""
-
     title: str
     """May be empty, as the next two."""
     author: str
@@ -66,11 +64,8 @@ class Document:
 
 
 def find_kind(name: str) -> str:
-    """The kind of a file, one of the values of `KINDS`.
-
-    Raises:
-        InvalidDocument: the name's ending is none of those.
-    """
+    """The kind of a file, one of the values of `KINDS`. Raises InvalidDocument: the name's ending
+    is none of those."""
     ending = PurePath(name).suffix.lower()
     if ending not in KINDS:
         raise InvalidDocument(f"{name[:100]!r} is no document; valid endings: {', '.join(KINDS)}")
@@ -78,11 +73,8 @@ def find_kind(name: str) -> str:
 
 
 def check_document(document: Document) -> Document:
-    """The document with tidy titles, without chapters that have nothing to say.
-
-    Raises:
-        InvalidDocument: it has no text, or too much.
-    """
+    """The document with tidy titles, without chapters that have nothing to say. Raises
+    InvalidDocument: it has no text, or too much."""
     chapters = tuple(
         replace(one, title=tidy_title(one.title))
         for one in document.chapters
@@ -110,13 +102,11 @@ def tidy_title(text: str) -> str:
 
 
 def dump_document(document: Document) -> str:
-    """The document as JSON."""
     cover = base64.b64encode(document.cover).decode("ascii")
     return json.dumps({**asdict(document), "cover": cover})
 
 
 def load_document(dumped: str) -> Document:
-    """What `dump_document` was given."""
     fields: dict[str, Any] = json.loads(dumped)
     chapters = tuple(Chapter(one["title"], tuple(one["paragraphs"])) for one in fields["chapters"])
     cover = base64.b64decode(fields["cover"])

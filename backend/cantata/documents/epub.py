@@ -50,11 +50,8 @@ class Archive:
             raise InvalidDocument(f"the EPUB has more than {MAX_ENTRIES:,} files")
 
     def read(self, name: str) -> bytes:
-        """An entry's bytes.
-
-        Raises:
-            InvalidDocument: it is not there, damaged, encrypted or too large.
-        """
+        """An entry's bytes. Raises InvalidDocument: it is not there, damaged, encrypted or too
+        large."""
         try:
             entry = self._file.getinfo(name)
             if entry.flag_bits & _ENCRYPTED:
@@ -123,11 +120,7 @@ class _Entry:
 
 
 def read_epub(path: Path) -> Document:
-    """A book.
-
-    Raises:
-        InvalidDocument: it is damaged, encrypted, too large, or no EPUB.
-    """
+    """A book. Raises InvalidDocument: it is damaged, encrypted, too large, or no EPUB."""
     archive = Archive(path)
     _check_free(archive)
     container = _parse(archive, _CONTAINER)
@@ -296,5 +289,4 @@ def _resolve(folder: str, link: str) -> str:
 
 
 def _strip_namespace(element: Element) -> str:
-    """Without its namespace."""
     return str(element.tag).rpartition("}")[2]

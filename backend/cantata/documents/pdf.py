@@ -54,7 +54,6 @@ def read_pdf(path: Path) -> Document:
 
 
 def _opens_without_password(reader: Any) -> bool:
-    """Whether an encrypted file opens without a password."""
     try:
         return bool(reader.decrypt(""))
     except Exception:  # a method that the library, or this machine, does not know

@@ -23,11 +23,8 @@ _NUMBERED = re.compile(
 
 
 def decode_text(data: bytes) -> str:
-    """The text of a file in UTF-8, or in UTF-16 with its mark.
-
-    Raises:
-        InvalidDocument: it is in neither.
-    """
+    """The text of a file in UTF-8, or in UTF-16 with its mark. Raises InvalidDocument: it is in
+    neither."""
     marked = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         text = data.decode("utf-16" if marked else "utf-8-sig")

@@ -34,8 +34,6 @@ _HEAD_CHARACTERS = 64_000
 
 @dataclass(frozen=True, slots=True)
 class PageBlock:
-    """A paragraph of a page."""
-
     text: str
     level: int = 0
     """Of a heading, 1 to 6; 0: it is none."""
@@ -44,8 +42,6 @@ class PageBlock:
 
 
 class _BlockParser(HTMLParser):
-    """Collects blocks of text."""
-
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.blocks: list[PageBlock] = []
@@ -138,19 +134,14 @@ def _find_first_number(list_attributes: Mapping[str, str]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """What a page says."""
-
     blocks: tuple[PageBlock, ...]
     title: str
     language: str
 
 
 def read_page(text: str) -> WebPage:
-    """The blocks of a page; items of numbered lists begin with their numbers.
-
-    Raises:
-        InvalidDocument: it declares entities.
-    """
+    """The blocks of a page; items of numbered lists begin with their numbers. Raises
+    InvalidDocument: it declares entities."""
     if _ENTITIES.search(text, 0, _HEAD_CHARACTERS):
         raise InvalidDocument("the document declares entities, which are not expanded")
     parser = _BlockParser()
@@ -174,7 +165,6 @@ def make_document(blocks: Iterable[PageBlock]) -> Document:
 
 
 def split_chapters(blocks: Sequence[PageBlock]) -> list[Chapter]:
-    """The chapters of a page, by its headings."""
     chapters: list[Chapter] = []
     title, paragraphs = "", list[str]()
     for block in blocks:

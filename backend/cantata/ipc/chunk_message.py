@@ -87,7 +87,6 @@ class EncodedGroup:
     lengths: tuple[int, ...]
     array: NDArray[Any]
     metadata: Mapping[int, ChunkMetadata] = field(default_factory=dict)
-    """Its extras."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +97,8 @@ class ChunkMessage:
 
     @classmethod
     def of(cls, chunks: Sequence[Chunk[Payload]]) -> ChunkMessage:
-        """These chunks; their arrays must not change until it is encoded.
-
-        Raises:
-            TypeError: numbers of an array are not of its payload's kind.
-        """
+        """These chunks; their arrays must not change until it is encoded. Raises TypeError: numbers
+        of an array are not of its payload's kind."""
         return cls(tuple(map(_encode_group, pack(chunks))))
 
     def chunks(self, behind_s: float) -> list[Chunk[Payload]]:

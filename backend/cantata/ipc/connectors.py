@@ -30,10 +30,7 @@ class ChunkSender(Protocol):
 
     def put(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Hand over the chunks of one step as one message, in order; waits while the edge is full.
-
-        Raises:
-            ConnectionError: the other end has closed.
-        """
+        Raises ConnectionError: the other end has closed."""
         ...
 
     def close(self) -> None:
@@ -45,16 +42,11 @@ class ChunkReceiver(Protocol):
     """The downstream end of an edge."""
 
     def get(self) -> Sequence[Chunk[Payload]]:
-        """Wait for the next message.
-
-        Raises:
-            ConnectionError: the other end has closed and nothing is left.
-        """
+        """Wait for the next message. Raises ConnectionError: the other end has closed and nothing
+        is left."""
         ...
 
-    def close(self) -> None:
-        """Stop receiving."""
-        ...
+    def close(self) -> None: ...
 
 
 class MemoryReceiver(ChunkReceiver):
@@ -75,12 +67,10 @@ class MemoryReceiver(ChunkReceiver):
         os.eventfd_write(self._waiting, 1)
 
     def get(self) -> Sequence[Chunk[Payload]]:
-        """Wait for the next message."""
         os.eventfd_read(self._waiting)
         return self._queue.get()
 
     def close(self) -> None:
-        """Stop receiving."""
         os.close(self._waiting)
 
 
@@ -144,7 +134,6 @@ class SocketSender(ChunkSender):
             self._connect().send(*parts)
 
     def close(self) -> None:
-        """End the edge: no chunk follows."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -174,13 +163,9 @@ class SocketReceiver(ChunkReceiver):
         return self._channel.fileno()
 
     def get(self) -> Sequence[Chunk[Payload]]:
-        """Wait for the next message.
-
-        Raises:
-            ConnectionError: the other end has closed (`BrokenChannel`: or sent no chunks).
-        """
+        """Wait for the next message. Raises ConnectionError: the other end has closed
+        (`BrokenChannel`: or sent no chunks)."""
         return EncodedChunks.from_local(self._channel.receive()).chunks()
 
     def close(self) -> None:
-        """Stop receiving."""
         self._channel.close()

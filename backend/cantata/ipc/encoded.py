@@ -39,7 +39,6 @@ class Heads:
 
     @property
     def request_ids(self) -> Iterator[str]:
-        """Of each chunk."""
         for group in self.groups:
             yield from group.request_ids
 
@@ -63,11 +62,8 @@ class EncodedChunks:
 
     @classmethod
     def of(cls, chunks: Sequence[Chunk[Payload]]) -> EncodedChunks:
-        """Chunks with times of this machine.
-
-        Raises:
-            TypeError: an array's numbers are not of its payload's kind.
-        """
+        """Chunks with times of this machine. Raises TypeError: an array's numbers are not of its
+        payload's kind."""
         return cls(b"".join(encode(ChunkMessage.of(chunks))))
 
     @property
@@ -77,11 +73,7 @@ class EncodedChunks:
 
     @classmethod
     def from_local(cls, message: Buffer) -> EncodedChunks:
-        """What arrived as `parts`.
-
-        Raises:
-            BrokenChannel: these are no chunks.
-        """
+        """What arrived as `parts`. Raises BrokenChannel: these are no chunks."""
         return cls(*_split(message))
 
     @property
@@ -92,29 +84,18 @@ class EncodedChunks:
 
     @classmethod
     def from_link(cls, message: Buffer) -> EncodedChunks:
-        """What arrived as `parts_for_link` just now. The time of the journey counts for the
-        step after it.
-
-        Raises:
-            BrokenChannel: these are no chunks.
-        """
+        """What arrived as `parts_for_link` just now. The time of the journey counts for the step
+        after it. Raises BrokenChannel: these are no chunks."""
         content, sent_s = _split(message)
         return cls(content, time.monotonic() - sent_s)
 
     def heads(self) -> Heads:
-        """Says whose chunks these are.
-
-        Raises:
-            BrokenChannel: these are no chunks.
-        """
+        """Says whose chunks these are. Raises BrokenChannel: these are no chunks."""
         return decode(self.content, Heads)
 
     def chunks(self) -> list[Chunk[Payload]]:
-        """The chunks, with times of this machine; their arrays lie in `content`.
-
-        Raises:
-            BrokenChannel: these are no chunks.
-        """
+        """The chunks, with times of this machine; their arrays lie in `content`. Raises
+        BrokenChannel: these are no chunks."""
         return decode(self.content, ChunkMessage).chunks(self.behind_s)
 
 

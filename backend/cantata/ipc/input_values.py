@@ -22,17 +22,13 @@ from numpy.typing import NDArray
 
 @cache
 def get_hints(kind: type) -> Mapping[str, Any]:
-    """The annotations of a dataclass's fields."""
     names = getattr(kind, "__dataclass_fields__", {})
     return {name: hint for name, hint in get_type_hints(kind).items() if name in names}
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Whether a value may stand where the annotation does.
-
-    Raises:
-        TypeError: the annotation is not one of plain data.
-    """
+    """Whether a value may stand where the annotation does. Raises TypeError: the annotation is not
+    one of plain data."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
@@ -88,11 +84,8 @@ _SCALARS = frozenset({type(None), bool, int, float, str, bytes})
 
 
 def flatten(value: object) -> tuple[Any, tuple[NDArray[Any], ...]]:
-    """A stage's input as a tree, and the arrays that the tree numbers.
-
-    Raises:
-        TypeError: it holds something that a stage's input may not hold.
-    """
+    """A stage's input as a tree, and the arrays that the tree numbers. Raises TypeError: it holds
+    something that a stage's input may not hold."""
     arrays: list[NDArray[Any]] = []
     return _flatten_value(value, arrays), tuple(arrays)
 
@@ -131,8 +124,6 @@ def unflatten(
     """The stage's input from which `flatten` made a tree.
 
     Args:
-        tree: what arrived.
-        arrays: that it numbers.
         packages: whose dataclasses and enums it may name, beside the contract's; None: any's, for
             what the program itself has sent.
 

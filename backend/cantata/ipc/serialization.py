@@ -51,11 +51,8 @@ def encode(message: object) -> tuple[Buffer, ...]:
 
 
 def decode(body: Buffer, kind: type[T]) -> T:
-    """What `encode` made; its arrays lie in `body`.
-
-    Raises:
-        BrokenChannel: the body is no such message.
-    """
+    """What `encode` made; its arrays lie in `body`. Raises BrokenChannel: the body is no such
+    message."""
     view = memoryview(body)
     end = _LENGTH_BYTES + int.from_bytes(view[:_LENGTH_BYTES], "big")
     tail = view[end + -end % _ALIGNED :]
@@ -79,11 +76,8 @@ def _get_number_type(wanted: type) -> type:
 
 
 def _decode_array(tail: memoryview, wanted: type, value: Any) -> np.ndarray[Any, Any]:
-    """The array that a head describes.
-
-    Raises:
-        ValueError: it does not lie in the tail, or is none of the wanted type.
-    """
+    """The array that a head describes. Raises ValueError: it does not lie in the tail, or is none
+    of the wanted type."""
     described = msgspec.convert(value, tuple[str, tuple[int, ...], int])
     name, shape, place = described
     number = _get_number_type(wanted)

@@ -153,7 +153,6 @@ class SharedHeartbeat:
         """The stage has accepted this request.
 
         Args:
-            request_id: of the request.
             has_prompt: the steps before its first frame may take much longer than others.
         """
         used = set(self._rows.values())
@@ -165,7 +164,6 @@ class SharedHeartbeat:
             self._entries[row] = (request_id.encode(), 0)
 
     def record_frames(self, request_id: str, frames: int) -> None:
-        """The stage has made this many more frames of a request."""
         row = self._rows.get(request_id)
         if row is not None:
             self._silent.discard(request_id)
@@ -216,11 +214,7 @@ def send_memory(control: socket.socket, fd: int) -> None:
 
 
 def receive_memory(control: socket.socket) -> int:
-    """Receive the memory from the server.
-
-    Raises:
-        ConnectionError: the server is gone.
-    """
+    """Receive the memory from the server. Raises ConnectionError: the server is gone."""
     _, fds, _, _ = socket.recv_fds(control, 1, 1)
     if not fds:
         raise ConnectionError("the server is gone")

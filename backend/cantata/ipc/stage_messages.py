@@ -124,10 +124,7 @@ class _EncodedFailure:
 
 def encode_message(message: Message) -> tuple[Buffer, ...]:
     """Return a message as parts of bytes; arrays are not copied and must not change any more.
-
-    Raises:
-        TypeError: a stage's input or output holds what cannot be sent.
-    """
+    Raises TypeError: a stage's input or output holds what cannot be sent."""
     kind, parts = _encode_body(message)
     return _HEADER.pack(kind), *parts
 

@@ -52,15 +52,11 @@ class BlockingChannel:
         self._socket.sendall(_frame(*parts))
 
     def receive(self) -> bytearray:
-        """Wait for the next message.
-
-        Raises:
-            ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
-        """
+        """Wait for the next message. Raises ConnectionError: the other end has closed
+        (`BrokenChannel`: or sent no message)."""
         return self._read(_decode_body_length(self._read(_HEADER.size)))
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
     def _read(self, size: int) -> bytearray:
@@ -103,11 +99,8 @@ class AsyncChannel:
         await self._writer.drain()
 
     async def receive(self) -> bytes:
-        """Wait for the next message.
-
-        Raises:
-            ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
-        """
+        """Wait for the next message. Raises ConnectionError: the other end has closed
+        (`BrokenChannel`: or sent no message)."""
         try:
             length = _decode_body_length(await self._reader.readexactly(_HEADER.size))
             return await self._reader.readexactly(length)
@@ -115,7 +108,6 @@ class AsyncChannel:
             raise ConnectionError("the other end closed the connection") from error
 
     async def close(self) -> None:
-        """Close the socket."""
         self._writer.close()
         with contextlib.suppress(ConnectionError):  # the other side may have closed it first
             await self._writer.wait_closed()

@@ -43,8 +43,6 @@ class AnsweredBatches:
 
     Args:
         jobs: tell what changes, and the time.
-        store: of the batches.
-        answerer: answers their lines.
     """
 
     def __init__(self, jobs: JobStore, store: BatchStore, answerer: Answerer) -> None:

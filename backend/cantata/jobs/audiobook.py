@@ -48,10 +48,7 @@ def write_audiobook(
 
     Args:
         job: with its chapters, of one or two channels.
-        sounds: the chapters' samples.
-        path: where.
         cover: a JPEG; empty: none.
-        tags: that say who made it.
     """
     shape = job.shape
     options = {**_OPTIONS, "brand": "M4B "}

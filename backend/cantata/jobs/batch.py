@@ -59,13 +59,10 @@ FINAL = (BatchStatus.FAILED, BatchStatus.COMPLETED, BatchStatus.EXPIRED, BatchSt
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """A batch to be kept."""
-
     owner: str
     endpoint: str
     """The path that all its lines ask."""
     input_file: str
-    """Id of the file."""
     metadata: Mapping[str, str] | None
     output_expires_s: int | None
     """Seconds for which its results are kept; None: as long as all else."""
@@ -128,8 +125,6 @@ class LineAnswer:
 
 @dataclass(frozen=True, slots=True)
 class KeptBatch:
-    """A kept batch."""
-
     id: str
     owner: str
     endpoint: str

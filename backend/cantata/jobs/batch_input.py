@@ -33,7 +33,6 @@ async def check_input(path: Path, endpoint: str, max_line_bytes: int) -> Checked
     """Read a file line by line, in a thread that yields to others.
 
     Args:
-        path: of the file.
         endpoint: that every line must ask.
         max_line_bytes: longest line.
     """

@@ -115,19 +115,12 @@ class BatchStore:
         return await self._change(work)
 
     async def find(self, id: str, owner: str | None = None) -> KeptBatch:
-        """A batch; `owner`: only if it is this client's.
-
-        Raises:
-            BatchNotFound: there is none.
-        """
+        """A batch; `owner`: only if it is this client's. Raises BatchNotFound: there is none."""
         return await self._jobs.database.run(lambda db: _select(db, id, owner))
 
     async def list_page(self, owner: str, page: ListPage) -> tuple[list[KeptBatch], bool]:
-        """Batches of a client, and whether there are more.
-
-        Raises:
-            BatchNotFound: the page is to follow a batch that is not there.
-        """
+        """Batches of a client, and whether there are more. Raises BatchNotFound: the page is to
+        follow a batch that is not there."""
 
         def work(db: sqlite3.Connection) -> tuple[list[KeptBatch], bool]:
             if page.after is not None:
@@ -143,11 +136,8 @@ class BatchStore:
         return [id for (id,) in found]
 
     async def begin(self, id: str, lines: Sequence[BatchLine]) -> None:
-        """Keep the lines of a batch that is valid; they are to be answered.
-
-        Raises:
-            JobStopped: it was cancelled.
-        """
+        """Keep the lines of a batch that is valid; they are to be answered. Raises JobStopped: it
+        was cancelled."""
 
         def work(db: sqlite3.Connection) -> None:
             _check_status(db, id, BatchStatus.VALIDATING)
@@ -198,11 +188,7 @@ class BatchStore:
         await self._change(work)
 
     async def set_finalizing(self, id: str) -> None:
-        """Say that all lines are answered.
-
-        Raises:
-            JobStopped: it was cancelled.
-        """
+        """Say that all lines are answered. Raises JobStopped: it was cancelled."""
 
         def work(db: sqlite3.Connection) -> None:
             _check_status(db, id, BatchStatus.IN_PROGRESS)
@@ -232,9 +218,7 @@ class BatchStore:
         """End a batch: its files are there from then on.
 
         Args:
-            id: of the batch.
             status: a final one.
-            problems: of its input.
 
         Raises:
             StorageFailed: what was not answered cannot be written.

@@ -32,11 +32,8 @@ def write_epub(
 
     Args:
         job: of one or two channels.
-        chapters: what is read.
-        sounds: the chapters' samples.
         path: where; the sound of a chapter is written beside it meanwhile.
         cover: a JPEG; empty: none.
-        tags: that say who made it.
     """
     title = job.title or next((one.title for one in chapters if one.title), "") or "Book"
     digits = max(2, len(str(len(chapters))))

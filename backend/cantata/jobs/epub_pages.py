@@ -120,7 +120,6 @@ def write_overlay(chapter: NarratedChapter, name: str, sample_rate: int) -> str:
 
 
 def write_nav(chapters: Sequence[ChapterFacts], facts: BookFacts) -> str:
-    """The table of contents."""
     entries = "\n".join(
         f'<li><a href="{one.name}.xhtml">{escape(one.title)}</a></li>' for one in chapters
     )
@@ -135,7 +134,6 @@ def write_nav(chapters: Sequence[ChapterFacts], facts: BookFacts) -> str:
 
 
 def write_package(chapters: Sequence[ChapterFacts], facts: BookFacts) -> str:
-    """The package document."""
     items = "\n".join(_write_items(chapters, facts))
     spine = "\n".join(f'<itemref idref="{one.name}"/>' for one in chapters)
     metadata = "\n".join(_write_metadata(chapters, facts))

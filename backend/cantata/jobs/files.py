@@ -48,7 +48,6 @@ class FileStore:
 
         Args:
             owner: label of the client's API key.
-            purpose: what it is for.
             name: as the client has it.
             source: read from its beginning.
             expires_s: seconds to its deletion; None: as long as all else is kept.
@@ -104,11 +103,7 @@ class FileStore:
         return await self._jobs.database.run(work)
 
     async def find(self, id: str, owner: str) -> KeptFile:
-        """A file of a client.
-
-        Raises:
-            FileNotKept: there is none.
-        """
+        """A file of a client. Raises FileNotKept: there is none."""
         return await self._jobs.database.run(lambda db: _select(db, id, owner))
 
     async def delete(self, id: str, owner: str) -> None:
@@ -147,7 +142,6 @@ class FileStore:
         await self._jobs.database.run(work)
 
     def find_path(self, id: str) -> Path:
-        """Where a file's bytes are."""
         return self._folder / id
 
     def _check_room(self, db: sqlite3.Connection, owner: str, size: int) -> None:
@@ -162,7 +156,6 @@ class FileStore:
 
 
 def make_file_id() -> str:
-    """An id that no other file has."""
     return f"file-{uuid.uuid4().hex}"
 
 

@@ -14,8 +14,6 @@ from cantata.contract.service import SpokenWord
 
 
 class JobStatus(StrEnum):
-    """How far a job is."""
-
     QUEUED = "queued"
     SPEAKING = "speaking"
     WRITING = "writing"
@@ -61,8 +59,6 @@ class HeardWords:
 
 @dataclass(frozen=True, slots=True)
 class SpokenSentence:
-    """The sound of a sentence."""
-
     samples: NDArray[np.int16]
     """[N, C]."""
     words: tuple[SpokenWord, ...]
@@ -84,8 +80,6 @@ class SoundShape:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be kept."""
-
     owner: str
     """Label of the client's API key; empty: it has none."""
     options: Mapping[str, Any]
@@ -125,8 +119,6 @@ class JobChapter:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A kept job."""
-
     id: str
     owner: str
     status: JobStatus
@@ -157,7 +149,6 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """Length of what is spoken."""
         return self.samples / self.shape.sample_rate
 
 
@@ -186,6 +177,5 @@ class JobLimits:
     max_source_bytes: int = 64 << 20
     """Largest document."""
     max_file_bytes: int = 512 << 20
-    """Largest uploaded file."""
     max_batch_bytes: int = 200 << 20
     """Largest file of a batch's requests."""

@@ -39,7 +39,6 @@ class NarratedChapter:
 
     @property
     def is_heard(self) -> bool:
-        """Whether any of it is spoken."""
         return any(one.clip for paragraph in self.paragraphs for one in paragraph)
 
 
@@ -49,11 +48,7 @@ def select_narration(
     """A chapter of a job that is spoken.
 
     Args:
-        db: of the jobs.
-        id: of the job.
         chapter: from 0.
-        title: of the chapter.
-        shape: of the job's sound.
     """
     rows = db.execute(
         "SELECT text, speaker, pause_s, begins, samples, skipped FROM sentences"

@@ -48,11 +48,8 @@ def insert_row(db: sqlite3.Connection, table: str, values: Mapping[str, object])
 def select_rows(
     db: sqlite3.Connection, kind: type[T], query: str, values: Sequence[object] = ()
 ) -> list[T]:
-    """What a query finds, each row as a `kind`.
-
-    Raises:
-        msgspec.ValidationError: a row is not such a dataclass.
-    """
+    """What a query finds, each row as a `kind`. Raises msgspec.ValidationError: a row is not such a
+    dataclass."""
     return [msgspec.convert(dict(row), kind) for row in db.execute(query, values)]
 
 
@@ -75,8 +72,6 @@ def select_page(
     """A page of a table, and whether there are more.
 
     Args:
-        db: the database.
-        kind: of a row.
         query: without conditions.
         table: that it reads, with `id` and `number`, the order of its list.
         page: which part.
@@ -93,6 +88,5 @@ def select_page(
 
 
 def count_rows(db: sqlite3.Connection, table: str, owner: str) -> int:
-    """Rows of a client."""
     found = db.execute(f"SELECT count(*) FROM {table} WHERE owner = ?", (owner,))
     return int(found.fetchone()[0])

@@ -40,9 +40,7 @@ _MAX_START_S = 600.0
 class ResultSigner(Protocol):
     """Signs files of some types."""
 
-    def takes(self, media_type: str) -> bool:
-        """Whether it can sign such files."""
-        ...
+    def takes(self, media_type: str) -> bool: ...
 
     def sign_file(self, path: Path, media_type: str) -> None:
         """Sign a file in its place; blocks.
@@ -69,12 +67,8 @@ class ResultOptions:
 
 
 def check_results(options: ResultOptions, shape: SoundShape) -> None:
-    """Check before the work is done whether such files can be written.
-
-    Raises:
-        InvalidRequest: the format cannot have this sample rate, not so many channels, or no
-            captions.
-    """
+    """Check before the work is done whether such files can be written. Raises InvalidRequest: the
+    format cannot have this sample rate, not so many channels, or no captions."""
     form = options.form
     if form in WHOLE and options.sample_rate is not None:
         raise InvalidRequest(
@@ -101,10 +95,8 @@ async def write_results(
     """Write all files of a job that is spoken, instead of those of an attempt that was cut off.
 
     Args:
-        store: of the job.
         job: all of whose sentences are spoken.
         options: which files.
-        signer: of those that can be signed.
 
     Raises:
         NotStored: the disk does not take them, they cannot be signed now, or the process that

@@ -55,7 +55,6 @@ def select_jobs(db: sqlite3.Connection, owner: str) -> list[Job]:
 
 
 def select_job(db: sqlite3.Connection, id: str) -> Job | None:
-    """A job, with its chapters and files."""
     job = select_row(db, Job, f"{_JOBS} WHERE id = ? GROUP BY id", (id,))
     if job is None:
         return None
@@ -67,7 +66,6 @@ def select_job(db: sqlite3.Connection, id: str) -> Job | None:
 
 
 def select_unspoken(db: sqlite3.Connection, id: str, most: int) -> list[JobSentence]:
-    """The next sentences of a job."""
     query = (
         'SELECT number, chapter, text, speaker, pause_s, begins AS "begins [bool]" FROM sentences'
         " WHERE job = ? AND samples IS NULL ORDER BY number LIMIT ?"
@@ -102,7 +100,6 @@ def dump_words(words: Sequence[SpokenWord], before_s: float) -> str:
 
 
 def add_event(db: sqlite3.Connection, id: str, event: dict[str, object]) -> None:
-    """Add the next event of a job."""
     db.execute(
         "INSERT INTO events SELECT ?, coalesce(max(id), 0) + 1, ? FROM events WHERE job = ?",
         (id, json.dumps(event), id),

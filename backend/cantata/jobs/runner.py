@@ -40,18 +40,11 @@ class KeptWork(Protocol):
         """End what cannot be done."""
         ...
 
-    async def delete_expired(self) -> None:
-        """Delete that whose time has come."""
-        ...
+    async def delete_expired(self) -> None: ...
 
 
 class JobRunner:
-    """Works on what a store has, and on what is added to it.
-
-    Args:
-        store: of the jobs.
-        kinds: of work.
-    """
+    """Works on what a store has, and on what is added to it."""
 
     def __init__(self, store: JobStore, kinds: Sequence[KeptWork]) -> None:
         self._store = store
@@ -97,7 +90,6 @@ class JobRunner:
                 await asyncio.wait([change])
 
     async def _list_open(self) -> list[list[str]]:
-        """The ids of each kind."""
         if not self._store.exists:
             return [[] for _ in self._kinds]
         return [await kind.list_open() for kind in self._kinds]

@@ -39,16 +39,11 @@ class Narrator(Protocol):
     """Speaks the sentences of jobs, and writes their files."""
 
     async def speak(self, job: Job, sentence: JobSentence) -> SpokenSentence:
-        """The sound of a sentence: the same for the same job and sentence.
-
-        Raises:
-            CantataError: it cannot be spoken, now or ever.
-        """
+        """The sound of a sentence: the same for the same job and sentence. Raises CantataError: it
+        cannot be spoken, now or ever."""
         ...
 
-    async def write(self, job: Job) -> tuple[JobFile, ...]:
-        """Write the files of a job that is spoken."""
-        ...
+    async def write(self, job: Job) -> tuple[JobFile, ...]: ...
 
 
 async def speak_or_skip(
@@ -72,7 +67,6 @@ async def speak_or_skip(
 
 
 async def gather_sound(run: AsyncIterable[SpeechChunk], channels: int) -> SpokenSentence:
-    """All that is spoken of a sentence."""
     samples, words = [np.zeros((0, channels), np.int16)], list[SpokenWord]()
     async for chunk in run:
         samples.append(to_s16(chunk.samples))
@@ -84,7 +78,6 @@ class SpokenJobs:
     """Implements `jobs.runner.KeptWork` for what is to be spoken.
 
     Args:
-        store: of the jobs.
         narrator: speaks them.
     """
 

@@ -50,7 +50,6 @@ class JobStore:
 
     Args:
         folder: the first job makes it.
-        limits: of what is kept.
         clock: Unix time.
     """
 
@@ -123,11 +122,7 @@ class JobStore:
         return await self.database.run(lambda db: rows.select_jobs(db, owner))
 
     async def find(self, id: str, owner: str | None = None) -> Job:
-        """A job; `owner`: only if it is this client's.
-
-        Raises:
-            JobNotFound: there is none.
-        """
+        """A job; `owner`: only if it is this client's. Raises JobNotFound: there is none."""
         job = await self.database.run(lambda db: _select(db, id))
         if owner is not None and job.owner != owner:
             raise JobNotFound(f"no job {id!r}", "id")
@@ -147,7 +142,6 @@ class JobStore:
         return await self.database.run(work)
 
     async def list_unspoken(self, id: str, most: int) -> list[JobSentence]:
-        """The next sentences of a job."""
         return await self.database.run(lambda db: rows.select_unspoken(db, id, most))
 
     async def keep_sound(
@@ -202,11 +196,7 @@ class JobStore:
         await self.tell()
 
     async def set_status(self, id: str, status: JobStatus) -> None:
-        """Say how far a job is.
-
-        Raises:
-            JobStopped: it was cancelled or deleted.
-        """
+        """Say how far a job is. Raises JobStopped: it was cancelled or deleted."""
 
         def work(db: sqlite3.Connection) -> None:
             _check_open(db, id)
@@ -226,7 +216,6 @@ class JobStore:
         """End a job, whose sound is then kept only in its files.
 
         Args:
-            id: of the job.
             status: a final one.
             files: in the folder of `find_results`.
             error: code and message.
@@ -269,11 +258,8 @@ class JobStore:
         return await self.find(id)
 
     async def delete(self, id: str, owner: str | None = None) -> None:
-        """Delete a job with all its files, whatever it is doing.
-
-        Raises:
-            JobNotFound: there is none.
-        """
+        """Delete a job with all its files, whatever it is doing. Raises JobNotFound: there is
+        none."""
         await self.find(id, owner)
         await self.database.run(lambda db: db.execute("DELETE FROM jobs WHERE id = ?", (id,)))
         await asyncio.to_thread(shutil.rmtree, self.find_folder(id), ignore_errors=True)
@@ -297,7 +283,6 @@ class JobStore:
         )
 
     def find_folder(self, id: str) -> Path:
-        """Where a job's sound is."""
         return self.folder / id
 
     def find_sound(self, id: str, chapter: int) -> Path:
@@ -305,7 +290,6 @@ class JobStore:
         return self.find_folder(id) / f"{chapter:05}.pcm"
 
     def find_results(self, id: str) -> Path:
-        """The folder of a job's files."""
         return self.find_folder(id) / "files"
 
     def _drop_sound(self, id: str) -> None:

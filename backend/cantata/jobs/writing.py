@@ -46,7 +46,6 @@ _NAME_CHARACTERS = 60
 
 
 def main() -> None:
-    """Entry point."""
     folder, id = Path(sys.argv[1]), sys.argv[2]
     os.nice(NICENESS)
     options = msgspec.json.decode(sys.stdin.buffer.readline(), type=ResultOptions)
@@ -72,9 +71,7 @@ def write_files(
     """Write all files of a job.
 
     Args:
-        folder: of the jobs.
         db: of the jobs; it is only read.
-        id: of a job that is spoken.
         options: which files.
 
     Raises:
@@ -94,8 +91,6 @@ def write_files(
 
 @dataclass(frozen=True, slots=True)
 class _ResultWriter:
-    """Writes the files of one job."""
-
     store: JobStore
     db: sqlite3.Connection
     job: Job

@@ -79,7 +79,6 @@ def collect_entries(read: Iterable[LexiconEntry], param: str) -> tuple[LexiconEn
 
 
 def write_pls(entries: Iterable[LexiconEntry]) -> str:
-    """A file with these entries."""
     lexemes = "".join(
         f"  <lexeme><grapheme>{escape(one.grapheme)}</grapheme>"
         + (
@@ -136,7 +135,6 @@ def _follow_aliases(entries: Mapping[str, LexiconEntry], param: str) -> tuple[Le
 
 
 def _strip_namespace(element: Element) -> str:
-    """Without its namespace."""
     return str(element.tag).rpartition("}")[2]
 
 

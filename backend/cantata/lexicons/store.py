@@ -59,11 +59,8 @@ class LexiconStore:
         return tuple(self._lexicons.values())
 
     def load(self) -> None:
-        """Read the folder; blocks.
-
-        Raises:
-            ConfigError: the folder, or a lexicon in it, cannot be read.
-        """
+        """Read the folder; blocks. Raises ConfigError: the folder, or a lexicon in it, cannot be
+        read."""
         try:
             paths = [one for one in self._folder.glob("*.json") if _ID.fullmatch(one.stem)]
             found = [StoredLexicon.model_validate_json(path.read_bytes()) for path in paths]
@@ -73,11 +70,8 @@ class LexiconStore:
         self._lexicons = {one.id: one for one in found}
 
     def find(self, name: str) -> StoredLexicon:
-        """The lexicon with this id or name.
-
-        Raises:
-            LexiconNotFound: none has it; the message lists the names.
-        """
+        """The lexicon with this id or name. Raises LexiconNotFound: none has it; the message lists
+        the names."""
         for one in self._lexicons.values():
             if name in (one.id, one.name):
                 return one

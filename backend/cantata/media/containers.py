@@ -70,11 +70,8 @@ def _is_adts(frame: bytes) -> bool:
 
 
 def recognise_audio(data: bytes, param: str) -> Container:
-    """The container of a sound file.
-
-    Raises:
-        InvalidAudio: it is none that can be read; names those that can.
-    """
+    """The container of a sound file. Raises InvalidAudio: it is none that can be read; names those
+    that can."""
     head = data[:HEAD_BYTES]
     frame = data[count_head_bytes(head) - _SYNC_BYTES :][:_SYNC_BYTES]
     if head.startswith(_ID3) and _is_adts(frame):
@@ -98,10 +95,7 @@ def recognise_audio(data: bytes, param: str) -> Container:
 
 def recognise_video(data: bytes, param: str) -> Container:
     """The container of a video. Only containers in which every frame has a time are accepted.
-
-    Raises:
-        InvalidVideo: it is none that can be read; names those that can.
-    """
+    Raises InvalidVideo: it is none that can be read; names those that can."""
     if data[4:8] == b"ftyp":
         return _MP4_VIDEO
     if data.startswith(_EBML_MAGIC):
@@ -125,8 +119,6 @@ def opened(
         container: what its first bytes say it is.
         decoders: the only ones that FFmpeg may use.
         param: the field that it came in, for error messages, as the next two.
-        kind: of the error.
-        valid: what could be read.
 
     Raises:
         InvalidMedia: of `kind`: the file is damaged, or not what it says it is.

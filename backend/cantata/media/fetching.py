@@ -105,7 +105,6 @@ class FetchLimits:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Resolve a name with the system's resolver."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]

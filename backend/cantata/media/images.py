@@ -134,7 +134,6 @@ def write_picture(
 
     Args:
         pixels: [H, W, 3] RGB.
-        output: its format.
         size: width and height in pixels to scale the picture to; None: its own.
     """
     from PIL import Image

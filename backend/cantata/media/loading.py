@@ -34,11 +34,8 @@ class Base64Error(ValueError):
 
 
 def decode_base64(text: str) -> bytes:
-    """Decode base64 without a `data:` head.
-
-    Raises:
-        Base64Error: another character, or a length that no data has.
-    """
+    """Decode base64 without a `data:` head. Raises Base64Error: another character, or a length that
+    no data has."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -126,11 +123,7 @@ class MediaLoader:
 
 
 def check_size(size: int, param: str, max_bytes: int) -> None:
-    """Reject a file that is too large.
-
-    Raises:
-        PayloadTooLarge: names the limit.
-    """
+    """Reject a file that is too large. Raises PayloadTooLarge: names the limit."""
     if size > max_bytes:
         raise PayloadTooLarge(f"{param} is larger than {max_bytes} bytes", param)
 

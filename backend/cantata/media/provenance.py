@@ -95,11 +95,8 @@ def make_png_info() -> PngInfo:
 
 
 def find_provenance(data: bytes) -> Provenance:
-    """What the tags of a picture or a sound file say. Blocks.
-
-    Raises:
-        InvalidMedia: it is neither.
-    """
+    """What the tags of a picture or a sound file say. Blocks. Raises InvalidMedia: it is
+    neither."""
     from PIL import Image, UnidentifiedImageError
 
     kind: Literal["image", "audio"]

@@ -28,8 +28,6 @@ _FULL_SCALE = np.float32(32768)
 
 @dataclass(frozen=True, slots=True)
 class MediaLimits:
-    """Limits of the files of a request."""
-
     max_bytes: int = 32 << 20
     """Bytes of all files of a request, before decoding."""
     max_audio_s: float = 600.0

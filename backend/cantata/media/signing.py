@@ -42,9 +42,6 @@ class SigningFiles:
 class FileSigner:
     """Signs files. Its methods block; threads may share it.
 
-    Args:
-        files: who signs.
-
     Raises:
         NotInstalled: c2pa-python is not there.
         ConfigError: the certificate cannot sign: damaged, expired, of another key, or not for this.
@@ -73,7 +70,6 @@ class FileSigner:
         return self._credentials.is_self_signed
 
     def takes(self, media_type: str) -> bool:
-        """Whether files of this type can be signed."""
         return media_type in _MEDIA_TYPES
 
     def sign(self, file: bytes, media_type: str) -> bytes:

@@ -71,8 +71,6 @@ class SoundLimits:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A decoded file."""
-
     samples: Samples
     """[N, C] in -1..1: the part that is kept, in one or two channels."""
     sample_rate: int
@@ -85,7 +83,6 @@ def read_sound(data: bytes, limits: SoundLimits, param: str) -> Recording:
     """The sound of a whole file, in one of `AUDIO_FORMATS`.
 
     Args:
-        data: the file.
         limits: how much of it is read.
         param: the field that it came in, for error messages.
 
@@ -101,7 +98,6 @@ def read_track(data: bytes, limits: SoundLimits, param: str) -> Recording | None
     """The sound of a whole video, in one of `VIDEO_FORMATS`; None if it has none.
 
     Args:
-        data: the file.
         limits: how much of it is read.
         param: the field that it came in, for error messages.
 

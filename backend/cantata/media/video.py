@@ -39,8 +39,6 @@ _DECODERS = ("h264", "hevc", "libdav1d", "av1", "vp8", "libvpx", "vp9", "libvpx-
 
 @dataclass(frozen=True, slots=True)
 class VideoLimits:
-    """How much of a video is read."""
-
     deadline_s: float
     """Time by `time.monotonic` after which decoding is an error."""
     max_frames: int = MAX_FRAMES

@@ -41,8 +41,6 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics(UtteranceMetrics):
-    """The metrics of one app."""
-
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         super().__init__(self._registry)
@@ -61,8 +59,6 @@ class Metrics(UtteranceMetrics):
         The service's figures live for one scrape: a dead stage leaves no stale series.
 
         Args:
-            reports: one per stage process.
-            admissions: by model.
             replicas: one per replica, if the stages are not on this machine.
         """
         service = CollectorRegistry()

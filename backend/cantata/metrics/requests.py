@@ -46,8 +46,6 @@ class EndReason(StrEnum):
 
 
 class UtteranceMetrics:
-    """Utterances of every model."""
-
     def __init__(self, registry: CollectorRegistry) -> None:
         model = ("model",)
         self._running = Gauge(
@@ -148,7 +146,6 @@ class UtteranceMetrics:
         self._ttfp.labels(model).observe(ttfp_s)
 
     def add_sound(self, model: str, duration_s: float) -> None:
-        """More of an utterance's sound was generated."""
         self._sound.labels(model).inc(duration_s)
 
     def observe_playback(
@@ -192,11 +189,7 @@ _SECONDS_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0,
 
 
 class PictureMetrics:
-    """Pictures of every model; rejected requests are counted with all others.
-
-    Args:
-        registry: takes the metrics.
-    """
+    """Pictures of every model; rejected requests are counted with all others."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         model = ("model",)
@@ -235,7 +228,6 @@ class PictureMetrics:
         self._drawing.labels(model).inc()
 
     def count_steps(self, model: str, steps: int) -> None:
-        """A picture has advanced by this many steps."""
         self._steps.labels(model).inc(steps)
 
     def finish(
@@ -251,11 +243,7 @@ class PictureMetrics:
 
 
 class TranscriptionMetrics:
-    """Recordings of every model; rejected requests are counted with all others.
-
-    Args:
-        registry: takes the metrics.
-    """
+    """Recordings of every model; rejected requests are counted with all others."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         model = ("model",)
@@ -296,7 +284,6 @@ class TranscriptionMetrics:
         """Count one recording.
 
         Args:
-            model: its name.
             seconds: of the sound that was read; asked at the end.
         """
         outcome, asked_at = "failed", time.monotonic()

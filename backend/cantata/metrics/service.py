@@ -27,7 +27,6 @@ _MODEL_GAUGES = {
 
 
 def collect_replica_metrics(reports: Sequence[ReplicaReport]) -> Iterable[Metric]:
-    """One series per replica."""
     if not reports:
         return []
     up = GaugeMetricFamily(
@@ -69,7 +68,6 @@ class ServiceCollector(Collector):
     Args:
         reports: one per stage process; if a stage host runs any of them, the stages' series have a
             label for it, empty for those where their pipeline runs.
-        admissions: by model.
         replicas: one per replica, if the stages are not on this machine; then their series have a
             label for it.
     """
@@ -98,7 +96,6 @@ class ServiceCollector(Collector):
         ]
 
     def _list_label_values(self, report: StageReport) -> list[str]:
-        """The values of a stage's labels."""
         names = [report.model, report.stage]
         names += [report.replica] if self._replicas else []
         return names + ([report.host] if self._has_hosts else [])

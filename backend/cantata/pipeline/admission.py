@@ -55,9 +55,7 @@ class AdmissionPolicy(Protocol):
         ...
 
     @property
-    def text_executor(self) -> TextExecutor:
-        """Prepares texts for the pipeline."""
-        ...
+    def text_executor(self) -> TextExecutor: ...
 
     @property
     def report(self) -> AdmissionReport:
@@ -78,11 +76,8 @@ class AdmissionPolicy(Protocol):
         ...
 
     def check_room(self) -> None:
-        """Reject a live request that there is no room for; takes microseconds.
-
-        Raises:
-            Overloaded: there is none.
-        """
+        """Reject a live request that there is no room for; takes microseconds. Raises Overloaded:
+        there is none."""
         ...
 
     async def wait_until_ready(self, deadline_s: float = math.inf) -> None:

@@ -77,7 +77,6 @@ class PipelineChatModel(PipelineModel):
 
     @property
     def options(self) -> frozenset[AnswerOption]:
-        """What requests may ask of it besides."""
         builder = self._builder
         return builder.options if isinstance(builder, ParsedChatBuilder) else frozenset()
 
@@ -111,7 +110,6 @@ class PipelineChatModel(PipelineModel):
 
     @asynccontextmanager
     async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
-        """Continue a conversation."""
         await self._policy.wait_until_ready()
         if not request.batch:
             self.check_room()  # before its text costs any time

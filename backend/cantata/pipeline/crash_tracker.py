@@ -41,11 +41,8 @@ class CrashTracker:
 
     @asynccontextmanager
     async def admit(self, opened: OpenRequest) -> AsyncIterator[None]:
-        """Around a request's life: suspects start one at a time.
-
-        Raises:
-            Quarantined: the request is quarantined.
-        """
+        """Around a request's life: suspects start one at a time. Raises Quarantined: the request is
+        quarantined."""
         if not self._quarantine:
             yield
             return

@@ -33,7 +33,6 @@ class Mailbox(Generic[T]):
         self._filled = asyncio.Event()
 
     def put(self, message: T) -> None:
-        """Leave a message."""
         self._message = message if self._message is None else self._combined(self._message, message)
         self._filled.set()
 
@@ -43,11 +42,7 @@ class Mailbox(Generic[T]):
         self._filled.set()
 
     async def take(self) -> T:
-        """Wait for a message.
-
-        Raises:
-            BaseException: what `fail` was given.
-        """
+        """Wait for a message. Raises BaseException: what `fail` was given."""
         await self._filled.wait()
         message, self._message = self._message, None
         if message is None:
@@ -112,12 +107,7 @@ async def drain(mailbox: Mailbox[PendingImageEvents]) -> AsyncGenerator[DrawingE
 
 
 class DrawingOutputs:
-    """The outputs of one model's pictures.
-
-    Args:
-        orchestrator: of its pipeline.
-        builder: names the ports.
-    """
+    """The outputs of one model's pictures."""
 
     def __init__(self, orchestrator: Orchestrator, builder: ImageBuilder) -> None:
         self._orchestrator = orchestrator
@@ -135,7 +125,6 @@ class DrawingOutputs:
         return merge_streams(*streams)
 
     async def image(self, opened: OpenRequest) -> Image:
-        """The picture."""
         return cast(
             Chunk[Image], await anext(self._orchestrator.output(opened, self._image))
         ).payload

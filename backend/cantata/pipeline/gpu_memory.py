@@ -107,8 +107,6 @@ class LoadGate:
     """Lets the stages of one start load once it is known that all of them fit.
 
     Args:
-        memory: of the machine.
-        starting: the stages that say what they need.
         processes: by stage, the stages of its process.
     """
 

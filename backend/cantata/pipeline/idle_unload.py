@@ -23,11 +23,8 @@ class Loadable(Protocol):
         ...
 
     async def load(self) -> None:
-        """Start the processes that `unload` ended.
-
-        Raises:
-            StageDied: one could not start; none is left.
-        """
+        """Start the processes that `unload` ended. Raises StageDied: one could not start; none is
+        left."""
         ...
 
     async def unload(self) -> None:
@@ -60,11 +57,8 @@ class IdleUnloader:
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[None]:
-        """Use the pipeline for the time of the block, once it is loaded.
-
-        Raises:
-            StageDied: it cannot be loaded. The next use tries again.
-        """
+        """Use the pipeline for the time of the block, once it is loaded. Raises StageDied: it
+        cannot be loaded. The next use tries again."""
         self._uses += 1
         self._cancel_timer()
         try:
@@ -77,7 +71,6 @@ class IdleUnloader:
                 self._set_timer()
 
     async def stop(self) -> None:
-        """Load and unload no more."""
         self._stopped = True
         self._cancel_timer()
         tasks = [task for task in (self._loading, self._unloading) if task is not None]

@@ -41,11 +41,7 @@ from cantata.utils.logs import make_work_id
 
 
 def find_model(voice: str) -> str | None:
-    """The embedded model that has a voice; None means the default, which does or is to refuse it.
-
-    Args:
-        voice: any of its names.
-    """
+    """The embedded model that has a voice; None: the default, which has it or is to refuse it."""
     for name in list_embedded_models():
         located = locate(name)
         if located.plugin.load_builder is None:
@@ -59,9 +55,6 @@ def find_model(voice: str) -> str | None:
 
 class LocalModel:
     """A model that speaks in this process. Construction is fast; `load` takes the time.
-
-    Args:
-        located: the plug-in and its checkpoint.
 
     Raises:
         ConfigError: the plug-in's deployment or the checkpoint is not valid.
@@ -87,7 +80,6 @@ class LocalModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do beyond speaking a text in one of its voices."""
         return self._builder.capabilities
 
     @property
@@ -113,10 +105,7 @@ class LocalModel:
 
     def load(self) -> bool:
         """Build the stages; False: this machine lacks a requirement, so a server must be used.
-
-        Raises:
-            ConfigError: a stage cannot be built from the checkpoint.
-        """
+        Raises ConfigError: a stage cannot be built from the checkpoint."""
         from cantata.stages.process.launch import settle_threads
 
         settle_threads()
@@ -147,12 +136,8 @@ class LocalModel:
     async def speak(
         self, parts: Sequence[TextSegment | TextPause]
     ) -> AsyncGenerator[SpeechChunk, None]:
-        """New sound of what was planned, as it is made; in a worker thread, so that other tasks
-        can run.
-
-        Raises:
-            RequestFailed: a stage could not finish it.
-        """
+        """New sound of what was planned, as it is made; in a worker thread, so that other tasks can
+        run. Raises RequestFailed: a stage could not finish it."""
         length = 0
         for part in parts:
             if isinstance(part, TextPause):

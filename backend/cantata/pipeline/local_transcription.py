@@ -67,11 +67,8 @@ class LocalTranscriptionModel:
         yield GrowingWindow(self, request)
 
     async def transcribe(self, request: TranscriptionRequest, sound: Sound) -> Transcript:
-        """Recognise a whole window in the thread.
-
-        Raises:
-            InvalidRequest: an option cannot be served.
-        """
+        """Recognise a whole window in the thread. Raises InvalidRequest: an option cannot be
+        served."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._transcribe, request, sound)
 

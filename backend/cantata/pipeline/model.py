@@ -27,11 +27,7 @@ RETRY_S = 5.0
 
 
 class ModelStart:
-    """Whether a model has started, and who waits for that.
-
-    Args:
-        name: of the model.
-    """
+    """Whether a model has started, and who waits for that."""
 
     def __init__(self, name: str) -> None:
         self.done = False
@@ -98,10 +94,8 @@ async def warm_up_together(
     late for a listener; nobody listens yet, so it is tried again, with half as many.
 
     Args:
-        warm_up: one request.
         requests: how many at first.
         deadline_s: no attempt begins later, by the monotonic clock.
-        model: for the log.
 
     Raises:
         ChunkTimeout: the stages make nothing, also in an attempt that ends after the deadline.

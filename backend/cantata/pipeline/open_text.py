@@ -24,7 +24,6 @@ class OpenText:
         text: its beginning; may be empty.
         fragments: the rest, as the caller wrote it.
         max_characters: most that it may have.
-        batch: a file render.
         stretch: as `PipelineRequest`'s.
 
     Raises:

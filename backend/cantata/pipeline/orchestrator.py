@@ -103,7 +103,6 @@ class Orchestrator:
 
     @property
     def restarts(self) -> Mapping[str, RestartHistory]:
-        """The restarts of each stage, by name."""
         return self._supervisor.history
 
     @property
@@ -123,7 +122,6 @@ class Orchestrator:
 
     @property
     def stages(self) -> Mapping[str, StageProcess]:
-        """The stage processes by name."""
         return self._supervisor.stages
 
     @property
@@ -175,30 +173,20 @@ class Orchestrator:
 
     @property
     def sound_capacity(self) -> StageCapacity:
-        """The capacity of the stage that makes the sound, with the PCM's format.
-
-        Raises:
-            StageDied: the stage has never been ready.
-        """
+        """The capacity of the stage that makes the sound, with the PCM's format. Raises StageDied:
+        the stage has never been ready."""
         try:
             return self._supervisor.capacities[self._pipeline.sound.stage]
         except KeyError:
             raise StageDied("the model is not ready") from None
 
     async def start(self) -> None:
-        """Start all stages in parallel; returns when all are ready.
-
-        Raises:
-            StageDied: a stage could not start; the others have been ended.
-        """
+        """Start all stages in parallel; returns when all are ready. Raises StageDied: a stage could
+        not start; the others have been ended."""
         await self._supervisor.start()
 
     async def wait_until_ready(self, timeout_s: float) -> None:
-        """Return when every stage accepts requests.
-
-        Raises:
-            StageDied: one is not ready in time.
-        """
+        """Return when every stage accepts requests. Raises StageDied: one is not ready in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._supervisor.wait_until_ready()
@@ -272,7 +260,6 @@ class Orchestrator:
         await self.stages[stage].send(Extend(opened.request_id, payload, final))
 
     def output(self, opened: OpenRequest, edge: EdgeSpec) -> OutputStream:
-        """A request's chunks on an edge to the client."""
         return opened.outputs[edge.source]
 
     def sound(self, opened: OpenRequest) -> AsyncIterator[Chunk[Pcm]]:

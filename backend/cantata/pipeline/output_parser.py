@@ -41,7 +41,6 @@ class MarkedOutput:
     """Implements `OutputParser` for text with marks.
 
     Args:
-        reader: of the tokens.
         thoughts: None: it was not asked to think.
         calls: None: it has no tools.
     """

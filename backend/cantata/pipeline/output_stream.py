@@ -47,13 +47,10 @@ class OutputStream:
 
     Args:
         source: `stage.port`.
-        request: the one that it belongs to.
-        credit: returned for sound.
     """
 
     def __init__(self, source: str, request: OpenRequest, credit: CreditReturn) -> None:
         self.frames = 0
-        """Frames that have arrived."""
         self.complete = False
         """The last chunk has arrived."""
         self.ended = False
@@ -119,11 +116,8 @@ class OpenRequest:
     """A request that stages hold.
 
     Args:
-        request: what they were given.
-        stages: those that it was registered with.
         outputs: what the api receives of it, each `stage.port`.
         silence_s: time without any output after which it fails.
-        credit: returned for its sound.
     """
 
     def __init__(

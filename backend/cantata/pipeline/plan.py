@@ -84,11 +84,8 @@ def plan_recognizer(plans: Iterable[ServicePlan]) -> list[ServicePlan]:
 
 
 def check_speech_models(plans: Iterable[ServicePlan]) -> None:
-    """Check that the models are there that are to speak others' answers.
-
-    Raises:
-        ConfigError: a deployment names one that is not served, or does not speak texts.
-    """
+    """Check that the models are there that are to speak others' answers. Raises ConfigError: a
+    deployment names one that is not served, or does not speak texts."""
     plugins = {plan.located.plugin.name: plan for plan in plans}
     valid = [n for n, one in plugins.items() if one.located.plugin.load_builder is not None]
     for name, one in plugins.items():

@@ -74,7 +74,6 @@ def plan_segments(
 
 
 def _build_passage_request(request: SpeechRequest, passage: Passage) -> SpeechRequest:
-    """The request for a passage of its text."""
     options = request.options
     if passage.language is not None:
         options = {**options, "language": passage.language}

@@ -51,7 +51,6 @@ class ServedPipeline:
 
     @property
     def name(self) -> str:
-        """The name of the pipeline's models."""
         return self.policy.name
 
     @property
@@ -115,11 +114,7 @@ class PipelineService(
         return all(model.orchestrator.ready for model in self._served if model not in unwaited)
 
     async def start(self) -> None:
-        """Start every model.
-
-        Raises:
-            StageDied: one could not start; nothing is left running.
-        """
+        """Start every model. Raises StageDied: one could not start; nothing is left running."""
         await self._mps.start()
         try:
             async with asyncio.TaskGroup() as group:
@@ -207,7 +202,6 @@ def create_service(
     Args:
         plans: the models, and how their stages are deployed.
         later: those that start once the others are ready; readiness does not wait for them.
-        log_format: of the stage processes.
         remote_stages: for stages whose deployment names a host. None: they all run here.
 
     Raises:
@@ -296,11 +290,8 @@ def _build_remote_stages(
 
 
 def load_limits(deployment: Deployment) -> StepLimits:
-    """The limits on pictures that are drawn at the same time.
-
-    Raises:
-        ConfigError: there is no stage that denoises, or more than one.
-    """
+    """The limits on pictures that are drawn at the same time. Raises ConfigError: there is no stage
+    that denoises, or more than one."""
     stages = [s for s in deployment.stages.values() if isinstance(s, DiffusionDeployment)]
     if len(stages) != 1:
         raise ConfigError(f"a model that draws has one stage that denoises, not {len(stages)}")

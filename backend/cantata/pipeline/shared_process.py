@@ -64,7 +64,6 @@ class SharedProcess:
         """Join, and wait until the others have and the process has started.
 
         Args:
-            launch: of one of the stages.
             control: its end of the channel to the server.
 
         Returns:

@@ -38,7 +38,6 @@ def preload(stages: Iterable[tuple[StageSpec, StageDeployment]]) -> None:
 
 
 def _list_modules(spec: StageSpec, deployment: StageDeployment) -> list[str]:
-    """What a stage imports in any case."""
     if isinstance(deployment, ArDeployment) and deployment.engine == "graphs":
         assert spec.plain is not None, "checked with the deployment"
         return ["cantata.stages.ar.graph_stage", spec.plain.partition(":")[0]]

@@ -52,11 +52,8 @@ class PipelineSpeechModel(PipelineModel):
 
     @property
     def sample_rate(self) -> int:
-        """Sample rate in Hz.
-
-        Raises:
-            StageDied: it is not known before the model has started; so `channels`.
-        """
+        """Sample rate in Hz. Raises StageDied: it is not known before the model has started; so
+        `channels`."""
         declared = self.capabilities.sample_rate
         return declared or self.orchestrator.sound_capacity.sample_rate or 0
 
@@ -71,11 +68,8 @@ class PipelineSpeechModel(PipelineModel):
         return find_voice(self.voices, name, self.name, blends=blends)
 
     async def warm_up(self) -> None:
-        """Begin an utterance and discard it.
-
-        Raises:
-            ConfigError: the sound is not what the model declares.
-        """
+        """Begin an utterance and discard it. Raises ConfigError: the sound is not what the model
+        declares."""
         made, declared = self.orchestrator.sound_capacity, self.capabilities.sample_rate
         if declared is not None and (declared, 1) != (made.sample_rate, made.channels):
             raise ConfigError(
@@ -109,11 +103,8 @@ class PipelineSpeechModel(PipelineModel):
     async def run(
         self, request: SpeechRequest, *, more_text: AsyncIterator[str] | None = None
     ) -> AsyncIterator[Utterance]:
-        """Speak a text.
-
-        Raises:
-            ChunkTimeout: the beginning of a text that arrives in fragments came too late.
-        """
+        """Speak a text. Raises ChunkTimeout: the beginning of a text that arrives in fragments came
+        too late."""
         await self._policy.wait_until_ready()
         if not request.batch:
             self.check_room()  # before its text costs any time

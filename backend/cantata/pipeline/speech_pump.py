@@ -67,7 +67,6 @@ class PlayoutObserver:
     """Observes an utterance: simulates its playback, and tells admission when it may run dry.
 
     Args:
-        request_id: of the utterance.
         sample_rate: Hz.
         policy: admits requests. None for a file, or for a text that still arrives: no other
             request has to wait for its listener.
@@ -121,7 +120,6 @@ class SpeechPump:
         """Samples so far, per channel."""
 
     async def run(self, parts: Sequence[Part]) -> AsyncGenerator[SpeechChunk, None]:
-        """New sound as it is made."""
         history = ContinuationHistory(
             part.request for part in parts if isinstance(part, TextSegment)
         )

@@ -55,7 +55,6 @@ class StageHandle:
     """Implements `StageProcess`: owns a process of this machine and its control channel.
 
     Args:
-        launch: what to run.
         silence_s: after which requests fail.
         on_message: called with every report, in order.
         on_death: called once when a process that was ready ends without having been asked to.
@@ -158,12 +157,6 @@ class StageHandle:
         return (await self.ask()).counts
 
     async def ask(self, deadline_s: float = PING_DEADLINE_S) -> Pong:
-        """How the stage is now.
-
-        Raises:
-            StageDied: the process has died.
-            TimeoutError: it does not answer in time.
-        """
         if self._channel is None or self.state is StageState.ENDED:
             raise self._build_died_error()
         self._pings += 1
@@ -180,7 +173,6 @@ class StageHandle:
             self._pongs.pop(number, None)
 
     async def stop(self, deadline_s: float) -> None:
-        """Drain until the deadline, then end the process."""
         if self.state is StageState.READY and self._channel is not None:
             self.state = StageState.DRAINING
             try:

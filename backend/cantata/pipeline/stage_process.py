@@ -93,11 +93,7 @@ class StageProcess(Protocol):
         ...
 
     async def send(self, message: Register | Extend | Abort | Credit) -> None:
-        """Send one message.
-
-        Raises:
-            StageDied: the process is gone.
-        """
+        """Send one message. Raises StageDied: the process is gone."""
         ...
 
     async def get_counts(self) -> Mapping[str, int]:

@@ -34,8 +34,6 @@ class StepPolicy:
     all. All models of the pipeline share it.
 
     Args:
-        name: of the model.
-        orchestrator: of its pipeline.
         limits: of the jobs at the same time.
     """
 
@@ -134,8 +132,6 @@ class StepPolicy:
 
 
 class _PicturePermit:
-    """Counts the steps of a picture."""
-
     def __init__(self, policy: StepPolicy, request_id: str) -> None:
         self._policy, self._request_id = policy, request_id
 

@@ -162,11 +162,9 @@ class Supervisor:
         gpu_memory: GpuMemory | None = None,
     ) -> None:
         self.stages: dict[str, StageProcess] = {}
-        """The stage processes by name."""
         self.capacities: dict[str, StageCapacity] = {}
         """What each stage reported when it was first ready."""
         self.history = {spec.name: RestartHistory(time.monotonic) for spec in pipeline.stages}
-        """The restarts of each stage, by name."""
         self._came_up = asyncio.Event()
         """A stage did; who waits for all of them looks again."""
         self._pipeline = pipeline
@@ -197,11 +195,8 @@ class Supervisor:
             await self._came_up.wait()
 
     async def start(self) -> None:
-        """Start all stages in parallel; returns when all are ready.
-
-        Raises:
-            StageDied: a stage could not start; the others have been ended.
-        """
+        """Start all stages in parallel; returns when all are ready. Raises StageDied: a stage could
+        not start; the others have been ended."""
         hosts = self._deployment.hosts
         self._edges = plan_edges(self._pipeline, hosts)
         if hosts:

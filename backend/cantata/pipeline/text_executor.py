@@ -48,11 +48,8 @@ class TextExecutor:
         return await asyncio.get_running_loop().run_in_executor(pool, call)
 
     async def run_slow(self, work: Callable[[], object]) -> None:
-        """Work that may take seconds, and keeps what it makes.
-
-        Raises:
-            Overloaded: enough of it waits already.
-        """
+        """Work that may take seconds, and keeps what it makes. Raises Overloaded: enough of it
+        waits already."""
         if not self._slow_places.acquire(blocking=False):
             raise Overloaded("too many requests are being prepared", retry_after_s=RETRY_AFTER_S)
         future = self._slow.submit(work)

@@ -74,7 +74,6 @@ class PipelineTranscriptionModel(PipelineModel):
 
     @asynccontextmanager
     async def run(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
-        """Begin a window."""
         await self._policy.wait_until_ready()
         demand = Demand(make_work_id(), batch=request.batch)
         async with self._policy.admit(demand), self._open_window(request) as window:
@@ -148,7 +147,6 @@ class _StageWindow:
         await self._send(SoundPiece(sound, recognize), final=False)
 
     async def partials(self) -> AsyncGenerator[Transcript, None]:
-        """What has been said so far, each time it is known."""
         while (transcript := await self._receive_next()) is not None:
             if self._is_over:
                 return

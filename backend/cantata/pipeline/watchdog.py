@@ -32,8 +32,6 @@ MAX_CPU = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessSample:
-    """A stage process at one check."""
-
     at_s: float
     snapshot: HeartbeatSnapshot
     status: str
@@ -71,11 +69,8 @@ class ProcessSampler:
 
 
 def _find_busiest_state(pid: int) -> str:
-    """Sleeping only if every thread sleeps: the first one may wait for another that works.
-
-    Raises:
-        OSError: the process is gone.
-    """
+    """Sleeping only if every thread sleeps: the first one may wait for another that works. Raises
+    OSError: the process is gone."""
     stats = Path(f"/proc/{pid}/task").glob("*/stat")
     states = {stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] for stat in stats}
     return psutil.STATUS_SLEEPING if states <= {"S"} else psutil.STATUS_RUNNING

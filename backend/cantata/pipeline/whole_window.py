@@ -15,8 +15,6 @@ from cantata.utils.logs import make_work_id
 
 
 class WholeWindowModel(Protocol):
-    """Recognises whole windows."""
-
     @property
     def max_window_s(self) -> float:
         """Seconds of the longest one."""
@@ -32,7 +30,6 @@ class WholeWindow:
 
     Args:
         model: recognises it.
-        request: how.
     """
 
     def __init__(self, model: WholeWindowModel, request: TranscriptionRequest) -> None:
@@ -44,7 +41,6 @@ class WholeWindow:
         self._is_finished = asyncio.Event()
 
     async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
-        """Add sound to the window."""
         self._samples += len(sound)
         if self._samples > self._model.max_window_s * SPEECH_RATE:
             raise InvalidRequest(
@@ -60,7 +56,6 @@ class WholeWindow:
         yield
 
     async def finish(self) -> Transcript:
-        """The transcript of all of it."""
         try:
             return await self._model.transcribe(self._request, self._sound)
         finally:
@@ -83,7 +78,6 @@ class GrowingWindow(WholeWindow):
         """Samples, and their transcript."""
 
     async def feed(self, sound: Sound, *, recognize: bool = False) -> None:
-        """Add sound to the window."""
         await super().feed(sound)
         if recognize:
             self._asked.put_nowait(self._sound)
@@ -94,7 +88,6 @@ class GrowingWindow(WholeWindow):
             yield await self._recognize(sound)
 
     async def finish(self) -> Transcript:
-        """The transcript of all of it."""
         try:
             return await self._recognize(self._sound)
         finally:

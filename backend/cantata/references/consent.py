@@ -81,11 +81,7 @@ class Statements:
         self._open: dict[str, Statement] = {}
 
     def make(self) -> Statement:
-        """A new one.
-
-        Raises:
-            Overloaded: too many wait to be spoken.
-        """
+        """A new one. Raises Overloaded: too many wait to be spoken."""
         now = self._clock()
         self._open = {id: one for id, one in self._open.items() if one.expires_at > now}
         if len(self._open) >= _MAX_OPEN:
@@ -97,11 +93,8 @@ class Statements:
         return made
 
     def take(self, id: str) -> Statement:
-        """The statement of this id, which is over with that.
-
-        Raises:
-            ConsentMissing: there is none, or it has expired or been taken.
-        """
+        """The statement of this id, which is over with that. Raises ConsentMissing: there is none,
+        or it has expired or been taken."""
         found = self._open.pop(id, None)
         if found is None or found.expires_at <= self._clock():
             raise ConsentMissing(
@@ -113,11 +106,8 @@ class Statements:
 
 
 def check_attestation(name: str | None, param: str = "attested_by") -> str:
-    """The name of the person who answers for a voice.
-
-    Raises:
-        ConsentMissing: there is none, or it is not a name.
-    """
+    """The name of the person who answers for a voice. Raises ConsentMissing: there is none, or it
+    is not a name."""
     name = " ".join(unicodedata.normalize("NFC", name or "").split())
     letters = sum(character.isalpha() for character in name)
     printable = all(unicodedata.category(one)[0] != "C" for one in name)
@@ -131,10 +121,6 @@ def check_attestation(name: str | None, param: str = "attested_by") -> str:
 
 
 def record_attestation(name: str | None) -> ConsentRecord:
-    """The attestation of the person of this name.
-
-    Raises:
-        ConsentMissing: it is not a name.
-    """
+    """The attestation of the person of this name. Raises ConsentMissing: it is not a name."""
     by = check_attestation(name)
     return ConsentRecord(kind="attest", by=by, statement=ATTESTATION, given_at=int(time.time()))

@@ -32,7 +32,6 @@ def decode(data: bytes, transcript: str | None, param: str) -> ReferenceAudio:
 
     Args:
         data: a whole file, in one of `containers.AUDIO_FORMATS`.
-        transcript: of the recording.
         param: the field that it came in, for error messages.
 
     Returns:

@@ -104,11 +104,7 @@ class SharedVoiceStore:
         return find_voice(self.voices, name)
 
     def load(self) -> None:
-        """Read the store. Blocks.
-
-        Raises:
-            ConfigError: the store cannot be read.
-        """
+        """Read the store. Blocks. Raises ConfigError: the store cannot be read."""
         try:
             self._read(0.0)
         except OSError as error:
@@ -154,7 +150,6 @@ class SharedVoiceStore:
             self._read_s = self._clock()
 
     def _list_stamps(self) -> dict[str, str]:
-        """The files of names, each with its stamp."""
         folder = f"{self._root}/{_NAMES}"
         self._files.invalidate_cache(folder)
         try:

@@ -71,11 +71,9 @@ class VoiceStore:
 
     @property
     def voices(self) -> tuple[StoredVoice, ...]:
-        """All voices, the oldest first."""
         return tuple(self._voices.values())
 
     def find(self, name: str) -> StoredVoice | None:
-        """The voice with this id or name."""
         return find_voice(self._voices.values(), name)
 
     def load(self) -> None:

@@ -77,7 +77,6 @@ class StoreLimits:
         """Check that another voice fits.
 
         Args:
-            voices: that are kept already.
             total_bytes: of all of them and the new one.
 
         Raises:
@@ -115,11 +114,6 @@ class Voices(Protocol):
     ) -> StoredVoice:
         """Keep a voice.
 
-        Args:
-            upload: its words.
-            reference: its recording.
-            deletion_digest: of the token that its uploader gets.
-
         Raises:
             VoiceExists: another has this name.
             VoicesFull: there are too many, or they take too much room.
@@ -144,7 +138,6 @@ class Voices(Protocol):
 
 
 def make_stored_voice(upload: VoiceUpload, deletion_digest: str) -> StoredVoice:
-    """A new voice with an id of its own."""
     return StoredVoice(
         id=f"{ID_PREFIX}{uuid.uuid4().hex}",
         name=upload.name,
@@ -158,13 +151,11 @@ def make_stored_voice(upload: VoiceUpload, deletion_digest: str) -> StoredVoice:
 
 
 def find_voice(voices: Iterable[StoredVoice], name: str) -> StoredVoice | None:
-    """The voice with this id or name."""
     wanted = fold(name)
     return next((v for v in voices if wanted in (v.id, fold(v.name))), None)
 
 
 def build_name_taken_error(name: str) -> VoiceExists:
-    """The error for a name that another voice has."""
     return VoiceExists(f"there is already a voice {name!r}; delete it first", "name")
 
 
@@ -176,10 +167,6 @@ def encode_wav(reference: ReferenceAudio) -> bytes:
 
 
 def build_reference(voice: StoredVoice, wav: bytes) -> ReferenceAudio:
-    """The recording in such a file.
-
-    Raises:
-        soundfile.LibsndfileError: it is none.
-    """
+    """The recording in such a file. Raises soundfile.LibsndfileError: it is none."""
     samples, sample_rate = soundfile.read(io.BytesIO(wav), dtype="float32", always_2d=True)
     return ReferenceAudio(samples, sample_rate, voice.transcript)

@@ -34,11 +34,8 @@ class VoiceUpload:
 def check_upload(
     name: str, consent: str, transcript: str | None, description: str | None
 ) -> VoiceUpload:
-    """Validate the words of an upload; empty optional ones count as absent.
-
-    Raises:
-        InvalidRequest: names the form's field at fault.
-    """
+    """Validate the words of an upload; empty optional ones count as absent. Raises InvalidRequest:
+    names the form's field at fault."""
     return VoiceUpload(
         _check_name(name),
         _check_consent(consent),

@@ -58,7 +58,6 @@ def make_host(
         later: of `cantata.pipeline.plan.plan_recognizer`.
         listener: of `cantata.distributed.link.connecting.listen`.
         key_file: of the key that edges must have, and stage hosts; None: it is in the environment.
-        log_format: of the stage processes.
 
     Raises:
         ConfigError: a checkpoint is not valid, two models have the same name, or the address of a

@@ -39,11 +39,8 @@ class Source(Protocol):
     """Where a server's models are."""
 
     def prepare(self, options: ServerOptions) -> ServerOptions:
-        """Find the models, and begin what takes long; the options with what the models say.
-
-        Raises:
-            ConfigError: they cannot be served.
-        """
+        """Find the models, and begin what takes long; the options with what the models say. Raises
+        ConfigError: they cannot be served."""
         ...
 
     def service(self, log_format: LogFormat) -> TranscriptionService:
@@ -131,7 +128,6 @@ class ModelsHere:
 
     @property
     def status(self) -> str:
-        """Which models load."""
         names = ", ".join(plan.located.plugin.name for plan in (*self._first, *self._later))
         return f"loading {names} ..."
 
@@ -168,7 +164,6 @@ class ModelsOnReplicas:
 
     @property
     def status(self) -> str:
-        """Which replicas are waited for."""
         return f"waiting for {', '.join(map(str, self._addresses))} ..."
 
 
@@ -183,11 +178,6 @@ async def serve(
     """Serve until a signal ends it.
 
     Args:
-        listening: where.
-        source: of the models.
-        options: an operator's.
-        log_format: of the stages' processes.
-        console: for the address.
         on_accepting: called once it accepts connections.
 
     Raises:

@@ -39,7 +39,6 @@ class AgreedWords:
         """The words that have become certain, if any.
 
         Args:
-            transcript: of the present window.
             is_last: nothing about this window will change; the next transcript is of another.
         """
         words = _WORD.findall(transcript.text)

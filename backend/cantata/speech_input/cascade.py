@@ -38,19 +38,12 @@ class Cascade:
         self._smart_turn: SmartTurn | None = None
 
     async def prepare(self) -> None:
-        """Load what the first session needs, while other clients are served.
-
-        Raises:
-            NotInstalled: names what is missing.
-        """
+        """Load what the first session needs, while other clients are served. Raises NotInstalled:
+        names what is missing."""
         await asyncio.to_thread(load_weights)
 
     async def prepare_semantic(self) -> None:
-        """Load what `semantic_end` needs.
-
-        Raises:
-            NotInstalled: names the extra.
-        """
+        """Load what `semantic_end` needs. Raises NotInstalled: names the extra."""
         path = weights()
         if path is None:
             raise NotInstalled(
@@ -80,7 +73,6 @@ class Cascade:
 
     @property
     def chat(self) -> Chat:
-        """The chat that answers."""
         if self._chat is None:
             self._chat = self._create_chat()
         return self._chat
@@ -96,7 +88,6 @@ class Cascade:
         return SemanticEnd(self._smart_turn.finished, PATIENCE[eagerness])
 
     async def close(self) -> None:
-        """End what was started."""
         for part in (self._endpoint, self._chat, self._smart_turn):
             if part is not None:
                 await part.close()

@@ -32,8 +32,6 @@ class ChatFailed(CantataError):
 
 @dataclass(frozen=True, slots=True)
 class ChatCall:
-    """A call of a function."""
-
     id: str
     name: str
     arguments: str
@@ -42,20 +40,15 @@ class ChatCall:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a conversation."""
-
     role: Role
     text: str
     calls: tuple[ChatCall, ...] = ()
-    """Tool calls of the assistant."""
     call_id: str | None = None
     """Of a tool's message: the call that it is the result of."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTools:
-    """What an answer may call."""
-
     functions: tuple[dict[str, Any], ...] = ()
     """Each as `POST /chat/completions` has it under `function`."""
     choice: str | None = "auto"
@@ -70,8 +63,6 @@ NO_TOOLS = ChatTools()
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
-    """A piece of a call."""
-
     index: int
     """Place among the answer's calls."""
     name: str | None
@@ -82,8 +73,6 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class ChatDelta:
-    """A piece of an answer."""
-
     text: str
     cut: bool = False
     """The answer ends here because it has reached its longest allowed length."""
@@ -109,7 +98,6 @@ class Chat(Protocol):
         """The next message, in pieces. Closing the iterator, or cancelling, ends the work.
 
         Args:
-            messages: the conversation.
             max_tokens: most tokens of the message.
             tools: what it may call.
             whole: a conversation that is too long fails, rather than losing its beginning.
@@ -119,9 +107,7 @@ class Chat(Protocol):
         """
         ...
 
-    async def close(self) -> None:
-        """Free its resources."""
-        ...
+    async def close(self) -> None: ...
 
 
 _PIECE = re.compile(r"\S+\s*")

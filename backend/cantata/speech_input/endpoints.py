@@ -184,7 +184,6 @@ class TranscriptionEndpoint:
     async def transcribe(
         self, options: UtteranceOptions, pieces: AsyncIterator[HeardPiece], report: Report
     ) -> Transcript:
-        """The words, by the endpoint."""
         heard = [piece.sound async for piece in pieces]
         sound = np.concatenate(heard) if heard else np.zeros(0, np.int16)
         text = await self._ask(options.request, sound)
@@ -193,7 +192,6 @@ class TranscriptionEndpoint:
         return transcript
 
     async def close(self) -> None:
-        """Close its connections."""
         await self._http.aclose()
 
     async def _ask(self, request: TranscriptionRequest, sound: Heard) -> str:

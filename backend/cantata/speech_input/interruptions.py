@@ -189,7 +189,6 @@ def expect_short_words(
     """The request for speech over an answer: single words are expected, if it is English.
 
     Args:
-        request: the session's.
         languages: BCP 47 tags of what the recogniser understands.
     """
     spoken = [request.language] if request.language else languages

@@ -57,7 +57,6 @@ class RecognitionLoad:
         self.waiting.setdefault(window, time.monotonic())
 
     def end(self, window: object) -> None:
-        """The transcript has come."""
         since = self.waiting.pop(window, None)
         if since is not None:
             now = time.monotonic()
@@ -73,7 +72,6 @@ class ModelTranscriber:
     """Implements `Transcriber`.
 
     Args:
-        model: recognises.
         load: of all conversations.
         new_judge: of sound that nobody has judged.
     """

@@ -33,8 +33,6 @@ _RETRY_S = 5.0
 
 @dataclass(slots=True)
 class RecordingProgress:
-    """How far a recording has been read."""
-
     seconds: float = 0.0
     """Decoded so far; at the end, its length."""
 
@@ -55,11 +53,8 @@ class RecordingReader:
 
     @contextmanager
     def arriving(self) -> Iterator[Executor]:
-        """A thread for the time of the block, for a file whose end has not come yet.
-
-        Raises:
-            Overloaded: too many files are arriving.
-        """
+        """A thread for the time of the block, for a file whose end has not come yet. Raises
+        Overloaded: too many files are arriving."""
         if self._arriving >= MAX_ARRIVING:
             raise Overloaded(
                 f"{MAX_ARRIVING} sound files are arriving already; send bare samples, or retry",

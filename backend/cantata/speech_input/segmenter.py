@@ -82,7 +82,6 @@ class SpeechSegmenter:
         self._rest: Sound = np.zeros(0, np.float32)
         """Samples that do not fill a window yet."""
         self._judged = 0
-        """Windows judged so far."""
         self._before: deque[Sound] = deque(maxlen=round(options.lead_s / _WINDOW_S))
         """The last windows outside segments."""
         self._windows: list[Sound] = []

@@ -22,7 +22,6 @@ class SpeechLevel:
         self._windows = 0
 
     def learn(self, window: Heard) -> None:
-        """Take a window of the speaker's speech."""
         self._windows = min(self._windows + 1, _MEMORY_WINDOWS)
         self._power += (measure_power(window) - self._power) / self._windows
 

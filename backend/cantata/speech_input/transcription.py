@@ -28,8 +28,6 @@ class HeardPiece:
 
 @dataclass(frozen=True, slots=True)
 class UtteranceOptions:
-    """How one utterance is to be transcribed."""
-
     request: TranscriptionRequest
     threshold: float = 0.5
     """Probability from which on sound is speech."""
@@ -45,15 +43,12 @@ next transcript is then of the next window."""
 
 
 class Transcriber(Protocol):
-    """A recogniser."""
-
     async def transcribe(
         self, options: UtteranceOptions, pieces: AsyncIterator[HeardPiece], report: Report
     ) -> Transcript:
         """The words of one utterance; empty if there are none. Cancelling ends the work.
 
         Args:
-            options: of the utterance.
             pieces: its sound, while it is spoken.
             report: is called with transcripts of its windows, whose texts make up the result.
 

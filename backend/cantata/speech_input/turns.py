@@ -19,8 +19,6 @@ middle."""
 
 @dataclass(frozen=True, slots=True)
 class SpeechOnset:
-    """Speech has begun."""
-
     at: int
     """Samples of the stream before the first one of speech."""
 
@@ -76,7 +74,6 @@ class TurnDetector:
     """Follows one stream of sound.
 
     Args:
-        judge: of single windows.
         threshold: probability from which on a window is speech.
         end: ends a turn.
         longest_s: after which a turn ends in any case.

@@ -67,11 +67,7 @@ class SileroJudge:
 @cache
 def load_weights() -> Any:
     """The ONNX Runtime session; it has no state, so all streams share it. The first call takes a
-    moment.
-
-    Raises:
-        NotInstalled: names what is missing.
-    """
+    moment. Raises NotInstalled: names what is missing."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise NotInstalled(

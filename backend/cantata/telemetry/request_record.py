@@ -40,8 +40,6 @@ class WorkRecord:
 
 @dataclass(slots=True)
 class RequestRecord:
-    """A request, as far as it has come."""
-
     request_id: str
     method: str
     """Of HTTP; `WEBSOCKET`; `BATCH`: it is a line of a batch."""
@@ -87,8 +85,6 @@ class RequestRecord:
 
 
 class RequestSink(Protocol):
-    """Takes the records of requests."""
-
     def begin(self, record: RequestRecord, headers: Mapping[str, str]) -> None:
         """A request has come, with these headers."""
         ...

@@ -35,7 +35,6 @@ class TraceSink:
 
     Args:
         exporter: sends them.
-        version: of the program.
     """
 
     def __init__(self, exporter: SpanExporter, version: str) -> None:
@@ -62,7 +61,6 @@ class TraceSink:
             record.trace_id = trace.format_trace_id(span.get_span_context().trace_id)
 
     def worked(self, record: RequestRecord, work: WorkRecord) -> None:
-        """Make the spans of a model's work."""
         around = self._spans.get(_find_key(record))
         if around is None or not around.is_recording():
             return
@@ -94,7 +92,6 @@ class TraceSink:
         span.end(ended)
 
     def end(self, record: RequestRecord) -> None:
-        """End its span."""
         span = self._spans.pop(_find_key(record))
         span.update_name(f"{record.method} {record.route}".rstrip())
         attributes: dict[str, str | int] = {

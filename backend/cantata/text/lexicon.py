@@ -29,7 +29,6 @@ def apply_lexicon(passage: Passage, entries: Sequence[LexiconEntry], *, phones: 
 
     Args:
         passage: without markup.
-        entries: the request's.
         phones: the model reads phones in `[[...]]`; else entries with phones have no effect.
     """
     said = {

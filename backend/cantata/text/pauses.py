@@ -23,11 +23,8 @@ _ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*[\\\"'\u201c\u201d]*([^\\\"'\u201c\u2
 
 
 def pause_s(found: re.Match[str]) -> float:
-    """Seconds of a `[pause ...]`, with groups `length` and `closed`.
-
-    Raises:
-        InvalidRequest: not written as a pause, or too long; says which and where.
-    """
+    """Seconds of a `[pause ...]`, with groups `length` and `closed`. Raises InvalidRequest: not
+    written as a pause, or too long; says which and where."""
     length = _LENGTH.fullmatch(found["length"])
     if length is None or not found["closed"]:
         raise _build_error(found, "is not a pause")
@@ -38,11 +35,8 @@ def pause_s(found: re.Match[str]) -> float:
 
 
 def break_s(found: re.Match[str]) -> float:
-    """Seconds of a `<break ...>`, with a group `attributes`.
-
-    Raises:
-        InvalidRequest: as `pause_s`; a break of no length is none.
-    """
+    """Seconds of a `<break ...>`, with a group `attributes`. Raises InvalidRequest: as `pause_s`; a
+    break of no length is none."""
     attributes = {name.lower(): value for name, value in _ATTRIBUTE.findall(found["attributes"])}
     if "time" not in attributes:
         strength = attributes.get("strength", "medium").strip().lower()

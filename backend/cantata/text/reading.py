@@ -43,7 +43,6 @@ def read_markup(
     """Read a complete text; passages of nothing but spaces are left out.
 
     Args:
-        text: the caller's.
         can: what the model can do: whether it reads phones in `[[...]]`, so that
             `[word](/phones/)` and `<phoneme>` become that; what `<emphasis>`, `<lang>` and
             `<prosody>` can change.
@@ -111,9 +110,6 @@ class MarkupReader:
 
     def read(self, text: str, start: int, end: int, *, line_start: bool = True) -> int:
         """Read the characters [start, end); those around them are context.
-
-        Args:
-            line_start: the text begins a line.
 
         Returns:
             Where reading continues: `end`, or after the mark there.
@@ -289,11 +285,7 @@ class MarkupReader:
 
 
 def _read_phones(found: re.Match[str], attributes: Mapping[str, str]) -> str:
-    """The IPA of a `<phoneme>`.
-
-    Raises:
-        InvalidRequest: its alphabet or its phones are not valid.
-    """
+    """The IPA of a `<phoneme>`. Raises InvalidRequest: its alphabet or its phones are not valid."""
     alphabet = attributes.get("alphabet", "ipa").lower()
     try:
         return to_ipa(attributes.get("ph", ""), alphabet)

@@ -110,7 +110,6 @@ def say_as(text: str, kind: str, form: str, language: str) -> str | None:
     """The words for a text; None if it is not of this kind, or the kind is unknown.
 
     Args:
-        text: between the tags.
         kind: `interpret-as`.
         form: `format`; of dates, the order of day, month and year.
         language: BCP 47, of the voice.

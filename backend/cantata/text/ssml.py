@@ -31,7 +31,6 @@ class TextMark:
 
 
 def find_marks(text: str) -> list[TextMark]:
-    """The marks of a text, in order."""
     marks: list[TextMark] = []
     settled = end = 0
     for found in TOKENS.finditer(text) if "mark" in text else ():
@@ -51,7 +50,6 @@ def find_marks(text: str) -> list[TextMark]:
 
 
 def find_lexicons(text: str) -> list[str]:
-    """The lexicons that a text names by `<lexicon uri="..."/>`."""
     return [
         uri
         for found in TOKENS.finditer(text if "<lexicon" in text.lower() else "")
@@ -125,11 +123,8 @@ def read_attributes(written: str) -> Mapping[str, str]:
 
 
 def read_prosody(tag: str, place: int, attributes: Mapping[str, str], outer: Prosody) -> Prosody:
-    """The effect of a `<prosody>` inside of another's.
-
-    Raises:
-        InvalidRequest: `rate` or `volume` is no such value; says which, where, and what is valid.
-    """
+    """The effect of a `<prosody>` inside of another's. Raises InvalidRequest: `rate` or `volume` is
+    no such value; says which, where, and what is valid."""
     rate = _parse_rate(attributes.get("rate", "medium").strip().lower())
     if rate is None:
         raise _build_error(tag, place, "rate", f"{', '.join(RATES)}, 80%, +20% or 1.2; 0.25 to 4")
@@ -166,11 +161,8 @@ def read_pitch(
 def read_emphasis(
     tag: str, place: int, attributes: Mapping[str, str], outer: Inflection
 ) -> Inflection:
-    """The effect of an `<emphasis>` inside of another element.
-
-    Raises:
-        InvalidRequest: `level` is no such value; says where, and what is valid.
-    """
+    """The effect of an `<emphasis>` inside of another element. Raises InvalidRequest: `level` is no
+    such value; says where, and what is valid."""
     level = EMPHASES.get(attributes.get("level", "moderate").strip().lower())
     if level is None:
         raise _build_error(tag, place, "level", ", ".join(EMPHASES))
@@ -191,7 +183,6 @@ def _parse_pitch(written: str) -> float | None:
 
 
 def _parse_percentage(written: str) -> float | None:
-    """The factor that a percentage stands for."""
     percent = _PERCENT.fullmatch(written)
     if percent is None:
         return None

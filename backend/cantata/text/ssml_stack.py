@@ -30,11 +30,7 @@ class SsmlState:
 
 
 class SsmlStack:
-    """Keeps the open elements of a text while it is read.
-
-    Args:
-        can: what the model can do.
-    """
+    """Keeps the open elements of a text while it is read."""
 
     ELEMENTS = frozenset(("prosody", "emphasis", "lang"))
     """Names of the elements that are read here."""
@@ -55,11 +51,8 @@ class SsmlStack:
         return self._open[-1]
 
     def open(self, found: re.Match[str], attributes: Mapping[str, str]) -> None:
-        """An element begins.
-
-        Raises:
-            InvalidRequest: an attribute is not valid; says which, where, and what is.
-        """
+        """An element begins. Raises InvalidRequest: an attribute is not valid; says which, where,
+        and what is."""
         name = found["name"].lower()
         outer = replace(self.current, element=name)
         where = (found[0], found.start(), attributes)
@@ -90,7 +83,6 @@ class SsmlStack:
         return tuple(found)
 
     def _set_inflection(self, inflection: Inflection, place: int) -> None:
-        """Give the text another inflection from here on."""
         before = self.current.inflection
         if inflection == before:
             return

@@ -11,11 +11,8 @@ _PEER = struct.Struct("3i")
 
 
 def require_same_uid(sock: socket.socket) -> None:
-    """Close the connection if its peer belongs to another user.
-
-    Raises:
-        ConnectionError: it was one.
-    """
+    """Close the connection if its peer belongs to another user. Raises ConnectionError: it was
+    one."""
     credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     if _PEER.unpack(credentials)[1] != os.getuid():
         sock.close()

@@ -44,7 +44,6 @@ def find_mark(samples: Samples, sample_rate: int, signs: Signs) -> FoundMark:
     Args:
         samples: [N, C].
         sample_rate: Hz.
-        signs: the key's.
     """
     score = score_mark(extract_details(samples, sample_rate), signs)
     return FoundMark(score >= THRESHOLD, score)

@@ -31,7 +31,6 @@ class Marker:
     """Marks one utterance. Each slot has a filter of minimum phase, so nothing is delayed.
 
     Args:
-        signs: the key's.
         sample_rate: Hz.
         channels: marked alike.
     """

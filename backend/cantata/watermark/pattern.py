@@ -41,10 +41,7 @@ def compute_band_edges() -> NDArray[np.float64]:
 
 def read_key(path: Path | None) -> bytes:
     """The key in a file, at least 16 bytes without white space around them; None: the public one.
-
-    Raises:
-        ConfigError: it cannot be read or is shorter.
-    """
+    Raises ConfigError: it cannot be read or is shorter."""
     if path is None:
         return PUBLIC_KEY
     try:
@@ -57,7 +54,6 @@ def read_key(path: Path | None) -> bytes:
 
 
 def draw_signs(key: bytes) -> Signs:
-    """The signs that follow from a key."""
     seed = int.from_bytes(hashlib.sha256(key).digest(), "little")
     bits = np.random.Generator(np.random.PCG64(seed)).integers(0, 2, (SLOTS, _BANDS))
     return 2.0 * bits.astype(np.float64) - 1.0

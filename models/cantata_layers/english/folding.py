@@ -94,7 +94,6 @@ class Folded:
 
 
 def fold(text: str) -> Folded:
-    """Folds text character by character."""
     kept = {place for found in _OVERRIDE.finditer(text) for place in range(*found.span())}
     group_marks = {found.start() for found in _GROUP_MARK.finditer(text)}
     escapes = _escaped_breaks(text)

@@ -88,7 +88,6 @@ def load_reader(language: str, alphabet: Alphabet) -> LanguageReader:
 
     Args:
         language: first letter of a voice's name. If it is not readable here, only phones are read.
-        alphabet: of the checkpoint.
     """
     if language in list_readable():
         return LanguageReader(FRONT_ENDS[language].load(alphabet), alphabet)

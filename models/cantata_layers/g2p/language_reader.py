@@ -41,8 +41,6 @@ class LanguageReader:
     """Reads texts of one language.
 
     Args:
-        g2p: of the language.
-        alphabet: of the checkpoint.
         most: phones that are spoken at once.
     """
 
@@ -53,11 +51,8 @@ class LanguageReader:
         self._space = alphabet.vocabulary[" "]
 
     def read(self, text: str) -> list[PhonemizedSentence]:
-        """The sentences of a text; none if nothing in it has a sound.
-
-        Raises:
-            InvalidRequest: a phone override that cannot be spoken.
-        """
+        """The sentences of a text; none if nothing in it has a sound. Raises InvalidRequest: a
+        phone override that cannot be spoken."""
         return [
             sentence
             for span in split_sentences(text)
@@ -147,15 +142,8 @@ def read_english(text: str) -> list[SaidPart]:
 
 
 def spell_phones(written: str, alphabet: Alphabet) -> list[int]:
-    """The ids of one override's phones.
-
-    Args:
-        written: between the brackets.
-        alphabet: of the checkpoint.
-
-    Raises:
-        InvalidRequest: a letter is no phone, there are none, or too many.
-    """
+    """The ids of one override's phones. Raises InvalidRequest: a letter is no phone, there are
+    none, or too many."""
     letters = " ".join(written.split())
     unknown = [letter for letter in letters if letter not in alphabet.vocabulary]
     most = alphabet.max_phones - MAX_MARKS

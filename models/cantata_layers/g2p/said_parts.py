@@ -37,8 +37,6 @@ class Places:
     replaced has the place of everything that it replaced.
 
     Args:
-        written: the text.
-        said: the changed text.
         chunk: what is compared; the time for it grows with the square of their number.
     """
 

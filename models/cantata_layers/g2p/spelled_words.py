@@ -55,11 +55,7 @@ class Spelling:
 
 
 class SpelledG2P:
-    """Implements `SentenceG2P` for one language.
-
-    Args:
-        spelling: of the language.
-    """
+    """Implements `SentenceG2P` for one language."""
 
     def __init__(self, spelling: Spelling) -> None:
         self._spelling = spelling

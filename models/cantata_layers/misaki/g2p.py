@@ -56,11 +56,8 @@ class EnglishG2P:
             self._g2p.lexicon.golds.d["Z"] = "zˈɛd"  # noqa: RUF001 (the package says zee)
 
     def read(self, text: str) -> tuple[PhonemizedSentence, ...]:
-        """The sentences of a text; none if nothing in it has a sound.
-
-        Raises:
-            InvalidRequest: a phone override with a letter that is no phone.
-        """
+        """The sentences of a text; none if nothing in it has a sound. Raises InvalidRequest: a
+        phone override with a letter that is no phone."""
         space = vocabulary()[" "]
         return tuple(
             sentence
@@ -69,7 +66,6 @@ class EnglishG2P:
         )
 
     def _read_unknown(self, word: str) -> str:
-        """The phones of a word that no lexicon has."""
         # The package's network spells out what cannot be said, such as "vllm".
         return load_letter_reader(self._british)(word) or _load_network(self._british)(word) or ""
 

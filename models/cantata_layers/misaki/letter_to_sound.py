@@ -71,7 +71,6 @@ def save_tables(path: Path, pairs: Sequence[tuple[str, str]], tables: Sequence[N
 
 @cache
 def load_letter_reader(british: bool) -> LetterReader:
-    """The reader of an accent, loaded once."""
     return LetterReader(find_weights(british=british))
 
 

@@ -18,11 +18,7 @@ _NAME = "cantata_layers.misaki._hibari_g2p"
 
 @cache
 def find_package() -> Path:
-    """The folder of the installed package.
-
-    Raises:
-        ModuleNotFoundError: it is not installed.
-    """
+    """The folder of the installed package. Raises ModuleNotFoundError: it is not installed."""
     spec = find_spec("hibari")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("No module named 'hibari'", name="hibari")
@@ -30,20 +26,14 @@ def find_package() -> Path:
 
 
 def find_assets() -> Path:
-    """The folder of the package's lexicons and networks.
-
-    Raises:
-        ModuleNotFoundError: the package is not installed.
-    """
+    """The folder of the package's lexicons and networks. Raises ModuleNotFoundError: the package is
+    not installed."""
     return find_package() / "assets"
 
 
 def load_package_g2p(submodule: str | None = None) -> ModuleType:
-    """The package's `g2p`, or one of the modules in it.
-
-    Raises:
-        ModuleNotFoundError: the package is not installed.
-    """
+    """The package's `g2p`, or one of the modules in it. Raises ModuleNotFoundError: the package is
+    not installed."""
     if _NAME not in sys.modules:
         folder = find_package() / "g2p"
         spec = spec_from_file_location(

@@ -36,11 +36,8 @@ def vocabulary() -> Mapping[str, int]:
 
 
 def read_phones(written: str, british: bool) -> tuple[int, ...]:
-    """The ids of phones that a client wrote, between slashes or not.
-
-    Raises:
-        InvalidRequest: nothing, or a character that stands for no phone.
-    """
+    """The ids of phones that a client wrote, between slashes or not. Raises InvalidRequest:
+    nothing, or a character that stands for no phone."""
     rules = {**_SHARED, **(_BRITISH if british else _AMERICAN)}
     pattern = "|".join(re.escape(one) for one in sorted(rules, key=len, reverse=True))
     said = re.sub(pattern, lambda match: rules[match[0]], " ".join(written.split()).strip("/"))

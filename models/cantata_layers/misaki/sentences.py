@@ -19,8 +19,6 @@ _CLAUSE_END = frozenset(",;:—.!?")
 
 @dataclass(frozen=True, slots=True)
 class PhonemizedWord:
-    """A word and its sound."""
-
     span: TextSpan
     """In the client's text."""
     start: int
@@ -67,8 +65,6 @@ def make_sentences(
     """The sentences of units, each with at least a word.
 
     Args:
-        units: of one sentence of the text.
-        space: the id of a space.
         most: phones that the network should read at once, without the padding.
     """
     for part in _cut(units, most):

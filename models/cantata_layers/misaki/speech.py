@@ -98,11 +98,8 @@ class EnglishRequestBuilder:
         return SpeechRequest("Hello, Zorvik, 5 kg.", self.voices[0].id)
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
-        """One pipeline request for each sentence; none for a text without a sound.
-
-        Raises:
-            InvalidRequest: only letters of other scripts, or a bad phone override.
-        """
+        """One pipeline request for each sentence; none for a text without a sound. Raises
+        InvalidRequest: only letters of other scripts, or a bad phone override."""
         # Not with the module: a stage, too, imports it, and reads no text.
         from cantata_layers.misaki.g2p import load_g2p
 
@@ -164,7 +161,6 @@ def add_word_times(
     """A sentence's sound, without most of the silence before the text's first word.
 
     Args:
-        inputs: of the sentence.
         parts: of its sound, each [N].
         durations: [T] frames of each phone.
         frame_s: seconds of a frame.

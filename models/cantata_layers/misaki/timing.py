@@ -58,7 +58,6 @@ def place_words(
     is audible.
 
     Args:
-        words: of a sentence, in the time of its durations.
         onset_s: seconds from there to where the sound begins; so does the first word. At half the
             pace, that is half a second before its phones.
         lead_s: seconds that are left out at the beginning.

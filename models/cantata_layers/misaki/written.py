@@ -100,8 +100,6 @@ def read_written(text: str, accent: Accent = Accent.AMERICAN) -> SaidText:
 
 
 class _SaidTextWriter:
-    """Puts a `SaidText` together."""
-
     def __init__(self, accent: Accent) -> None:
         self._accent = accent
         self.text = list[str]()
@@ -130,7 +128,6 @@ class _SaidTextWriter:
                 self.add(" " if letter.isspace() else letter, here)
 
     def say(self, text: str, chunk: _SaidChunk) -> None:
-        """The words of a chunk."""
         first = text[chunk.span.start]
         words = _SPELLINGS.get(chunk.words, chunk.words)
         for index, word in enumerate(words):

@@ -63,9 +63,6 @@ def thinker_input(
 
     Args:
         request: says how the answer is sampled, and how long it may be.
-        prompt: its messages.
-        defaults: of the checkpoint.
-        seed: of the answer.
         exports_rows: whether the talker needs hidden states.
     """
     places = [places for _, places in prompt.media]

@@ -56,18 +56,8 @@ class ConversationEncoder(ABC):
 def load_network(
     network: Any, config: Any, checkpoint: Path, prefix: str, device: torch.device
 ) -> Any:
-    """A network of transformers with a checkpoint's weights, in float32.
-
-    Args:
-        network: its class.
-        config: of the network.
-        checkpoint: a folder.
-        prefix: of the tensors' names.
-        device: of the network.
-
-    Raises:
-        ConfigError: weights are missing, or of another shape.
-    """
+    """A network of transformers with a checkpoint's weights, in float32. Raises ConfigError:
+    weights are missing, or of another shape."""
     config._attn_implementation = "sdpa"
     where = f"{checkpoint}: weights of {prefix}*"
     return fill_network(network(config), dict(read_tensors(checkpoint, prefix)), where, device)
@@ -81,7 +71,6 @@ def fill_network(
     Args:
         tensors: by the network's own names.
         where: they are from, for messages.
-        device: of the network.
 
     Raises:
         ConfigError: weights are missing, or of another shape.

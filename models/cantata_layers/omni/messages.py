@@ -34,16 +34,12 @@ class PromptSound:
 
 @dataclass(frozen=True, slots=True)
 class PromptPicture:
-    """A still picture."""
-
     pixels: NDArray[np.uint8]
     """[H, W, 3] red, green, blue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """Moving pictures."""
-
     frames: NDArray[np.uint8]
     """[T, H, W, 3] red, green, blue, at equal distances in time."""
     fps: float

@@ -53,8 +53,6 @@ class Preprocessor:
 
     Args:
         config: of the checkpoint, as the next.
-        vision: sizes of patches.
-        sound: of the model.
     """
 
     def __init__(self, config: PreprocessorConfig, vision: VisionGrid, sound: SoundRules) -> None:

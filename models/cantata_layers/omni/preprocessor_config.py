@@ -42,11 +42,8 @@ class PreprocessorConfig:
 
 
 def load_preprocessor_config(folder: Path) -> PreprocessorConfig:
-    """Read a checkpoint's preprocessor_config.json or processor_config.json.
-
-    Raises:
-        ConfigError: a value is missing, of the wrong type or not served.
-    """
+    """Read a checkpoint's preprocessor_config.json or processor_config.json. Raises ConfigError: a
+    value is missing, of the wrong type or not served."""
     fields = read_preprocessor_fields(folder)
     for key, served in (("sampling_rate", RATE), ("n_fft", 400), ("hop_length", 160)):
         fields.expect(key, served)
@@ -61,11 +58,8 @@ def load_preprocessor_config(folder: Path) -> PreprocessorConfig:
 
 
 def read_preprocessor_fields(folder: Path) -> JsonFields:
-    """The settings of sound and pictures, from whichever file a checkpoint has.
-
-    Raises:
-        ConfigError: it has none, or a damaged one.
-    """
+    """The settings of sound and pictures, from whichever file a checkpoint has. Raises ConfigError:
+    it has none, or a damaged one."""
     whole, merged = folder / "preprocessor_config.json", folder / "processor_config.json"
     if whole.is_file():
         return read_json(whole)
@@ -78,11 +72,8 @@ def read_preprocessor_fields(folder: Path) -> JsonFields:
 
 
 def read_longest_s(fields: JsonFields) -> float:
-    """Seconds of the longest recording.
-
-    Raises:
-        ConfigError: the value is missing or of the wrong type.
-    """
+    """Seconds of the longest recording. Raises ConfigError: the value is missing or of the wrong
+    type."""
     seconds = fields.values.get("chunk_length")
     samples = seconds * RATE if type(seconds) is int else None
     return fields.get("n_samples", int, samples) / RATE

@@ -48,8 +48,6 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class DialogueIds:
-    """Special tokens of a dialogue."""
-
     im_start: int
     im_end: int
     media: MediaIds
@@ -60,9 +58,6 @@ class PromptLayout:
 
     Args:
         tokenizer: of the checkpoint, as the next.
-        ids: special tokens.
-        preprocessor: makes features.
-        time: of videos.
     """
 
     def __init__(
@@ -122,11 +117,8 @@ class PromptLayout:
 
 
 def _collect_media(messages: Sequence[PromptMessage]) -> list[PromptSound | PromptPicture | Video]:
-    """All that is not text, in order.
-
-    Raises:
-        InvalidRequest: a turn that is not the user's has some.
-    """
+    """All that is not text, in order. Raises InvalidRequest: a turn that is not the user's has
+    some."""
     media: list[PromptSound | PromptPicture | Video] = []
     for message in messages:
         own = [part for part in message.parts if not isinstance(part, Text)]

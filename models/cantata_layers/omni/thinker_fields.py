@@ -52,7 +52,6 @@ def read_media_ids(fields: JsonFields, repeated: str) -> MediaIds:
     """Read the tokens from `thinker_config`.
 
     Args:
-        fields: the section.
         repeated: how the names of the repeated tokens end.
 
     Raises:
@@ -70,11 +69,7 @@ def read_media_ids(fields: JsonFields, repeated: str) -> MediaIds:
 
 
 def read_thinker_sampling(fields: JsonFields) -> ThinkerSampling:
-    """Read generation_config.json.
-
-    Raises:
-        ConfigError: a value is of the wrong type.
-    """
+    """Read generation_config.json. Raises ConfigError: a value is of the wrong type."""
     sampled = fields.get("do_sample", bool, False)
     settings = SamplingSettings(
         temperature=fields.get("temperature", float, 1.0) if sampled else 0.0,

@@ -38,11 +38,8 @@ class ThinkerRows:
     """The request's option that a prompt is made of, for messages."""
 
     def open(self, inputs: ThinkerInput) -> EmbeddingSource:
-        """Begin at once, or when the rows of media have come.
-
-        Raises:
-            ContextFull: the prompt leaves no room for an answer.
-        """
+        """Begin at once, or when the rows of media have come. Raises ContextFull: the prompt leaves
+        no room for an answer."""
         room = self.max_positions - len(inputs.tokens)
         if room < 1:
             raise ContextFull(

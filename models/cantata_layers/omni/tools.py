@@ -35,9 +35,6 @@ _EMPTY_TURN = f"<|im_start|>user\n{_TURN_END}"
 class ToolTemplate:
     """A checkpoint's own words about tools; the rest of its template is `prompt.PromptLayout`.
 
-    Args:
-        checkpoint: its folder.
-
     Raises:
         ConfigError: the template is damaged.
     """

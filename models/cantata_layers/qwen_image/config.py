@@ -56,11 +56,8 @@ def few_steps_schedule() -> ScheduleConfig:
 
 
 def read_schedule(fields: JsonFields) -> ScheduleConfig:
-    """Read a scheduler's config; unknown keys are ignored.
-
-    Raises:
-        ConfigError: a value is of the wrong type or not served.
-    """
+    """Read a scheduler's config; unknown keys are ignored. Raises ConfigError: a value is of the
+    wrong type or not served."""
     for switch in (
         "invert_sigmas",
         "stochastic_sampling",
@@ -79,8 +76,6 @@ PATCH = 2
 
 
 class TransformerConfig(msgspec.Struct, frozen=True):
-    """Sizes of the denoiser."""
-
     layers: int = msgspec.field(name="num_layers", default=60)
     heads: int = msgspec.field(name="num_attention_heads", default=24)
     head_dim: int = msgspec.field(name="attention_head_dim", default=128)
@@ -108,11 +103,8 @@ class TransformerConfig(msgspec.Struct, frozen=True):
 
 
 def read_transformer(fields: JsonFields) -> TransformerConfig:
-    """Read a QwenImageTransformer2DModel's config; unknown keys are ignored.
-
-    Raises:
-        ConfigError: a value is missing, of the wrong type or not served.
-    """
+    """Read a QwenImageTransformer2DModel's config; unknown keys are ignored. Raises ConfigError: a
+    value is missing, of the wrong type or not served."""
     for switch in ("guidance_embeds", "use_additional_t_cond", "use_layer3d_rope"):
         fields.expect(switch, False, default=False)
     config = fields.read(TransformerConfig)
@@ -160,11 +152,8 @@ class VaeConfig(msgspec.Struct, frozen=True):
 
 
 def read_vae(fields: JsonFields) -> VaeConfig:
-    """Read an AutoencoderKLQwenImage's config; unknown keys are ignored.
-
-    Raises:
-        ConfigError: a value is missing, of the wrong type or not served.
-    """
+    """Read an AutoencoderKLQwenImage's config; unknown keys are ignored. Raises ConfigError: a
+    value is missing, of the wrong type or not served."""
     fields.expect("input_channels", COLOURS, default=COLOURS)
     if fields.numbers("attn_scales", ()):
         raise ConfigError(f"{fields.where}: attn_scales is not served; valid: []")
@@ -206,8 +195,6 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """The configuration of a checkpoint."""
-
     family: Family
     transformer: TransformerConfig
     vae: VaeConfig
@@ -220,11 +207,8 @@ class PipelineConfig:
 
 
 def load_config(folder: Path) -> PipelineConfig:
-    """Read a checkpoint's model_index.json and the configuration of its parts.
-
-    Raises:
-        ConfigError: a file or a value is missing, or a value is wrong or not served.
-    """
+    """Read a checkpoint's model_index.json and the configuration of its parts. Raises ConfigError:
+    a file or a value is missing, or a value is wrong or not served."""
     index = read_json(folder / INDEX)
     family = read_family(index)
     for part, classes in CLASSES.items():
@@ -241,11 +225,8 @@ def load_config(folder: Path) -> PipelineConfig:
 
 
 def read_family(index: JsonFields) -> Family:
-    """Return what model_index.json says.
-
-    Raises:
-        ConfigError: it names no pipeline that is served.
-    """
+    """Return what model_index.json says. Raises ConfigError: it names no pipeline that is
+    served."""
     return Family(index.expect("_class_name", *(family.value for family in Family)))
 
 

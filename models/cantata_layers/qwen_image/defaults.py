@@ -32,7 +32,6 @@ class DrawingDefaults:
 
 
 def drawing_defaults(schedule: ScheduleConfig, loras: Sequence[LoraFile]) -> DrawingDefaults:
-    """Return the defaults of a checkpoint with these files."""
     steps = [int(match["steps"]) for lora in loras if (match := NAME.search(lora.path.name))]
     if steps:
         return DrawingDefaults(min(steps), NO_GUIDANCE, few_steps_schedule())
@@ -55,11 +54,8 @@ class LoraFile:
 
 
 def lora_files(checkpoint: Path) -> tuple[LoraFile, ...]:
-    """Return them in the order of their names; `style@0.8.safetensors` acts with 0.8.
-
-    Raises:
-        ConfigError: the folder holds something else.
-    """
+    """Return them in the order of their names; `style@0.8.safetensors` acts with 0.8. Raises
+    ConfigError: the folder holds something else."""
     folder = checkpoint / FOLDER
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     if other := [path.name for path in paths if path.suffix != ".safetensors"]:

@@ -11,14 +11,11 @@ POSITIONS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How many there are on each side."""
-
     height: int
     width: int
 
     @property
     def tokens(self) -> int:
-        """The number of tokens."""
         return self.height * self.width
 
 

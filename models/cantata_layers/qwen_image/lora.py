@@ -125,7 +125,6 @@ class Fusion:
 
     Args:
         files: added to the weights one after the other.
-        config: of the denoiser.
 
     Raises:
         ConfigError: a file cannot be read, or is not for this model.
@@ -136,11 +135,8 @@ class Fusion:
         self._changes = [(file, read_lora(file.path, layers)) for file in files]
 
     def fused(self, name: str, weight: torch.Tensor, device: torch.device) -> torch.Tensor:
-        """A published tensor with all changes; the same tensor where there are none.
-
-        Raises:
-            ConfigError: a change has another shape.
-        """
+        """A published tensor with all changes; the same tensor where there are none. Raises
+        ConfigError: a change has another shape."""
         layer = name.removesuffix(WEIGHT)
         for file, changes in self._changes:
             if name.endswith(WEIGHT) and layer in changes:
@@ -148,11 +144,8 @@ class Fusion:
         return weight
 
     def check_complete(self) -> None:
-        """Check that every change found its weight.
-
-        Raises:
-            ConfigError: the checkpoint lacks a layer.
-        """
+        """Check that every change found its weight. Raises ConfigError: the checkpoint lacks a
+        layer."""
         for file, changes in self._changes:
             if changes:
                 raise ConfigError(

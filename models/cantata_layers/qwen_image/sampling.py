@@ -25,8 +25,6 @@ def draw_noise(seed: int, grid: Grid, token_width: int) -> torch.Tensor:
     It is drawn as diffusers draws it with a generator on the CPU for each picture.
 
     Args:
-        seed: of the picture.
-        grid: of the picture.
         token_width: P.
 
     Returns:
@@ -116,12 +114,7 @@ class PreviewColours:
 
 
 def fit_preview(encoder: LatentEncoder, pixels_per_latent: int) -> PreviewColours:
-    """Fit the colours by least squares on pictures of random colours, coarse and fine.
-
-    Args:
-        encoder: of the checkpoint.
-        pixels_per_latent: on a side.
-    """
+    """Fit the colours by least squares on pictures of random colours, coarse and fine."""
     latents, colours = [], []
     for number in range(FIT_PICTURES):
         pixels = _draw_fitting_picture(number, pixels_per_latent)

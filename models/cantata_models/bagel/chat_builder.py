@@ -41,10 +41,6 @@ NEUTRAL: Mapping[str, object] = {
 class BagelChatBuilder:
     """Implements `contract.model.conversation.ThinkingChatBuilder`.
 
-    Args:
-        checkpoint: its folder.
-        sizes: of pictures.
-
     Raises:
         ConfigError: the checkpoint's configuration is not served.
     """
@@ -59,11 +55,8 @@ class BagelChatBuilder:
         self._texts, self._sizes = BagelTokenizer(checkpoint), sizes
 
     def build(self, request_id: str, request: ChatRequest) -> PlannedAnswer:
-        """Stage inputs for a conversation.
-
-        Raises:
-            InvalidRequest: a part or an option cannot be served.
-        """
+        """Stage inputs for a conversation. Raises InvalidRequest: a part or an option cannot be
+        served."""
         _check(request)
         pictures: list[NDArray[np.uint8]] = []
         parts: list[Tokens | Seen] = []
@@ -97,11 +90,9 @@ class BagelChatBuilder:
         return PlannedAnswer(planned, sum(map(_count_tokens, parts)), _plan_steps(answer))
 
     def reader(self) -> TextReader:
-        """A reader for one answer."""
         return TokenReader(self._texts.tokenizer)
 
     def thought_reader(self) -> ThoughtSplitter:
-        """A reader for one answer's thought."""
         return ThoughtSplitter()
 
     def call_reader(self) -> None:

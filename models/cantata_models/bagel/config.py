@@ -62,8 +62,6 @@ class LanguageConfig(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class VisionConfig:
-    """Sizes of the vision transformer."""
-
     layers: int
     """That are run: one less than the file says."""
     width: int
@@ -77,18 +75,13 @@ class VisionConfig:
 
 @dataclass(frozen=True, slots=True)
 class BagelConfig:
-    """All of it."""
-
     language: LanguageConfig
     vision: VisionConfig
 
 
 def load_config(checkpoint: Path) -> BagelConfig:
-    """Read a checkpoint's configuration.
-
-    Raises:
-        ConfigError: a file is missing, or a value is missing, of the wrong type or not served.
-    """
+    """Read a checkpoint's configuration. Raises ConfigError: a file is missing, or a value is
+    missing, of the wrong type or not served."""
     return BagelConfig(
         read_language(read_json(checkpoint / LANGUAGE)), read_vision(read_json(checkpoint / VISION))
     )

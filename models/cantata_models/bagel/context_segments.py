@@ -32,7 +32,6 @@ def make_rows(
 
     Args:
         arrived: by port.
-        port: of the stage that made them.
         lengths: rows of each picture.
 
     Raises:

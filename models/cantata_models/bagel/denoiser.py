@@ -42,11 +42,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def served_dtype(options: DenoiserOptions) -> torch.dtype:
-    """The dtype of the weights.
-
-    Raises:
-        ConfigError: it, or another option, is not served.
-    """
+    """The dtype of the weights. Raises ConfigError: it, or another option, is not served."""
     if options.dtype not in DTYPES:
         raise ConfigError(f"dtype {options.dtype} is not served; valid: {', '.join(DTYPES)}")
     given = {"cache": options.skipping, "parallel": options.ranks, "hooked": options.hooked}
@@ -66,8 +62,6 @@ class BagelJob:
 
 @dataclass(slots=True, kw_only=True)
 class PictureJob(BagelJob):
-    """A job that draws a picture."""
-
     inputs: DrawInput
     phase: PicturePhase
 
@@ -76,9 +70,7 @@ class BagelDenoiser:
     """Implements `contract.model.denoiser.Writer`: it writes answers, and thoughts before pictures.
 
     Args:
-        reader: the network.
         texts: the tokenizer of the same checkpoint.
-        colours: of previews.
         numbers: P.
     """
 
@@ -98,11 +90,8 @@ class BagelDenoiser:
 
     @torch.inference_mode()
     def begin(self, inputs: DrawInput | AnswerInput, arrived: Mapping[str, Payload]) -> BagelJob:
-        """A job with everything before the answer or the picture still to be read.
-
-        Raises:
-            RequestFailed: what arrived is not what was announced.
-        """
+        """A job with everything before the answer or the picture still to be read. Raises
+        RequestFailed: what arrived is not what was announced."""
         if isinstance(inputs, AnswerInput):
             return BagelJob(begin_answer(inputs, arrived, self._texts))
         return self._begin_picture(inputs, arrived)
@@ -171,11 +160,8 @@ class BagelDenoiser:
 
 
 def load_denoiser(checkpoint: Path, options: DenoiserOptions) -> BagelDenoiser:
-    """Return a checkpoint's denoiser.
-
-    Raises:
-        ConfigError: weights are missing or of another shape, or an option is not served.
-    """
+    """Return a checkpoint's denoiser. Raises ConfigError: weights are missing or of another shape,
+    or an option is not served."""
     dtype = served_dtype(options)
     texts, device = BagelTokenizer(checkpoint), torch.device(options.device)
     reader = load_reader(checkpoint, device, dtype, texts.around_picture)

@@ -111,7 +111,6 @@ class DrawingPhase:
     latents: torch.Tensor
     """[N, P] float32, as `velocity`."""
     velocity: torch.Tensor | None = None
-    """The velocity of the last step."""
     step: int = 0
 
     text_tokens = ()

@@ -50,8 +50,6 @@ class SequenceRotation:
 
 
 class Rotations:
-    """Makes the rotations of one model."""
-
     def __init__(self, head: int, theta: float, device: torch.device) -> None:
         exponents = torch.arange(0, head, 2, device=device).float() / head
         self._frequencies = 1.0 / theta**exponents
@@ -145,7 +143,6 @@ class Expert(nn.Module):
         self.norm = RmsNorm(config.width)
 
     def layer(self, index: int) -> ExpertLayer:
-        """One of the layers."""
         found = self.layers[index]
         assert isinstance(found, ExpertLayer)
         return found
@@ -168,7 +165,6 @@ class BagelBlock:
 
     @classmethod
     def join(cls, first: BagelBlock, second: BagelBlock) -> BagelBlock:
-        """A block with the tokens of both."""
         pairs = zip(first.layers, second.layers, strict=True)
         return cls([(torch.cat([k, k2]), torch.cat([v, v2])) for (k, v), (k2, v2) in pairs])
 
@@ -183,7 +179,6 @@ class Context:
 
     @property
     def tokens(self) -> int:
-        """The number of tokens in all blocks."""
         return sum(block.tokens for block in self.blocks)
 
     def and_(self, block: BagelBlock, positions: int) -> Context:
@@ -236,11 +231,7 @@ class ForwardOutput:
 
 
 class Mixture(nn.Module):
-    """Both sets of weights.
-
-    Args:
-        config: sizes.
-    """
+    """Both sets of weights."""
 
     def __init__(self, config: LanguageConfig) -> None:
         super().__init__()

@@ -120,10 +120,6 @@ NOTE = "Draws from words, changes pictures, and with `think` plans a picture in 
 class BagelPictureBuilder:
     """Implements `contract.model.picture.ThinkingBuilder`.
 
-    Args:
-        checkpoint: its folder.
-        sizes: of pictures that are changed.
-
     Raises:
         ConfigError: the checkpoint's configuration is not served.
     """
@@ -140,7 +136,6 @@ class BagelPictureBuilder:
 
     @property
     def limits(self) -> ImageLimits:
-        """The limits of the checkpoint."""
         return ImageLimits(
             default_size=(self._longest, self._longest),
             multiple=PIXELS_PER_TOKEN,
@@ -169,11 +164,8 @@ class BagelPictureBuilder:
         return BagelThoughtReader(self._texts.tokenizer)
 
     def build(self, request_id: str, request: ImageRequest) -> PlannedImage:
-        """Stage inputs for one picture.
-
-        Raises:
-            InvalidRequest: an option, the size or a picture is not served.
-        """
+        """Stage inputs for one picture. Raises InvalidRequest: an option, the size or a picture is
+        not served."""
         options = parse_fields(request.options, DrawOptions)
         pictures = shown(request)
         _check(request, len(pictures))

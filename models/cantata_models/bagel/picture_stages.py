@@ -37,7 +37,6 @@ class VisionEncoderStage:
     """Implements `contract.model.feed_forward.FeedForward`.
 
     Args:
-        vision: of the checkpoint.
         patch: pixels on a side.
     """
 
@@ -65,11 +64,8 @@ class VisionEncoderStage:
 
 
 def load_eyes(checkpoint: Path, device: torch.device) -> VisionEncoderStage:
-    """Return a checkpoint's vision transformer.
-
-    Raises:
-        ConfigError: weights are missing or of another shape.
-    """
+    """Return a checkpoint's vision transformer. Raises ConfigError: weights are missing or of
+    another shape."""
     config = load_config(checkpoint)
     return VisionEncoderStage(
         load_vision(checkpoint, config, device, dtype_on(device)), config.vision.patch
@@ -129,11 +125,8 @@ class BagelLatentDecoder:
 
 
 def load_reference_encoder(checkpoint: Path, device: torch.device) -> BagelReferenceEncoder:
-    """Return a checkpoint's encoder of references.
-
-    Raises:
-        ConfigError: weights are missing or of another shape.
-    """
+    """Return a checkpoint's encoder of references. Raises ConfigError: weights are missing or of
+    another shape."""
     return BagelReferenceEncoder(BagelPictureEncoder(checkpoint, device))
 
 

@@ -32,11 +32,7 @@ class Bounds:
     """Both sides are multiples of this."""
 
     def fit(self, size: Size) -> Size:
-        """The size to which a picture is resized.
-
-        Raises:
-            InvalidRequest: it is too narrow.
-        """
+        """The size to which a picture is resized. Raises InvalidRequest: it is too narrow."""
         if max(size.width, size.height) > MAX_UNEQUAL * min(size.width, size.height):
             raise InvalidRequest(
                 f"image: {size.width}x{size.height} is too narrow; one side may be "
@@ -77,11 +73,8 @@ PUBLISHED = PictureSizes(Bounds(1024, 512, 16), Bounds(980, 224, 14))
 
 
 def fitted(pixels: NDArray[np.uint8], bounds: Bounds) -> NDArray[np.uint8]:
-    """[H, W, 3] -> the same of a fitting size, by a bicubic filter.
-
-    Raises:
-        InvalidRequest: as `Bounds.fit`.
-    """
+    """[H, W, 3] -> the same of a fitting size, by a bicubic filter. Raises InvalidRequest: as
+    `Bounds.fit`."""
     size = bounds.fit(get_size(pixels))
     if size == get_size(pixels):
         return pixels

@@ -91,8 +91,6 @@ def build_context(
 
     Args:
         request: its prompt is the last part, and is read even if it is empty.
-        texts: the tokenizer.
-        references: stand for its pictures.
     """
     turns = [(len(turn.pictures), turn.text) for turn in request.earlier]
     left = iter(references)

@@ -54,8 +54,6 @@ MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class BagelShape:
-    """Sizes."""
-
     width: int = 64
     inner: int = 96
     layers: int = 2
@@ -118,7 +116,6 @@ def model_tensors(config: BagelConfig, latents: int, latent_side: int) -> Iterat
     """Yield those of language model, latents and vision.
 
     Args:
-        config: sizes.
         latents: channels.
         latent_side: tokens of the largest picture.
     """
@@ -148,8 +145,6 @@ def write_checkpoint(
     Args:
         folder: made if it is missing.
         seed: of all weights.
-        shape: of them.
-        dtype: of them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", {"model_type": "bagel"})
@@ -196,7 +191,6 @@ def _vision(shape: BagelShape) -> dict[str, Any]:
 
 
 def write_tiny(folder: Path) -> None:
-    """Write a tiny checkpoint."""
     write_checkpoint(folder, seed=1)
 
 

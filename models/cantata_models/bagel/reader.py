@@ -40,7 +40,6 @@ class LatentTokens(nn.Module):
     Args:
         numbers: P.
         width: D.
-        table: rows of the table of positions.
     """
 
     def __init__(self, numbers: int, width: int, table: int) -> None:
@@ -55,7 +54,6 @@ class LatentTokens(nn.Module):
         """[N, P] -> [N, D].
 
         Args:
-            latents: of one picture.
             time: its share of noise, 0 to 1.
             places: [N] in the table of positions.
         """
@@ -112,7 +110,6 @@ class WordEmbedding(nn.Module):
     """Embeddings of tokens, and the product that foretells the next one.
 
     Args:
-        vocabulary: tokens.
         width: D.
     """
 
@@ -123,12 +120,10 @@ class WordEmbedding(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of the weights."""
         return self.embeddings.device
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype of the weights."""
         return self.embeddings.dtype
 
     def embedded(self, tokens: Sequence[int]) -> torch.Tensor:
@@ -156,9 +151,6 @@ def load_language(
     """Load the language model.
 
     Args:
-        checkpoint: its folder.
-        config: of it.
-        device: of the weights.
         dtype: float32 or bfloat16.
 
     Raises:
@@ -198,11 +190,7 @@ def load_vision(
 
 
 def latent_side(checkpoint: Path) -> int:
-    """How many tokens a side of a picture may have.
-
-    Raises:
-        ConfigError: as `load_language`.
-    """
+    """How many tokens a side of a picture may have. Raises ConfigError: as `load_language`."""
     prefix, _, name = LATENT_TABLE.partition(".")
     tensors = dict(read_tensors(checkpoint, f"{prefix}.", WEIGHTS))
     return math.isqrt(_count_rows(tensors, name, checkpoint))
@@ -236,11 +224,8 @@ class Reader:
     """Reads words, pictures that are seen, and latents.
 
     Args:
-        mixture: the language model.
         words: of the same checkpoint, as the next.
         latents: what is around the weights for drawing.
-        rotations: of the positions.
-        picture_marks: the tokens around a picture.
     """
 
     def __init__(
@@ -258,7 +243,6 @@ class Reader:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
         return self.words.device
 
     def run(self, spans: Sequence[Span]) -> list[ForwardOutput]:
@@ -308,11 +292,8 @@ class Reader:
 def load_reader(
     checkpoint: Path, device: torch.device, dtype: torch.dtype, picture_marks: tuple[int, int]
 ) -> Reader:
-    """Return a checkpoint's language model.
-
-    Raises:
-        ConfigError: weights are missing or of another shape.
-    """
+    """Return a checkpoint's language model. Raises ConfigError: weights are missing or of another
+    shape."""
     config = load_config(checkpoint)
     language = load_language(checkpoint, config, device, dtype)
     latents = load_latent_tokens(checkpoint, config, device, dtype)

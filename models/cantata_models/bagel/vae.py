@@ -223,7 +223,6 @@ class BagelPictureEncoder:
         """uint8 [H, W, 3] -> float32 [Z, h, w]; H and W are multiples of a latent's pixels.
 
         Args:
-            pixels: of one picture.
             noise: [Z, h, w] of deviation 1, which chooses among the latents that the picture may
                 have; None: their mean.
         """
@@ -287,8 +286,6 @@ def draw_references(seed: int, grids: Sequence[Grid], channels: int) -> list[tor
     """[Z, h, w] float32 for each picture that is changed.
 
     Args:
-        seed: of the request.
-        grids: tokens of these pictures.
         channels: Z.
     """
     return _draw_reference_noise(_make_generator(seed), grids, channels)
@@ -298,8 +295,6 @@ def draw_noise(seed: int, grid: Grid, references: Sequence[Grid], numbers: int) 
     """[N, P] float32 for the picture that is drawn.
 
     Args:
-        seed: of the request.
-        grid: tokens of this picture.
         references: tokens of the pictures that are changed.
         numbers: P.
     """

@@ -69,7 +69,6 @@ class Vision(nn.Module):
     """Pictures to tokens.
 
     Args:
-        config: sizes.
         width: D.
         table: rows of the table of positions in the language model's width.
     """

@@ -157,11 +157,8 @@ def awaited_by_answer(inputs: AnswerInput) -> tuple[str, ...]:
 def begin_answer(
     inputs: AnswerInput, arrived: Mapping[str, Payload], texts: BagelTokenizer
 ) -> ListeningPhase:
-    """An answer whose conversation is still to be read.
-
-    Raises:
-        RequestFailed: what arrived is not what was announced.
-    """
+    """An answer whose conversation is still to be read. Raises RequestFailed: what arrived is not
+    what was announced."""
     lengths = _list_lengths(inputs)
     seen = iter(make_rows(arrived, SEEN, lengths) if lengths else ())
     pieces: list[Words | SeenPicture] = []

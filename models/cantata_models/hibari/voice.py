@@ -76,11 +76,7 @@ class HibariVoices:
 
 
 def load_voices(checkpoint: Path, device: torch.device) -> HibariVoices:
-    """The stage's factory.
-
-    Raises:
-        ConfigError: no voice is there, or the device is not the CPU.
-    """
+    """The stage's factory. Raises ConfigError: no voice is there, or the device is not the CPU."""
     if device.type != "cpu":
         raise ConfigError(f"hibari runs on the CPU; its deployment says {device}")
     return HibariVoices(

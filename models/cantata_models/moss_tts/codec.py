@@ -32,7 +32,6 @@ class AudioDecoder(StreamingDecoder):
     """The published tokenizers as a decoder of codes.
 
     Args:
-        folder: the tokenizer's.
         codebooks: Q, how many of its codebooks the model uses.
         device: where it runs.
 
@@ -55,15 +54,12 @@ class AudioDecoder(StreamingDecoder):
 
     @property
     def slot_bytes(self) -> int:
-        """Memory of one slot's rings."""
         return self._slot_bytes
 
     def init_state(self, slots: int) -> StreamState:
-        """Return state for `slots` concurrent streams."""
         return self._stack.init_state(slots)
 
     def reset(self, state: StreamState, slots: torch.Tensor) -> None:
-        """Reset these slots ([B] int64) in place."""
         state.frames[slots.to(self._device, non_blocking=True)] = 0
 
     @torch.inference_mode()
@@ -91,11 +87,8 @@ def slot_bytes(config: TokenizerConfig) -> int:
 
 
 def load_local_decoder(checkpoint: Path, device: torch.device) -> AudioDecoder:
-    """Return the streaming decoder of MOSS-TTS-Local's tokenizer in fp32.
-
-    Raises:
-        ConfigError: the tokenizer is missing, lacks weights, or is not of this checkpoint.
-    """
+    """Return the streaming decoder of MOSS-TTS-Local's tokenizer in fp32. Raises ConfigError: the
+    tokenizer is missing, lacks weights, or is not of this checkpoint."""
     return _load(checkpoint, load_local_config(checkpoint), device)
 
 

@@ -145,9 +145,6 @@ class MossCodecTransformer:
     """[B, L, inputs] -> [B, L, outputs].
 
     Args:
-        weights: of the encoder or the decoder.
-        name: the module's number in it.
-        config: its sizes.
         frames: that arrive at a time; L is a multiple of their positions.
         device: where it runs.
     """
@@ -304,8 +301,6 @@ class MossCodecStack:
     """The modules of the encoder or the decoder, streaming.
 
     Args:
-        weights: the half's tensors.
-        configs: its modules.
         resize: `patches.join` in the encoder, `patches.split` in the decoder.
         frames: that arrive at a time; a call has a multiple of them.
         device: where it runs.

@@ -48,7 +48,6 @@ class Gpt2Stack:
 
     @property
     def head_dim(self) -> int:
-        """Size of a head."""
         return self.hidden_size // self.heads
 
 
@@ -108,12 +107,8 @@ class MossConfig:
 
 
 def read_gpt2_stack(fields: JsonFields, layers: int) -> Gpt2Stack:
-    """Read `gpt2_config`.
-
-    Raises:
-        ConfigError: a value is missing or of the wrong type, or the stack needs an unsupported
-            feature (learned positions, scaled attention, another activation).
-    """
+    """Read `gpt2_config`. Raises ConfigError: a value is missing or of the wrong type, or the stack
+    needs an unsupported feature (learned positions, scaled attention, another activation)."""
     fields.expect("position_embedding_type", "rope", default="absolute")
     for switch, served in (
         ("scale_attn_weights", True),
@@ -143,11 +138,8 @@ def read_gpt2_stack(fields: JsonFields, layers: int) -> Gpt2Stack:
 
 
 def read_codebook_size(root: JsonFields, num_codebooks: int) -> int:
-    """Read the number of codes in each codebook.
-
-    Raises:
-        ConfigError: the codebooks differ in size, or their number is another.
-    """
+    """Read the number of codes in each codebook. Raises ConfigError: the codebooks differ in size,
+    or their number is another."""
     whole = root.get("audio_vocab_size", int)
     sizes = root.integers("audio_codebook_sizes", (whole,) * num_codebooks)
     if len(sizes) != num_codebooks or set(sizes) != {whole}:
@@ -159,11 +151,8 @@ def read_codebook_size(root: JsonFields, num_codebooks: int) -> int:
 
 
 def check_consistent(config: MossConfig, hidden_size: int, where: str) -> None:
-    """Check the values of both models against each other.
-
-    Raises:
-        ConfigError: two of them do not fit.
-    """
+    """Check the values of both models against each other. Raises ConfigError: two of them do not
+    fit."""
     if config.local.hidden_size != hidden_size:
         raise ConfigError(
             f"{where}: the local transformer is {config.local.hidden_size} wide, the backbone "
@@ -191,19 +180,13 @@ LOCAL_GENERATION = MossDefaults(
 
 @dataclass(frozen=True, slots=True)
 class LocalConfig(MossConfig):
-    """The configuration of a checkpoint."""
-
     stop_is_text: ClassVar[bool] = False
     backbone: Qwen3Stack
 
 
 def load_local_config(checkpoint: Path) -> LocalConfig:
-    """Read a checkpoint's config.json.
-
-    Raises:
-        ConfigError: the file cannot be read, a value is missing or of the wrong type, or the
-            checkpoint needs an unsupported feature.
-    """
+    """Read a checkpoint's config.json. Raises ConfigError: the file cannot be read, a value is
+    missing or of the wrong type, or the checkpoint needs an unsupported feature."""
     root = read_json(checkpoint / "config.json")
     root.expect("model_type", LOCAL_MODEL_TYPE)
     root.expect("local_text_head_mode", "binary", default="binary")
@@ -238,19 +221,13 @@ NANO_GENERATION = MossDefaults(
 
 @dataclass(frozen=True, slots=True)
 class NanoConfig(MossConfig):
-    """The configuration of a checkpoint."""
-
     stop_is_text: ClassVar[bool] = True
     backbone: Gpt2Stack
 
 
 def load_nano_config(checkpoint: Path) -> NanoConfig:
-    """Read a checkpoint's config.json.
-
-    Raises:
-        ConfigError: the file cannot be read, a value is missing or of the wrong type, or the
-            checkpoint needs an unsupported feature.
-    """
+    """Read a checkpoint's config.json. Raises ConfigError: the file cannot be read, a value is
+    missing or of the wrong type, or the checkpoint needs an unsupported feature."""
     root = read_json(checkpoint / "config.json")
     root.expect("model_type", NANO_MODEL_TYPE)
     root.expect("model_architecture", ARCHITECTURE, default=ARCHITECTURE)

@@ -72,7 +72,6 @@ class AudioEncoder:
     """Encodes recordings with a published tokenizer.
 
     Args:
-        folder: the tokenizer's.
         codebooks: Q, how many of its codebooks the model uses.
         device: where it runs.
 
@@ -135,7 +134,6 @@ class MossRecordingEncoder:
     """Implements `contract.model.feed_forward.FeedForward` with a tokenizer's encoder.
 
     Args:
-        encoder: of the tokenizer.
         prepare: what the model does to recordings before they are encoded.
     """
 
@@ -164,11 +162,8 @@ class MossRecordingEncoder:
 
 
 def load_local_encoder(checkpoint: Path, device: torch.device) -> MossRecordingEncoder:
-    """Return the encoder of MOSS-TTS-Local's tokenizer in fp32.
-
-    Raises:
-        ConfigError: the tokenizer is missing, lacks weights, or is not of this checkpoint.
-    """
+    """Return the encoder of MOSS-TTS-Local's tokenizer in fp32. Raises ConfigError: the tokenizer
+    is missing, lacks weights, or is not of this checkpoint."""
     return MossRecordingEncoder(_load(checkpoint, load_local_config(checkpoint), device), levelled)
 
 

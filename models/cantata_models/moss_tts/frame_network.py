@@ -43,7 +43,6 @@ class MossLocalTransformer(nn.Module):
     """The stack with its last norm.
 
     Args:
-        config: of the stack.
         positions: P.
     """
 
@@ -220,7 +219,6 @@ class FrameNetwork(nn.Module):
         """Choose the other codes of frames; a frame is completed once.
 
         Args:
-            begun: the frames.
             code0: [R] int64 first codes. Behind one outside the codebook, which ends a request,
                 the other codes mean nothing.
             choose: draws the codes of one codebook.

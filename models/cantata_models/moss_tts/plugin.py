@@ -20,7 +20,6 @@ PACKAGE = "cantata_models.moss_tts"
 
 
 def _build_pipeline(encoder: str, talker: str, decoder: str) -> PipelineSpec:
-    """Return the pipeline with these factories."""
     return PipelineSpec(
         stages=(
             StageSpec(

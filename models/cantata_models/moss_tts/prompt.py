@@ -127,12 +127,7 @@ class MossPrompt:
 
 
 class MossPromptBuilder:
-    """Lays out prompts for one checkpoint.
-
-    Args:
-        tokens: special tokens.
-        tokenizer: of the checkpoint.
-    """
+    """Lays out prompts for one checkpoint."""
 
     def __init__(self, tokens: TokenIds, tokenizer: MossTokenizer) -> None:
         template = tokenizer.template
@@ -161,7 +156,6 @@ class MossPromptBuilder:
 
         Args:
             text: what is spoken; for a continuation, with the transcript (see `joined`).
-            mode: what recordings are for.
             described: what is said about the speech; None: nothing.
             references: number of recordings to imitate, for a clone.
         """

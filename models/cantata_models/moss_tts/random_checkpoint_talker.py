@@ -59,7 +59,6 @@ def write_sentencepiece(path: Path, vocabulary: int = VOCABULARY) -> None:
     """Write the model.
 
     Args:
-        path: of the file.
         vocabulary: number of pieces; unused ones follow those that there are.
     """
     model = ModelProto()
@@ -123,7 +122,6 @@ class LocalShape:
 
     @property
     def special_ids(self) -> dict[str, int]:
-        """Ids of the special tokens."""
         return {token: self.first_special + offset for token, offset in SPECIAL_OFFSETS.items()}
 
 
@@ -181,7 +179,6 @@ REDUCED_NANO = replace(NANO, hidden=256, heads=4, ffn=1024, layers=3)
 
 
 def local_config(shape: LocalShape) -> dict[str, Any]:
-    """Return Local's config.json."""
     ids = shape.special_ids
     qwen3 = {
         "attention_bias": False,
@@ -251,7 +248,6 @@ def local_config(shape: LocalShape) -> dict[str, Any]:
 
 
 def nano_config(shape: NanoShape) -> dict[str, Any]:
-    """Return Nano's config.json."""
     gpt2 = _gpt2(shape.hidden, shape.heads, shape.ffn, shape.vocabulary) | {
         "activation_function": "gelu_new",
         "layer_norm_epsilon": 1e-05,

@@ -56,12 +56,7 @@ class Asked(Generic[Options]):
 
 
 class MossRequestBuilder(Generic[Options]):
-    """Implements `contract.model.plugin.RequestBuilder`; each model says what differs.
-
-    Args:
-        config: of the checkpoint.
-        tokenizer: of the checkpoint.
-    """
+    """Implements `contract.model.plugin.RequestBuilder`; each model says what differs."""
 
     options: type[Options]
     """The model's own request fields."""
@@ -92,11 +87,8 @@ class MossRequestBuilder(Generic[Options]):
         )
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
-        """Return one pipeline request for each part of the text.
-
-        Raises:
-            InvalidRequest: there is no text to speak, or a field cannot be served.
-        """
+        """Return one pipeline request for each part of the text. Raises InvalidRequest: there is no
+        text to speak, or a field cannot be served."""
         asked = self._check_fields(request)
         inputs: dict[str, StageInput] = {}
         if request.reference is not None:
@@ -126,11 +118,8 @@ class MossRequestBuilder(Generic[Options]):
         )
 
     def _check_fields(self, request: SpeechRequest) -> Asked[Options]:
-        """Check a request's fields.
-
-        Raises:
-            InvalidRequest: there is no text to speak, or a field cannot be served.
-        """
+        """Check a request's fields. Raises InvalidRequest: there is no text to speak, or a field
+        cannot be served."""
         options = parse_fields(request.options, self.options)
         check_speakable(request.text)
         mode = speaking_mode(

@@ -75,8 +75,6 @@ def speaking_mode(options: MossOptions, *, recording: bool, transcript: bool) ->
     """Return what a request's recording is for.
 
     Args:
-        options: of the request.
-        recording: whether it has one.
         transcript: whether the recording's words are known.
 
     Raises:

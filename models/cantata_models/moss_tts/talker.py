@@ -40,8 +40,6 @@ class MossTalker(TalkerNetwork, Talker):
     """A talker of either model.
 
     Args:
-        config: of the checkpoint.
-        transformer: the backbone.
         vllm_config: vLLM's own.
     """
 
@@ -102,11 +100,8 @@ class MossTalker(TalkerNetwork, Talker):
         return self.frames.embed(frames)
 
     def open(self, inputs: MossTalkerInput) -> EmbeddingSource:
-        """Embed the prompt's rows, once its recording is encoded if it has one.
-
-        Raises:
-            InvalidRequest: the prompt leaves no room for sound.
-        """
+        """Embed the prompt's rows, once its recording is encoded if it has one. Raises
+        InvalidRequest: the prompt leaves no room for sound."""
         if not inputs.prompt.gaps:
             return self._begin(inputs, ())
 

@@ -51,12 +51,7 @@ class MossBackbone(Protocol):
 
 
 class TalkerNetwork(nn.Module):
-    """The backbone, and what makes frames of its hidden states.
-
-    Args:
-        config: of the checkpoint.
-        transformer: the backbone.
-    """
+    """The backbone, and what makes frames of its hidden states."""
 
     transformer: MossBackbone
 

@@ -44,7 +44,6 @@ class MossTransformerConfig:
 
     @property
     def head_dim(self) -> int:
-        """Width of a head."""
         return self.width // self.heads
 
 
@@ -67,8 +66,6 @@ class QuantiserConfig:
 
 @dataclass(frozen=True, slots=True)
 class TokenizerConfig:
-    """A whole tokenizer."""
-
     sample_rate: int
     """Hz."""
     samples_per_frame: int
@@ -82,7 +79,6 @@ def load_tokenizer_config(folder: Path, codebooks: int) -> TokenizerConfig:
     """Read a tokenizer's config.json.
 
     Args:
-        folder: the tokenizer's.
         codebooks: how many of its codebooks the model uses.
 
     Raises:
@@ -109,7 +105,6 @@ class _Signal:
     """Follows the signal of interleaved channels through the encoder's and decoder's modules.
 
     Args:
-        root: the whole config.
         rate: the signal's samples per second.
         frame: the signal's samples per frame.
     """
@@ -250,10 +245,7 @@ def tokenizer_folder(checkpoint: Path) -> Path:
 
 def checked_tokenizer(checkpoint: Path, config: MossConfig) -> Path:
     """Return the folder of a checkpoint's tokenizer, whose config.json fits the checkpoint's.
-
-    Raises:
-        ConfigError: as `tokenizer_folder`, or it cannot be served, or its codes are others.
-    """
+    Raises ConfigError: as `tokenizer_folder`, or it cannot be served, or its codes are others."""
     folder = tokenizer_folder(checkpoint)
     size = load_tokenizer_config(folder, config.num_codebooks).quantiser.codebook_size
     if size != config.codebook_size:

@@ -30,11 +30,8 @@ NORM_EPS = 1e-5
 
 
 def read_part(path: Path, prefix: str, device: torch.device) -> Weights:
-    """Return the weights of a file whose names begin so, by what follows.
-
-    Raises:
-        ConfigError: the file is damaged or has none.
-    """
+    """Return the weights of a file whose names begin so, by what follows. Raises ConfigError: the
+    file is damaged or has none."""
     return Weights(path.parent, prefix, device, stem=path.stem)
 
 
@@ -174,9 +171,7 @@ class WindowedTransformer:
     """Layers over whole frames of S positions. [B, L, C] -> [B, L, C].
 
     Args:
-        weights: of the codec.
         name: in front of `.transformer`.
-        sizes: its shape.
         stride: S.
     """
 

@@ -163,11 +163,8 @@ _LANGUAGES = {
 
 
 def find_config(checkpoint: Path) -> Path | None:
-    """Return a folder's YAML file of such a model; None: there is none, or it is no folder.
-
-    Raises:
-        ConfigError: there are several.
-    """
+    """Return a folder's YAML file of such a model; None: there is none, or it is no folder. Raises
+    ConfigError: there are several."""
     files = sorted(path for end in ("*.yaml", "*.yml") for path in checkpoint.glob(end))
     found = [path for path in files if set(PARTS) <= _read(path).keys()]
     if len(found) > 1:
@@ -176,12 +173,8 @@ def find_config(checkpoint: Path) -> Path | None:
 
 
 def load_config(checkpoint: Path) -> PocketConfig:
-    """Read a checkpoint's configuration.
-
-    Raises:
-        ConfigError: there is none, it is of a kind that is not published, or a file that it names
-            is missing.
-    """
+    """Read a checkpoint's configuration. Raises ConfigError: there is none, it is of a kind that is
+    not published, or a file that it names is missing."""
     path = find_config(checkpoint)
     if path is None:
         raise ConfigError(

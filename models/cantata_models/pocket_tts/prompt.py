@@ -187,11 +187,8 @@ def _joined(segments: Sequence[SentenceSpan]) -> Iterator[str]:
 
 
 def load_reader(config: PocketConfig) -> PocketTextReader:
-    """Return the reader of a checkpoint.
-
-    Raises:
-        ConfigError: its tokenizer is missing, damaged or of another size.
-    """
+    """Return the reader of a checkpoint. Raises ConfigError: its tokenizer is missing, damaged or
+    of another size."""
     path = config.tokenizer
     mapper = JsonMapper(path) if path.suffix == ".json" else SentencePieceMapper(path)
     if mapper.size != config.vocabulary:

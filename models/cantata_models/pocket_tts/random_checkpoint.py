@@ -42,8 +42,6 @@ class VoiceFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PocketShape:
-    """A checkpoint to be written."""
-
     config: dict[str, Any]
     voices: dict[str, VoiceFormat]
 
@@ -395,7 +393,6 @@ def _make_voice(sizes: BackboneSizes, kind: VoiceFormat, seed: int) -> dict[str,
 
 
 def write_tiny(folder: Path) -> None:
-    """Write a tiny checkpoint."""
     write_checkpoint(folder, TINY, seed=3)
 
 

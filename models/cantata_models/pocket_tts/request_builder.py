@@ -98,11 +98,8 @@ class PocketRequestBuilder:
         )
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
-        """Return one pipeline request for each piece of the text.
-
-        Raises:
-            InvalidRequest: there is no text to speak, or a field cannot be served.
-        """
+        """Return one pipeline request for each piece of the text. Raises InvalidRequest: there is
+        no text to speak, or a field cannot be served."""
         options = parse_fields(request.options, PocketOptions)
         check_speakable(request.text)
         one_step = self._config.flow is not FlowKind.LSD
@@ -152,11 +149,8 @@ class PocketRequestBuilder:
 
 
 def load_builder(checkpoint: Path) -> PocketRequestBuilder:
-    """Return the request builder of a checkpoint folder.
-
-    Raises:
-        ConfigError: its configuration or its tokenizer cannot be used, or a file is missing.
-    """
+    """Return the request builder of a checkpoint folder. Raises ConfigError: its configuration or
+    its tokenizer cannot be used, or a file is missing."""
     config = load_config(checkpoint)
     return PocketRequestBuilder(config, load_reader(config), tuple(find_voices(checkpoint)))
 

@@ -79,7 +79,6 @@ class PocketBackbone(nn.Module):
     """Rows in, hidden states out.
 
     Args:
-        sizes: its shape.
         vllm_config: of the engine; its max_model_len bounds the positions.
     """
 
@@ -268,7 +267,6 @@ class PocketTalker(nn.Module, Talker):
         }
 
     def load_checkpoint(self, checkpoint: Path) -> None:
-        """Load the parameters from a published checkpoint."""
         path = self._config.weights
         tensors = (
             (name, tensor)

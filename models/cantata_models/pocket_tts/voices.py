@@ -35,11 +35,8 @@ class PublishedVoice:
 
 
 def read_voice(path: Path, sizes: BackboneSizes) -> PublishedVoice:
-    """Read a voice.
-
-    Raises:
-        ConfigError: the file is damaged, or is not of a model of these sizes.
-    """
+    """Read a voice. Raises ConfigError: the file is damaged, or is not of a model of these
+    sizes."""
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -24,8 +24,6 @@ class QuartetVoice(msgspec.Struct, frozen=True):
 
 
 class QuartetConfig(msgspec.Struct, frozen=True):
-    """What `config.json` says."""
-
     model_type: str
     voices: tuple[QuartetVoice, ...]
 

@@ -47,7 +47,6 @@ class SpeakerBlock(nn.Module):
         channels: C.
         hidden: channels between the two linear layers.
         kernel: odd.
-        dilation: of the convolution.
     """
 
     def __init__(self, channels: int, hidden: int, kernel: int, dilation: int = 1) -> None:
@@ -80,7 +79,6 @@ class PhoneEncoder(nn.Module):
 
     Args:
         channels: C.
-        rounds: of the attention layer.
     """
 
     def __init__(self, channels: int, rounds: int) -> None:

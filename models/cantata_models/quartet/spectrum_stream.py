@@ -42,8 +42,6 @@ class SpectrumStream:
     """Implements `harmonic_vocoder.SpectraPredictor` for one pass through a sentence.
 
     Args:
-        predictor: of spectra.
-        inputs: of the sentence.
         pitch: [at most F] Hz, of the frames that are made.
     """
 

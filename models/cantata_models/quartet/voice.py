@@ -30,11 +30,8 @@ WEIGHTS_FILE = "quartet.safetensors"
 
 
 def load_network(checkpoint: Path) -> QuartetNetwork:
-    """The network in float32, for inference.
-
-    Raises:
-        ConfigError: a file is missing, or its weights have other names or sizes.
-    """
+    """The network in float32, for inference. Raises ConfigError: a file is missing, or its weights
+    have other names or sizes."""
     path = checkpoint / WEIGHTS_FILE
     network = QuartetNetwork(len(load_config(checkpoint).voices))
     try:
@@ -106,7 +103,6 @@ def plan_sentence(
     """Decides how long each phone lasts, and the melody.
 
     Args:
-        network: of the voices.
         phones: [T].
         speaker: of `network`.
         speed: divides the durations.
@@ -198,11 +194,8 @@ class QuartetVoices:
 
 
 def load_voices(checkpoint: Path, device: torch.device) -> QuartetVoices:
-    """The stage's factory.
-
-    Raises:
-        ConfigError: the folder has no such voices, or the device is not the CPU.
-    """
+    """The stage's factory. Raises ConfigError: the folder has no such voices, or the device is not
+    the CPU."""
     if device.type != "cpu":
         raise ConfigError(f"quartet runs on the CPU; its deployment says {device}")
     voices = load_config(checkpoint).voices

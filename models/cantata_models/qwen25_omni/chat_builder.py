@@ -29,9 +29,6 @@ TEMPERATURE, TOP_K, TOP_P, REPETITION_PENALTY = 0.9, 40, 0.8, 1.05
 class Qwen25OmniChatBuilder:
     """Implements `contract.model.conversation.ChatBuilder`.
 
-    Args:
-        checkpoint: its folder.
-
     Raises:
         ConfigError: a file is missing, or a value is wrong or not served.
     """
@@ -80,7 +77,6 @@ class Qwen25OmniChatBuilder:
         )
 
     def reader(self) -> TokenReader:
-        """A reader for one answer."""
         return TokenReader(self._tokenizer)
 
     def call_reader(self) -> None:
@@ -104,7 +100,6 @@ class Qwen25OmniChatBuilder:
         )
 
     def _find_speaker(self, voice: str) -> str:
-        """A voice's exact name."""
         names = [known.name for known in self.voices if known.id == voice]
         if not names:
             raise InvalidRequest(f"this checkpoint has no voice {voice!r}", "audio.voice")

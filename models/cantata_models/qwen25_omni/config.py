@@ -111,11 +111,7 @@ class VocoderConfig(msgspec.Struct, frozen=True):
 
 
 def read_dit_config(fields: JsonFields) -> DitConfig:
-    """Read `dit_config`.
-
-    Raises:
-        ConfigError: a value is of the wrong type or unusable.
-    """
+    """Read `dit_config`. Raises ConfigError: a value is of the wrong type or unusable."""
     layers = _read_size(fields, "num_hidden_layers", "depth", 22)
     config = DitConfig(
         hidden_size=_read_size(fields, "hidden_size", "dim", 1024),
@@ -197,8 +193,6 @@ class Qwen25OmniTalkerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Qwen25OmniConfig:
-    """The configuration of a checkpoint."""
-
     text_vocab_size: int
     """Of the thinker."""
     talker: Qwen25OmniTalkerConfig
@@ -212,11 +206,8 @@ class Qwen25OmniConfig:
 
 
 def read_sections(fields: JsonFields) -> tuple[int, ...]:
-    """Rotary frequencies of each axis, from a stack's section.
-
-    Raises:
-        ConfigError: they are missing, or do not fit its heads.
-    """
+    """Rotary frequencies of each axis, from a stack's section. Raises ConfigError: they are
+    missing, or do not fit its heads."""
     place = "rope_parameters" if fields.items("rope_parameters") else "rope_scaling"
     sections = fields.section(place).integers("mrope_section")
     half = read_qwen3_stack(fields).head_dim // 2
@@ -229,12 +220,8 @@ def read_sections(fields: JsonFields) -> tuple[int, ...]:
 
 
 def load_config(folder: Path) -> Qwen25OmniConfig:
-    """Read a checkpoint's configuration.
-
-    Raises:
-        ConfigError: a file cannot be read, a value is missing, of the wrong type or inconsistent,
-            or the checkpoint has no talker.
-    """
+    """Read a checkpoint's configuration. Raises ConfigError: a file cannot be read, a value is
+    missing, of the wrong type or inconsistent, or the checkpoint has no talker."""
     root = read_json(folder / "config.json")
     root.expect("model_type", MODEL_TYPE)
     if not root.get("enable_audio_output", bool, True):
@@ -315,11 +302,8 @@ class Qwen25OmniThinkerConfig:
 
 
 def load_thinker_config(folder: Path) -> Qwen25OmniThinkerConfig:
-    """Read a checkpoint's config.json and generation_config.json.
-
-    Raises:
-        ConfigError: a file or a value is missing, or a value is wrong or not served.
-    """
+    """Read a checkpoint's config.json and generation_config.json. Raises ConfigError: a file or a
+    value is missing, or a value is wrong or not served."""
     root = read_json(folder / "config.json")
     root.expect("model_type", MODEL_TYPE)
     fields = root.section("thinker_config")
@@ -341,9 +325,5 @@ def load_thinker_config(folder: Path) -> Qwen25OmniThinkerConfig:
 
 
 def speaks(folder: Path) -> bool:
-    """Whether a checkpoint has a talker.
-
-    Raises:
-        ConfigError: config.json is missing or damaged.
-    """
+    """Whether a checkpoint has a talker. Raises ConfigError: config.json is missing or damaged."""
     return read_json(folder / "config.json").get("enable_audio_output", bool, True)

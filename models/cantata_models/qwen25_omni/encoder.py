@@ -28,12 +28,7 @@ AUDIO, VISION = f"{THINKER}audio_tower.", f"{THINKER}visual."
 
 
 class Qwen25OmniMediaEncoder(ConversationEncoder):
-    """Both encoders of a checkpoint.
-
-    Args:
-        checkpoint: its folder.
-        device: of the encoders.
-    """
+    """Both encoders of a checkpoint."""
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
         fields = read_json(checkpoint / "config.json").section("thinker_config")
@@ -67,9 +62,6 @@ class Qwen25OmniMediaEncoder(ConversationEncoder):
 
 
 def load_encoder(checkpoint: Path, device: torch.device) -> Qwen25OmniMediaEncoder:
-    """Return the checkpoint's encoders in fp32.
-
-    Raises:
-        ConfigError: weights are missing, or of another shape.
-    """
+    """Return the checkpoint's encoders in fp32. Raises ConfigError: weights are missing, or of
+    another shape."""
     return Qwen25OmniMediaEncoder(checkpoint, device)

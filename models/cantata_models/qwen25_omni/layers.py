@@ -32,7 +32,6 @@ def make_layers(
     `rotation.angles` for positions.
 
     Args:
-        rotation: of the stack.
         prefix: of the layers' names, by which vLLM finds their caches.
     """
     # Llama's layers are Qwen2's, and can have heads of any width.

@@ -30,11 +30,7 @@ class TurnIds:
 
 
 def turn_ids(tokenizer: Tokenizer, checkpoint: Path) -> TurnIds:
-    """Look them up.
-
-    Raises:
-        ConfigError: the tokenizer lacks one.
-    """
+    """Look them up. Raises ConfigError: the tokenizer lacks one."""
     names = ("<|im_start|>", "<|im_end|>")
     start, end = (tokenizer.token_to_id(name) for name in names)
     if start is None or end is None:
@@ -53,9 +49,7 @@ class Qwen25OmniPromptBuilder:
     """Builds the prompts of one checkpoint.
 
     Args:
-        checkpoint: its folder.
         config: of the checkpoint, as the next.
-        tokenizer: of the text.
 
     Raises:
         ConfigError: a file is missing, or a value is wrong or not served.

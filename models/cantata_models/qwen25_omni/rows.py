@@ -64,7 +64,6 @@ class Qwen25OmniAnswerRows:
     repeats the last.
 
     Args:
-        inputs: of the request.
         fixed: the rows that are not the thinker's.
         project: [L, E] rows of the thinker -> [L, D].
         max_frames: the most that may be spoken.
@@ -84,11 +83,8 @@ class Qwen25OmniAnswerRows:
         self.open = True
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
-        """Take rows of the thinker.
-
-        Raises:
-            ProtocolViolation: these are not rows, or the answer is complete.
-        """
+        """Take rows of the thinker. Raises ProtocolViolation: these are not rows, or the answer is
+        complete."""
         if not isinstance(item, Rows):
             raise ProtocolViolation(f"this request takes Rows, not {type(item).__name__}")
         if not self.open:

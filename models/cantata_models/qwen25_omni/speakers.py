@@ -29,12 +29,8 @@ class Qwen25OmniSpeaker:
 
 
 def load_speakers(folder: Path, config: Qwen25OmniConfig) -> Mapping[str, Qwen25OmniSpeaker]:
-    """Read the speakers by their exact names, in the file's order.
-
-    Raises:
-        ConfigError: the file is missing or damaged, names no speaker, or a speaker lacks a value or
-            has one of another kind.
-    """
+    """Read the speakers by their exact names, in the file's order. Raises ConfigError: the file is
+    missing or damaged, names no speaker, or a speaker lacks a value or has one of another kind."""
     path = folder / FILE
     try:
         # WHY weights_only: any other pickle can run code.

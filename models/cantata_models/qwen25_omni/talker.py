@@ -90,7 +90,6 @@ class Qwen25OmniTalker(nn.Module, Talker):
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
-        """Return the layers' sizes."""
         return qwen2_config_fields(load_config(checkpoint).talker.stack)
 
     def load_checkpoint(self, checkpoint: Path) -> None:

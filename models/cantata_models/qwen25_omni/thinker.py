@@ -64,7 +64,6 @@ class Qwen25OmniThinker(nn.Module, Talker):
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
-        """Return the layers' sizes."""
         return qwen2_config_fields(load_thinker_config(checkpoint).stack)
 
     def load_checkpoint(self, checkpoint: Path) -> None:

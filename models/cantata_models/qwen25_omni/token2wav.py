@@ -32,8 +32,6 @@ def block_noise(
         seed: any integer, taken modulo 2**64.
         first_block: number of the first block in its stream.
         frames: how many; the last block may be cut.
-        block_size: frames of a block.
-        mels: values of a frame.
 
     Returns:
         [frames, mels] float32.
@@ -66,11 +64,7 @@ class Token2Wav:
         }
 
     def speaker(self, name: str) -> SpeakerInput:
-        """Return a speaker's part of the input.
-
-        Raises:
-            InvalidRequest: there is no such speaker.
-        """
+        """Return a speaker's part of the input. Raises InvalidRequest: there is no such speaker."""
         found = self._speakers.get(name)
         if found is None:
             valid = ", ".join(self._speakers)
@@ -133,7 +127,6 @@ class WindowDecoder(BlockDecoder):
         return [WindowStream() for _ in range(slots)]
 
     def reset(self, state: list[WindowStream], slots: torch.Tensor) -> None:
-        """Empty these slots ([B] int64)."""
         for slot in slots.tolist():
             state[slot] = WindowStream()
 

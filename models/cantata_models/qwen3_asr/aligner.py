@@ -176,7 +176,6 @@ class AlignerNetwork:
     """A forced aligner.
 
     Args:
-        checkpoint: its folder.
         device: of the network, in float32.
 
     Raises:
@@ -282,7 +281,6 @@ class TranscriptAligner:
 
     Args:
         checkpoint: the folder of the model that writes, with the aligner's in it.
-        device: of the network.
     """
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:

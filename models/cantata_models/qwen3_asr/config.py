@@ -172,7 +172,6 @@ def load_config(checkpoint: Path, *, aligns: bool = False) -> Qwen3AsrConfig:
     """Read config.json and the preprocessor's settings.
 
     Args:
-        checkpoint: its folder.
         aligns: whether it is to give words their times; otherwise, to write.
 
     Raises:
@@ -206,11 +205,8 @@ def _is_aligner(fields: JsonFields, part: JsonFields) -> bool:
 
 
 def find_special_tokens(tokenizer: Tokenizer, config: Qwen3AsrConfig) -> SpecialTokens:
-    """Look up the tokens that prompts are made of.
-
-    Raises:
-        ConfigError: one is missing, or the config names another.
-    """
+    """Look up the tokens that prompts are made of. Raises ConfigError: one is missing, or the
+    config names another."""
     tokens = SpecialTokens(
         **{name: find_token(tokenizer, token) for name, token in _TOKENS.items()}
     )
@@ -223,11 +219,7 @@ def find_special_tokens(tokenizer: Tokenizer, config: Qwen3AsrConfig) -> Special
 
 
 def find_token(tokenizer: Tokenizer, token: str) -> int:
-    """Return a special token's number.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Return a special token's number. Raises ConfigError: there is none."""
     found = tokenizer.token_to_id(token)
     if found is None:
         raise ConfigError(f"the tokenizer has no {token}")

@@ -32,11 +32,7 @@ MIN_SAMPLES = RATE // 2
 
 
 class FeatureExtractor:
-    """Makes a checkpoint's features. Safe to call from several threads.
-
-    Args:
-        config: of the checkpoint.
-    """
+    """Makes a checkpoint's features. Safe to call from several threads."""
 
     def __init__(self, config: Qwen3AsrConfig) -> None:
         self._extractor = make_mel_extractor(config.mel_bins)
@@ -69,12 +65,7 @@ class FeatureExtractor:
 
 
 class Qwen3AsrEncoder:
-    """Implements `contract.model.feed_forward.FeedForward`.
-
-    Args:
-        checkpoint: its folder.
-        device: of the networks.
-    """
+    """Implements `contract.model.feed_forward.FeedForward`."""
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
         config = load_config(checkpoint)

@@ -48,12 +48,7 @@ class TranscriptionPrompt:
 
 
 class TranscriptionPrompts:
-    """Lays out the prompts of one checkpoint.
-
-    Args:
-        tokenizer: of the checkpoint.
-        ids: its special tokens.
-    """
+    """Lays out the prompts of one checkpoint."""
 
     def __init__(self, tokenizer: Tokenizer, ids: SpecialTokens) -> None:
         self._tokenizer, self._ids = tokenizer, ids

@@ -295,7 +295,6 @@ def aligner_tensors(config: Mapping[str, Any], classes: int) -> Iterator[TensorS
 
     Args:
         config: as `checkpoint_tensors`.
-        classes: of time.
     """
     for spec in checkpoint_tensors(config, is_tied=False):
         is_head = spec.name.startswith(SAVED_AGAIN.head)
@@ -395,7 +394,6 @@ def _drawn(spec: TensorSpec, seed: int) -> torch.Tensor:
 
 
 def write_tiny(folder: Path) -> None:
-    """Write a tiny checkpoint."""
     write_checkpoint(folder, seed=1)
 
 

@@ -121,11 +121,8 @@ class Qwen3AsrThinker(nn.Module, Talker):
 
 
 def _read_head(checkpoint: Path, config: Qwen3AsrConfig) -> torch.Tensor | None:
-    """[V, D]; None: it is the table of embeddings, and so in no file.
-
-    Raises:
-        ConfigError: it is missing.
-    """
+    """[V, D]; None: it is the table of embeddings, and so in no file. Raises ConfigError: it is
+    missing."""
     try:
         return dict(read_tensors(checkpoint, config.names.head)).get("weight")
     except ConfigError:

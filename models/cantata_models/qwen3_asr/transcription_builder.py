@@ -71,7 +71,6 @@ def list_logprobs(
     """The tokens of an answer's text, those after the mark behind the language.
 
     Args:
-        tokenizer: of the checkpoint.
         tokens: [T] of the answer.
         logprobs: [T], or none, if they were not asked for.
     """
@@ -97,9 +96,6 @@ MAX_TOKENS = 1024
 
 class Qwen3AsrBuilder:
     """Implements `contract.model.recognizer.TranscriptionBuilder`.
-
-    Args:
-        checkpoint: its folder.
 
     Raises:
         ConfigError: a file is missing, or a value is wrong or not served.
@@ -170,7 +166,6 @@ class Qwen3AsrBuilder:
         return PipelineRequest(request_id, inputs)
 
     def reader(self) -> TranscriptReader:
-        """A reader for one window."""
         return AnswerReader(self._tokenizer)
 
     def _find(self, tag: str) -> str:
@@ -188,11 +183,7 @@ def _derive_seed(identities: NDArray[np.int32]) -> int:
 
 
 class AnswerReader:
-    """Implements `contract.model.recognizer.TranscriptReader`.
-
-    Args:
-        tokenizer: of the checkpoint.
-    """
+    """Implements `contract.model.recognizer.TranscriptReader`."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -210,7 +201,6 @@ class AnswerReader:
         self._logprobs += payload.logprobs
 
     def end(self) -> Transcript:
-        """The transcript of all of it."""
         if self._aligned is not None:
             return self._aligned
         answer = self._tokenizer.decode(self._tokens, skip_special_tokens=True)

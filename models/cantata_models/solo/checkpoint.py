@@ -18,7 +18,6 @@ from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQua
 from cantata_models.solo.networks.talker import SoloTalkerNetwork
 
 WEIGHTS_FOLDER = Path(__file__).with_name("weights")
-"""The weights shipped with the package."""
 TALKER_FILE = "talker.safetensors"
 CODEC_FILE = "codec.safetensors"
 DECODER_PREFIX = "decoder."
@@ -59,7 +58,6 @@ def load_talker(folder: Path = WEIGHTS_FOLDER) -> SoloTalkerNetwork:
 
 
 def load_codec_decoder(folder: Path = WEIGHTS_FOLDER) -> CodecDecoder:
-    """Returns the streaming decoder."""
     decoder = CodecDecoder(load_config(folder).codec)
     _fill(decoder, read_tensors(folder / CODEC_FILE, DECODER_PREFIX))
     return decoder

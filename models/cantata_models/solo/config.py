@@ -112,11 +112,8 @@ class SoloConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_config(folder: Path) -> SoloConfig:
-    """Read `folder`/config.json.
-
-    Raises:
-        ConfigError: it is missing, a key is unknown or a value is wrong.
-    """
+    """Read `folder`/config.json. Raises ConfigError: it is missing, a key is unknown or a value is
+    wrong."""
     return read_json(folder / "config.json").read(SoloConfig)
 
 

@@ -30,11 +30,8 @@ class PlainSoloTalker(TalkerFront, PlainQwen3Talker):
         self.backbone = PlainQwen3(config.talker, options.kernels)
 
     def load_tensors(self, tensors: Tensors, where: Path) -> None:
-        """Fill the backbone's fused projections and the shared parts.
-
-        Raises:
-            ConfigError: a tensor is missing, unknown or misshapen.
-        """
+        """Fill the backbone's fused projections and the shared parts. Raises ConfigError: a tensor
+        is missing, unknown or misshapen."""
         targets = {**dict(self.named_parameters()), **dict(self.named_buffers())}
         own = {name.removeprefix("backbone."): target for name, target in targets.items()}
         own.pop("rotary_table")  # computed
@@ -43,11 +40,8 @@ class PlainSoloTalker(TalkerFront, PlainQwen3Talker):
 
 
 def load_plain_talker(checkpoint: Path, options: PlainTalkerOptions) -> PlainSoloTalker:
-    """Returns the talker of a checkpoint folder.
-
-    Raises:
-        ConfigError: the folder holds no solo checkpoint.
-    """
+    """Returns the talker of a checkpoint folder. Raises ConfigError: the folder holds no solo
+    checkpoint."""
     config = load_config(checkpoint)
     with options.building():
         talker = PlainSoloTalker(config, options)

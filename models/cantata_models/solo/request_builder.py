@@ -50,11 +50,8 @@ class SoloRequestBuilder:
         return SpeechRequest("Hello.", self._voices[0].id)
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
-        """One pipeline request for each sentence; none for a text without a sound.
-
-        Raises:
-            InvalidRequest: only letters of other scripts, or a bad phone override.
-        """
+        """One pipeline request for each sentence; none for a text without a sound. Raises
+        InvalidRequest: only letters of other scripts, or a bad phone override."""
         try:
             sentences = phonemize(request.text)
         except WordlessText:
@@ -97,5 +94,4 @@ class SoloRequestBuilder:
 
 
 def load_builder(checkpoint: Path) -> SoloRequestBuilder:
-    """The request builder of a checkpoint folder."""
     return SoloRequestBuilder(load_config(checkpoint))

@@ -88,11 +88,8 @@ class TalkerFront(nn.Module, Talker):
         return self.latent_head.code0_logits(self.latent_head(hidden_states.float()))
 
     def open(self, inputs: TalkerInput) -> StaticEmbeddings:
-        """Phones to a text track: durations are predicted here, before the first frame.
-
-        Raises:
-            InvalidRequest: no phones, or a speed or voice that there is not.
-        """
+        """Phones to a text track: durations are predicted here, before the first frame. Raises
+        InvalidRequest: no phones, or a speed or voice that there is not."""
         phones = torch.as_tensor(inputs.phones, dtype=torch.int64)
         word_starts = torch.as_tensor(inputs.word_starts, dtype=torch.bool)
         try:

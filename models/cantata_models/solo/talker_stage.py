@@ -36,11 +36,9 @@ class HalfWeights(QuantizationConfig):  # type: ignore[misc]
     """
 
     def get_name(self) -> str:
-        """Returns the name for vLLM's messages."""
         return "half_weights"
 
     def get_supported_act_dtypes(self) -> list[torch.dtype]:
-        """Returns float32 only."""
         return [torch.float32]
 
     @classmethod
@@ -50,7 +48,6 @@ class HalfWeights(QuantizationConfig):  # type: ignore[misc]
 
     @staticmethod
     def get_config_filenames() -> list[str]:
-        """Returns no file names."""
         return []
 
     @classmethod
@@ -59,7 +56,6 @@ class HalfWeights(QuantizationConfig):  # type: ignore[misc]
         return cls()
 
     def get_quant_method(self, layer: torch.nn.Module, prefix: str) -> QuantizeMethodBase | None:
-        """Returns the method for a linear layer, None for any other layer."""
         return _HalfLinear() if isinstance(layer, LinearBase) else None
 
 

@@ -36,7 +36,6 @@ class VllmAnswerParser:
     Args:
         parser: of vLLM, for this answer.
         request: vLLM's form of it.
-        reader: of the tokens.
         prompt: [P] tokens.
     """
 
@@ -84,7 +83,6 @@ class VllmParsers:
     """Makes the parsers of one checkpoint's answers.
 
     Args:
-        tokenizer: of transformers.
         tools: vLLM's name of the parser that finds calls; None: there are none.
         thoughts: the same for thoughts.
 
@@ -114,7 +112,6 @@ class VllmParsers:
         """Return the parser of one answer.
 
         Args:
-            request: its conversation.
             template_options: what the chat template was given besides.
             prompt: [P] tokens.
         """
@@ -127,11 +124,8 @@ class VllmParsers:
     def constrain(
         self, request: ChatRequest, template_options: Mapping[str, Any]
     ) -> Grammar | None:
-        """Return what vLLM would hold the answer to; None: nothing.
-
-        Raises:
-            InvalidRequest: vLLM makes no grammar of its tools.
-        """
+        """Return what vLLM would hold the answer to; None: nothing. Raises InvalidRequest: vLLM
+        makes no grammar of its tools."""
         param = "tools" if request.tools else "response_format"
         try:
             _, asked = self._begin(request, template_options)

@@ -49,10 +49,6 @@ _OFF = "off"
 class TextModelBuilder:
     """Implements `contract.model.conversation.ParsedChatBuilder`.
 
-    Args:
-        checkpoint: its folder.
-        options: of the deployment.
-
     Raises:
         ConfigError: a file is missing or damaged, or vLLM has no such parser.
     """
@@ -88,11 +84,8 @@ class TextModelBuilder:
         return ChatRequest((Message(Role.USER, (TextPart("Hello."),)),), max_tokens=4)
 
     def build(self, request_id: str, request: ChatRequest) -> PlannedAnswer:
-        """Return the thinker's input.
-
-        Raises:
-            InvalidRequest: the chat template refuses the messages, or there is no such token.
-        """
+        """Return the thinker's input. Raises InvalidRequest: the chat template refuses the
+        messages, or there is no such token."""
         self._check_bias(request)
         tokens = self._prompts.write(request)
         grammar = self._find_grammar(request)
@@ -115,22 +108,17 @@ class TextModelBuilder:
         return PlannedAnswer(PipelineRequest(request_id, {THINKER: thinker}), len(tokens))
 
     def prepare(self, request: ChatRequest) -> Callable[[], object] | None:
-        """Return what compiles the answer's grammar; None: there is none, or it is kept.
-
-        Raises:
-            InvalidRequest: it has keywords that cannot be guaranteed, or was refused before.
-        """
+        """Return what compiles the answer's grammar; None: there is none, or it is kept. Raises
+        InvalidRequest: it has keywords that cannot be guaranteed, or was refused before."""
         grammar = self._find_grammar(request)
         if grammar is None or self._grammars is None or self._grammars.find(grammar) is not None:
             return None
         return partial(self._grammars.compile, grammar)
 
     def token_bytes(self, token: int) -> bytes:
-        """Return a token as UTF-8."""
         return self._bytes.get(token)
 
     def parser(self, request: ChatRequest, planned: PlannedAnswer) -> AnswerParser:
-        """Return the parser of one answer."""
         if self._parsers is None or not (request.tools or self._always_parses):
             return PlainAnswerParser(TokenReader(self._prompts.words))
         thinker = cast(TextModelInput, planned.request.inputs[THINKER])

@@ -44,11 +44,8 @@ def is_text_model(folder: Path) -> bool:
 
 
 def find_architecture(folder: Path) -> str:
-    """Return the name of the folder's network in vLLM's registry.
-
-    Raises:
-        ConfigError: the folder names none, or one that vLLM generates no text with.
-    """
+    """Return the name of the folder's network in vLLM's registry. Raises ConfigError: the folder
+    names none, or one that vLLM generates no text with."""
     name = _find_architecture(read_json(folder / CONFIG))
     if name not in list_architectures():
         raise ConfigError(f"{folder / CONFIG}: vLLM generates no text with {name!r}")
@@ -76,11 +73,7 @@ def list_architectures() -> frozenset[str]:
 
 
 def find_vocabulary(folder: Path) -> int:
-    """Return how many tokens the network scores.
-
-    Raises:
-        ConfigError: the folder does not say it.
-    """
+    """Return how many tokens the network scores. Raises ConfigError: the folder does not say it."""
     fields = read_json(folder / CONFIG)
     nested: Any = fields.values.get("text_config")
     own = fields.values.get("vocab_size")
@@ -91,11 +84,8 @@ def find_vocabulary(folder: Path) -> int:
 
 
 def load_settings(folder: Path) -> TextModelSettings:
-    """Read generation_config.json, where the older config.json says nothing else.
-
-    Raises:
-        ConfigError: a file is damaged, or a value of the wrong type.
-    """
+    """Read generation_config.json, where the older config.json says nothing else. Raises
+    ConfigError: a file is damaged, or a value of the wrong type."""
     path = folder / GENERATION
     fields = read_json(path if path.is_file() else folder / CONFIG)
     ends = fields.values.get("eos_token_id")

@@ -53,7 +53,6 @@ class GrammarCompiler:
     Safe to call from several threads.
 
     Args:
-        checkpoint: its folder.
         vocabulary: V, the model's scores for a token.
         ends: the tokens that end an answer, at least one.
     """
@@ -66,11 +65,7 @@ class GrammarCompiler:
         self._lock = Lock()
 
     def find(self, grammar: Grammar) -> bytes | None:
-        """Return a compiled grammar that is kept.
-
-        Raises:
-            InvalidRequest: it was refused before.
-        """
+        """Return a compiled grammar that is kept. Raises InvalidRequest: it was refused before."""
         if (refusal := self._refused.get(grammar)) is not None:
             raise InvalidRequest(refusal, grammar.param)
         return self._compiled.get(grammar)

@@ -43,11 +43,7 @@ class TextModelOptions(BaseModel):
 
 
 def read_options(values: Mapping[str, Any]) -> TextModelOptions:
-    """Check them.
-
-    Raises:
-        ConfigError: names what is wrong.
-    """
+    """Check them. Raises ConfigError: names what is wrong."""
     try:
         return TextModelOptions.model_validate(dict(values))
     except ValidationError as error:

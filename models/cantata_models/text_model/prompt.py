@@ -23,9 +23,6 @@ _NO_EFFORT = "none"
 class PromptWriter:
     """Writes the prompts of one checkpoint.
 
-    Args:
-        checkpoint: its folder.
-
     Raises:
         ConfigError: the tokenizer cannot be read, or there is no chat template.
     """
@@ -68,11 +65,8 @@ class PromptWriter:
         return options
 
     def write(self, request: ChatRequest) -> NDArray[np.int32]:
-        """[P]: the tokens of a conversation, up to where its answer begins.
-
-        Raises:
-            InvalidRequest: the template refuses it.
-        """
+        """[P]: the tokens of a conversation, up to where its answer begins. Raises InvalidRequest:
+        the template refuses it."""
         try:
             text = self.tokenizer.apply_chat_template(
                 _write_messages(request.messages),

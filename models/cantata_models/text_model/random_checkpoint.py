@@ -109,5 +109,4 @@ def _make_tokenizer() -> Any:
 
 
 def write_tiny(folder: Path) -> None:
-    """Write a tiny Llama."""
     write_checkpoint(folder, "llama")

@@ -69,7 +69,6 @@ class TextModelThinker(nn.Module, Talker):
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
-        """Return the checkpoint's own."""
         fields: Mapping[str, Any] = cls.vllm_config(checkpoint).to_dict()
         return fields
 

@@ -28,7 +28,6 @@ def load_vocabulary(
     """Return a checkpoint's tokens as xgrammar knows them.
 
     Args:
-        checkpoint: its folder.
         vocabulary: V.
         ends: tokens that end an answer.
     """
@@ -89,9 +88,7 @@ class TokenGuide:
     """Implements `contract.model.embedding_source.CodeGuide`.
 
     Args:
-        matcher: at the beginning of the grammar.
         possible: [V] tokens that no grammar allows are False.
-        ends: tokens that end an answer.
         after: as of `TokenGuides.open`.
     """
 

@@ -25,8 +25,6 @@ SCALE_AND_BIAS = ("scale_bias", "scale_bias_init")
 
 @dataclass(frozen=True, slots=True)
 class VoxCpm2CodecConfig:
-    """The autoencoder's shapes."""
-
     encoder_dim: int
     """Channels of its first convolution; each stage doubles them."""
     encoder_rates: tuple[int, ...]
@@ -67,11 +65,8 @@ class VoxCpm2CodecConfig:
 
 
 def load_codec_config(checkpoint: Path) -> VoxCpm2CodecConfig:
-    """Read the codec's part of a checkpoint's config.json.
-
-    Raises:
-        ConfigError: there is none, or its decoder is of a kind that is not published.
-    """
+    """Read the codec's part of a checkpoint's config.json. Raises ConfigError: there is none, or
+    its decoder is of a kind that is not published."""
     whole = read_config(checkpoint)
     fields = whole.section("audio_vae_config")
     _check_kind(fields)
@@ -166,11 +161,8 @@ class VoxCpm2Config:
 
 
 def load_config(checkpoint: Path) -> VoxCpm2Config:
-    """Read the talker's part of a checkpoint's config.json.
-
-    Raises:
-        ConfigError: there is none, or it is of another model or of a kind that is not published.
-    """
+    """Read the talker's part of a checkpoint's config.json. Raises ConfigError: there is none, or
+    it is of another model or of a kind that is not published."""
     fields = read_config(checkpoint)
     lm = fields.section("lm_config")
     lm.expect("use_mup", False, default=True)
@@ -201,11 +193,8 @@ def load_config(checkpoint: Path) -> VoxCpm2Config:
 
 
 def read_config(checkpoint: Path) -> JsonFields:
-    """Read a checkpoint's config.json.
-
-    Raises:
-        ConfigError: there is none, or it is of another model.
-    """
+    """Read a checkpoint's config.json. Raises ConfigError: there is none, or it is of another
+    model."""
     fields = read_json(checkpoint / "config.json")
     architecture = fields.get("architecture", str)
     if architecture.lower() != ARCHITECTURE:

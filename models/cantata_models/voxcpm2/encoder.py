@@ -146,9 +146,6 @@ def resampled(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[n
 
 
 def load_encoder(checkpoint: Path, device: torch.device) -> VoxCpm2Encoder:
-    """Return a checkpoint's encoder in fp32.
-
-    Raises:
-        ConfigError: the checkpoint lacks weights of it.
-    """
+    """Return a checkpoint's encoder in fp32. Raises ConfigError: the checkpoint lacks weights of
+    it."""
     return VoxCpm2Encoder(SoundEncoder(checkpoint, device))

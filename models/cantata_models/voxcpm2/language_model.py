@@ -26,7 +26,6 @@ class MiniCpm(nn.Module):
     """Rows in, hidden states out.
 
     Args:
-        stack: its shape.
         vllm_config: of the engine; its max_model_len bounds the positions.
         first_layer: number of its first layer among all that the engine has a cache for.
     """
@@ -58,11 +57,7 @@ class MiniCpm(nn.Module):
 
 
 class TextModel(MiniCpm):
-    """The first of the two, which also embeds text.
-
-    Args:
-        vocab_size: tokens.
-    """
+    """The first of the two, which also embeds text."""
 
     def __init__(self, vocab_size: int, stack: MiniCpmSizes, vllm_config: VllmConfig) -> None:
         super().__init__(stack, vllm_config, first_layer=0)

@@ -42,8 +42,6 @@ def lay_out(text: Sequence[int], mode: VoxCpm2Mode, recording: torch.Tensor) -> 
     """Return the layout of a request.
 
     Args:
-        text: tokens.
-        mode: what the recording is for.
         recording: [K, E] patches, as the encoder stage makes them: of a `COMBINED` request first
             those in front of the text, then as many behind it.
     """

@@ -369,7 +369,6 @@ def use_pickles(folder: Path) -> Path:
 
 
 def write_tiny(folder: Path) -> None:
-    """Write a tiny checkpoint."""
     write_checkpoint(folder, TINY, seed=3)
 
 

@@ -127,7 +127,6 @@ class VoxCpm2Talker(nn.Module, Talker):
         }
 
     def load_checkpoint(self, checkpoint: Path) -> None:
-        """Load the parameters from a published checkpoint."""
         tensors = (
             (name, tensor)
             for name, tensor in read_tensors(checkpoint)
@@ -162,10 +161,7 @@ class VoxCpm2Talker(nn.Module, Talker):
 
     def open(self, inputs: VoxCpm2TalkerInput) -> EmbeddingSource:
         """Lay out the prompt and embed its rows, once its recording is encoded if it has one.
-
-        Raises:
-            InvalidRequest: the prompt leaves no room for sound.
-        """
+        Raises InvalidRequest: the prompt leaves no room for sound."""
         if inputs.mode is VoxCpm2Mode.PLAIN:
             return self._begin(inputs, torch.zeros(0, self.latent_size))
 

@@ -70,7 +70,6 @@ class Vocabulary:
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """The languages as BCP 47 tags."""
         return tuple(_TAGS.get(code, code) for code in self.codes)
 
     def find_code(self, language: str) -> str | None:
@@ -82,7 +81,6 @@ class Vocabulary:
         return known.get(primary) or known.get(_OTHER_TAGS.get(primary, ""))
 
     def tag(self, code: str) -> str:
-        """The BCP 47 tag of a code."""
         return _TAGS.get(code, code)
 
     def build_prompt(self, prompt: str, code: str, *, translate: bool) -> list[int]:
@@ -90,8 +88,6 @@ class Vocabulary:
 
         Args:
             prompt: text that came before; of a long one, the end counts.
-            code: of the language.
-            translate: write English.
         """
         start = self.build_start(code, translate=translate)
         if not prompt.strip():
@@ -144,11 +140,8 @@ class WhisperConfig:
 
 
 def read_config(folder: Path) -> WhisperConfig:
-    """Read the configuration of a checkpoint in either form.
-
-    Raises:
-        ConfigError: a file is missing or damaged.
-    """
+    """Read the configuration of a checkpoint in either form. Raises ConfigError: a file is missing
+    or damaged."""
     if not is_converted(folder):
         config = read_json(folder / "config.json")
         size = config.size("vocab_size")
@@ -168,10 +161,7 @@ def is_converted(folder: Path) -> bool:
 
 def convert(folder: Path) -> Path:
     """The folder in CTranslate2's form: itself, or a copy in the user's cache that was made once.
-
-    Raises:
-        ConfigError: the checkpoint cannot be converted.
-    """
+    Raises ConfigError: the checkpoint cannot be converted."""
     if is_converted(folder):
         return folder
     target = user_cache_path("cantata") / "ctranslate2" / _identify(folder)

@@ -35,8 +35,6 @@ _TOKENS_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class SampledText:
-    """What was drawn."""
-
     tokens: list[int]
     """Without the one that ends the text."""
     avg_logprob: float
@@ -66,9 +64,6 @@ def sample_text(
 
     Args:
         model: CTranslate2's.
-        encoded: what its encoder made of the window.
-        prompt: the tokens before the text.
-        end: the token that ends it.
         most: tokens after which it ends in any case.
         temperature: more than 0.
         seed: of the random numbers.
@@ -193,7 +188,6 @@ class WhisperDecoder:
 
     Args:
         model: CTranslate2's.
-        vocabulary: its tokens.
         mel_bins: M.
         is_exact: whether texts that are decoded together are, bit for bit, those decoded alone. It
             multiplies integers, and on a CPU: sums of floats depend on how many there are.

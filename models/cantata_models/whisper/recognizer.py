@@ -129,7 +129,6 @@ def load_recognizer(checkpoint: Path, device: str, dtype: str) -> WhisperRecogni
     """Load a checkpoint in either form.
 
     Args:
-        checkpoint: its folder.
         device: `cpu` or `cuda`.
         dtype: in which CTranslate2 multiplies.
 
@@ -156,8 +155,6 @@ class WhisperRecognizer:
 
     Args:
         model: CTranslate2's.
-        vocabulary: its tokens.
-        mel_bins: of the encoder's input.
         is_exact: as `WhisperDecoder` has it.
     """
 

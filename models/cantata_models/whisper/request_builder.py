@@ -17,8 +17,6 @@ from cantata_models.whisper.plugin import OUTPUT, RECOGNIZE
 
 @dataclass(frozen=True, slots=True)
 class WhisperInputs:
-    """How one window is to be recognised."""
-
     language: str | None
     """Whisper's own code of the language. None: the model finds out."""
     translate: bool
@@ -39,11 +37,7 @@ _FILE_BEAM_SIZE = 5
 
 
 class WhisperRequestBuilder:
-    """Implements `TranscriptionBuilder`.
-
-    Args:
-        folder: of the checkpoint.
-    """
+    """Implements `TranscriptionBuilder`."""
 
     has_timestamps = True
     max_window_s = MAX_WINDOW_S

@@ -21,8 +21,6 @@ _REPLACEMENT = "\ufffd"
 
 @dataclass(frozen=True, slots=True)
 class AlignedToken:
-    """One token of a transcript."""
-
     number: int
     start_s: float
     """Seconds from the window's start; the next token's start is its end."""
@@ -59,9 +57,6 @@ def join_words(
     as in `"Yes"` or `$5`, to the word after it.
 
     Args:
-        tokens: of a window's text.
-        vocabulary: of the model.
-        code: of the language.
         seconds: length of the window; the last word ends there at the latest, or where the mark
             after it begins.
     """

@@ -32,10 +32,7 @@ class ApiKeys:
     """A server's keys. Only digests are kept, so that no key can leak from here."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
-        """
-        Raises:
-            ConfigError: a key is too short or invalid in a header.
-        """
+        """. Raises ConfigError: a key is too short or invalid in a header."""
         self._digests = tuple(_digest(_check(key)) for key in dict.fromkeys(keys))
 
     def __len__(self) -> int:
@@ -58,11 +55,8 @@ class ApiKeys:
 
 
 def read_keys(listed: str, file: Path | None) -> ApiKeys:
-    """Keys from a list with commas and from a file with a key per line (# begins a comment).
-
-    Raises:
-        ConfigError: the file cannot be read or holds none, or a key is not usable.
-    """
+    """Keys from a list with commas and from a file with a key per line (# begins a comment). Raises
+    ConfigError: the file cannot be read or holds none, or a key is not usable."""
     keys = [key.strip() for key in listed.split(",") if key.strip()]
     if file is not None:
         try:

@@ -60,7 +60,6 @@ class ClientSecrets:
 
         Args:
             owner: label of the key that asks.
-            session: settings of the sessions.
             seconds: until it expires.
 
         Returns:
@@ -91,7 +90,6 @@ class ClientSecrets:
 
 
 def looks_like_secret(value: str) -> bool:
-    """Whether a value has the form of those that are made here."""
     return _FORM.fullmatch(value) is not None
 
 

@@ -87,7 +87,6 @@ def is_trusted(scope: Scope) -> bool:
 
 
 def has_key(scope: Scope) -> bool:
-    """Whether a request has a valid key."""
     return scope[_KEY_LABEL] is not None
 
 
@@ -98,7 +97,6 @@ def get_key_label(scope: Scope) -> str:
 
 
 def get_client_secret(scope: Scope) -> ClientSecret | None:
-    """What a request's client secret grants; None: it has none."""
     secret: ClientSecret | None = scope[_SECRET]
     return secret
 

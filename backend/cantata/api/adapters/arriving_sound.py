@@ -55,7 +55,6 @@ class ArrivingSamples(ArrivingSound):
         encoding: s16le, or ITU-T G.711, of one channel.
         rate: Hz.
         channels: of s16le, one after the other in each moment; their mean is heard.
-        take: gets the sound.
     """
 
     def __init__(self, encoding: Encoding, rate: int, channels: int, take: TakeSound) -> None:
@@ -89,7 +88,6 @@ class ArrivingFile(ArrivingSound):
     """A file in any container, decoded in a thread of its own: FFmpeg waits for what it reads.
 
     Args:
-        take: gets the sound.
         reader: of the server; gives the thread.
         param: what messages call the file.
     """
@@ -142,11 +140,7 @@ class ArrivingFile(ArrivingSound):
 
 
 class _Pipe:
-    """A file that can only be read forwards, by a thread, while the event loop writes it.
-
-    Args:
-        loop: the writer's.
-    """
+    """A file that can only be read forwards, by a thread, while the event loop writes it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.has_room = asyncio.Event()
@@ -167,7 +161,6 @@ class _Pipe:
             self._changed.notify()
 
     def end(self) -> None:
-        """The file is complete."""
         with self._changed:
             self._is_ended = True
             self._changed.notify()

@@ -162,7 +162,6 @@ def _choose_output(model: SpeechModel, query: SpeakQuery) -> OutputFormat:
 
 
 def to_deepgram_code(code: str | None) -> str:
-    """Our error code in Deepgram's form."""
     named = {"rate_limit_exceeded": "TOO_MANY_REQUESTS"}
     return named.get(code or "", (code or "internal_error").upper())
 

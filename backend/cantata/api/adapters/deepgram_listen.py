@@ -129,11 +129,8 @@ def _find_model(context: ApiContext, query: AnyQuery) -> TranscriptionModel:
 
 
 def _check_samples(query: Q) -> Q:
-    """The query with its sample rate, if it needs one.
-
-    Raises:
-        InvalidRequest: it asks for what this server does not do.
-    """
+    """The query with its sample rate, if it needs one. Raises InvalidRequest: it asks for what this
+    server does not do."""
     if query.callback is not None:
         raise InvalidRequest("callback: answers come with the request; leave it out", "callback")
     if query.multichannel and query.channels > 1:
@@ -155,9 +152,6 @@ class _ListenConnection(SocketConnection):
 
     Args:
         socket: not accepted yet.
-        context: the server's.
-        model: recognises.
-        query: what is asked for.
     """
 
     def __init__(

@@ -56,7 +56,6 @@ class SentRecording:
 
     @property
     def sha256(self) -> str:
-        """The hash of the uploaded file."""
         return self._hash.hexdigest()
 
     def add(self, data: bytes) -> None:
@@ -70,11 +69,8 @@ class SentRecording:
         self.file.write(data)
 
     def finish(self) -> None:
-        """Nothing follows; what was bare samples is then a WAV file.
-
-        Raises:
-            InvalidAudio: there is nothing.
-        """
+        """Nothing follows; what was bare samples is then a WAV file. Raises InvalidAudio: there is
+        nothing."""
         if not self._size:
             raise InvalidAudio("the body contains no sound: it has 0 bytes")
         self.file.seek(0)
@@ -146,9 +142,6 @@ class RecordingResponse(StreamedResponse):
     """The transcript of one recording. A client that leaves ends the work.
 
     Args:
-        context: the server's.
-        model: recognises.
-        query: what is asked for.
         sent: the recording; it is closed at the end.
     """
 
@@ -165,7 +158,6 @@ class RecordingResponse(StreamedResponse):
         self._progress = RecordingProgress()
 
     async def stream(self, request_id: str, body: Body) -> None:
-        """Recognise the recording, and write the answer."""
         metrics, name = self._context.metrics.transcriptions, self._model.name
         try:
             with metrics.track(name, lambda: self._progress.seconds):

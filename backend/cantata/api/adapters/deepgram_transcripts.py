@@ -69,7 +69,6 @@ def make_alternative(
     """What was said in a part of a stream.
 
     Args:
-        transcript: of the part.
         start_s: seconds of the stream before it.
         is_formatted: with marks and capitals.
         names_language: the client does not know the language.

@@ -113,12 +113,8 @@ async def elevenlabs_voice(voice_id: str, context: Context) -> ElevenLabsVoice:
 
 
 async def find_model_voice(context: ApiContext, model_id: str | None, voice_id: str) -> ModelVoice:
-    """Voice and model; those of ElevenLabs' cloud select the defaults.
-
-    Raises:
-        NotReady: no model is served yet.
-        ModelNotFound, VoiceNotFound: neither ours nor of their form.
-    """
+    """Voice and model; those of ElevenLabs' cloud select the defaults. Raises NotReady: no model is
+    served yet. ModelNotFound, VoiceNotFound: neither ours nor of their form."""
     model = resolve_model(context, model_id, _FOREIGN_MODELS)
     return await resolve_model_voice(context, model, voice_id, _FOREIGN_VOICES)
 

@@ -78,7 +78,6 @@ class AliasRule(WireModel):
     alias: RuleText
 
     def to_entry(self) -> LexiconEntry:
-        """The rule as a lexicon has it."""
         return LexiconEntry(
             _collapse_spaces(self.string_to_replace), alias=_collapse_spaces(self.alias)
         )
@@ -93,11 +92,7 @@ class PhonemeRule(WireModel):
     alphabet: str = "ipa"
 
     def to_entry(self) -> LexiconEntry:
-        """The rule as a lexicon has it.
-
-        Raises:
-            InvalidLexicon: phones that are none.
-        """
+        """The rule as a lexicon has it. Raises InvalidLexicon: phones that are none."""
         try:
             phones = to_ipa(self.phoneme, self.alphabet.lower())
         except ValueError as error:

@@ -24,8 +24,6 @@ from cantata.contract.service import SpeechModel
 
 @dataclass(frozen=True, slots=True)
 class TimedCharacter:
-    """When one character of a text is heard."""
-
     character: str
     start_s: float
     end_s: float
@@ -38,7 +36,6 @@ class CharacterClock:
     time between them.
 
     Args:
-        text: the utterance's.
         start_s: when its first sample is heard.
     """
 
@@ -69,9 +66,6 @@ class CharacterClock:
         """Characters after the last word, and a space, since another utterance may follow.
 
         Nothing, if no word of the utterance had a time.
-
-        Args:
-            duration_s: of the utterance.
         """
         if not self._timed:
             return []
@@ -108,11 +102,8 @@ class SynthesisQuery(BaseModel):
     """Codec, sample rate in Hz, and bit rate in thousands."""
 
     def output(self, model: SpeechModel) -> OutputFormat:
-        """The output format of a model's sound.
-
-        Raises:
-            InvalidRequest: not a format, or a rate that it does not take.
-        """
+        """The output format of a model's sound. Raises InvalidRequest: not a format, or a rate that
+        it does not take."""
         parts = _OUTPUT_FORMAT.fullmatch(self.output_format)
         if parts is None:
             raise InvalidRequest(
@@ -290,7 +281,6 @@ def build_socket_alignment(characters: Sequence[TimedCharacter], since_s: float)
 
 
 def build_http_alignment(characters: Sequence[TimedCharacter]) -> CharacterAlignment:
-    """The HTTP routes' form."""
     return CharacterAlignment(
         characters=[one.character for one in characters],
         character_start_times_seconds=[round(one.start_s, 3) for one in characters],

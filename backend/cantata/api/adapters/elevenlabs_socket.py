@@ -236,11 +236,7 @@ class _Context(Channel):
             self._speed = settings.speed
 
     def flush(self) -> None:
-        """Speak all that was sent.
-
-        Raises:
-            Overloaded: too much waits.
-        """
+        """Speak all that was sent. Raises Overloaded: too much waits."""
         self.text.flush(Mark(self.context_id))
         self.unflushed = False
 

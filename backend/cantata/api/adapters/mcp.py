@@ -68,7 +68,6 @@ class McpEndpoint:
             watching.cancel()
 
     async def close(self) -> None:
-        """End all sessions and what they do."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])

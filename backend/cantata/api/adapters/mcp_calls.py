@@ -36,8 +36,6 @@ class CallRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RouteAnswer:
-    """What a route answered."""
-
     body: bytes
     headers: httpx.Headers
 

@@ -84,8 +84,6 @@ class DrawToolInput(ToolInput):
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """A tool as it is offered now."""
-
     name: str
     title: str
     description: str
@@ -96,11 +94,7 @@ class McpTool:
 
 
 def list_tools(context: ApiContext) -> list[McpTool]:
-    """The tools that the served models allow.
-
-    Raises:
-        NotReady: no model is served yet.
-    """
+    """The tools that the served models allow. Raises NotReady: no model is served yet."""
     context.lifecycle.check()
     service, tools = context.service, list[McpTool]()
     if service.models:
@@ -211,11 +205,8 @@ async def _transcribe(request: Request, sent: TranscribeInput) -> Content:
 
 
 def _read_file_id(request: Request, named: str) -> str:
-    """The id in an id, a path or an address of a kept file.
-
-    Raises:
-        InvalidRequest: it is an address elsewhere, or not of a file.
-    """
+    """The id in an id, a path or an address of a kept file. Raises InvalidRequest: it is an address
+    elsewhere, or not of a file."""
     address = urlsplit(named)
     if not address.scheme and "/" not in named:
         return named

@@ -71,18 +71,14 @@ class SentenceBuffer:
         self.unfinished = True
 
     def flush(self, mark: Mark | None = None) -> None:
-        """Speak the rest too, then reach `mark`.
-
-        Raises:
-            Overloaded: too many pieces are waiting; the rest stays.
-        """
+        """Speak the rest too, then reach `mark`. Raises Overloaded: too many pieces are waiting;
+        the rest stays."""
         rest = self._rest.strip()
         jobs = [self._build_job(rest, line_start=self._line_start)] if _has_sound(rest) else []
         self._channel.queue([*jobs, mark] if mark else jobs)
         self.clear()
 
     def clear(self) -> None:
-        """Drop the rest."""
         self._rest = ""
         self._line_start = True
         self.unfinished = False

@@ -21,8 +21,6 @@ from cantata.text.lexicon import select_entries
 
 @dataclass(frozen=True, slots=True)
 class ModelVoice:
-    """The voice of a client's texts."""
-
     model: SpeechModel
     voice: ChosenVoice
     lexicon: Entries = ()
@@ -64,11 +62,7 @@ async def resolve_model_voice(
     foreign: re.Pattern[str] | None = None,
 ) -> ModelVoice:
     """The voice of this name, of `model` or else of any other; None and the other service's names
-    mean the model's default voice.
-
-    Raises:
-        VoiceNotFound: neither ours nor one of theirs.
-    """
+    mean the model's default voice. Raises VoiceNotFound: neither ours nor one of theirs."""
     speaker = await find_speaker(context, model, name)
     try:
         return await _choose(context, speaker, name)

@@ -252,7 +252,6 @@ class _WyomingChannel(Channel):
         super().__init__(connection)
         self._events = connection
         self._format: messages.AudioStart | None = None
-        """Format of the sound that was announced to the client."""
 
     async def write(self, item: Item) -> None:
         match item:

@@ -29,7 +29,6 @@ class BoundedReader:
     and the first one must come in time.
 
     Args:
-        reader: the connection.
         max_bytes: of an event's data or sound.
         event_timeout_s: for each part of an event.
     """
@@ -53,7 +52,6 @@ class BoundedReader:
         return first + await self._read_in_time(self._reader.readline())
 
     async def readexactly(self, size: int) -> bytes:
-        """This many bytes."""
         if size > self._max_bytes:
             raise ValueError(f"the event has {size} bytes, which is too many")
         return await self._read_in_time(self._reader.readexactly(size))
@@ -128,7 +126,6 @@ def make_audio_start(sample_rate: int, channels: int) -> Event:
 
 
 def make_audio_chunk(sound: messages.AudioStart, frame: AudioFrame) -> Event:
-    """A piece of sound."""
     chunk = AudioChunk(
         rate=sound.sample_rate,
         width=BYTES_PER_SAMPLE,

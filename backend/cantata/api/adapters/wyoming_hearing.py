@@ -37,9 +37,6 @@ class WyomingHearing:
     """The sound from one `audio-start` to its `audio-stop`; make it with `begin`.
 
     Args:
-        context: the server's.
-        model: recognises.
-        request: how.
         post: sends an event to the client.
     """
 
@@ -92,19 +89,13 @@ class WyomingHearing:
         """Write down what is fed, in a task of `group`; its failure is one that ends a connection.
 
         Args:
-            group: of the connection.
-            name: of the connection.
             on_end: is called after the transcript has been posted.
         """
         self._task = group.create_task(self._run(on_end), name=f"{name}:listen")
 
     async def feed(self, chunk: AudioChunk) -> None:
-        """Add sound.
-
-        Raises:
-            ProtocolViolation: it is of another form than sound before, or of one that is not
-                understood.
-        """
+        """Add sound. Raises ProtocolViolation: it is of another form than sound before, or of one
+        that is not understood."""
         if self._is_ended:
             return
         form = (chunk.rate, chunk.width, chunk.channels)
@@ -117,7 +108,6 @@ class WyomingHearing:
         await self._sound.feed(chunk.audio)
 
     async def end(self) -> None:
-        """No more sound follows."""
         if self._is_ended:
             return
         self._is_ended = True

@@ -33,9 +33,6 @@ def make_answer(
     """An answer as JSON: sound in base64, other text as a string.
 
     Args:
-        answered: by the route.
-        request_id: of the request.
-        request: its body.
         sound_s: seconds of sound that were made for it.
     """
     kind = answered.headers.get("content-type", "")

@@ -191,7 +191,6 @@ class BatchList(PagedList[BatchObject]):
 
 
 def describe_file(file: KeptFile) -> FileObject:
-    """A file."""
     return FileObject(
         id=file.id,
         bytes=file.size,
@@ -203,7 +202,6 @@ def describe_file(file: KeptFile) -> FileObject:
 
 
 def describe_batch(batch: KeptBatch) -> BatchObject:
-    """A batch, as far as it is."""
     problems = [
         BatchProblem(code=one.code, message=one.message, line=one.line, param=one.param)
         for one in batch.problems

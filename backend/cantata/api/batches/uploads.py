@@ -29,8 +29,6 @@ class UploadFields(WireModel):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that a client sent."""
-
     purpose: FilePurpose
     name: str
     file: BinaryIO

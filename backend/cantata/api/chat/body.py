@@ -147,7 +147,6 @@ class ChatBody(Neutral):
 
     @property
     def choice(self) -> ToolChoice:
-        """Which of the offered tools the answer calls."""
         named = self.tool_choice.function.name if isinstance(self.tool_choice, NamedTool) else None
         return ToolChoice(self.tool_choice == "required", named, self.parallel_tool_calls)
 
@@ -158,5 +157,4 @@ class ChatBody(Neutral):
 
     @property
     def spoken(self) -> bool:
-        """Whether the answer is to be spoken."""
         return "audio" in (self.modalities or ())

@@ -38,11 +38,7 @@ class Completion(StreamedResponse):
         self.created = int(time.time())
 
     async def stream(self, request_id: str, body: Body) -> None:
-        """Write the answer.
-
-        Raises:
-            CantataError: it failed before its first bytes.
-        """
+        """Write the answer. Raises CantataError: it failed before its first bytes."""
         try:
             await self.answer(body)
         except ClientStalled:
@@ -54,11 +50,8 @@ class Completion(StreamedResponse):
 
 
 async def as_events(body: Body, writing: Awaitable[None]) -> None:
-    """Server-sent events, up to a fault, which is the last of them.
-
-    Raises:
-        CantataError: there was no event before it.
-    """
+    """Server-sent events, up to a fault, which is the last of them. Raises CantataError: there was
+    no event before it."""
     try:
         await writing
     except CantataError as error:
@@ -74,7 +67,6 @@ class Chunks:
     Args:
         completion_id: of the answer, as the next.
         created: Unix time.
-        model: its name.
     """
 
     def __init__(self, completion_id: str, created: int, model: str) -> None:

@@ -59,11 +59,8 @@ class MessageReader(Protocol):
 def check_messages(
     messages: Sequence[MessageBody], model: MessageReader, transcripts: Transcripts
 ) -> None:
-    """Reject what the model does not take, and too much of it, before any file is loaded.
-
-    Raises:
-        InvalidRequest: names the part.
-    """
+    """Reject what the model does not take, and too much of it, before any file is loaded. Raises
+    InvalidRequest: names the part."""
     _check_parts(messages, model)
     _check_calls(messages, model)
     characters = sum(_count_characters(body, i, transcripts) for i, body in enumerate(messages))
@@ -146,7 +143,6 @@ async def read_messages(
 
 
 def count_pictures(messages: Sequence[MessageBody]) -> int:
-    """How many there are."""
     return sum(isinstance(part, InputImage) for _, part in _iterate_parts(messages))
 
 

@@ -82,7 +82,6 @@ class TokenScores:
         self._length = 0
 
     def add(self, scores: Sequence[TokenScore]) -> None:
-        """Add the next tokens' scores."""
         for score in scores:
             self._waiting.append((self._length, score))
             self._length += len(score.token)
@@ -113,8 +112,6 @@ def _build_likely_token(token: bytes, logprob: float) -> LikelyToken:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCallDelta:
-    """More of a call."""
-
     index: int
     """Place among the answer's calls."""
     id: str | None
@@ -128,7 +125,6 @@ class _OpenCall:
     id: str
     name: str
     pieces: list[str] = field(default_factory=list)
-    """Pieces of the call's arguments."""
 
 
 ChoiceDelta = str | Thought | Samples | AnswerCallDelta
@@ -160,7 +156,6 @@ class MeasuredAnswer(MeasuredRun[AnswerEvent]):
 
     @property
     def text(self) -> str:
-        """The text sent so far."""
         return "".join(self._texts)
 
     @property
@@ -178,7 +173,6 @@ class MeasuredAnswer(MeasuredRun[AnswerEvent]):
 
     @property
     def usage(self) -> ChatUsage:
-        """Tokens so far."""
         sound = math.ceil(self.duration_s * 1000 / MILLISECONDS_PER_TOKEN)
         output = self.tokens + self.thought_tokens + sound
         return ChatUsage(

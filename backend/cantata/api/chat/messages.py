@@ -11,7 +11,6 @@ from cantata.api.schemas import Name, Text, WireModel
 
 MAX_MESSAGES = 1000
 MAX_PARTS = 128
-"""Most parts of one message."""
 
 
 def _classify(sent: Any) -> str | None:

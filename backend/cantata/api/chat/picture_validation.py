@@ -44,7 +44,6 @@ class ValidatedPictureChat:
         """The request to the model, once the messages have been read.
 
         Args:
-            messages: of the conversation.
             arrived_s: when the request came, by the monotonic clock.
 
         Raises:

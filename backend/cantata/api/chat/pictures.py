@@ -32,8 +32,6 @@ from cantata.media.images import Pixels
 
 
 class PictureResponse(Completion):
-    """A picture as an assistant's message."""
-
     def __init__(
         self, context: ApiContext, validated: ValidatedPictureChat, media_type: str
     ) -> None:
@@ -90,7 +88,6 @@ class WholePicture(PictureResponse):
         super().__init__(context, validated, "application/json")
 
     async def answer(self, body: Body) -> None:
-        """Have the picture drawn, and write it."""
         async with self.open(body) as drawing:
             images = [
                 await self.image(event.pixels)
@@ -122,7 +119,6 @@ class StreamedPicture(PictureResponse):
         self._chunks = Chunks(self.completion_id, self.created, validated.model.name)
 
     async def answer(self, body: Body) -> None:
-        """Have the picture drawn, and write what comes of it."""
         await as_events(body, self._write(body))
 
     async def _write(self, body: Body) -> None:

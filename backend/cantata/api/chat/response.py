@@ -65,7 +65,6 @@ class ChatResponse(Completion):
     async def open(
         self, messages: tuple[Message, ...], number: int = 0
     ) -> AsyncIterator[MeasuredAnswer]:
-        """The answer of that number, open."""
         validated = self.validated
         request = validated.request(messages, number)
         async with (
@@ -126,7 +125,6 @@ class WholeAnswer(ChatResponse):
         super().__init__(context, validated, "application/json")
 
     async def answer(self, body: Body) -> None:
-        """Ask the model, and write all that it answers."""
         async with self.conversation() as messages:
             answers = await self.make_each(partial(self._read, messages))
         # A long file takes its time, and four times its size, to be written as text.
@@ -211,7 +209,6 @@ class StreamedAnswer(ChatResponse):
         """By index, those that have begun."""
 
     async def answer(self, body: Body) -> None:
-        """Ask the model, and write what it answers as it comes."""
         await as_events(body, self._write(body))
 
     async def _write(self, body: Body) -> None:

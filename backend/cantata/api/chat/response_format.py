@@ -66,11 +66,7 @@ ResponseFormat = Annotated[TextFormat | JsonObjectFormat | JsonSchemaFormat, Dis
 
 
 def read_schema(schema: dict[str, Any], strict: bool, where: str) -> JsonFormat:
-    """A schema as the model gets it.
-
-    Raises:
-        InvalidRequest: it is too long.
-    """
+    """A schema as the model gets it. Raises InvalidRequest: it is too long."""
     text = json.dumps(schema, ensure_ascii=False)
     if len(text) > MAX_SCHEMA_CHARACTERS:
         raise InvalidRequest(

@@ -36,7 +36,6 @@ class SpokenPiece:
 
     text: str
     line_start: bool
-    """It begins a line."""
 
 
 class ListenerPlayback:
@@ -111,8 +110,6 @@ class SpokenChatModel:
 
     Args:
         thinker: writes, and has no voices.
-        speech_model: speaks them.
-        chosen: the voice.
         stops: texts that end the answer; they are not spoken.
         live: somebody listens while the answer is made; else whole sentences are spoken.
     """
@@ -240,7 +237,6 @@ class SpokenChatModel:
     async def _speak_text(
         self, request: SpeechRequest, playback: ListenerPlayback | None
     ) -> AsyncGenerator[SpeechChunk, None]:
-        """The sound of a piece."""
         if playback is not None:
             playback.begin_piece()
         async with self._speech.run(request) as utterance:

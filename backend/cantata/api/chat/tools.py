@@ -32,7 +32,6 @@ class Tool(WireModel):
 
     @property
     def json_text(self) -> str:
-        """The tool as the model sees it."""
         return json.dumps(self.model_dump(exclude_none=True), ensure_ascii=False)
 
 

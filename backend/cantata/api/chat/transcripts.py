@@ -11,7 +11,6 @@ from cachetools import TTLCache
 from cantata.contract.data.errors import InvalidRequest
 
 KEPT_S = 3600
-"""Seconds."""
 MAX_CHARACTERS = 8 << 20
 """Most characters of all transcripts together."""
 _CHARACTERS_EACH = 256
@@ -40,11 +39,8 @@ class Transcripts:
         return int(time.time()) + KEPT_S
 
     def find(self, audio_id: str, param: str) -> str:
-        """The transcript of an answer.
-
-        Raises:
-            InvalidRequest: no answer has this id, or it has been forgotten.
-        """
+        """The transcript of an answer. Raises InvalidRequest: no answer has this id, or it has been
+        forgotten."""
         transcript = self._kept.get(audio_id)
         if transcript is None:
             raise InvalidRequest(

@@ -24,11 +24,8 @@ FORMAT = "response_format"
 
 
 def check_options(model: ChatModel, body: ChatBody) -> JsonFormat | None:
-    """What the answer is held to.
-
-    Raises:
-        InvalidRequest: the model cannot do it, or fields contradict each other; names the field.
-    """
+    """What the answer is held to. Raises InvalidRequest: the model cannot do it, or fields
+    contradict each other; names the field."""
     _check_choice(body)
     for option, field, valid in _list_wanted(body):
         if option not in model.options:

@@ -116,8 +116,6 @@ class Acceptor:
 
     Args:
         listener: non-blocking; its creator closes it.
-        gate: says whether there is room.
-        make_protocol: the protocol of one connection.
     """
 
     def __init__(
@@ -136,7 +134,6 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Stop accepting."""
         if self._pause is not None:
             self._pause.cancel()
         self._loop.remove_reader(self._listener)

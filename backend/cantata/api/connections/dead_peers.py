@@ -24,7 +24,6 @@ class DeadPeers:
     """Watches connections until it is closed.
 
     Args:
-        transports: the current connections.
         unanswered_s: how long a client's machine may leave data or probes unacknowledged.
     """
 
@@ -41,7 +40,6 @@ class DeadPeers:
             self._timer = self._loop.call_later(self._interval_s, self._check)
 
     def close(self) -> None:
-        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -45,8 +45,6 @@ class PlainHandshake(H11Protocol):
 
 
 class RequestTimeout(InvalidRequest):
-    """A request was not sent in time."""
-
     code = "request_timeout"
 
 

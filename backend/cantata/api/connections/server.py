@@ -39,7 +39,6 @@ class SpeechServer(uvicorn.Server):
     The first SIGTERM or SIGINT lets running utterances end, up to a limit; a second ends at once.
 
     Args:
-        config: as uvicorn takes it.
         limits: time limits, and the number of connections.
         drain: is told when the server stops.
         ready: set once requests can be served, or never will be.
@@ -74,7 +73,6 @@ class SpeechServer(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the app, then accept from these sockets."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets=[])
         connections = self.server_state.connections
@@ -99,7 +97,6 @@ class SpeechServer(uvicorn.Server):
         self.stop()
 
     async def main_loop(self) -> None:
-        """Run until `stop`."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds_to_next_interval(_TICK_S)):

@@ -57,11 +57,8 @@ class SharedPort:
         return not self._list_others()
 
     async def join(self) -> None:
-        """Accept, from a socket that another server can spare or from an own one.
-
-        Raises:
-            OSError: a server that shares nothing listens on the port since it was bound.
-        """
+        """Accept, from a socket that another server can spare or from an own one. Raises OSError: a
+        server that shares nothing listens on the port since it was bound."""
         spare = await asyncio.to_thread(self._ask)
         if spare is None:
             spare = self._bound
@@ -94,7 +91,6 @@ class SharedPort:
         return True
 
     def close(self) -> None:
-        """Close all listening sockets."""
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
@@ -167,7 +163,6 @@ class SharedPort:
         return False
 
     def _list_others(self) -> list[str]:
-        """Addresses of the other servers."""
         try:
             lines = _UNIX_SOCKETS.read_text(encoding="utf-8", errors="replace").splitlines()
         except FileNotFoundError:

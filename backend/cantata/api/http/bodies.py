@@ -22,7 +22,6 @@ _SMALL_BYTES = 64 << 10
 
 
 def has_body(scope: Scope) -> bool:
-    """Whether an HTTP request announces a body."""
     headers = Headers(scope=scope)
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 

@@ -98,7 +98,6 @@ def _find_asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyM
 def _find_socket_models(
     scope: Scope, service: ImageService
 ) -> Mapping[str, SpeechModel | ChatModel]:
-    """The models that a WebSocket session may be for."""
     path = normalize_path(scope["path"])
     if path == _STREAM:
         return service.models

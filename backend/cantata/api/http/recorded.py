@@ -36,12 +36,7 @@ def open_sinks(settings: ServerSettings) -> tuple[RequestSink, ...]:
 
 
 class RecordingMiddleware:
-    """Plain ASGI, so streams are not buffered.
-
-    Args:
-        app: what serves.
-        sinks: take the records.
-    """
+    """Plain ASGI, so streams are not buffered."""
 
     def __init__(self, app: ASGIApp, sinks: Sequence[RequestSink]) -> None:
         self._app, self._sinks = app, sinks

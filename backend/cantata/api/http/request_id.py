@@ -22,7 +22,6 @@ _USABLE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 
 
 def make_request_id() -> str:
-    """An id that no other request has."""
     return f"req_{uuid.uuid4().hex}"
 
 

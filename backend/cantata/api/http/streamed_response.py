@@ -122,6 +122,5 @@ class StreamedResponse(Response):
         """Write the body and end it. Errors raised before the first write become HTTP errors.
 
         Args:
-            request_id: for the log.
             body: takes the bytes.
         """

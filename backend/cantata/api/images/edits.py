@@ -40,11 +40,7 @@ class JsonEditBody(EditBody):
 
 async def read_edit(request: Request, media: MediaReader) -> tuple[EditBody, list[SentPicture]]:
     """The fields and the pictures of a body. An empty field of a form means the same as none: forms
-    know no null.
-
-    Raises:
-        InvalidRequest: neither a form nor JSON, or a field of it is not valid.
-    """
+    know no null. Raises InvalidRequest: neither a form nor JSON, or a field of it is not valid."""
     sent_as = request.headers.get("content-type", "").lower()
     if sent_as.startswith(_JSON):
         return await _read_json(request, media)

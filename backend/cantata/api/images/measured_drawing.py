@@ -49,7 +49,6 @@ class MeasuredDrawing:
 
     @property
     def usage(self) -> PictureUsage:
-        """Tokens of the picture."""
         text, pictures = self.run.prompt_tokens, self.run.reference_tokens
         squares = count_tokens(self.width, self.height, self._model.limits)
         output = squares + self.thought_tokens

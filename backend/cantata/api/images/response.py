@@ -52,11 +52,7 @@ class ImagesResponse(StreamedResponse):
         self.validated = validated
 
     async def stream(self, request_id: str, body: Body) -> None:
-        """Write the answer.
-
-        Raises:
-            CantataError: it failed before its first bytes.
-        """
+        """Write the answer. Raises CantataError: it failed before its first bytes."""
         with self.context.media.request() as media:
             references = await self._collect_references(media)
             try:
@@ -81,7 +77,6 @@ class ImagesResponse(StreamedResponse):
 
 
 def get_unix_time() -> int:
-    """Now, as answers say it."""
     return int(time.time())
 
 
@@ -146,7 +141,6 @@ def _encode_pictures(created: int, kept: _Kept, requests: Sequence[ImageRequest]
 
 
 def _sum_usages(usages: Sequence[PictureUsage]) -> PictureUsage:
-    """The usage of several pictures of one prompt."""
     prompt, result = usages[0], sum(usage.output_tokens for usage in usages)
     return PictureUsage(
         input_tokens=prompt.input_tokens,
@@ -263,7 +257,6 @@ class _Sent(Drawings):
         )
 
     def _build_fields(self, drawing: MeasuredDrawing) -> dict[str, Any]:
-        """The values of `PictureFields`."""
         return {
             "size": f"{drawing.width}x{drawing.height}",
             "quality": self._validated.quality,

@@ -44,11 +44,8 @@ _STEPS: dict[QualityName, Fraction] = {
 
 
 def get_size(asked: str, limits: ImageLimits) -> tuple[int, int] | None:
-    """Width and height in pixels; None: the model chooses.
-
-    Raises:
-        InvalidRequest: not a size, or none of the model's; says which are.
-    """
+    """Width and height in pixels; None: the model chooses. Raises InvalidRequest: not a size, or
+    none of the model's; says which are."""
     if asked == AUTO:
         return None
     found = _SIZE.fullmatch(asked)
@@ -65,7 +62,6 @@ def get_size(asked: str, limits: ImageLimits) -> tuple[int, int] | None:
 
 
 def describe_sizes(limits: ImageLimits) -> str:
-    """The sizes that a model makes, in words."""
     side = math.isqrt(limits.max_pixels)
     return (
         f"'{AUTO}', or WIDTHxHEIGHT in pixels, both multiples of {limits.multiple}, at least "
@@ -74,16 +70,12 @@ def describe_sizes(limits: ImageLimits) -> str:
 
 
 def name_quality(asked: Quality) -> QualityName:
-    """The quality's name in the answer."""
     return _NAMES[asked]
 
 
 def get_steps(options: PictureOptions, limits: ImageLimits) -> int | None:
-    """How many steps of denoising; None: the model's default.
-
-    Raises:
-        InvalidRequest: more than the model takes.
-    """
+    """How many steps of denoising; None: the model's default. Raises InvalidRequest: more than the
+    model takes."""
     asked = options.num_inference_steps
     if asked is None:
         share = _STEPS[name_quality(options.quality)]
@@ -98,11 +90,8 @@ def get_steps(options: PictureOptions, limits: ImageLimits) -> int | None:
 
 
 def get_guidance(options: PictureOptions, limits: ImageLimits) -> float | None:
-    """How strong the guidance is; None: the model's default.
-
-    Raises:
-        InvalidRequest: more than the model takes.
-    """
+    """How strong the guidance is; None: the model's default. Raises InvalidRequest: more than the
+    model takes."""
     field = "guidance_scale" if options.true_cfg_scale is None else "true_cfg_scale"
     asked: float | None = getattr(options, field)
     if asked is not None and asked > limits.max_guidance:
@@ -123,10 +112,7 @@ RANDOM_SEEDS = 2**32
 
 @dataclass(frozen=True, slots=True)
 class SentPicture:
-    """A picture as it was sent."""
-
     data: bytes
-    """The file."""
     param: str
     """The field that it came in."""
 
@@ -153,7 +139,6 @@ class ValidatedImage:
 
     @property
     def quality(self) -> QualityName:
-        """The quality's name in the answer."""
         return name_quality(self.options.quality)
 
     def requests(self, references: Sequence[Pixels], arrived_s: float) -> list[ImageRequest]:
@@ -207,11 +192,8 @@ def check_image_body(
 def check_picture_options(
     model: ImageModel, options: ImageOptions, sent: Sequence[SentPicture] = ()
 ) -> ValidatedImage:
-    """A request of one model, checked.
-
-    Raises:
-        InvalidRequest: the model does not do this, or an option is outside what it takes.
-    """
+    """A request of one model, checked. Raises InvalidRequest: the model does not do this, or an
+    option is outside what it takes."""
     _check_pictures(model, sent)
     _check_stream(options)
     limits = model.limits
@@ -250,11 +232,7 @@ def _check_stream(options: ImageOptions) -> None:
 
 
 def get_output(options: PictureOptions) -> PictureOutput:
-    """How a picture is written.
-
-    Raises:
-        InvalidRequest: png is to lose something.
-    """
+    """How a picture is written. Raises InvalidRequest: png is to lose something."""
     quality = BEST if options.output_compression is None else options.output_compression
     if options.output_format == "png" and quality != BEST:
         raise InvalidRequest(

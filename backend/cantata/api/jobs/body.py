@@ -85,11 +85,8 @@ async def read_json_body(request: Request) -> JobBody:
 
 
 def read_form_body(form: FormData) -> tuple[JobBody, UploadFile | None]:
-    """The fields of a form, and its file. An empty field means the same as none.
-
-    Raises:
-        InvalidRequest: a field is not valid, or there are several files.
-    """
+    """The fields of a form, and its file. An empty field means the same as none. Raises
+    InvalidRequest: a field is not valid, or there are several files."""
     files = [value for name, value in form.multi_items() if name == "file"]
     if len(files) > 1:
         raise InvalidRequest(f"file: the form has {len(files)} files; send one", "file")

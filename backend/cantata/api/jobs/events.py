@@ -19,11 +19,7 @@ _MAX_EVENTS = 1_000
 
 
 def read_last_id(sent: str | None) -> int:
-    """The header `Last-Event-ID`; 0: there was none.
-
-    Raises:
-        InvalidRequest: it is no number.
-    """
+    """The header `Last-Event-ID`; 0: there was none. Raises InvalidRequest: it is no number."""
     if not sent:
         return 0
     if not (sent.isascii() and sent.isdigit() and len(sent) < 16):

@@ -64,7 +64,6 @@ class ServerNarrator:
 
 
 def choose_results(context: ApiContext, body: JobBody) -> ResultOptions:
-    """The files that a job is to have."""
     marked = context.settings.provenance != "off"
     tags = make_sound_tags(str(body.model)) if marked else ()
     form, rate = body.response_format, body.sample_rate
@@ -74,11 +73,8 @@ def choose_results(context: ApiContext, body: JobBody) -> ResultOptions:
 async def validate_sentence(
     context: ApiContext, model: SpeechModel, body: JobBody, sentence: JobSentence
 ) -> ValidatedRequest:
-    """The request of a sentence of a job.
-
-    Raises:
-        InvalidRequest: an option, or the text, is not valid for the model.
-    """
+    """The request of a sentence of a job. Raises InvalidRequest: an option, or the text, is not
+    valid for the model."""
     voice: VoiceName | None = body.voices.get(sentence.speaker, body.voice)
     fields: dict[str, Any] = body.model_dump(exclude=_OF_WHOLE_JOBS)
     options = SpeechOptions.model_validate({**fields, "input": sentence.text, "voice": voice})

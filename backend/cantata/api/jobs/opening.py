@@ -34,11 +34,7 @@ from cantata.jobs.store import JobStore
 
 
 def get_job_store(context: ApiContext) -> JobStore:
-    """The store.
-
-    Raises:
-        Forbidden: this server keeps no jobs.
-    """
+    """The store. Raises Forbidden: this server keeps no jobs."""
     if context.jobs is None:
         raise Forbidden("this server keeps no jobs and files; its operator can set --jobs-dir")
     return context.jobs

@@ -24,7 +24,6 @@ async def work_on_jobs(
     """Work on what is kept for the time of the block, if this server keeps anything.
 
     Args:
-        context: of the server.
         limits: bytes of the longest body, by path.
         sinks: take a record of each line of a batch.
     """

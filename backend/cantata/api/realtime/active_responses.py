@@ -35,7 +35,6 @@ class ActiveResponses:
 
     @property
     def is_busy(self) -> bool:
-        """Whether any answer is in progress."""
         return self.reply is not None or bool(self._out_of_band)
 
     def start(self, reply: Reply, items: Sequence[Item], events: Sequence[ServerEvent]) -> None:
@@ -43,8 +42,6 @@ class ActiveResponses:
 
         Args:
             reply: without content.
-            items: what it follows from.
-            events: tell of its beginning.
 
         Raises:
             ResponseActive: there is one in progress.
@@ -64,8 +61,6 @@ class ActiveResponses:
 
         Args:
             reply: as of `start`, and the others.
-            items: what it follows from.
-            events: tell of its beginning.
 
         Raises:
             ResponseActive: there are too many.
@@ -91,7 +86,6 @@ class ActiveResponses:
         """End the answer in progress. None of its events are sent after this.
 
         Args:
-            reason: why.
             response_id: of one that is written beside it, or its own.
 
         Raises:

@@ -71,11 +71,7 @@ class _HeldSpeech:
 
 class BargeIn:
     """Implements `input_audio.SpeechObserver`; passes turns on to its listener, in order, or holds
-    them back.
-
-    Args:
-        listener: takes them.
-    """
+    them back."""
 
     def __init__(self, listener: TurnListener) -> None:
         self._listener = listener

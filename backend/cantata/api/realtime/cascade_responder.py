@@ -45,10 +45,7 @@ class CascadeResponder:
         """
         Args:
             name: of the session's model: the one that speaks, or the one that writes.
-            model: speaks.
             thinker: writes the answers; None: the cascade's own chat does.
-            context: the app's parts.
-            output_audio: takes the sound.
         """
         self.name = name
         self._model = model
@@ -61,7 +58,6 @@ class CascadeResponder:
 
     @property
     def default_voice(self) -> str:
-        """The default voice of the model that speaks."""
         return self._model.get_voice(None).id
 
     def check(self, settings: SessionSettings, param: str) -> None:

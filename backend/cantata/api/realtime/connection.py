@@ -212,7 +212,6 @@ class RealtimeConnection(SocketConnection):
                 handler.responses.cancel(CLIENT_CANCELLED, event.response_id)
 
     def describe(self) -> dict[str, Any]:
-        """Describe the session as clients see it."""
         return build_session_object(self._identity, self.handler.settings, self.handler.voice)
 
     def emit(self, *events: ServerEvent) -> None:
@@ -245,8 +244,6 @@ async def describe_session(
     """The session that these settings make, which does not begin.
 
     Args:
-        context: the app's parts.
-        choice: its model.
         settings: as in `session.update`.
 
     Raises:

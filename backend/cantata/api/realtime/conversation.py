@@ -45,7 +45,6 @@ class Content:
         return self.type.endswith("audio")
 
     def to_object(self) -> ContentObject:
-        """Build the part as clients see it."""
         self.settle()
         if self.type == "input_audio":
             return InputAudioObject(transcript=None if self.words else self.text)
@@ -56,8 +55,6 @@ class Content:
 
 @dataclass(slots=True)
 class PlayoutTimes:
-    """When the words of an answer are heard."""
-
     sound_s: float = 0.0
     """Seconds of sound sent so far."""
     ends_s: list[float] = field(default_factory=list)
@@ -86,8 +83,6 @@ class PlayoutTimes:
 
 @dataclass(slots=True)
 class FunctionCall:
-    """A call of one of the client's functions."""
-
     call_id: str
     name: str
     arguments: str = ""
@@ -96,16 +91,12 @@ class FunctionCall:
 
 @dataclass(slots=True)
 class CallOutput:
-    """The result of a call."""
-
     call_id: str
     output: str
 
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """A message, a call of a function, or its output."""
-
     id: str
     role: Role
     content: list[Content]
@@ -117,7 +108,6 @@ class Item:
 
     @property
     def characters(self) -> int:
-        """Number of characters of its text."""
         return sum(len(part.text) for part in self.content)
 
     @property
@@ -126,7 +116,6 @@ class Item:
         return sum(len(part.sound) for part in self.content if part.sound is not None) / HEARD_RATE
 
     def to_object(self) -> ItemObject:
-        """Build the item as clients see it."""
         match self.call:
             case FunctionCall(call_id, name, arguments):
                 return ItemObject(
@@ -180,16 +169,13 @@ class Conversation:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """All items, in order."""
         return tuple(self._items)
 
     @property
     def last_id(self) -> str | None:
-        """The id of the last item."""
         return self._items[-1].id if self._items else None
 
     def has_call(self, call_id: str) -> bool:
-        """Whether there is a call of this id."""
         calls = (item.call for item in self._items)
         return any(isinstance(one, FunctionCall) and one.call_id == call_id for one in calls)
 
@@ -200,11 +186,7 @@ class Conversation:
         return ids[place - 1] if place else None
 
     def get(self, item_id: str) -> Item:
-        """The item of this id.
-
-        Raises:
-            NoSuchItem: there is none.
-        """
+        """The item of this id. Raises NoSuchItem: there is none."""
         for item in self._items:
             if item.id == item_id:
                 return item

@@ -88,9 +88,6 @@ class InputAudioBuffer:
     """OpenAI's input audio buffer of one session.
 
     Args:
-        context: the server's.
-        settings: the session's.
-        spawn: starts a task.
         on_delta: is told of words of utterances while they are spoken.
         observer: follows the sound of turns.
         echo: knows the answers when they come back.
@@ -147,11 +144,8 @@ class InputAudioBuffer:
             self._create_detector()
 
     async def append(self, data: bytes) -> AsyncIterator[TurnStarted | TurnEnded]:
-        """Take sound, and yield the turns that begin or end in it.
-
-        Raises:
-            BufferFull: too much waits to be committed; this sound is not taken.
-        """
+        """Take sound, and yield the turns that begin or end in it. Raises BufferFull: too much
+        waits to be committed; this sound is not taken."""
         if self._detector is None:
             self._check_room(data)
             self._add_unjudged(self._input.feed(data))
@@ -194,7 +188,6 @@ class InputAudioBuffer:
         return self._end_turn(self._end)
 
     def clear(self) -> None:
-        """Drop the buffered sound."""
         self._drop_feed()
         if self._detector is not None:
             self._detector.reset()

@@ -33,9 +33,7 @@ def lay_out(
     """A conversation's messages, at least one of them the user's.
 
     Args:
-        instructions: the system's messages.
         messages: all others.
-        layout: how.
     """
     messages = messages or [ChatMessage("user", OPENING)]
     if layout is MessageLayout.AS_SAID:

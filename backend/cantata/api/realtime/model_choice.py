@@ -26,15 +26,12 @@ _UNUSED_RATE = 24_000
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model that a session can be held with."""
-
     name: str
     sample_rate: int
     """Hz of its speech."""
     check_room: Callable[[], None]
     """Raises Overloaded if nothing can begin."""
     make_responder: Callable[[ApiContext, OutputAudio], SessionResponder]
-    """Makes the session's responder."""
     answers: bool = True
     """False: the session only transcribes."""
 
@@ -43,7 +40,6 @@ def choose_model(context: ApiContext, name: str | None) -> ModelChoice:
     """Choose the model of a conversation by its name.
 
     Args:
-        context: the app's parts.
         name: None, or one of OpenAI's: the first model that speaks texts or, if there is none, the
             first that takes sound.
 
@@ -82,7 +78,6 @@ def choose_for_transcription(context: ApiContext, name: str | None) -> ModelChoi
     """Choose the model of a session that only transcribes.
 
     Args:
-        context: the app's parts.
         name: of a model that transcribes; None, or one of OpenAI's: the first.
 
     Raises:
@@ -107,8 +102,6 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
     """Raises InvalidRequest if a session that already has a model is asked for another.
 
     Args:
-        context: the app's parts.
-        name: of the session's model.
         sent: the field `model` of a `session.update`.
     """
     if not isinstance(sent, str) or is_default(sent):
@@ -165,7 +158,6 @@ async def choose_ready_model(
     """Choose the model of a session, and check that one can begin now.
 
     Args:
-        context: the app's parts.
         name: of the model, as the client wrote it.
         intent: `transcription` for a session that only transcribes.
         session: settings with which it begins. A model of this server that they name comes before

@@ -45,7 +45,6 @@ class ModelResponder:
 
     @property
     def default_voice(self) -> str | None:
-        """The model's default voice."""
         return self._model.get_voice(None).id if self.speaks else None
 
     def check(self, settings: SessionSettings, param: str) -> None:

@@ -48,8 +48,6 @@ class HeardAnswer:
 
 @dataclass(slots=True)
 class OutputAnswer:
-    """The answer that is being spoken."""
-
     response_id: str
     item_id: str
     sound: SoundStream
@@ -73,7 +71,6 @@ class OutputAudio(Channel):
         self._answer: OutputAnswer | None = None
         self.sent = SentSound(sample_rate, time.monotonic)
         self.has_sent = False
-        """Whether any sound has been sent."""
 
     def begin(
         self,
@@ -87,10 +84,6 @@ class OutputAudio(Channel):
         left.
 
         Args:
-            response_id: its id.
-            item_id: of its message.
-            output: how its sound is encoded.
-            playout: is told what has been sent.
             listener: learns how its sound ends.
         """
         encoding, rate = self.wire_encoding(output)
@@ -120,7 +113,6 @@ class OutputAudio(Channel):
         await send_pacer.wait()
 
     def end_audio(self) -> None:
-        """Mark the end of the answer's sound."""
         assert self._answer is not None, "sound belongs to an answer"
         self.outbox.post(InputSpoken(context_id=self._answer.response_id))
 

@@ -36,8 +36,6 @@ from cantata.speech_input.chat import ToolCallDelta
 
 @dataclass(frozen=True, slots=True)
 class ReplyEnding:
-    """How an answer ended."""
-
     status: str
     """`completed`, `cancelled`, `incomplete` or `failed`."""
     reason: str | None = None
@@ -53,8 +51,6 @@ class ReplyEnding:
 
 @dataclass(slots=True, eq=False)
 class Reply:
-    """An answer in progress, or one that has ended."""
-
     settings: SessionSettings
     voice: str | None
     """The voice as clients see it; None if there is none."""

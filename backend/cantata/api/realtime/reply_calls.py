@@ -34,7 +34,6 @@ class ReplyCalls:
     """Of one answer.
 
     Args:
-        response_id: its id.
         keep: None: the answer is not kept in the conversation.
     """
 
@@ -46,7 +45,6 @@ class ReplyCalls:
 
     @property
     def items(self) -> list[Item]:
-        """The calls, in order."""
         return [one.item for one in self._calls]
 
     @property
@@ -58,7 +56,6 @@ class ReplyCalls:
         """Events for more of a call; another one before it is complete.
 
         Args:
-            piece: of the call.
             output_index: of the answer's first call.
         """
         events: list[ServerEvent] = []

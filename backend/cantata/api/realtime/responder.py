@@ -16,9 +16,7 @@ class SessionResponder(Protocol):
     """Answers one session, one answer at a time."""
 
     @property
-    def name(self) -> str:
-        """Name of the model, as clients know it."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def takes_audio(self) -> bool:
@@ -45,20 +43,12 @@ class SessionResponder(Protocol):
         ...
 
     async def get_voice(self, asked: VoiceName | None) -> str | None:
-        """The id of a voice by any of its names.
-
-        Raises:
-            InvalidRequest: it has no such voice.
-        """
+        """The id of a voice by any of its names. Raises InvalidRequest: it has no such voice."""
         ...
 
     async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
         """Answer these items: send text and sound, and return once all has been sent. Cancelling
-        ends the work everywhere.
-
-        Raises:
-            CantataError: it cannot be finished.
-        """
+        ends the work everywhere. Raises CantataError: it cannot be finished."""
         ...
 
     def stop_audio(self) -> None:
@@ -83,11 +73,7 @@ class TranscriptionOnlyResponder:
         """None: it has no voice."""
 
     async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
-        """Refuses.
-
-        Raises:
-            NoResponses: always.
-        """
+        """Refuses. Raises NoResponses: always."""
         raise NoResponses
 
     def stop_audio(self) -> None:

@@ -54,11 +54,7 @@ class ServedChat:
         *,
         whole: bool = False,
     ) -> AsyncGenerator[ChatDelta, None]:
-        """The next message, in pieces.
-
-        Raises:
-            CantataError: the model could not answer.
-        """
+        """The next message, in pieces. Raises CantataError: the model could not answer."""
         instructions = [one for one in messages if one.role == "system"]
         others = [one for one in messages if one.role != "system"]
         layout = self._layout

@@ -25,7 +25,5 @@ class SessionContext:
     emit: Callable[..., None]
     """Sends events in order, without waiting."""
     report_error: Callable[[CantataError], None]
-    """Sends an error."""
     spawn: Spawn
     on_response_done: Callable[[Reply], None]
-    """Called with every response that is over."""

@@ -77,7 +77,6 @@ class SessionHandler:
     """A session without its socket: handles what clients ask for, and the turns that are detected.
 
     Args:
-        context: the session's other objects.
         settings: with which it begins.
     """
 
@@ -115,11 +114,8 @@ class SessionHandler:
         return self._vad.idle_timeout_ms if isinstance(self._vad, ServerVad) else None
 
     async def update(self, sent: dict[str, Any]) -> None:
-        """Change settings.
-
-        Raises:
-            InvalidRequest: one is not valid, or needs what is not installed; nothing has changed.
-        """
+        """Change settings. Raises InvalidRequest: one is not valid, or needs what is not installed;
+        nothing has changed."""
         new = apply_update(self.settings, sent)
         if new.type == "realtime":
             check_same(self._context.api_context, self._context.responder.name, sent.get("model"))
@@ -136,11 +132,8 @@ class SessionHandler:
             self._stop_idle_timer()
 
     async def append_audio(self, sound: bytes) -> None:
-        """Take sound of the user. With turn detection, act on the turns in it.
-
-        Raises:
-            PayloadTooLarge: too much waits to be committed.
-        """
+        """Take sound of the user. With turn detection, act on the turns in it. Raises
+        PayloadTooLarge: too much waits to be committed."""
         async for event in self._input_audio.append(sound):
             if isinstance(event, TurnStarted):
                 self._barge_in.on_turn_started(event)
@@ -184,11 +177,7 @@ class SessionHandler:
         return is_begun or self._context.output_audio.is_playing
 
     def commit_audio(self) -> None:
-        """Make an item of the sound heard so far.
-
-        Raises:
-            EmptyCommit: there is too little of it.
-        """
+        """Make an item of the sound heard so far. Raises EmptyCommit: there is too little of it."""
         item = self._input_audio.commit()
         self._barge_in.accept()
         self._commit_turn(item)

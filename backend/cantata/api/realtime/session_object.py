@@ -27,13 +27,7 @@ class SessionIdentity:
 def build_session_object(
     identity: SessionIdentity, settings: SessionSettings, voice: str | None
 ) -> dict[str, Any]:
-    """Build the session in the names of today's protocol.
-
-    Args:
-        identity: of the session.
-        settings: of this moment.
-        voice: that answers have.
-    """
+    """Build the session in the names of today's protocol."""
     shown = settings.model_dump()
     for field in _SELDOM:
         if shown[field] == SessionSettings.model_fields[field].default:

@@ -215,7 +215,6 @@ class SessionSettings(Part):
 
     @property
     def offered(self) -> list[FunctionTool]:
-        """The tools that an answer may call."""
         return [] if self.tool_choice == "none" else self.tools
 
     @property
@@ -292,11 +291,8 @@ def apply_update(
 
 
 def _make_transcription_only(merged: dict[str, Any], sent: dict[str, Any], param: str) -> None:
-    """Make the settings those of a transcription session.
-
-    Raises:
-        InvalidRequest: they ask for what only conversations have.
-    """
+    """Make the settings those of a transcription session. Raises InvalidRequest: they ask for what
+    only conversations have."""
     audio = merged["audio"]
     received = audio.get("input") if isinstance(audio, dict) else None
     if not isinstance(received, dict):

@@ -32,7 +32,6 @@ def find_transcription_model(context: ApiContext, name: str | None) -> Transcrip
     """The model of this name, None if the operator named an endpoint for all words.
 
     Args:
-        context: the app's parts.
         name: None, or one of OpenAI's: the first.
 
     Raises:
@@ -60,8 +59,6 @@ def check_transcription(context: ApiContext, settings: SessionSettings, param: s
     """Check that the words can be found as a session asks.
 
     Args:
-        context: the app's parts.
-        settings: the session's.
         param: the message's field, for the error.
 
     Raises:
@@ -101,7 +98,6 @@ def _check_languages(model: TranscriptionModel, asked: Transcription, where: str
 
 
 def build_options(settings: SessionSettings) -> UtteranceOptions:
-    """How the utterances of a session are to be transcribed."""
     received = settings.audio.input
     asked = received.transcription or Transcription()
     request = TranscriptionRequest(

@@ -31,18 +31,13 @@ _OFTEN_S = 0.35
 
 
 class TranscriptionFeed:
-    """One utterance, on its way to the model that hears it and to the recogniser.
-
-    Args:
-        keeps_sound: whether anybody follows it.
-    """
+    """One utterance, on its way to the model that hears it and to the recogniser."""
 
     def __init__(self, *, keeps_sound: bool) -> None:
         self.item_id = new_id("item")
         self.words: asyncio.Future[str] | None = None
         """None: nothing is transcribed."""
         self.transcript: Transcript | None = None
-        """Known once the words are."""
         self.bytes = 0
         """Bytes of its sound."""
         self._kept = bytearray() if keeps_sound else None
@@ -66,9 +61,6 @@ class TranscriptionFeed:
         """Begin to pass its sound on to the recogniser.
 
         Args:
-            context: the app's parts.
-            settings: the session's, of this moment.
-            spawn: starts a task.
             on_delta: is told of words as soon as they are certain.
             on_transcript: is told often of all words so far, certain or not.
         """
@@ -92,7 +84,6 @@ class TranscriptionFeed:
             self._waiting.put_nowait(HeardPiece(np.frombuffer(sound, np.int16), probability))
 
     def end(self) -> None:
-        """Mark the utterance as complete."""
         self._waiting.put_nowait(None)
 
     def drop(self) -> None:

@@ -66,7 +66,6 @@ class GrowingItems:
 
         Args:
             status: `incomplete` if the answer was cut off in it.
-            scores: of tokens that no piece has had.
         """
         if self._open is None:
             return

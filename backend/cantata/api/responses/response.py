@@ -42,8 +42,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ValidatedResponse:
-    """A checked request."""
-
     body: ResponsesBody
     messages: Sequence[ChatMessage]
     """The conversation up to its end, without instructions."""
@@ -81,7 +79,6 @@ class ModelResponse(ChatResponse):
     def describe(
         self, status: Status, output: Sequence[OutputItem] = (), **more: Any
     ) -> ResponseObject:
-        """The response as far as it has come."""
         body = self._asked.body
         return ResponseObject(
             id=self._response_id,
@@ -129,7 +126,6 @@ class WholeModelResponse(ModelResponse):
         super().__init__(context, asked, "application/json")
 
     async def answer(self, body: Body) -> None:
-        """Ask the model, and write all that it answers."""
         items = GrowingItems()
         with rename_error_fields():
             async with self.conversation() as messages, self.open(messages) as answer:
@@ -189,7 +185,6 @@ class StreamedModelResponse(ModelResponse):
 
 
 def find_status(answer: MeasuredAnswer) -> Status:
-    """The status of the item in which an answer has ended."""
     return "incomplete" if answer.finish_reason == "length" else "completed"
 
 

@@ -50,11 +50,7 @@ class ResponseStore:
             self._by_item.update((item.id, kept) for item in response.output)
 
     def find(self, response_id: str, param: str | None = None) -> KeptResponse:
-        """A kept one.
-
-        Raises:
-            ResponseNotFound: none has this id, or it has been forgotten.
-        """
+        """A kept one. Raises ResponseNotFound: none has this id, or it has been forgotten."""
         kept = self._kept.get(response_id)
         if kept is None:
             raise ResponseNotFound(
@@ -63,11 +59,7 @@ class ResponseStore:
         return kept
 
     def find_item(self, item_id: str, param: str) -> OutputItem:
-        """An item of a kept response.
-
-        Raises:
-            ResponseNotFound: as `find`.
-        """
+        """An item of a kept response. Raises ResponseNotFound: as `find`."""
         kept = self._by_item.get(item_id)
         if kept is None or kept.response.id not in self._kept:
             raise ResponseNotFound(
@@ -76,10 +68,6 @@ class ResponseStore:
         return next(item for item in kept.response.output if item.id == item_id)
 
     def delete(self, response_id: str) -> None:
-        """Forget one.
-
-        Raises:
-            ResponseNotFound: as `find`.
-        """
+        """Forget one. Raises ResponseNotFound: as `find`."""
         self.find(response_id)
         del self._kept[response_id]

@@ -47,7 +47,6 @@ def list_messages(body: ResponsesBody, find_item: FindItem) -> list[ChatMessage]
 
     Args:
         body: as the client sent it.
-        find_item: for references.
 
     Raises:
         ResponseNotFound: an item that is referred to is not kept.

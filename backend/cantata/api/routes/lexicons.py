@@ -98,11 +98,7 @@ async def delete_lexicon(name: str, context: Context, request: Request) -> Delet
 async def keep_lexicon(
     context: ApiContext, name: str, file: UploadFile, description: str | None
 ) -> StoredLexicon:
-    """Keep the lexicon of a form.
-
-    Raises:
-        CantataError: the server keeps none, or not this one.
-    """
+    """Keep the lexicon of a form. Raises CantataError: the server keeps none, or not this one."""
     store, limit = get_lexicon_store(context), context.settings.max_body_bytes
     data = await file.read(limit + 1)
     if len(data) > limit:

@@ -121,11 +121,8 @@ def _list_names(context: ApiContext) -> list[str]:
 
 
 def _find_served_name(context: ApiContext, name: str) -> str:
-    """The name of the model that a request with this name would get.
-
-    Raises:
-        ModelNotFound: no request would; lists the served names.
-    """
+    """The name of the model that a request with this name would get. Raises ModelNotFound: no
+    request would; lists the served names."""
     names = _list_names(context)
     if name in names:
         return name

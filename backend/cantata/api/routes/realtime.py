@@ -101,11 +101,8 @@ async def _open_resumable(socket: WebSocket, context: ApiContext) -> None:
 
 
 async def _resume(socket: WebSocket, session: ResumableSession, after: str) -> None:
-    """Serve another connection of a session.
-
-    Raises:
-        EventsLost: it cannot go on where the client is.
-    """
+    """Serve another connection of a session. Raises EventsLost: it cannot go on where the client
+    is."""
     link = session.socket.connect(after)
     try:
         await socket.accept()

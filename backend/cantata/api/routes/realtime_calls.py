@@ -80,11 +80,8 @@ async def hang_up(call_id: str, context: Context) -> Response:
 
 
 async def _read(request: Request) -> tuple[str, dict[str, Any]]:
-    """The offer, and the session's settings.
-
-    Raises:
-        InvalidRequest: there is no offer, the settings are no JSON object, or a text is not UTF-8.
-    """
+    """The offer, and the session's settings. Raises InvalidRequest: there is no offer, the settings
+    are no JSON object, or a text is not UTF-8."""
     sent_as = request.headers.get("content-type", "").lower()
     if sent_as.startswith(_SDP):
         return _decode(await request.body(), "sdp"), {}

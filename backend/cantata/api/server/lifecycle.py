@@ -38,7 +38,6 @@ class ServiceLifecycle:
         self._task: asyncio.Task[None] | None = None
         self.phase = Phase.NEW
         self.error: str | None = None
-        """Why it failed."""
         self.settled = asyncio.Event()
         """Set when the service is started, failed or stopped."""
 

@@ -18,11 +18,8 @@ _KEEPALIVE_INTERVAL_S = 2
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one.
-
-    Raises:
-        OSError: the address is taken, unknown or not ours.
-    """
+    """A listening socket; port 0 takes a free one. Raises OSError: the address is taken, unknown or
+    not ours."""
     listener = bound(host, port)
     try:
         # A port can be bound by several sockets until one of them listens.

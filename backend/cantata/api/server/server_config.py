@@ -141,22 +141,15 @@ def build_settings(options: ServerOptions, address: str) -> ServerSettings:
 
 
 def _read_watermark_key(options: ServerOptions) -> bytes | None:
-    """The key of the mark in samples; None: there is no mark.
-
-    Raises:
-        ConfigError: there is a key for no mark, or it cannot be read.
-    """
+    """The key of the mark in samples; None: there is no mark. Raises ConfigError: there is a key
+    for no mark, or it cannot be read."""
     if options.watermark_key is not None and not options.watermark:
         raise ConfigError("--watermark-key needs --watermark")
     return read_key(options.watermark_key) if options.watermark else None
 
 
 def _find_signing_files(options: ServerOptions) -> SigningFiles | None:
-    """Who signs files.
-
-    Raises:
-        ConfigError: one of the options is there without the others.
-    """
+    """Who signs files. Raises ConfigError: one of the options is there without the others."""
     certificate, key, url = (
         options.signing_certificate,
         options.signing_key,
@@ -179,11 +172,8 @@ def _find_signing_files(options: ServerOptions) -> SigningFiles | None:
 
 
 def _parse_aliases(written: Sequence[str]) -> dict[str, str]:
-    """More names of models.
-
-    Raises:
-        ConfigError: one is not written `NAME=MODEL`, or a name means two models.
-    """
+    """More names of models. Raises ConfigError: one is not written `NAME=MODEL`, or a name means
+    two models."""
     aliases: dict[str, str] = {}
     for alias in written:
         name, equals, model = (part.strip() for part in alias.partition("="))
@@ -212,11 +202,8 @@ def _build_endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
 
 
 def _build_call_settings(options: ServerOptions) -> CallSettings:
-    """Where media of calls arrive.
-
-    Raises:
-        ConfigError: the ports or the address are not written as such.
-    """
+    """Where media of calls arrive. Raises ConfigError: the ports or the address are not written as
+    such."""
     ports = None
     if options.webrtc_ports is not None:
         first, _, last = options.webrtc_ports.partition("-")

@@ -60,8 +60,6 @@ class Connection(ABC):
     ) -> None:
         """
         Args:
-            context: the server's.
-            protocol: its name, for the log.
             idle_timeout_s: longest time without a message or sound.
             first_timeout_s: until the first `touch`; None: the same.
         """
@@ -100,7 +98,6 @@ class Connection(ABC):
         return False
 
     async def run(self) -> None:
-        """Serve to the end."""
         with ExitStack() as subscriptions:
             await self._serve(subscriptions)
 
@@ -127,7 +124,6 @@ class Connection(ABC):
             await self._close_after_fault(get_first_error(errors))
 
     def open(self, channel: Channel) -> None:
-        """Let a channel speak."""
         assert self._group is not None
         self._channels.add(channel)
         self._group.create_task(self._run_channel(channel), name=f"{self.name}:write")
@@ -172,15 +168,10 @@ class Connection(ABC):
         self.on_message_handled()
 
     def build_timeout_error(self) -> CantataError:
-        """Build the error for a client that was idle for too long."""
         return IdleTimeout(f"nothing was sent or spoken for {self._idle_timeout_s:g} s")
 
     def check_not_draining(self) -> None:
-        """Reject a new text while the server stops.
-
-        Raises:
-            GoingAway: the server is stopping.
-        """
+        """Reject a new text while the server stops. Raises GoingAway: the server is stopping."""
         if self._draining:
             raise GoingAway()
 
@@ -246,11 +237,7 @@ class Channel(ABC):
         """Free what `write` holds."""
 
     def queue(self, jobs: Sequence[Job]) -> None:
-        """Add jobs, all or none.
-
-        Raises:
-            Overloaded: too many wait.
-        """
+        """Add jobs, all or none. Raises Overloaded: too many wait."""
         if jobs and not self.utterances.has_room(len(jobs)):
             raise Overloaded("too much text of this connection is waiting; send it later")
         if jobs:

@@ -36,11 +36,7 @@ class MessageSocket(Protocol):
         ...
 
     async def send_text(self, data: str) -> None:
-        """Send a message.
-
-        Raises:
-            RuntimeError: the client has left.
-        """
+        """Send a message. Raises RuntimeError: the client has left."""
         ...
 
     async def send_bytes(self, data: bytes) -> None:
@@ -72,11 +68,7 @@ class SocketConnection(Connection):
 
     @abstractmethod
     async def handle_message(self, text: str) -> None:
-        """Handle one message.
-
-        Raises:
-            CantataError: it is rejected; see `report_error`.
-        """
+        """Handle one message. Raises CantataError: it is rejected; see `report_error`."""
 
     async def handle_binary(self, data: bytes) -> None:
         """Handle one binary message; errors as of `handle_message`."""
@@ -133,10 +125,7 @@ class SocketConnection(Connection):
 
 def parse_query(kind: type[Query], params: QueryParams) -> Query:
     """The options in an address; unknown ones are ignored. One that is a list may be repeated.
-
-    Raises:
-        InvalidRequest: one has a wrong value.
-    """
+    Raises InvalidRequest: one has a wrong value."""
     fields = kind.model_fields.items()
     lists = {name for name, field in fields if get_origin(field.annotation) is list}
     repeated = {name: params.getlist(name) for name in lists & params.keys()}

@@ -43,12 +43,10 @@ EVENT_TYPES = [
 
 
 def choose_framing(body: SpeechBody, audio_format: AudioFormat) -> Framing:
-    """The framing that the request asks for."""
     return _SseFraming(body) if body.stream_format == "sse" else AudioFraming(audio_format)
 
 
 def build_usage(text: str, duration_s: float) -> Usage:
-    """The usage of an utterance with this text and length."""
     output = math.ceil(duration_s * 1000 / MILLISECONDS_PER_TOKEN)
     return Usage(input_tokens=len(text), output_tokens=output, total_tokens=len(text) + output)
 

@@ -46,12 +46,7 @@ def plan_opening(text: str, since_s: float, sound_until_s: float) -> PlannedOpen
 
 
 class OpeningTimer:
-    """Speaks openings of one connection's text when they are due: while nothing is being spoken.
-
-    Args:
-        utterances: speak them.
-        speak: queues an opening.
-    """
+    """Speaks openings of one connection's text when they are due: while nothing is being spoken."""
 
     def __init__(self, utterances: UtteranceQueue, speak: Callable[[PlannedOpening], None]) -> None:
         self._utterances = utterances

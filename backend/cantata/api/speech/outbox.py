@@ -73,11 +73,8 @@ class Outbox:
         self._append(item)
 
     def post(self, item: Item) -> None:
-        """Append at once.
-
-        Raises:
-            OutboxFull: far more waits than any working client leaves unread.
-        """
+        """Append at once. Raises OutboxFull: far more waits than any working client leaves
+        unread."""
         if len(self._items) >= 2 * _MAX_MESSAGES:
             raise OutboxFull("the client does not read its answers")
         self._append(item)

@@ -53,7 +53,6 @@ class ResponseEncoder:
         return await self._run_in_thread(lambda: self._encoder.feed(samples))
 
     async def finish(self) -> bytes:
-        """The rest of the file."""
         return await self._run_in_thread(self._encoder.finish)
 
     async def finish_whole(self, file: bytearray, signer: FileSigner | None) -> None:
@@ -104,11 +103,8 @@ class SpeechResponse(StreamedResponse):
         self._verify = verify
 
     async def stream(self, request_id: str, body: Body) -> None:
-        """Write the sound as it is made.
-
-        Raises:
-            CantataError: the request failed before its first sound.
-        """
+        """Write the sound as it is made. Raises CantataError: the request failed before its first
+        sound."""
         try:
             await self._speak(request_id, body)
         except ClientStalled:

@@ -76,11 +76,8 @@ class ArrivingText:
         self._characters = 0
 
     def push(self, text: str, limit: int) -> None:
-        """Add a piece.
-
-        Raises:
-            InvalidRequest: the text has more than `limit` characters now; the piece is dropped.
-        """
+        """Add a piece. Raises InvalidRequest: the text has more than `limit` characters now; the
+        piece is dropped."""
         if self._characters + len(text) > limit:
             raise _build_too_long_error(self._characters + len(text), limit)
         if text:
@@ -113,8 +110,6 @@ class ArrivingText:
 
 
 class TextInput:
-    """The current configuration and the buffered text."""
-
     def __init__(self, context: ApiContext, utterances: UtteranceQueue) -> None:
         self._context = context
         self._utterances = utterances
@@ -136,7 +131,6 @@ class TextInput:
 
     @property
     def configured(self) -> bool:
-        """Whether there is a configuration."""
         return self._configuration is not None
 
     @property
@@ -233,7 +227,6 @@ class TextInput:
         self.clear()
 
     def clear(self) -> None:
-        """Drop the buffered text."""
         self._close_arriving()
         self._openings.stop()
         self._text = ""

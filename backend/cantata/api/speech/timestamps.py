@@ -14,7 +14,6 @@ def to_timed_words(words: Iterable[SpokenWord], text: str, offset: int = 0) -> l
 
     Args:
         words: with offsets into `text`.
-        text: the utterance's.
         offset: its position in the client's text.
     """
     return [
@@ -36,7 +35,6 @@ class MarkClock:
     pause comes between; the end of the utterance, if no word follows.
 
     Args:
-        text: the utterance's.
         offset: its position in the client's text.
     """
 
@@ -45,7 +43,6 @@ class MarkClock:
         self._last_s = 0.0
 
     def take_until(self, words: Sequence[SpokenWord]) -> list[TimedMark]:
-        """Take the marks that these words have reached."""
         due: list[TimedMark] = []
         for word in words:
             while self._marks and self._marks[0].place < word.text_end:

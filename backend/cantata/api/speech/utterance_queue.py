@@ -38,9 +38,7 @@ class Speak:
     request: SpeechRequest
     context_id: str | None
     text_offset: int = 0
-    """Position of the request's text in the client's."""
     timestamps: bool = False
-    """Whether the client wants word times."""
     more_text: AsyncIterator[str] | None = None
     """The rest of the request's text, while it arrives."""
     utterance_id: str = field(default_factory=lambda: f"utt_{uuid.uuid4().hex[:16]}")
@@ -74,8 +72,6 @@ class UtteranceQueue:
         """
         Args:
             outbox: takes sound and messages.
-            metrics: the server's.
-            max_jobs: that wait.
             on_busy: hears whether anything is spoken or waits.
             max_ahead_s: sound is made this far ahead of a client that plays it at once, and then
                 as it is played; None: as fast as it can be.
@@ -106,7 +102,6 @@ class UtteranceQueue:
         return not (self._jobs or self._current or self._finishing)
 
     def has_room(self, jobs: int) -> bool:
-        """Whether this many more may be added."""
         return len(self._jobs) + jobs <= self._max_jobs
 
     async def wait_for_room(self, jobs: int) -> None:
@@ -116,7 +111,6 @@ class UtteranceQueue:
             await self._consumed.wait()
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs, in order."""
         self._jobs.extend(jobs)
         self._on_busy(True)
         self._wake.set()

@@ -19,8 +19,6 @@ from cantata.text.lexicon import select_entries
 
 @dataclass(frozen=True, slots=True)
 class ValidatedRequest:
-    """A validated request, its model and its output format."""
-
     model: SpeechModel
     request: SpeechRequest
     output: OutputFormat
@@ -71,11 +69,8 @@ async def validate_request(
 
 
 async def find_ignored_markup(model: SpeechModel, request: SpeechRequest) -> list[str]:
-    """The SSML in a request's text that its model cannot follow, as `ssml:emphasis`.
-
-    Raises:
-        InvalidRequest: phones or a value of SSML that are not valid.
-    """
+    """The SSML in a request's text that its model cannot follow, as `ssml:emphasis`. Raises
+    InvalidRequest: phones or a value of SSML that are not valid."""
     text, can = request.text, model.capabilities
     if "<" not in text:
         return []

@@ -64,11 +64,7 @@ class _Word:
 
 
 def choose_verifier(context: ApiContext) -> TranscriptionModel:
-    """The model that hears what is verified.
-
-    Raises:
-        InvalidRequest: there is none.
-    """
+    """The model that hears what is verified. Raises InvalidRequest: there is none."""
     try:
         return context.get_transcription_model(None)
     except ModelNotFound:
@@ -83,7 +79,6 @@ async def verify_speech(
     """What is heard of a text that was spoken.
 
     Args:
-        context: the server's.
         text: as the client sent it.
         samples: [N, C] each, in -1..1: all of its sound.
         sample_rate: Hz.
@@ -127,9 +122,6 @@ async def speak_verified(
     again, with other seeds, until it is heard as written; the best attempt counts.
 
     Args:
-        context: the server's.
-        model: that speaks.
-        request: the text.
         verify: whether to hear it, and whether to speak it again.
         speak: returns the result, and its sound as `verify_speech` takes it.
 
@@ -202,7 +194,6 @@ def count_faults(found: SpeechVerification) -> int:
 
 
 def count_words(context: ApiContext, model: str, found: SpeechVerification) -> None:
-    """Count what was heard of an utterance of a model."""
     context.metrics.transcriptions.count_verified(
         model, len(found.words), len(found.missing), len(found.extra)
     )
@@ -225,8 +216,6 @@ async def check_consent(
     """The consent to keep with a voice; None: the server asks for none.
 
     Args:
-        context: the server's.
-        reference: the voice's recording.
         attested_by: who answers for the consent, or gives it.
         consent_id: of the statement that was spoken.
         spoken: the recording of it.
@@ -270,11 +259,8 @@ async def check_consent(
 def check_recording_consent(
     context: ApiContext, recordings: object | None, attested_by: str | None
 ) -> None:
-    """Whether a request may bring a recording of a speaker with it.
-
-    Raises:
-        ConsentMissing: nobody answers for it, or it has to be uploaded with a spoken consent.
-    """
+    """Whether a request may bring a recording of a speaker with it. Raises ConsentMissing: nobody
+    answers for it, or it has to be uploaded with a spoken consent."""
     mode = context.settings.references.consent
     if recordings is None or mode == "none":
         return

@@ -21,11 +21,7 @@ Entries = tuple[LexiconEntry, ...]
 
 
 def get_lexicon_store(context: ApiContext) -> LexiconStore:
-    """The store.
-
-    Raises:
-        Forbidden: this server keeps no lexicons.
-    """
+    """The store. Raises Forbidden: this server keeps no lexicons."""
     if context.lexicons is None:
         raise Forbidden("this server keeps no lexicons")
     return context.lexicons
@@ -116,11 +112,9 @@ async def choose_voice(
     """Find the voice; a model's own voices take precedence over uploaded ones.
 
     Args:
-        context: the app's parts.
         model: must support recordings, if there are any.
         voice: id, name or alias; a list of uploaded ones, by speaker; None is the model's default.
         ref_audio: a URL with a recording of the speaker instead, or a list of them.
-        ref_text: its transcript, or theirs.
 
     Raises:
         InvalidRequest: no such voice, a model that does not support recordings or so many, or a
@@ -152,7 +146,6 @@ async def choose_voice(
 def _pair_with_transcripts(
     ref_audio: str | Sequence[str] | None, ref_text: str | Sequence[str] | None
 ) -> list[tuple[str, str | None]]:
-    """The recordings of a request, each with its transcript."""
     if ref_audio is None:
         if ref_text is not None:
             raise InvalidRequest("ref_text is the transcript of ref_audio; send both", "ref_text")
@@ -176,11 +169,8 @@ def _pair_with_transcripts(
 async def _find_uploaded_speakers(
     context: ApiContext, model: SpeechModel, names: Sequence[str | None]
 ) -> ChosenVoice:
-    """The uploaded voices of a text's speakers.
-
-    Raises:
-        InvalidRequest: one is not an uploaded voice.
-    """
+    """The uploaded voices of a text's speakers. Raises InvalidRequest: one is not an uploaded
+    voice."""
     _check_capable(model, "voice", len(names))
     found = []
     for name in names:

@@ -29,8 +29,6 @@ VERIFICATION_HEADER = "x-verification"
 
 @dataclass(frozen=True, slots=True)
 class SpokenFile:
-    """A text that was spoken."""
-
     validated: ValidatedRequest
     data: bytearray
     duration_s: float
@@ -68,11 +66,8 @@ class WholeSpeech(StreamedResponse):
         self._context, self._validated, self._verify = context, validated, verify
 
     async def stream(self, request_id: str, body: Body) -> None:
-        """Speak and hear; then write all of it.
-
-        Raises:
-            CantataError: it cannot be spoken or heard.
-        """
+        """Speak and hear; then write all of it. Raises CantataError: it cannot be spoken or
+        heard."""
         validated = self._validated
         spoken = await speak_file(
             self._context, validated, self._verify, batch=validated.request.batch
@@ -96,11 +91,7 @@ class WrappedSpeech(StreamedResponse):
         self._context, self._validated, self._framing = context, validated, framing
 
     async def stream(self, request_id: str, body: Body) -> None:
-        """Speak; then write all of it.
-
-        Raises:
-            CantataError: it cannot be spoken.
-        """
+        """Speak; then write all of it. Raises CantataError: it cannot be spoken."""
         validated, framing = self._validated, self._framing
         spoken = await speak_file(self._context, validated, False, batch=validated.request.batch)
         wrapped = framing.frame_words(spoken.words) + framing.frame_audio(bytes(spoken.data))

@@ -24,7 +24,6 @@ class LogprobObject(WireModel):
 
     @classmethod
     def of(cls, token: TokenLogprob) -> LogprobObject:
-        """A token's log-probability, as it is sent."""
         return cls(token=token.text, bytes=list(token.data), logprob=round(token.logprob, 5))
 
 

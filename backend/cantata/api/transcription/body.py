@@ -73,19 +73,14 @@ class TranscriptionBody(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """The recording of a request."""
-
     file: BinaryIO
     """On disk, if it is large."""
     param: str = "file"
 
 
 def read_form(form: FormData) -> tuple[TranscriptionBody, SentFile]:
-    """The fields and the recording of a form. An empty field means the same as none.
-
-    Raises:
-        InvalidRequest: a field is not valid, or there is not exactly one file.
-    """
+    """The fields and the recording of a form. An empty field means the same as none. Raises
+    InvalidRequest: a field is not valid, or there is not exactly one file."""
     files = [value for name, value in form.multi_items() if name == "file"]
     if len(files) != 1:
         raise InvalidRequest(f"file: the form has {len(files)} files; send one", "file")
@@ -100,11 +95,8 @@ def read_form(form: FormData) -> tuple[TranscriptionBody, SentFile]:
 
 
 def check_stream(body: TranscriptionBody) -> None:
-    """Reject a form of answer that cannot be streamed.
-
-    Raises:
-        InvalidRequest: lists those that can.
-    """
+    """Reject a form of answer that cannot be streamed. Raises InvalidRequest: lists those that
+    can."""
     if body.stream and body.response_format in ("srt", "vtt"):
         raise InvalidRequest(
             f"response_format {body.response_format!r} cannot be streamed; valid with stream: "

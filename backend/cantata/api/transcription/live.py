@@ -55,9 +55,7 @@ class LiveTranscription:
     """Follows one stream. `feed`, `flush` and `end` are called in order; `run` reports.
 
     Args:
-        transcriber: recognises.
         judge: of single windows, new for each stream.
-        options: of this stream.
         report: takes events, in order.
     """
 
@@ -79,7 +77,6 @@ class LiveTranscription:
         self._before: deque[HeardPiece] = deque(maxlen=KEPT_WINDOWS)
         """The last windows."""
         self._part: SpeechPart | None = None
-        """The one in progress."""
         self._quiet = 0
         """Samples of silence since the last speech."""
         self._is_open = False
@@ -95,7 +92,6 @@ class LiveTranscription:
 
     @property
     def seconds(self) -> float:
-        """Length of the stream so far."""
         return (self._heard + len(self._rest)) / HEARD_RATE
 
     @property

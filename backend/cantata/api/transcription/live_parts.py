@@ -47,7 +47,6 @@ class SpeechPart:
 
     Args:
         start: samples of the stream before it.
-        ahead: of the stream.
     """
 
     def __init__(self, start: int, ahead: Ahead) -> None:
@@ -58,12 +57,10 @@ class SpeechPart:
         self._is_taken = False
 
     def feed(self, piece: HeardPiece) -> None:
-        """Add sound."""
         self._ahead.add(len(piece.sound))
         self._waiting.put_nowait(piece)
 
     def end(self, *, ends_utterance: bool, answers_flush: bool) -> None:
-        """No sound follows."""
         self.ends_utterance, self.answers_flush = ends_utterance, answers_flush
         self._waiting.put_nowait(None)
 
@@ -88,7 +85,6 @@ class PartReport:
 
     Args:
         start_s: seconds of the stream before the part.
-        report: takes them.
         partials: report what is not final.
     """
 
@@ -112,7 +108,6 @@ class PartReport:
             self._report(LiveTranscript(transcript, self._start_s, is_final=False))
 
     def end(self, *, ends_utterance: bool, answers_flush: bool) -> None:
-        """There are no more windows."""
         last = self._last or LiveTranscript(Transcript(""), self._start_s, is_final=True)
         self._last = LiveTranscript(
             last.transcript, last.start_s, True, ends_utterance, answers_flush

@@ -25,8 +25,6 @@ _MARGIN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class TranscribedPart:
-    """What was said in one segment."""
-
     start_s: float
     """Seconds of the recording before it."""
     transcript: Transcript
@@ -47,7 +45,6 @@ class TranscribedPart:
 
 
 def build_request(body: TranscriptionBody, *, translate: bool) -> TranscriptionRequest:
-    """How each segment is to be recognised."""
     return TranscriptionRequest(
         language=body.only_language,
         prompt=body.bias,
@@ -70,9 +67,6 @@ async def transcribe_file(
     """What is said in a recording, segment by segment, in order.
 
     Args:
-        reader: of the server.
-        model: recognises.
-        sent: the recording.
         body: says where it is cut.
         request: of each segment.
         progress: is kept up to date.
@@ -98,7 +92,6 @@ class _Pending:
     """The segments of one recording that are being recognised, in order.
 
     Args:
-        model: recognises.
         request: of each segment.
     """
 

@@ -49,8 +49,6 @@ _SIGN_OF_LIFE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ValidatedTranscription:
-    """A validated request."""
-
     model: TranscriptionModel
     body: TranscriptionBody
     sent: SentFile
@@ -60,7 +58,6 @@ class ValidatedTranscription:
 
     @property
     def media_type(self) -> str:
-        """The media type of the answer."""
         return SSE_MEDIA_TYPE if self.body.stream else _MEDIA_TYPES[self.body.response_format]
 
 
@@ -139,7 +136,6 @@ class TranscriptionResponse(StreamedResponse):
             await body.write_in_parts(format_sse_event(delta))
 
     def _write(self, result: FinishedTranscription) -> bytes:
-        """The whole answer."""
         form = self._validated.body.response_format
         if form == "json":
             answer = TranscriptionAnswer(

@@ -22,10 +22,7 @@ TextForm = Literal["text", "srt", "vtt"]
 
 @dataclass(frozen=True, slots=True)
 class FinishedTranscription:
-    """What was said in a recording."""
-
     parts: tuple[TranscribedPart, ...]
-    """In order."""
     seconds: float
     """Length of the recording."""
     asked_language: str | None
@@ -35,7 +32,6 @@ class FinishedTranscription:
 
     @property
     def text(self) -> str:
-        """All of it."""
         return join_texts((one.transcript.text, one.written_in) for one in self.parts)
 
     @property
@@ -95,7 +91,6 @@ def write_transcript(transcript: VerboseTranscription, form: TextForm) -> str:
 
 
 def _write_srt(segments: Iterable[SegmentObject]) -> str:
-    """SubRip."""
     cues = (
         f"{one.id + 1}\n{_format_clock(one.start, ',')} --> {_format_clock(one.end, ',')}\n"
         f"{one.text}\n"
@@ -105,7 +100,6 @@ def _write_srt(segments: Iterable[SegmentObject]) -> str:
 
 
 def _write_vtt(segments: Iterable[SegmentObject]) -> str:
-    """WebVTT."""
     cues = (
         f"{_format_clock(one.start, '.')} --> {_format_clock(one.end, '.')}\n{one.text}\n"
         for one in segments

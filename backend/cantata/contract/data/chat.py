@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 
 class Role(StrEnum):
-    """Who wrote a message."""
-
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
@@ -70,7 +68,6 @@ Part = TextPart | AudioPart | ImagePart | VideoPart
 
 
 def get_modality(part: Part) -> Modality:
-    """The kind of a part."""
     match part:
         case TextPart():
             return Modality.TEXT
@@ -84,8 +81,6 @@ def get_modality(part: Part) -> Modality:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call in an assistant's message."""
-
     name: str
     arguments: str
     """JSON as the model wrote it."""
@@ -93,12 +88,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation."""
-
     role: Role
     parts: tuple[Part, ...]
     calls: tuple[ToolCall, ...] = ()
-    """Tool calls of an assistant's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +160,6 @@ class JsonFormat:
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """Which tools an answer calls."""
-
     required: bool = False
     """It calls at least one."""
     name: str | None = None

@@ -96,7 +96,6 @@ class Rows:
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """Join consecutive payloads, at least one."""
         values = np.concatenate([part.values for part in parts])
         return cls(values, parts[0].context_frames, _collect_words(parts))
 
@@ -117,7 +116,6 @@ class Pcm:
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """Join consecutive payloads, at least one."""
         return cls(np.concatenate([part.samples for part in parts]), _collect_words(parts))
 
 
@@ -130,7 +128,6 @@ class Image:
 
     @property
     def units(self) -> int:
-        """Number of pictures."""
         return 1
 
     @classmethod
@@ -152,7 +149,6 @@ class Progress:
 
     @property
     def units(self) -> int:
-        """Number of reports."""
         return 1
 
     @classmethod
@@ -197,10 +193,7 @@ def to_array(payload: Payload) -> NDArray[Any]:
 
 def concatenate(chunks: Sequence[Chunk[Payload]]) -> Chunk[Payload]:
     """Join consecutive chunks of one request and port into a single one, index 0 (batch mode).
-
-    Raises:
-        ValueError: `chunks` is empty or mixes requests, ports or payloads.
-    """
+    Raises ValueError: `chunks` is empty or mixes requests, ports or payloads."""
     if not chunks:
         raise ValueError("no chunks to join")
     first, last = chunks[0], chunks[-1]

@@ -16,8 +16,6 @@ _BY_NAME = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One error."""
-
     name: str
     """The name of the error's class."""
     message: str

@@ -52,7 +52,6 @@ def pack(chunks: Sequence[Chunk[Payload]]) -> Packed:
 
 
 def unpack(packed: Packed) -> list[Chunk[Payload]]:
-    """Unpack the chunks, in their order."""
     return [chunk for group in packed for chunk in _unpack_alike(group)]
 
 

@@ -163,7 +163,6 @@ def check_text_length(characters: int, most: int, *, may_be_empty: bool = False)
     """Check the length of a text that is to be spoken.
 
     Args:
-        characters: in the text.
         most: that the model speaks at a time.
         may_be_empty: of a text whose rest still arrives.
 
@@ -184,7 +183,6 @@ class Continuation:
     the stages get the inputs that it makes."""
 
     earlier: tuple[str, ...]
-    """Ids of the earlier pieces."""
     source: str
     """The `stage.port` whose chunks tell what they said; an edge leads from there to the client."""
     inputs: Callable[[Sequence[Payload]], Mapping[str, StageInput]]

@@ -45,8 +45,6 @@ class SoundPiece:
 
 @dataclass(frozen=True, slots=True)
 class TranscribedWord:
-    """One word, and when it was spoken."""
-
     text: str
     """As written, with its punctuation, without spaces around it."""
     start_s: float
@@ -85,7 +83,6 @@ class Transcript:
     no_speech_prob: float | None = None
     """How likely the window holds no speech: 0 to 1. None: unknown."""
     temperature: float = 0.0
-    """The sampling temperature."""
     seconds: float = 0.0
     """Length of the sound that it covers, from the window's start."""
 
@@ -100,7 +97,6 @@ class TranscriptUpdate:
 
     @property
     def units(self) -> int:
-        """Number of transcripts."""
         return 1
 
     @classmethod

@@ -50,8 +50,6 @@ class PlannedAnswer:
 
 
 class TextReader(Protocol):
-    """Turns one answer's tokens into text."""
-
     def read(self, tokens: NDArray[np.int32]) -> str:
         """The text of [T] more tokens, without what may be part of an unfinished character."""
         ...
@@ -140,19 +138,14 @@ class ConversationBuilder(Protocol):
 
     def build(self, request_id: str, request: ChatRequest) -> PlannedAnswer:
         """Stage inputs for a conversation. Without a voice, the stages that speak are left out.
-
-        Raises:
-            InvalidRequest: a part or an option cannot be served.
-        """
+        Raises InvalidRequest: a part or an option cannot be served."""
         ...
 
 
 class ChatBuilder(ConversationBuilder, Protocol):
     """A builder whose answers are text with marks around what is more than words."""
 
-    def reader(self) -> TextReader:
-        """A reader for one answer."""
-        ...
+    def reader(self) -> TextReader: ...
 
     def call_reader(self) -> CallReader | None:
         """A reader for one answer to a request with tools. None: the model does not support tools,
@@ -202,16 +195,13 @@ class ParsedChatBuilder(ConversationBuilder, Protocol):
         """A token as UTF-8; it may be a part of a character."""
         ...
 
-    def parser(self, request: ChatRequest, planned: PlannedAnswer) -> AnswerParser:
-        """A parser for one answer."""
-        ...
+    def parser(self, request: ChatRequest, planned: PlannedAnswer) -> AnswerParser: ...
 
 
 AnyChatBuilder = ChatBuilder | ParsedChatBuilder
 
 
 def calls_tools(builder: AnyChatBuilder) -> bool:
-    """Whether its requests may have tools."""
     if isinstance(builder, ParsedChatBuilder):
         return builder.calls_tools
     return builder.call_reader() is not None

@@ -82,23 +82,13 @@ class EmbeddingSource(Protocol):
         ...
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
-        """Take new data: later text (a stage input), or a payload from an edge.
-
-        Args:
-            final: nothing follows it from there.
-
-        Raises:
-            CantataError: it cannot be used, and the request fails.
-        """
+        """Take new data: later text (a stage input), or a payload from an edge. Raises
+        CantataError: it cannot be used, and the request fails."""
         ...
 
     def prompt(self) -> TalkerPrompt | None:
         """The beginning of the request; None if not enough has been fed. Asked again after each
-        `feed` until it is there.
-
-        Raises:
-            CantataError: the request cannot be spoken.
-        """
+        `feed` until it is there. Raises CantataError: the request cannot be spoken."""
         ...
 
     def more(self) -> torch.Tensor | None:
@@ -122,11 +112,7 @@ class StaticEmbeddings:
         self._blocks = iter(blocks)
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
-        """Reject any input: the request is complete.
-
-        Raises:
-            ProtocolViolation: always.
-        """
+        """Reject any input: the request is complete. Raises ProtocolViolation: always."""
         raise ProtocolViolation("the request is complete")
 
     def prompt(self) -> TalkerPrompt | None:
@@ -216,11 +202,9 @@ class DeferredRows:
             self._source.feed(item, final=final)
 
     def prompt(self) -> TalkerPrompt | None:
-        """The source's prompt, once there is a source."""
         return None if self._source is None else self._source.prompt()
 
     def more(self) -> torch.Tensor | None:
-        """The source's rows, once there is a source."""
         return None if self._source is None else self._source.more()
 
     def _take(self, payload: Payload, *, final: bool) -> None:

@@ -26,11 +26,7 @@ class Factory:
 
 
 def resolve(target: str) -> Any:
-    """Import `package.module:attribute`.
-
-    Raises:
-        ConfigError: no such module or attribute.
-    """
+    """Import `package.module:attribute`. Raises ConfigError: no such module or attribute."""
     module_name, _, attribute = target.partition(":")
     try:
         return getattr(importlib.import_module(module_name), attribute)

@@ -29,9 +29,7 @@ def find_differing_counts(
     """The numbers of rows for which a row's result differs from its result in a large batch.
 
     Args:
-        product: what is examined.
         row: [in], repeated to the number of rows, so that every place in them is examined.
-        counts: the numbers to examine.
         among: the number of rows whose first result is right.
     """
     rows = row.repeat(max(among, *(counts := list(counts))), 1)

@@ -61,11 +61,8 @@ class ImageBuilder(Protocol):
         ...
 
     def build(self, request_id: str, request: ImageRequest) -> PlannedImage:
-        """Stage inputs for one picture.
-
-        Raises:
-            InvalidRequest: the prompt, a picture or an option cannot be served.
-        """
+        """Stage inputs for one picture. Raises InvalidRequest: the prompt, a picture or an option
+        cannot be served."""
         ...
 
 
@@ -79,6 +76,4 @@ class ThinkingBuilder(ImageBuilder, Protocol):
         for every picture, with or without a thought."""
         ...
 
-    def reader(self) -> TextReader:
-        """A reader for one thought."""
-        ...
+    def reader(self) -> TextReader: ...

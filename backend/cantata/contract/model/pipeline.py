@@ -94,12 +94,10 @@ class StageSpec:
 
     @property
     def accepts(self) -> tuple[type[Payload], ...]:
-        """The payloads that the stage takes on edges."""
         return PORTS[self.kind].accepts
 
     @property
     def ports(self) -> Mapping[str, type[Payload]]:
-        """The payloads that the stage makes, by port."""
         kind = PORTS[self.kind]
         replaced = {kind.replaces.get(port) for port in self.outputs}
         own = {port: output for port, output in kind.outputs.items() if port not in replaced}
@@ -117,12 +115,10 @@ class EdgeSpec:
 
     @property
     def stage(self) -> str:
-        """Name of the stage where the edge starts."""
         return self.source.partition(".")[0]
 
     @property
     def port(self) -> str:
-        """Name of the port where the edge starts."""
         return self.source.partition(".")[2]
 
 
@@ -164,22 +160,15 @@ class PipelineSpec:
 
     @property
     def sound(self) -> EdgeSpec:
-        """The edge on which the client hears the pipeline.
-
-        Raises:
-            ConfigError: there is none, or more than one.
-        """
+        """The edge on which the client hears the pipeline. Raises ConfigError: there is none, or
+        more than one."""
         edges = [edge for edge in self.client_edges if self._get_payload_type(edge) is Pcm]
         if len(edges) != 1:
             raise ConfigError(f"speech needs one edge of sound to {CLIENT!r}, not {len(edges)}")
         return edges[0]
 
     def stage(self, name: str) -> StageSpec:
-        """A stage by its name.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """A stage by its name. Raises KeyError: there is none."""
         return {stage.name: stage for stage in self.stages}[name]
 
     def get_inputs(self, name: str) -> tuple[EdgeSpec, ...]:
@@ -187,7 +176,6 @@ class PipelineSpec:
         return tuple(edge for edge in self.edges if edge.target == name)
 
     def get_outputs(self, name: str) -> tuple[EdgeSpec, ...]:
-        """Edges that start in stage `name`."""
         return tuple(edge for edge in self.edges if edge.stage == name)
 
     def taking_part(
@@ -209,11 +197,7 @@ class PipelineSpec:
 
     def without(self, stages: Collection[str]) -> PipelineSpec:
         """The pipeline without these stages, without their edges, and without declared ports that
-        fed only them.
-
-        Raises:
-            ConfigError: what is left is no pipeline.
-        """
+        fed only them. Raises ConfigError: what is left is no pipeline."""
         edges = tuple(e for e in self.edges if not {e.stage, e.target} & set(stages))
         fed = {edge.source for edge in edges}
         kept = (stage for stage in self.stages if stage.name not in stages)

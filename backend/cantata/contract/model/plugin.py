@@ -95,20 +95,15 @@ class TextFeed(Protocol):
         """The stage that takes what `more` gives."""
         ...
 
-    def push(self, text: str) -> None:
-        """Add text."""
-        ...
+    def push(self, text: str) -> None: ...
 
     def close(self) -> None:
         """End the text: nothing follows."""
         ...
 
     def start(self) -> PipelineRequest | None:
-        """The request, once enough has arrived to begin; None before.
-
-        Raises:
-            InvalidRequest: the text is complete and nothing in it can be spoken.
-        """
+        """The request, once enough has arrived to begin; None before. Raises InvalidRequest: the
+        text is complete and nothing in it can be spoken."""
         ...
 
     def more(self) -> StageInput | None:
@@ -121,11 +116,8 @@ class OpenRequestBuilder(RequestBuilder, Protocol):
     """A builder whose model can begin a text before its end has arrived."""
 
     def open(self, request_id: str, request: SpeechRequest) -> TextFeed:
-        """Begin a request; its text so far may be empty.
-
-        Raises:
-            InvalidRequest: an option cannot be served.
-        """
+        """Begin a request; its text so far may be empty. Raises InvalidRequest: an option cannot be
+        served."""
         ...
 
 
@@ -199,11 +191,8 @@ class ModelPlugin:
             )
 
     def speech_builder(self, checkpoint: Path) -> RequestBuilder:
-        """The request builder of a checkpoint.
-
-        Raises:
-            ConfigError: the model does not speak given texts.
-        """
+        """The request builder of a checkpoint. Raises ConfigError: the model does not speak given
+        texts."""
         if self.load_builder is None:
             raise ConfigError(f"model {self.name!r} does not speak given texts")
         return self.load_builder(checkpoint)

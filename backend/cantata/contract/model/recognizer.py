@@ -108,8 +108,6 @@ class TranscriptionBuilder(Protocol):
         """Stage inputs for a window.
 
         Args:
-            request_id: of the window.
-            request: how it is to be recognised.
             sound: all of it; None if there is a recognition stage, which gets it piece by piece.
 
         Raises:

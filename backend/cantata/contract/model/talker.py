@@ -192,11 +192,8 @@ class Talker:
         raise NotImplementedError
 
     def load_checkpoint(self, checkpoint: Path) -> None:
-        """Fill the parameters from the checkpoint's folder.
-
-        Raises:
-            ConfigError: a tensor is missing or has another shape.
-        """
+        """Fill the parameters from the checkpoint's folder. Raises ConfigError: a tensor is missing
+        or has another shape."""
         raise NotImplementedError
 
     def open(self, inputs: Any) -> EmbeddingSource:

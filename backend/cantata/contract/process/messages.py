@@ -55,7 +55,6 @@ class Histogram:
     counts: tuple[int, ...]
     """One for each bucket, one more than there are bounds."""
     total: float
-    """The sum of all measurements."""
 
 
 @dataclass(frozen=True, slots=True)

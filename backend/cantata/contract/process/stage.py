@@ -99,9 +99,6 @@ class Stage(Protocol):
         """Do the work of `step` in a thread of the stage's own, if the stage supports that. Without
         this call, it works inside `step`.
 
-        Args:
-            working: for that thread.
-
         Returns:
             A descriptor (eventfd) that is readable once a step can report what the thread has done;
             None: it always works inside `step`.

@@ -35,7 +35,6 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
 
     @property
     def options(self) -> frozenset[AnswerOption]:
-        """What requests may ask of it besides."""
         return self.card.options
 
     @property
@@ -45,7 +44,6 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
 
     @asynccontextmanager
     async def run(self, request: ChatRequest) -> AsyncIterator[Answer]:
-        """Continue a conversation on a replica."""
         message = AnswerRequest.of(make_work_id(), self.name, request)
         work: RemoteWork[Answering, AnswerEvent] = self._build_work(
             RemoteCall(

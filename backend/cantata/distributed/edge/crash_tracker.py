@@ -32,7 +32,6 @@ class RequestFingerprint:
     """A request, each time that a client sends it.
 
     Args:
-        model: that is to serve it.
         content: by which it is recognised; None: it cannot be.
     """
 
@@ -49,8 +48,6 @@ class RequestFingerprint:
 
 @dataclass(slots=True, eq=False)
 class InFlightRequest:
-    """A request that a replica works on."""
-
     fingerprint: RequestFingerprint
     peer: Peer
     stream: LinkStream
@@ -71,11 +68,7 @@ class ReplicaCrashTracker:
     @asynccontextmanager
     async def admit(self, fingerprint: RequestFingerprint) -> AsyncIterator[None]:
         """Around a request's life: those that were running when a replica was lost start one at a
-        time.
-
-        Raises:
-            Quarantined: it has killed two replicas.
-        """
+        time. Raises Quarantined: it has killed two replicas."""
         if not self._quarantine or fingerprint.digest is None:
             yield
             return
@@ -105,7 +98,6 @@ class ReplicaCrashTracker:
             self._clear(in_flight.fingerprint)
 
     def record_progress(self, in_flight: InFlightRequest) -> None:
-        """More of it has arrived."""
         if not self._quarantine or (digest := in_flight.fingerprint.digest) is None:
             return
         if self._quarantine.has_passed(digest, in_flight.stream.arrived_bytes):
@@ -115,8 +107,6 @@ class ReplicaCrashTracker:
         """A replica was lost; called before the requests that wait for it get the error.
 
         Args:
-            peer: the replica.
-            error: how.
             others: requests of other edges that it worked on.
         """
         in_flight = [one for one in self._in_flight if one.peer is peer]

@@ -77,7 +77,6 @@ class Peer:
 
     @property
     def is_ready(self) -> bool:
-        """It takes requests."""
         # WHY: streams hear that the link is lost before this peer's own task does, and would
         # ask it again.
         if self._link is None or self._link.is_lost or self._announced is None:
@@ -153,11 +152,7 @@ class Peer:
     def send_request(
         self, kind: FrameKind, message: object, model: str, *, live: bool
     ) -> LinkStream:
-        """Send a request on a new stream.
-
-        Raises:
-            LinkLost: the replica is gone.
-        """
+        """Send a request on a new stream. Raises LinkLost: the replica is gone."""
         stream = self._open(kind, message)
         self._sent[model] += live
         self._routed[model] += 1
@@ -187,7 +182,6 @@ class Peer:
         return self._last_reports
 
     def report(self) -> ReplicaReport:
-        """What is known about it."""
         return ReplicaReport(
             address=str(self.address),
             ready=self.is_ready,
@@ -222,11 +216,8 @@ class Peer:
         self._on_change()
 
     async def _connect_once(self) -> LinkLost:
-        """Connect once; return why the link was lost, once it is.
-
-        Raises:
-            LinkLost: there is no link.
-        """
+        """Connect once; return why the link was lost, once it is. Raises LinkLost: there is no
+        link."""
         sock = await connect(self.address, self._key)
         link = self._link = Link(
             sock,

@@ -35,7 +35,6 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
 
     @asynccontextmanager
     async def run(self, request: ImageRequest) -> AsyncIterator[Drawing]:
-        """Draw one picture on a replica."""
         work_id = make_work_id()
         work: RemoteWork[DrawingBegun, DrawingEvent] = self._build_work(
             RemoteCall(
@@ -82,15 +81,11 @@ class _DrawingReplay:
         return self._step >= 0 or self._thought.is_begun
 
     def restart(self) -> None:
-        """Expect the repetition from now on: `take` gets it from its beginning."""
         self._thought.restart()
 
     def take(self, event: DrawingEvent) -> DrawingEvent | None:
-        """The picture, a later step than any before, or new words.
-
-        Raises:
-            ReplicaLost: the repetition's words are not what was thought before.
-        """
+        """The picture, a later step than any before, or new words. Raises ReplicaLost: the
+        repetition's words are not what was thought before."""
         match event:
             case Progress() if event.step <= self._step:
                 return None
@@ -101,9 +96,6 @@ class _DrawingReplay:
         return event
 
     def check_end(self) -> None:
-        """The picture is over.
-
-        Raises:
-            ReplicaLost: its repetition thought less than what was passed on.
-        """
+        """The picture is over. Raises ReplicaLost: its repetition thought less than what was passed
+        on."""
         self._thought.check_end()

@@ -86,19 +86,13 @@ class Replay(Protocol[E]):
         ...
 
     def take(self, event: E) -> E | None:
-        """The new part of an event; None if nothing in it is new.
-
-        Raises:
-            ReplicaLost: the repetition is not what was made before.
-        """
+        """The new part of an event; None if nothing in it is new. Raises ReplicaLost: the
+        repetition is not what was made before."""
         ...
 
     def check_end(self) -> None:
-        """The work is over.
-
-        Raises:
-            ReplicaLost: its repetition is shorter than what was passed on.
-        """
+        """The work is over. Raises ReplicaLost: its repetition is shorter than what was passed
+        on."""
         ...
 
 
@@ -108,9 +102,6 @@ class RemoteWork(Generic[O, E]):
     Args:
         call: the same for each of them.
         asked: what identifies the request when it comes again.
-        losses: of replicas.
-        waiting: the model's queue.
-        splice: of its events.
         on_stream: called with each stream on which it is sent.
     """
 

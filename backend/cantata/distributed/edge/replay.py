@@ -40,7 +40,6 @@ class ReplayDeduplicator:
 
     @property
     def is_begun(self) -> bool:
-        """Whether anything was passed on."""
         return bool(self.samples or self._words)
 
     @property
@@ -50,16 +49,10 @@ class ReplayDeduplicator:
         return self._playback.playout_deadline_s or 0.0
 
     def restart(self) -> None:
-        """Expect the repetition from now on: `take` gets it from its beginning."""
         started = self.is_begun
         self._again = _Repetition(self.samples, self._words, self._sum) if started else None
 
     def take(self, chunk: SpeechChunk) -> SpeechChunk | None:
-        """The new part of a chunk; None if nothing in it is new.
-
-        Raises:
-            ReplicaLost: the repetition is not what was spoken before.
-        """
         if self._again is not None:
             chunk = self._again.skip_replayed(chunk)
             if not len(chunk.samples) and not chunk.words:
@@ -72,11 +65,6 @@ class ReplayDeduplicator:
         return chunk
 
     def check_end(self) -> None:
-        """The utterance is over.
-
-        Raises:
-            ReplicaLost: its repetition is shorter than what was passed on.
-        """
         if self._again is not None:
             self._again.check_end()
 
@@ -124,7 +112,6 @@ class AnswerReplay:
 
     @property
     def is_begun(self) -> bool:
-        """Whether anything was passed on."""
         return (
             self._has_ended
             or self._sound.is_begun
@@ -137,7 +124,6 @@ class AnswerReplay:
         return self._sound.playout_deadline_s
 
     def restart(self) -> None:
-        """Expect the repetition from now on: `take` gets it from its beginning."""
         self._sound.restart()
         self._thought.restart()
         for part in (self._text, self._calls, self._arguments):
@@ -145,11 +131,6 @@ class AnswerReplay:
         self._tokens_left = self._tokens
 
     def take(self, event: AnswerEvent) -> AnswerEvent | None:
-        """The new part of an event; None if nothing in it is new.
-
-        Raises:
-            ReplicaLost: the repetition is not what was answered before.
-        """
         match event:
             case SpeechChunk():
                 return self._sound.take(event)
@@ -171,11 +152,6 @@ class AnswerReplay:
                 assert_never(event)
 
     def check_end(self) -> None:
-        """The answer is over.
-
-        Raises:
-            ReplicaLost: its repetition is shorter than what was passed on.
-        """
         self._sound.check_end()
         self._thought.check_end()
         for part in (self._text, self._calls, self._arguments):
@@ -206,16 +182,10 @@ class ThoughtReplay:
         return self._words.passed_on > 0
 
     def restart(self) -> None:
-        """Expect the repetition from now on: `take` gets it from its beginning."""
         self._words.restart()
         self._tokens_left = self._tokens
 
     def take(self, thought: Thought) -> Thought | None:
-        """The new part of it; None if nothing in it is new.
-
-        Raises:
-            ReplicaLost: the repetition is not what was thought before.
-        """
         text = self._words.take(thought.text)
         old = min(self._tokens_left, thought.tokens)
         self._tokens_left -= old
@@ -223,11 +193,6 @@ class ThoughtReplay:
         return Thought(text, thought.tokens - old) if text or thought.tokens > old else None
 
     def check_end(self) -> None:
-        """The thought is over.
-
-        Raises:
-            ReplicaLost: its repetition is shorter than what was passed on.
-        """
         self._words.check_end()
 
 
@@ -248,11 +213,8 @@ class Characters:
         self._left, self._sum_again = self.passed_on, 0
 
     def take(self, text: str) -> str:
-        """The new part of a piece.
-
-        Raises:
-            ReplicaLost: the repetition is not what was passed on before.
-        """
+        """The new part of a piece. Raises ReplicaLost: the repetition is not what was passed on
+        before."""
         old = min(self._left, len(text))
         if old:
             self._left -= old
@@ -265,10 +227,7 @@ class Characters:
         return new
 
     def check_end(self) -> None:
-        """The text is over.
-
-        Raises:
-            ReplicaLost: its repetition is shorter than what was passed on.
-        """
+        """The text is over. Raises ReplicaLost: its repetition is shorter than what was passed
+        on."""
         if self._left:
             raise ReplicaLost("another replica answers the same request shorter")

@@ -125,11 +125,8 @@ class ReplayableSound:
         self._sending: asyncio.Task[None] | None = None
 
     def add(self, sound: Sound, *, recognize: bool) -> None:
-        """Keep a piece, and send it.
-
-        Raises:
-            InvalidRequest: the window would be longer than the model's longest.
-        """
+        """Keep a piece, and send it. Raises InvalidRequest: the window would be longer than the
+        model's longest."""
         length_s = (self._length + len(sound)) / SPEECH_RATE
         if length_s > self._max_window_s:
             raise InvalidRequest(

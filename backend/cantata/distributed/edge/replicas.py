@@ -114,7 +114,6 @@ class Replicas:
         self._heartbeat.close()
 
     def serving(self, model: str, fits: Fits = lambda peer: True) -> list[Peer]:
-        """Replicas that take requests for a model."""
         return [peer for peer in self.peers if peer.serves(model) and fits(peer)]
 
     def best(

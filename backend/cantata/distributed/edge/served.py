@@ -50,11 +50,8 @@ class RemoteServed(Generic[A]):
         return total_admission(self._replicas, self.name, self._queue)
 
     def check_room(self) -> None:
-        """Reject a live request that the queue has no room for; takes microseconds.
-
-        Raises:
-            Overloaded: the queue is full.
-        """
+        """Reject a live request that the queue has no room for; takes microseconds. Raises
+        Overloaded: the queue is full."""
         self._queue.check()
 
     @asynccontextmanager
@@ -62,11 +59,7 @@ class RemoteServed(Generic[A]):
         self, work: RemoteWork[O, E]
     ) -> AsyncIterator[tuple[O, AsyncGenerator[E, None]]]:
         """Have some work done; its first answer, and its events. Leaving the block frees it at its
-        replica.
-
-        Raises:
-            Quarantined: the request has ended stage processes or replicas.
-        """
+        replica. Raises Quarantined: the request has ended stage processes or replicas."""
         self._refusals.check(work.asked)
         async with self._replicas.crash_tracker.admit(work.asked):
             try:
@@ -97,7 +90,6 @@ class RemoteVoiced(RemoteServed[V]):
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """The voices, the default first."""
         return self.card.voices
 
     @property
@@ -107,20 +99,15 @@ class RemoteVoiced(RemoteServed[V]):
 
     @property
     def channels(self) -> int:
-        """Channels of the sound."""
         return self.card.channels
 
     def get_voice(self, name: str | None) -> Voice:
-        """Look a voice up by id, name or alias; None is the default.
-
-        Raises:
-            VoiceNotFound: lists the valid ids.
-        """
+        """Look a voice up by id, name or alias; None is the default. Raises VoiceNotFound: lists
+        the valid ids."""
         return find_voice(self.voices, name, self.name)
 
 
 def total_admission(replicas: Replicas, model: str, waiting: Waiting) -> AdmissionReport:
-    """The admission of all replicas together, with this edge's own queue."""
     reports = [
         state.admission for peer in replicas.peers if (state := peer.state(model)) is not None
     ]

@@ -34,7 +34,6 @@ class RemoteService(
     """Implements `contract.transcription_service.TranscriptionService` over replicas.
 
     Args:
-        directory: lists the replicas.
         key: which the replicas have, too.
     """
 
@@ -58,7 +57,6 @@ class RemoteService(
 
     @property
     def trouble(self) -> str:
-        """Why it is not ready, for a person."""
         which = f"model {', '.join(self._missing)}" if self._missing else "any model"
         reports = self.get_replica_reports()
         states = [f"{one.address}: {one.trouble}" for one in reports if one.trouble is not None]
@@ -96,7 +94,6 @@ class RemoteService(
         await self._replicas.stop()
 
     async def collect_stage_reports(self) -> list[StageReport]:
-        """Reports of every replica's stages."""
         peers = self._replicas.peers
         reports = await asyncio.gather(*(peer.reports(REPORT_DEADLINE_S) for peer in peers))
         return [
@@ -106,7 +103,6 @@ class RemoteService(
         ]
 
     def get_replica_reports(self) -> list[ReplicaReport]:
-        """One for each replica."""
         return [peer.report() for peer in self._replicas.peers]
 
     def _learn(self) -> None:

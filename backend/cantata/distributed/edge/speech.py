@@ -48,11 +48,7 @@ class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
         return find_voice(self.voices, name, self.name, blends=blends)
 
     async def phonemize(self, text: str, language: str) -> str:
-        """Not over a link.
-
-        Raises:
-            InvalidRequest: always.
-        """
+        """Not over a link. Raises InvalidRequest: always."""
         raise InvalidRequest(
             f"model {self.name!r} runs on replicas: ask a server that runs it itself", "model"
         )
@@ -67,11 +63,8 @@ class RemoteSpeechModel(RemoteVoiced[SpeakingModel]):
     async def run(
         self, request: SpeechRequest, *, more_text: AsyncIterator[str] | None = None
     ) -> AsyncIterator[Utterance]:
-        """Speak a text on a replica.
-
-        Raises:
-            ChunkTimeout: the beginning of a text that arrives in pieces came too late.
-        """
+        """Speak a text on a replica. Raises ChunkTimeout: the beginning of a text that arrives in
+        pieces came too late."""
         text = None if more_text is None else ReplayableText(more_text)
         work = self._work(request, text)
         try:

@@ -35,35 +35,27 @@ class RemoteTranscriptionModel(RemoteServed[TranscribingModel]):
 
     @property
     def translates(self) -> bool:
-        """Whether it can write other languages in English."""
         return self.card.translates
 
     @property
     def has_timestamps(self) -> bool:
-        """Whether it knows when each word was spoken."""
         return self.card.has_timestamps
 
     @property
     def has_partials(self) -> bool:
-        """Whether it recognises windows that still arrive."""
         return self.card.has_partials
 
     @property
     def max_window_s(self) -> float:
-        """Seconds of the longest window."""
         return self.card.max_window_s
 
     def check_room(self) -> None:
-        """Reject a live request if no window can begin; takes microseconds.
-
-        Raises:
-            Overloaded: no replica has a place. Windows of speakers do not wait.
-        """
+        """Reject a live request if no window can begin; takes microseconds. Raises Overloaded: no
+        replica has a place. Windows of speakers do not wait."""
         self._queue.check_place()
 
     @asynccontextmanager
     async def run(self, request: TranscriptionRequest) -> AsyncIterator[Recognition]:
-        """Begin a window on a replica."""
         message = TranscribeRequest(make_work_id(), self.name, request)
         sound = ReplayableSound(self.max_window_s)
         work: RemoteWork[WindowOpened, WindowTranscript] = self._build_work(
@@ -119,7 +111,6 @@ class _RemoteWindow:
 
     Args:
         request_id: at the first replica.
-        sound: takes the window's.
         transcripts: of the window, the last one final.
     """
 
@@ -156,7 +147,6 @@ class _RemoteWindow:
             self._reading.result()
 
     async def finish(self) -> Transcript:
-        """The transcript; no sound follows."""
         self._sound.end()
         return await asyncio.shield(self._reading)
 

@@ -19,8 +19,6 @@ MAX_WAIT_S = 8.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Turn:
-    """A request in the queue."""
-
     fits: Fits
     """Which replicas may take it."""
 
@@ -31,7 +29,6 @@ class Waiting:
 
     Args:
         replicas: that may serve it.
-        model: its name.
     """
 
     def __init__(self, replicas: Replicas, model: str) -> None:
@@ -48,11 +45,8 @@ class Waiting:
         return bool(self._replicas.serving(self._model, fits))
 
     def check(self) -> None:
-        """Reject a request that the queue has no room for; takes microseconds.
-
-        Raises:
-            Overloaded: as many wait as the replicas have slots, and none is free.
-        """
+        """Reject a request that the queue has no room for; takes microseconds. Raises Overloaded:
+        as many wait as the replicas have slots, and none is free."""
         serving = self._replicas.serving(self._model)
         states = [state for peer in serving if (state := peer.state(self._model)) is not None]
         full = len(self._line) >= sum(one.admission.slots for one in states)
@@ -62,11 +56,8 @@ class Waiting:
             raise self._build_rejection(QUEUE_FULL, f"{waiting} waiting for a place")
 
     def check_place(self) -> None:
-        """Reject a request that would not wait; takes microseconds.
-
-        Raises:
-            Overloaded: no replica has a place for it.
-        """
+        """Reject a request that would not wait; takes microseconds. Raises Overloaded: no replica
+        has a place for it."""
         if self.is_served(lambda peer: True) and self._replicas.best(self._model) is None:
             raise self._build_rejection(QUEUE_FULL, "no replica has a free place")
 

@@ -28,11 +28,8 @@ _REFUSED_PAUSE_S = 10.0
 
 
 def listen(address: Address) -> socket.socket:
-    """A listening socket; port 0 takes a free port.
-
-    Raises:
-        ConfigError: the address is taken, unknown or not this machine's.
-    """
+    """A listening socket; port 0 takes a free port. Raises ConfigError: the address is taken,
+    unknown or not this machine's."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
         family, _, _, _, where = found[0]
@@ -51,7 +48,6 @@ def listen(address: Address) -> socket.socket:
 
 
 def get_address(listener: socket.socket) -> Address:
-    """The address on which it listens."""
     host, port = listener.getsockname()[:2]
     return Address(host, port)
 

@@ -29,8 +29,6 @@ FIRST_OF_USER = 16
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One message."""
-
     kind: int
     stream: int
     body: bytearray
@@ -54,11 +52,8 @@ class FrameParser:
         self._held = bytearray()
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Frame]:
-        """The frames that these bytes complete.
-
-        Raises:
-            ProtocolError: a body is larger than allowed.
-        """
+        """The frames that these bytes complete. Raises ProtocolError: a body is larger than
+        allowed."""
         if self._held:
             self._held += data
             data = self._held

@@ -39,11 +39,7 @@ class HeartbeatMonitor:
         self._silent_s = 0.0
 
     def tick(self, now: float) -> None:
-        """Look at the clock.
-
-        Raises:
-            HeartbeatTimeout: nothing arrived for too long.
-        """
+        """Look at the clock. Raises HeartbeatTimeout: nothing arrived for too long."""
         self._silent_s += min(now - self._ticked, 1.5 * TICK_S)
         self._ticked = now
         if self._silent_s >= LOST_S:
@@ -57,8 +53,6 @@ def check_loop(late_s: float) -> None:
 
 
 class HeartbeatTarget(Protocol):
-    """A link that sends heartbeats."""
-
     def beat(self) -> None:
         """Say that this end is there; called by the heartbeat's thread; must not wait."""
         ...
@@ -75,7 +69,6 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="cantata:beats", daemon=True)
 
     def add(self, link: HeartbeatTarget) -> None:
-        """Send heartbeats for a link from now on."""
         with self._lock:
             self._links.add(link)
             if self._thread.ident is None:

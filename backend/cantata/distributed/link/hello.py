@@ -24,14 +24,11 @@ _HELLO = struct.Struct(f"!8sI{_CHALLENGE_BYTES}s")
 
 
 class LinkSide(bytes, Enum):
-    """One of the two ends of a link."""
-
     CONNECTED = b"connected"
     ACCEPTED = b"accepted"
 
     @property
     def other(self) -> LinkSide:
-        """The one across."""
         return LinkSide.ACCEPTED if self is LinkSide.CONNECTED else LinkSide.CONNECTED
 
 
@@ -39,7 +36,6 @@ class Hello:
     """One end's part in it.
 
     Args:
-        side: this end.
         key: that both have.
     """
 
@@ -54,11 +50,8 @@ class Hello:
         return _HELLO.pack(_MAGIC, VERSION, self._mine)
 
     def prove(self, theirs: bytes) -> bytes:
-        """The body of this end's second frame, from the other end's first.
-
-        Raises:
-            Refused: that is not a hello, or one of another version.
-        """
+        """The body of this end's second frame, from the other end's first. Raises Refused: that is
+        not a hello, or one of another version."""
         if len(theirs) != _HELLO.size:
             raise Refused("the other end does not speak the protocol of links")
         magic, version, challenge = _HELLO.unpack(theirs)
@@ -72,11 +65,7 @@ class Hello:
         return self._compute_proof(self._side)
 
     def check(self, proof: bytes) -> None:
-        """Check the other end's second frame.
-
-        Raises:
-            Refused: it does not have the key.
-        """
+        """Check the other end's second frame. Raises Refused: it does not have the key."""
         if not hmac.compare_digest(proof, self._compute_proof(self._side.other)):
             raise Refused("the other end has another key")
 

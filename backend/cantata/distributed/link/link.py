@@ -40,7 +40,6 @@ class Link:
     Args:
         sock: connected, non-blocking; the link closes it.
         side: which end this is.
-        heart: sends the link's heartbeats.
         peer: names the other end, for people.
         on_stream: called with each stream that the other end opens.
         on_message: called with the kind and body of each frame that concerns no stream.
@@ -93,7 +92,6 @@ class Link:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it is over."""
         return self._lost.done()
 
     async def wait_until_lost(self) -> LinkLost:
@@ -102,7 +100,6 @@ class Link:
 
     @property
     def streams(self) -> int:
-        """Number of streams that are open now."""
         return len(self._streams)
 
     @property
@@ -111,11 +108,8 @@ class Link:
         return self._outbox.size < ROOM_BYTES
 
     def open(self) -> LinkStream:
-        """A new stream, whose first frame opens it at the other end.
-
-        Raises:
-            LinkLost: the link is over, or full of streams.
-        """
+        """A new stream, whose first frame opens it at the other end. Raises LinkLost: the link is
+        over, or full of streams."""
         assert self._side is LinkSide.CONNECTED, "the end that connected opens streams"
         if self._lost.done():
             raise self._lost.result()
@@ -152,7 +146,6 @@ class Link:
         self._put_parts((pack_header(kind, stream, length), *parts))
 
     def forget(self, stream: int) -> None:
-        """Both ends have ended it."""
         self._streams.pop(stream, None)
 
     async def finish(self, timeout_s: float) -> None:

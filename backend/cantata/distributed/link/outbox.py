@@ -39,22 +39,14 @@ class LinkOutbox:
 
     def put_if_empty(self, *parts: Buffer) -> None:
         """Queue one frame unless others wait already; in both cases, offer what waits to the
-        kernel.
-
-        Raises:
-            OSError: the connection is broken.
-        """
+        kernel. Raises OSError: the connection is broken."""
         with self._lock:
             if not self.size:
                 self._append(parts)
             self._send()
 
     def flush(self) -> None:
-        """Offer the kernel what waits.
-
-        Raises:
-            OSError: the connection is broken.
-        """
+        """Offer the kernel what waits. Raises OSError: the connection is broken."""
         with self._lock:
             self._send()
 

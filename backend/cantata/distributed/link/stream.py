@@ -40,12 +40,7 @@ class Carrier(Protocol):
 
 
 class LinkStream:
-    """One end of it.
-
-    Args:
-        link: that carries it.
-        number: of the stream.
-    """
+    """One end of it."""
 
     def __init__(self, link: Carrier, number: int) -> None:
         self.number = number
@@ -95,19 +90,12 @@ class LinkStream:
 
     def post(self, kind: int, *parts: Buffer) -> None:
         """Send a frame at once: the one that opens the stream, for which there is always credit, or
-        one for which `can_send` has said so.
-
-        Raises:
-            LinkLost: it cannot arrive any more.
-        """
+        one for which `can_send` has said so. Raises LinkLost: it cannot arrive any more."""
         self._put(kind, parts)
 
     async def receive(self) -> Frame | None:
-        """The next frame, which returns credit for it; None: the other end has ended.
-
-        Raises:
-            LinkLost: nothing more arrives.
-        """
+        """The next frame, which returns credit for it; None: the other end has ended. Raises
+        LinkLost: nothing more arrives."""
         while not self._arrived:
             if self._other_ended:
                 return None
@@ -149,11 +137,8 @@ class LinkStream:
         return error
 
     def arrive(self, frame: Frame) -> None:
-        """A frame of the other end; called by the link.
-
-        Raises:
-            ProtocolError: the other end had no credit for it, or has ended, or it is no such frame.
-        """
+        """A frame of the other end; called by the link. Raises ProtocolError: the other end had no
+        credit for it, or has ended, or it is no such frame."""
         if self._other_ended:
             raise ProtocolError(f"a frame of kind {frame.kind} arrived after its stream's end")
         match frame.kind:

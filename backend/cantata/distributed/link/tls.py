@@ -75,11 +75,8 @@ class LinkTls:
 
 
 def read_tls(environment: Mapping[str, str] = os.environ) -> LinkTls | None:
-    """The files that the environment names; None: links are not encrypted.
-
-    Raises:
-        ConfigError: as of `LinkTls.make_context`.
-    """
+    """The files that the environment names; None: links are not encrypted. Raises ConfigError: as
+    of `LinkTls.make_context`."""
     folder = environment.get(TLS_VARIABLE, "").strip()
     if not folder:
         return None
@@ -174,7 +171,6 @@ async def wait_until_ready(
 
     Args:
         add: the loop's `add_reader` or `add_writer`.
-        remove: its counterpart.
     """
     ready = asyncio.Event()
     add(sock.fileno(), ready.set)

@@ -54,11 +54,8 @@ A = TypeVar("A", bound=StrictModel)
 
 
 def read_arguments(kind: type[A], raw: Mapping[str, Any]) -> A:
-    """Plain data -> arguments.
-
-    Raises:
-        ConfigError: they were written for another version, or by hand with a mistake.
-    """
+    """Plain data -> arguments. Raises ConfigError: they were written for another version, or by
+    hand with a mistake."""
     try:
         return kind.model_validate(dict(raw))
     except ValidationError as error:

@@ -42,7 +42,6 @@ def derive_link_secret(environment: Mapping[str, str], home: Path) -> bytes:
     stays the same across an upgrade. It does not reveal the token.
 
     Args:
-        environment: of a process of Ray's.
         home: the user's folder, where Ray's token is unless the environment names it.
 
     Returns:

@@ -79,11 +79,8 @@ class _Supervisor(ABC):
         self.__dict__["__del__"] = self.drain
 
     async def check_health(self) -> None:
-        """Called by Serve, which replaces this replica if it raises.
-
-        Raises:
-            StageDied: the process has ended, or hangs.
-        """
+        """Called by Serve, which replaces this replica if it raises. Raises StageDied: the process
+        has ended, or hangs."""
         if self._process.ended is not None:
             raise StageDied(self._describe_ending())
         if self._process.silence_s > _HANGS_AFTER_S:
@@ -120,10 +117,7 @@ class _Supervisor(ABC):
     @abstractmethod
     async def _exchange(self, directory: DirectoryHandle, last_report: Mapping[str, Any]) -> None:
         """Pass the process's report to the directory, and the directory's answer to the process.
-
-        Raises:
-            DirectoryGone: as of `DirectoryHandle`.
-        """
+        Raises DirectoryGone: as of `DirectoryHandle`."""
 
 
 class Replica(_Supervisor):

@@ -50,7 +50,6 @@ class ActorProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     @property
@@ -73,11 +72,7 @@ class ActorProcess:
             await self._process.stdin.drain()
 
     async def stop(self, within_s: float) -> int:
-        """Ask it to end, and kill it if it takes longer. Returns its exit code.
-
-        Args:
-            within_s: for what runs to end.
-        """
+        """Ask it to end, and kill it if it takes longer. Returns its exit code."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         try:
@@ -151,7 +146,6 @@ class Actor:
     """The actor, as its process sees it.
 
     Args:
-        lines: what it sends.
         output: where it reads.
     """
 
@@ -179,10 +173,7 @@ class Actor:
 
 async def connect_actor() -> tuple[Actor, Mapping[str, Any]]:
     """The actor and this process's arguments. Afterwards, whatever is printed goes to the log.
-
-    Raises:
-        EOFError: it has ended already.
-    """
+    Raises EOFError: it has ended already."""
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     lines = asyncio.StreamReader(limit=_MAX_LINE)
@@ -207,7 +198,6 @@ async def hosted(
     Args:
         actor: as `connect_actor` found it.
         report: what to report; None: nothing yet.
-        hear: gets what the actor sends.
     """
     saying = asyncio.create_task(_keep_saying(actor, report), name="cantata:say")
     hearing = asyncio.create_task(_keep_hearing(actor, hear), name="cantata:hear")

@@ -50,8 +50,6 @@ def kubernetes(
 
     Args:
         edges: the edges; their label becomes that of their group.
-        models: what they serve.
-        image: with Cantata and Ray.
     """
     placed = edges.model_copy(
         update={"edges": edges.edges.model_copy(update={"node": _GROUP_LABEL})}

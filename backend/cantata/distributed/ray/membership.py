@@ -72,7 +72,6 @@ class QueueDepth:
     waiting: float
     """Its share of the requests for its model that wait there."""
     edges: int
-    """How many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,6 @@ class MembershipTable:
         Args:
             id: its own.
             address: where its links begin.
-            model: what it speaks with.
             serving: whether it takes requests; not while it loads or drains.
         """
         now_s = self._clock()
@@ -129,7 +127,6 @@ class MembershipTable:
         """The replicas, for an edge.
 
         Args:
-            edge: its id.
             waiting: requests that wait there because no replica has a place, by model.
         """
         now_s = self._clock()
@@ -146,10 +143,8 @@ def _list_fresh(report: dict[str, _Report], now_s: float) -> list[_Report]:
 
 
 def as_plain(present: Membership) -> dict[str, Any]:
-    """A membership in the form of a message."""
     return {"addresses": sorted(present.addresses), "complete": present.complete}
 
 
 def from_plain(message: Mapping[str, Any]) -> Membership:
-    """The membership in a message."""
     return Membership(frozenset(message["addresses"]), bool(message["complete"]))

@@ -124,11 +124,8 @@ def scaling(bounds: ReplicasOptions) -> AutoscalingConfig:
 
 
 def connect(address: str) -> None:
-    """Join the cluster as a driver.
-
-    Raises:
-        ConfigError: there is none, or it does not accept this machine's token.
-    """
+    """Join the cluster as a driver. Raises ConfigError: there is none, or it does not accept this
+    machine's token."""
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
@@ -183,11 +180,7 @@ class DirectoryHandle:
         self._handle: Any = None
 
     async def announce(self, id: str, address: str, model: str, *, serving: bool) -> QueueDepth:
-        """As `MembershipTable.announce`.
-
-        Raises:
-            DirectoryGone: it does not answer.
-        """
+        """As `MembershipTable.announce`. Raises DirectoryGone: it does not answer."""
         demand: QueueDepth = await self._call("announce", id, address, model, serving)
         return demand
 

@@ -26,8 +26,6 @@ MAX_EDGES = 256
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """One model's places."""
-
     places: int
     """Orders that may run."""
     free: int
@@ -40,16 +38,12 @@ class ModelStatus:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
-    """A replica now."""
-
     ready: bool
     """Every model accepts requests."""
     draining: bool
     """It finishes what it speaks and takes nothing new."""
     edges: int
-    """Number of edges that have a link to it."""
     models: Mapping[str, ModelStatus]
-    """By name."""
 
 
 class ReplicaHost:

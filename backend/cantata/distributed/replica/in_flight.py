@@ -20,9 +20,7 @@ class Admitting(Protocol):
     """The part of a model of any kind that the limiter reads."""
 
     @property
-    def admission(self) -> AdmissionReport:
-        """Running and waiting requests."""
-        ...
+    def admission(self) -> AdmissionReport: ...
 
 
 class InFlightLimiter:
@@ -41,11 +39,9 @@ class InFlightLimiter:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the models."""
         return tuple(self._models)
 
     def admission(self, name: str) -> AdmissionReport:
-        """What a model reports about itself."""
         return self._models[name].admission
 
     @property

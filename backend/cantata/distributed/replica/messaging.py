@@ -62,7 +62,6 @@ class SoundBatcher:
     much as the sound in it, so a listener who has enough to play gets fewer of them.
 
     Args:
-        stream: of the request.
         sample_rate: Hz.
         joins: False: each chunk is sent at once.
     """
@@ -102,7 +101,6 @@ class SoundBatcher:
         return self._playback.playout_deadline_s or 0.0
 
     async def flush(self) -> None:
-        """Send what is held."""
         if self._held:
             await send(self._stream, FrameKind.SOUND, self._take())
 
@@ -119,7 +117,6 @@ class SoundBatcher:
             self._stream.post(FrameKind.SOUND, *encode(self._take()))
 
     def _take(self) -> SoundMessage:
-        """All that is held."""
         self.close()
         held, self._held, self._held_samples = self._held, [], 0
         joined = held[0]

@@ -33,11 +33,8 @@ from cantata.distributed.replica.messaging import SoundBatcher, receive, send
 
 
 async def speak(stream: LinkStream, message: SpeakRequest, model: SpeechModel) -> None:
-    """Speak it; returns when no stage holds any part of it.
-
-    Raises:
-        CantataError: as of `SpeechModel.run` and its utterances.
-    """
+    """Speak it; returns when no stage holds any part of it. Raises CantataError: as of
+    `SpeechModel.run` and its utterances."""
     more_text = _read_text(stream) if message.open_text else None
     speaking = model.run(message.wanted, more_text=more_text)
     async with speaking as utterance:
@@ -78,11 +75,8 @@ async def answer(stream: LinkStream, message: AnswerRequest, model: ChatModel) -
 
 
 async def draw(stream: LinkStream, message: DrawRequest, model: ImageModel) -> None:
-    """Draw it; returns when no stage holds any part of it.
-
-    Raises:
-        CantataError: as of `ImageModel.run` and its drawings.
-    """
+    """Draw it; returns when no stage holds any part of it. Raises CantataError: as of
+    `ImageModel.run` and its drawings."""
     async with model.run(message.request) as drawing:
         started = DrawingBegun(
             drawing.request_id,

@@ -46,8 +46,6 @@ class EdgeSession:
     Args:
         sock: whose other end has shown that it has the key.
         peer: names it.
-        service: what speaks.
-        ledger: of the replica's places.
         on_change: called when a request has begun or ended.
     """
 
@@ -87,7 +85,6 @@ class EdgeSession:
         await self.link.finish(_FINISH_S)
 
     def announce(self, announcement: Advertisement) -> None:
-        """Announce what is served."""
         self.link.message(FrameKind.ANNOUNCE, *encode(announcement))
 
     def report_state(self, *, ready: bool, now: bool) -> None:

@@ -32,12 +32,9 @@ class HostLink:
     """Keeps a link to a host.
 
     Args:
-        address: of the host.
         key: that both have.
-        heart: sends the link's heartbeats.
         there: edges that end at a stage of the host.
         back: edges that start at one.
-        take: of an edge from there: passes its chunks on.
         on_leaving: called when the host says that it is about to stop.
     """
 
@@ -71,11 +68,8 @@ class HostLink:
             await self._news.wait()
 
     async def link(self) -> Link:
-        """The link, once there is one.
-
-        Raises:
-            StageDied: the host refuses this server until an operator changes something.
-        """
+        """The link, once there is one. Raises StageDied: the host refuses this server until an
+        operator changes something."""
         while self._link is None or self._link.is_lost:
             if self._refused is not None:
                 raise StageDied(f"stage host {self._refused.reason}")
@@ -104,11 +98,7 @@ class HostLink:
                 await send_chunks(stream, encoded)
 
     async def keep(self, command: PipelineCommand) -> None:
-        """Connect, and reconnect whenever the link is lost, until cancelled.
-
-        Args:
-            command: names the pipeline.
-        """
+        """Connect, and reconnect whenever the link is lost, until cancelled."""
         await reconnect_forever(partial(self._connect_once, encode(command)), self._on_loss)
 
     def _on_loss(self, error: LinkLost) -> None:
@@ -119,11 +109,8 @@ class HostLink:
         self._news.set()
 
     async def _connect_once(self, command: tuple[Buffer, ...]) -> LinkLost:
-        """Connect once; return why the link was lost, once it is.
-
-        Raises:
-            LinkLost: there is no link.
-        """
+        """Connect once; return why the link was lost, once it is. Raises LinkLost: there is no
+        link."""
         sock = await connect(self.address, self._key)
         address = str(self.address)
         link = Link(sock, LinkSide.CONNECTED, self._heartbeat, address, on_message=self._hear)

@@ -130,13 +130,11 @@ class StageDeath:
 
     @classmethod
     def of(cls, death: Death) -> StageDeath:
-        """To be sent."""
         held = tuple(death.held)
         why, hang = death.error.message, death.hang
         return cls(why, death.exit_code, hang, death.at_work_on, death.alone, held)
 
     def death(self, host: str) -> Death:
-        """The death that a host has reported."""
         error = StageDied(f"{self.why} (on {host})")
         held = frozenset(self.held)
         return Death(error, self.exit_code, self.hang, self.at_work_on, self.alone, held)

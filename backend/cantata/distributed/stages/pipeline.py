@@ -31,10 +31,6 @@ class StagesOnHosts:
     Every edge that leaves a machine passes through this one, even between two hosts: each host has
     only one peer to lose.
 
-    Args:
-        plan: of the pipeline.
-        key: that the hosts have.
-
     Raises:
         ConfigError: an address is none, or needs a key.
     """
@@ -78,7 +74,6 @@ class StagesOnHosts:
         on_message: Callable[[str, Report], None],
         on_death: Callable[[str, Death], None],
     ) -> RemoteStage:
-        """One that is not started yet."""
         address = self._hosts[name]
         edges = self._plan.pipeline.get_outputs(name)
         ports = {edge.port for edge in edges if self._hosts.get(edge.target) != address}
@@ -91,7 +86,6 @@ class StagesOnHosts:
             link.disconnect_draining()
 
     async def stop(self) -> None:
-        """End the links, and with them what runs at their other ends."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -109,11 +103,7 @@ class StagesOnHosts:
         return partial(self._carry, edge)
 
     async def _carry(self, edge: EdgeSpec, encoded: EncodedChunks) -> None:
-        """Pass chunks on to wherever their edge ends.
-
-        Raises:
-            BrokenChannel: these are no chunks.
-        """
+        """Pass chunks on to wherever their edge ends. Raises BrokenChannel: these are no chunks."""
         if edge.stage in self._stages:
             self._stages[edge.stage].passed(encoded.heads())
         if edge in self._outlets:

@@ -49,8 +49,6 @@ class RemoteStage:
     """Implements `pipeline.stage_process.StageProcess` over a stream.
 
     Args:
-        name: of the stage.
-        link: to its host.
         ports: of the stage, whose chunks come to this machine.
         on_message: called with every report, in order.
         on_death: called once when a process that was ready ends without having been asked to, or
@@ -116,11 +114,6 @@ class RemoteStage:
         return capacity
 
     async def send(self, message: Register | Extend | Abort | Credit) -> None:
-        """Send one message.
-
-        Raises:
-            StageDied: the process, or its host, is gone.
-        """
         body = encode_for_link(message)
         if isinstance(message, Register):
             self._unfinished.began(message.request_id)
@@ -131,12 +124,6 @@ class RemoteStage:
         return (await self.ask()).counts
 
     async def ask(self, deadline_s: float = PING_DEADLINE_S) -> Pong:
-        """How the stage is now.
-
-        Raises:
-            StageDied: the process, or its host, is gone.
-            TimeoutError: it does not answer in time.
-        """
         self._pings += 1
         number = self._pings
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
@@ -151,7 +138,6 @@ class RemoteStage:
         return self.last_pong
 
     async def stop(self, deadline_s: float) -> None:
-        """Drain until the deadline, then have the process ended."""
         stream, reading = self._stream, self._reading
         if self.state.is_running and stream is not None:
             self.state = StageState.DRAINING

@@ -1,6 +1,5 @@
 """Stage messages and chunks on a link. A message is the bytes of `ipc.stage_messages` behind the
-sender's clock, because machines' clocks differ.
-"""
+sender's clock, because machines' clocks differ."""
 
 from __future__ import annotations
 
@@ -36,11 +35,8 @@ StageEvent = Output | Failed | Aborted | StepMeasured
 
 
 def encode_for_link(message: StageCommand | StageEvent) -> tuple[Buffer, ...]:
-    """Return the body of a frame that is sent now.
-
-    Raises:
-        TypeError: a stage's input holds what cannot be sent.
-    """
+    """Return the body of a frame that is sent now. Raises TypeError: a stage's input holds what
+    cannot be sent."""
     return _SECONDS.pack(time.monotonic()), *encode_message(message)
 
 
@@ -61,11 +57,8 @@ def decode_command(body: Buffer, packages: Collection[str]) -> StageCommand:
 
 
 def decode_event(body: Buffer) -> StageEvent:
-    """Return the event in the body of a frame that has just arrived.
-
-    Raises:
-        ProtocolError: it is none.
-    """
+    """Return the event in the body of a frame that has just arrived. Raises ProtocolError: it is
+    none."""
     message = _decode(body, ())
     if not isinstance(message, StageEvent):
         raise ProtocolError(f"what arrived is no event: {type(message).__name__}")
@@ -86,11 +79,7 @@ def _decode(body: Buffer, packages: Collection[str]) -> object:
 
 
 async def send_chunks(stream: LinkStream, encoded: EncodedChunks) -> None:
-    """Send one message, once there is credit for it.
-
-    Raises:
-        LinkLost: it cannot arrive any more.
-    """
+    """Send one message, once there is credit for it. Raises LinkLost: it cannot arrive any more."""
     await stream.send(StageFrameKind.CHUNKS, *encoded.parts_for_link)
 
 
@@ -98,7 +87,6 @@ async def forward_chunks(stream: LinkStream, take: Take) -> None:
     """Pass on what arrives, until the other end has ended.
 
     Args:
-        stream: of the edge.
         take: raises BrokenChannel for what are no chunks, which ends the link.
 
     Raises:

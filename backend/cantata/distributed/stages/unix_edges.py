@@ -115,11 +115,7 @@ _REMEMBERED = 4096
 
 
 class EarlyChunkBuffer:
-    """Stands before one edge's end at its stage.
-
-    Args:
-        take: passes chunks on to the stage.
-    """
+    """Stands before one edge's end at its stage."""
 
     def __init__(self, take: Take) -> None:
         self._take = take
@@ -141,11 +137,8 @@ class EarlyChunkBuffer:
         self._release(request_id)
 
     async def put(self, encoded: EncodedChunks) -> None:
-        """Pass on those whose request is registered; waits while the stage has no room.
-
-        Raises:
-            BrokenChannel: these are no chunks.
-        """
+        """Pass on those whose request is registered; waits while the stage has no room. Raises
+        BrokenChannel: these are no chunks."""
         heads = encoded.heads()
         async with self._passing:
             if self._knows_all(heads):
@@ -156,7 +149,6 @@ class EarlyChunkBuffer:
                 await self._take(EncodedChunks.of(ready))
 
     def close(self) -> None:
-        """Forget everything."""
         for timer in self._timers.values():
             timer.cancel()
         for task in self._releasing:

@@ -21,7 +21,6 @@ def check_memory(needs: Mapping[str, int], free: int, device: str, remedy: str) 
     Args:
         needs: bytes, by what takes them.
         free: bytes on the device.
-        device: its name.
         remedy: which settings of the deployment make it less.
 
     Raises:
@@ -45,18 +44,14 @@ def free_bytes(device: torch.device) -> int:
 
 
 def format_gib(count: int) -> str:
-    """Bytes, for people."""
     return f"{count / 2**30:.1f} GiB"
 
 
 def check_room(
     stage: str, slot_bytes: int, slots: int, device: torch.device, spare: int = 0
 ) -> None:
-    """Compare the memory that the slots, and `spare` more, need with what is free now.
-
-    Raises:
-        ConfigError: says how many slots fit.
-    """
+    """Compare the memory that the slots, and `spare` more, need with what is free now. Raises
+    ConfigError: says how many slots fit."""
     free = free_bytes(device)
     needed = slot_bytes * (slots + spare)
     if needed > free:

@@ -38,7 +38,6 @@ class InputCollector:
 
     @property
     def complete(self) -> bool:
-        """Whether all of it has arrived."""
         return not self._open
 
     @property
@@ -47,11 +46,8 @@ class InputCollector:
         return {port: concatenate(chunks).payload for port, chunks in self._chunks.items()}
 
     def take(self, chunk: Chunk[Payload]) -> None:
-        """The next chunk of a port.
-
-        Raises:
-            ProtocolViolation: the request does not await that port, or the chunk is out of order.
-        """
+        """The next chunk of a port. Raises ProtocolViolation: the request does not await that port,
+        or the chunk is out of order."""
         port = chunk.port
         if port not in self._open:
             awaited = sorted(self._open)

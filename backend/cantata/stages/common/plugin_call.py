@@ -1,6 +1,5 @@
 """Calls of a plug-in's code: what becomes of its errors, and where it computes, here and now or in
-a thread beside the stage's loop.
-"""
+a thread beside the stage's loop."""
 
 from __future__ import annotations
 
@@ -103,7 +102,6 @@ class ThreadWorker(Worker[R]):
     """Runs one task at a time in a thread.
 
     Args:
-        working: marks the thread's calls.
         niceness: of the thread, more than the process's. Otherwise it would take its full share of
             the CPU from talkers and codecs, whose next step a listener waits for.
         descriptor: another worker's, which then says of both that a result can be taken.

@@ -62,7 +62,6 @@ def join(rank: int, size: int, device: str, port: int, listener: socket.socket |
         rank: which one it is.
         size: how many there are.
         device: where it computes.
-        port: of the common store.
         listener: rank 0's socket on that port, which torch takes over; None for the others.
 
     Raises:

@@ -33,7 +33,6 @@ class Begun:
 
     jobs: Sequence[DiffusionJob]
     errors: dict[str, CantataError] = field(default_factory=dict)
-    """Errors by request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +55,12 @@ class Advanced:
     size: ForwardSize
     leaves: Leaves
     seconds: float = 0.0
-    """Seconds that the forward took."""
     alone: bool = False
     """The jobs had to be computed one by one, so the time says nothing."""
     errors: dict[str, CantataError] = field(default_factory=dict)
     """Errors by request, as the next two."""
     previews: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
     latents: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    """Latents of jobs that are done."""
     written: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """What jobs that write wrote in this step."""
 
@@ -119,11 +116,8 @@ def _run_alone(model: Denoiser, job: DiffusionJob) -> CantataError | None:
 
 
 def _look(model: Denoiser, job: DiffusionJob, outcome: Advanced) -> None:
-    """Take what others are to see of a job after its step.
-
-    Raises:
-        RequestFailed: the picture is not made of finite numbers.
-    """
+    """Take what others are to see of a job after its step. Raises RequestFailed: the picture is not
+    made of finite numbers."""
     job.update(model)
     if job.done in job.shown:
         outcome.previews[job.request_id] = model.preview(job.state)

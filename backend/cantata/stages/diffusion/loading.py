@@ -14,11 +14,8 @@ from cantata.stages.common.needs import META, WEIGHTS, count_made
 
 
 def load_model(factory: str, checkpoint: Path, deployment: DiffusionDeployment) -> Denoiser:
-    """Call a plug-in's `factory(checkpoint, options)`.
-
-    Raises:
-        CantataError: it cannot be loaded as asked.
-    """
+    """Call a plug-in's `factory(checkpoint, options)`. Raises CantataError: it cannot be loaded as
+    asked."""
     options = build_denoiser_options(deployment)
     if options.ranks is not None:
         # Imported where it is needed: it imports torch's collectives.
@@ -39,7 +36,6 @@ def prepare_needs(
 
 
 def build_denoiser_options(deployment: DiffusionDeployment) -> DenoiserOptions:
-    """What the model is told."""
     cache, parallel, hooked = deployment.cache, deployment.parallel, deployment.hooked
     return DenoiserOptions(
         deployment.device,

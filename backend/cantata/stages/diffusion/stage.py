@@ -63,10 +63,7 @@ class DiffusionStage:
     """Implements `contract.process.stage.Stage` over a `Denoiser`.
 
     Args:
-        model: computes.
-        deployment: its limits.
         clock: monotonic seconds; the plan's deadlines are on it.
-        leaves: what its jobs leave.
         shows_progress: whether it has the port for that.
     """
 

@@ -52,12 +52,7 @@ class ChunkAccumulator:
 
 
 class FirstChunks:
-    """Passes on the milestones of earlier stages and adds this stage's own.
-
-    Args:
-        stage: its name.
-        ports: its ports.
-    """
+    """Passes on the milestones of earlier stages and adds this stage's own."""
 
     def __init__(self, stage: str, ports: Iterable[str]) -> None:
         self._stage = stage
@@ -108,8 +103,6 @@ class Exchange:
     """The sockets of one stage process, and the chunks that it holds back.
 
     Args:
-        spec: the stage.
-        control: connected to the server.
         inputs: one for each edge that ends here: its listening socket, or, if it begins in this
             process, its end.
         outputs: by port, the edges that start there.
@@ -146,7 +139,6 @@ class Exchange:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What is held here, by name."""
         return {} if self._hold is None else {"held_chunks": len(self._hold)}
 
     def watch(self, descriptor: int) -> None:
@@ -164,10 +156,7 @@ class Exchange:
 
     def messages(self) -> Iterator[ToStage]:
         """The server's messages not yet read. A request whose input is invalid fails at once.
-
-        Raises:
-            ConnectionError: the server has exited.
-        """
+        Raises ConnectionError: the server has exited."""
         while self._control in self._list_readable():
             try:
                 message = decode_message(self._control.receive(), packages=None)
@@ -179,11 +168,7 @@ class Exchange:
             yield message
 
     def send(self, message: FromStage) -> None:
-        """Tell the server.
-
-        Raises:
-            ConnectionError: the server has exited.
-        """
+        """Tell the server. Raises ConnectionError: the server has exited."""
         self._control.send(*encode_message(message))
 
     def edges(self) -> list[object]:
@@ -201,7 +186,6 @@ class Exchange:
                     yield chunks
 
     def expect(self, request_id: str) -> None:
-        """The stage has accepted this request."""
         self._first_chunks.expect(request_id)
 
     def forget(self, request_id: str) -> None:
@@ -243,7 +227,6 @@ class Exchange:
             self.send(Output(for_client))
 
     def close(self) -> None:
-        """Close every socket."""
         for key in list(self._selector.get_map().values()):
             self._selector.unregister(key.fileobj)
             if isinstance(key.fileobj, _OURS):

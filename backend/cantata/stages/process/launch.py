@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StageLaunch:
-    """The configuration of a stage process."""
-
     title: str
     """Process name, such as `cantata:talker:0`; a shared process has the names of all its
     stages."""
@@ -150,11 +148,8 @@ def _build_stage(launch: StageLaunch, controls: Iterable[BlockingChannel]) -> St
 
 
 def _wait_for_memory(launches: Sequence[StageLaunch], controls: Sequence[BlockingChannel]) -> None:
-    """Tell the server what the stages will hold, and wait until there is room for that.
-
-    Raises:
-        ConnectionError: there is none, or the server has exited.
-    """
+    """Tell the server what the stages will hold, and wait until there is room for that. Raises
+    ConnectionError: there is none, or the server has exited."""
     asking = [
         (launch, control)
         for launch, control in zip(launches, controls, strict=True)

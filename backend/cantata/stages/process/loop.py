@@ -51,7 +51,6 @@ class StageLoop:
     """Drives one stage until it is drained or its server has exited.
 
     Args:
-        exchange: the process's sockets.
         heartbeat: shows the server what the loop is doing.
         clock: monotonic seconds; measures steps.
     """
@@ -83,10 +82,7 @@ class StageLoop:
 
     def run(self) -> None:
         """Receive, step, publish, until drained. The process then ends, and the stage with it.
-
-        Raises:
-            ConnectionError: the server has exited.
-        """
+        Raises ConnectionError: the server has exited."""
         try:
             while not (self._draining and self._is_idle()):
                 if not (self._stage.has_work() or self._edf_queue):

@@ -29,7 +29,6 @@ class StepMeter:
 
     @property
     def report(self) -> StepReport:
-        """All steps so far."""
         return StepReport(self._seconds.build(), self._batch.build())
 
 
@@ -48,11 +47,7 @@ class _HistogramBuilder:
 
 
 class StepWatch:
-    """Measures every step of one stage.
-
-    Args:
-        capacity: the stage's.
-    """
+    """Measures every step of one stage."""
 
     def __init__(self, capacity: StageCapacity) -> None:
         self._capacity = capacity
@@ -64,7 +59,6 @@ class StepWatch:
 
     @property
     def report(self) -> StepReport:
-        """All steps so far."""
         return self._meter.report
 
     def mark_idle(self, now_s: float) -> None:

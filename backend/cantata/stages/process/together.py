@@ -79,7 +79,6 @@ def _run_beside(
 
     Args:
         stages: all of the process.
-        work: the context of this thread's work.
     """
     try:
         with work():

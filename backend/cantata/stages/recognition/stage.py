@@ -57,8 +57,6 @@ class RecognitionStage:
     them.
 
     Args:
-        model: recognises.
-        deployment: its limits.
         load_for_files: makes another copy of the model when the first window of a file comes. None:
             files share the model with speakers.
     """
@@ -108,11 +106,8 @@ class RecognitionStage:
         self._windows[request_id] = Window(payload, batch)
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
-        """Take more sound.
-
-        Raises:
-            InvalidRequest: the window would be longer than the model's longest.
-        """
+        """Take more sound. Raises InvalidRequest: the window would be longer than the model's
+        longest."""
         window = self._windows.get(request_id)
         if window is None:
             return  # aborted, or failed

@@ -61,7 +61,6 @@ def choose_next(windows: Mapping[str, Window], most: int) -> list[tuple[str, Win
 
     Args:
         windows: by request.
-        most: of them.
     """
     due = [item for item in windows.items() if item[1].due]
     first = min((window.rank for _, window in due), default=None)
@@ -82,7 +81,6 @@ class Lane:
     Args:
         load: makes the model when the first window comes, in the thread: threads in which the model
             computes have its niceness, too.
-        niceness: of the thread.
     """
 
     def __init__(self, load: Callable[[], SpeechRecognizer], niceness: int) -> None:

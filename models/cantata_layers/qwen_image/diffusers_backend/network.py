@@ -25,11 +25,7 @@ from cantata_layers.qwen_image.transformer.network import ReferenceTokens
 
 
 def enable_cache(transformer: Any, skipping: Skipping) -> None:
-    """Hook the cache that does this.
-
-    Raises:
-        ConfigError: diffusers has none.
-    """
+    """Hook the cache that does this. Raises ConfigError: diffusers has none."""
     from diffusers import FirstBlockCacheConfig, TaylorSeerCacheConfig
 
     if skipping.test is SkipTest.INTERVAL:
@@ -115,7 +111,6 @@ class HookedNetwork:
 
         Args:
             text: [T, E] embeddings.
-            grid: of the picture that is drawn.
             references: in their order.
 
         Raises:

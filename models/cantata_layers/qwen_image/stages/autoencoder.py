@@ -72,11 +72,8 @@ class LatentDecoder:
 def load_reference_encoder(
     checkpoint: Path, device: torch.device, tiling: Tiling | None = None
 ) -> ReferenceEncoder:
-    """Return a checkpoint's encoder of references.
-
-    Raises:
-        ConfigError: weights are missing or of another shape.
-    """
+    """Return a checkpoint's encoder of references. Raises ConfigError: weights are missing or of
+    another shape."""
     config = load_config(checkpoint)
     return ReferenceEncoder(PictureEncoder(checkpoint, config.vae, device, tiling))
 

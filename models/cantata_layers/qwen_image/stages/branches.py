@@ -22,7 +22,6 @@ class BranchExchange:
 
     Args:
         ranks: this process among them; torch's default group is theirs.
-        device: of the exchange.
     """
 
     def __init__(self, ranks: Ranks, device: torch.device) -> None:
@@ -112,7 +111,6 @@ class PackedSteps:
     """Computes steps in one forward.
 
     Args:
-        network: of the checkpoint.
         skipping: None: every step is full.
     """
 
@@ -130,22 +128,14 @@ class PackedSteps:
 
 
 class SharedSteps:
-    """Computes steps on two ranks, each branch on its own.
-
-    Args:
-        compute: of this rank.
-        exchange: with the other one.
-    """
+    """Computes steps on two ranks, each branch on its own."""
 
     def __init__(self, compute: Compute, exchange: BranchExchange) -> None:
         self._compute, self._exchange = compute, exchange
 
     def __call__(self, steps: Sequence[BranchStep]) -> list[Made]:
-        """Of each of these. A branch that another rank computes has its memory there.
-
-        Raises:
-            RequestFailed: a rank could not compute its branches.
-        """
+        """Of each of these. A branch that another rank computes has its memory there. Raises
+        RequestFailed: a rank could not compute its branches."""
         exchange = self._exchange
         owners = [exchange.owner(step.job, step.branch) for step in steps]
         own = [step for step, owner in zip(steps, owners, strict=True) if exchange.owns(owner)]

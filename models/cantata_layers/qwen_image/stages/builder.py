@@ -80,11 +80,6 @@ PUBLISHED = PictureOffer()
 class PictureBuilder:
     """Implements `contract.model.picture.ImageBuilder`.
 
-    Args:
-        checkpoint: its folder.
-        offer: of the plug-in.
-        areas: of pictures that are changed.
-
     Raises:
         ConfigError: the checkpoint's configuration is not served.
     """
@@ -110,7 +105,6 @@ class PictureBuilder:
 
     @property
     def limits(self) -> ImageLimits:
-        """The limits of the checkpoint."""
         edits, several = self._family.takes_pictures, self._family is Family.EDIT_PLUS
         offer = self._offer
         return ImageLimits(
@@ -142,12 +136,8 @@ class PictureBuilder:
         )
 
     def build(self, request_id: str, request: ImageRequest) -> PlannedImage:
-        """Stage inputs for one picture.
-
-        Raises:
-            InvalidRequest: references are missing, too many or too narrow, or the size is not
-                served.
-        """
+        """Stage inputs for one picture. Raises InvalidRequest: references are missing, too many or
+        too narrow, or the size is not served."""
         self._check(request)
         kept = [self._kept(pixels) for pixels in request.references]
         size = self._choose_size(request, kept)

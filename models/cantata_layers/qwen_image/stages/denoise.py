@@ -85,7 +85,6 @@ class PictureInProgress:
         return self.inputs.shares[self.step]
 
     def next_steps(self) -> list[BranchStep]:
-        """Of each branch."""
         return [
             BranchStep(Row(condition, self.latents, self.share), memory, self.number, branch)
             for branch, (condition, memory) in enumerate(
@@ -114,8 +113,6 @@ class PictureDenoiser:
 
     Args:
         network: of the checkpoint, as the next.
-        compute: steps of the network.
-        colours: of previews.
         token_width: P.
         forget: called with the name of a branch that is done or dropped.
     """
@@ -162,7 +159,6 @@ class PictureDenoiser:
         return job
 
     def steps(self, job: PictureInProgress) -> int:
-        """The number of steps of the whole picture."""
         return len(job.inputs.shares) - 1
 
     def previews(self, job: PictureInProgress) -> int:

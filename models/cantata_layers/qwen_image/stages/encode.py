@@ -30,7 +30,6 @@ class PromptEncoder:
     """Implements `contract.model.feed_forward.FeedForward`.
 
     Args:
-        checkpoint: its folder.
         device: where to compute.
 
     Raises:

@@ -40,9 +40,7 @@ class TextEncoder:
     """Embeds prompts, one at a time: their lengths differ.
 
     Args:
-        checkpoint: its folder.
         device: where to compute; float32 on a CPU, bfloat16 elsewhere.
-        sees: whether prompts have pictures.
 
     Raises:
         ConfigError: weights are missing or of another shape.

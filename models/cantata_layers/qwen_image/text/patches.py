@@ -32,9 +32,6 @@ class PatchMaker:
     """Cuts pictures into patches as a checkpoint's processor does. Safe to call from several
     threads.
 
-    Args:
-        checkpoint: its folder.
-
     Raises:
         ConfigError: the processor's file is missing or damaged.
     """

@@ -47,11 +47,8 @@ EDIT_AREAS = {
 
 
 def near_area(area: int, size: Size) -> Size:
-    """The size of about this area with the ratio of another.
-
-    Raises:
-        InvalidRequest: the picture is too narrow.
-    """
+    """The size of about this area with the ratio of another. Raises InvalidRequest: the picture is
+    too narrow."""
     if max(size.width, size.height) > MAX_UNEQUAL * min(size.width, size.height):
         raise InvalidRequest(
             f"image: {size.width}x{size.height} is too narrow; one side may be "

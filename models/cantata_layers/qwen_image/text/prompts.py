@@ -77,10 +77,6 @@ PROMPT = "\0"
 class PicturePrompts:
     """Lays out the prompts of one checkpoint.
 
-    Args:
-        checkpoint: its folder.
-        family: of it.
-
     Raises:
         ConfigError: the tokenizer is missing, damaged or of another vocabulary.
     """

@@ -118,7 +118,6 @@ class TransformerBlock(nn.Module):
 
         Args:
             text: of all rows, as the next.
-            image: noise and references.
             sides: of text and pictures, as the next.
             modulations: [6, D] by index of a segment's modulation.
         """
@@ -156,7 +155,6 @@ class BlockStack:
 
     Args:
         blocks: all of the network's.
-        modulations: that segments point to.
         places: of each row's text and pictures.
         text: [T, D] of all rows.
         image: [I, D] of all rows.
@@ -178,7 +176,6 @@ class BlockStack:
 
     @property
     def blocks(self) -> int:
-        """The blocks of the network."""
         return len(self._blocks)
 
     @property

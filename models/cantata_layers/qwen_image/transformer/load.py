@@ -27,8 +27,6 @@ ROOM = 1.2
 
 @dataclass(frozen=True, slots=True)
 class DenoiserPlacement:
-    """Devices and dtype of a denoiser."""
-
     device: torch.device
     dtype: torch.dtype
     modulation_home: torch.device
@@ -60,9 +58,6 @@ def load_denoiser(
     """Return a checkpoint's denoiser.
 
     Args:
-        checkpoint: its folder.
-        config: of it.
-        placement: device and dtype.
         fusion: what LoRA files change in the weights.
 
     Raises:

@@ -89,7 +89,6 @@ class Modulations:
 
     Args:
         weights: may be on another device than the modulations.
-        device: of the modulations.
         kept: shares of noise whose modulations are kept, those asked for last.
     """
 

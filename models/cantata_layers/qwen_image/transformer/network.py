@@ -109,7 +109,6 @@ class VelocityPredictor:
     """Predicts velocities. In float32 on a CPU, a row's result does not depend on the others.
 
     Args:
-        config: sizes.
         layers: on the device where to compute, of one dtype.
         modulations: on the same device.
     """
@@ -129,7 +128,6 @@ class VelocityPredictor:
 
         Args:
             text: [T, E] embeddings, T at least 1.
-            grid: of the picture that is drawn.
             references: in their order.
 
         Raises:
@@ -160,7 +158,6 @@ class VelocityPredictor:
         """The velocity of each row: [N, P] float32, noise minus picture.
 
         Args:
-            rows: of this step.
             through: takes the rows through the blocks; None: through each of them.
         """
         shares = list(dict.fromkeys(row.share for row in rows))

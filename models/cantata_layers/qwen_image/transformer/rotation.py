@@ -50,7 +50,6 @@ class Positions:
 
     Args:
         axes: columns of a head that turn by frame, row and column.
-        device: of the rotations.
     """
 
     def __init__(self, axes: Sequence[int], device: torch.device) -> None:
@@ -62,21 +61,14 @@ class Positions:
 
     def pictures(self, grids: Sequence[Grid]) -> TokenRotation:
         """The rotation for pictures' tokens, row by row; the first picture is the one that is
-        drawn.
-
-        Raises:
-            InvalidRequest: as `text`.
-        """
+        drawn. Raises InvalidRequest: as `text`."""
         return TokenRotation.join(
             [self._rotate_picture(frame, grid) for frame, grid in enumerate(grids)]
         )
 
     def text(self, tokens: int, grids: Sequence[Grid]) -> TokenRotation:
-        """The rotation for a text's tokens beside these pictures.
-
-        Raises:
-            InvalidRequest: there are more positions than the model knows.
-        """
+        """The rotation for a text's tokens beside these pictures. Raises InvalidRequest: there are
+        more positions than the model knows."""
         first = first_text_position(grids)
         places = torch.arange(first, first + tokens)
         return self._at(places, places, places)

@@ -25,7 +25,6 @@ class Series:
     """The last value and its derivatives by step."""
 
     last: int = 0
-    """The step of the last value."""
     terms: tuple[torch.Tensor, ...] = ()
     """The value, its first derivative, and so on."""
 
@@ -86,7 +85,6 @@ def check_skipping(skipping: Skipping | None, blocks: int, *, few_steps: bool) -
 
     Args:
         skipping: as it is asked for; None is always right.
-        blocks: of the network.
         few_steps: whether the checkpoint was distilled to few steps.
 
     Raises:
@@ -110,7 +108,6 @@ class SkippingPass:
     """One step's passage; `memories` are those after it, for the caller to keep if all went well.
 
     Args:
-        skipping: the rule.
         memories: of the rows, before the step.
     """
 

@@ -38,7 +38,6 @@ def tiled(
         x: [B, C, H, W].
         size: of a tile's side, in x.
         stride: from one tile to the next, in x.
-        factor: of the network.
 
     Returns:
         [B, C', factor H, factor W].
@@ -85,8 +84,6 @@ class PictureEncoder:
     """Pictures to latents of mean 0 and deviation 1.
 
     Args:
-        checkpoint: its folder.
-        config: of its autoencoder.
         device: where to compute.
         tiling: None: never.
 

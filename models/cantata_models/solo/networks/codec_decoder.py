@@ -114,7 +114,6 @@ class CodecDecoder(nn.Module, StreamingDecoder):
         )
 
     def reset(self, state: SoloCodecState, slots: torch.Tensor) -> None:
-        """Resets these slots ([B] int64) in place."""
         slots = slots.to(self.window.device, non_blocking=True)
         for tensor in state.tensors():
             tensor[slots] = 0.0

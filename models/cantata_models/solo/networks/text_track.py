@@ -231,7 +231,6 @@ class TextTrackEncoder(nn.Module):
         Args:
             phones: [N] int64 ids, N >= 1; it should start and end with SIL.
             word_start: [N] bool, true at the first phone of every word.
-            question: whether the sentence is a question.
             speaker: [F] float32, a row of `stock_speakers` or a recording's speaker vector.
             speed: 0.5 (slow) to 2 (fast); scales the durations.
             distinct: as `whole_slots` has it.

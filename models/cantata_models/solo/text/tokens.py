@@ -27,11 +27,7 @@ SIL_ID = PHONE_IDS[SIL]
 
 
 def phone_ids(phones: Iterable[str]) -> list[int]:
-    """Returns the phones' ids.
-
-    Raises:
-        ValueError: a phone is not in the inventory.
-    """
+    """Returns the phones' ids. Raises ValueError: a phone is not in the inventory."""
     try:
         return [PHONE_IDS[phone] for phone in phones]
     except KeyError as error:

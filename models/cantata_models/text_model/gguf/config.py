@@ -27,11 +27,8 @@ _GEMMA_27B_LAYERS = 62
 
 
 def make_config(file: GgufFile) -> Any:
-    """Return the file's configuration as transformers has it.
-
-    Raises:
-        ConfigError: the architecture is not read here, or a value is missing or not valid.
-    """
+    """Return the file's configuration as transformers has it. Raises ConfigError: the architecture
+    is not read here, or a value is missing or not valid."""
     make = _MAKERS.get(file.architecture)
     if make is None:
         raise ConfigError(

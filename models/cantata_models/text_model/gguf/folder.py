@@ -26,10 +26,7 @@ _log = logging.getLogger(__name__)
 
 def open_gguf(file: Path) -> Path:
     """Return the file as a Hugging Face folder, which is made once and kept by the file's SHA-256.
-
-    Raises:
-        ConfigError: it is no GGUF file, is damaged, or cannot be served; says what could.
-    """
+    Raises ConfigError: it is no GGUF file, is damaged, or cannot be served; says what could."""
     target = find_folder(file)
     if target.is_dir():
         return target
@@ -44,11 +41,8 @@ def open_gguf(file: Path) -> Path:
 
 
 def find_folder(file: Path) -> Path:
-    """Return where the file's folder is, or will be.
-
-    Raises:
-        ConfigError: the file is no GGUF file, or cannot be read.
-    """
+    """Return where the file's folder is, or will be. Raises ConfigError: the file is no GGUF file,
+    or cannot be read."""
     try:
         with file.open("rb") as stream:
             if (magic := stream.read(len(_MAGIC))) != _MAGIC:

@@ -25,9 +25,6 @@ _PLAIN = frozenset({GGMLQuantizationType.F32, GGMLQuantizationType.F64})
 class GgufFile:
     """A GGUF file.
 
-    Args:
-        path: of the file.
-
     Raises:
         ConfigError: it is damaged, or one part of several.
     """
@@ -47,7 +44,6 @@ class GgufFile:
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """Names of all tensors."""
         return tuple(self._tensors)
 
     @property
@@ -57,11 +53,8 @@ class GgufFile:
         return all(tensor.tensor_type in _PLAIN for tensor in matrices)
 
     def find(self, key: str, kind: type[T]) -> T | None:
-        """Return a value; None: the file has none.
-
-        Raises:
-            ConfigError: the value is of another kind.
-        """
+        """Return a value; None: the file has none. Raises ConfigError: the value is of another
+        kind."""
         value = self._read_contents(key)
         if kind is float and type(value) is int:
             value = float(value)
@@ -70,11 +63,8 @@ class GgufFile:
         return value
 
     def get(self, key: str, kind: type[T], default: T | None = None) -> T:
-        """Return a value or the default.
-
-        Raises:
-            ConfigError: the value is of another kind, or missing without a default.
-        """
+        """Return a value or the default. Raises ConfigError: the value is of another kind, or
+        missing without a default."""
         value = self.find(key, kind)
         if value is None:
             if default is None:
@@ -87,32 +77,22 @@ class GgufFile:
         return self.get(f"{self.architecture}.{key}", kind, default)
 
     def list(self, key: str) -> tuple[Any, ...]:
-        """Return a list's items; none if the file has no such list.
-
-        Raises:
-            ConfigError: the value is no list.
-        """
+        """Return a list's items; none if the file has no such list. Raises ConfigError: the value
+        is no list."""
         value = self._read_contents(key)
         if value is not None and not isinstance(value, list):
             raise ConfigError(f"{self.path}: {key} must be a list, not {value!r:.80}")
         return tuple(value or ())
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return a tensor's shape, the rows first.
-
-        Raises:
-            ConfigError: there is no such tensor.
-        """
+        """Return a tensor's shape, the rows first. Raises ConfigError: there is no such tensor."""
         if name not in self._tensors:
             raise ConfigError(f"{self.path}: tensor {name} is missing")
         return tuple(int(size) for size in reversed(self._tensors[name].shape))
 
     def read(self, name: str) -> NDArray[np.float32]:
-        """Return a tensor's values.
-
-        Raises:
-            ConfigError: there is no such tensor, or its quantisation is not known.
-        """
+        """Return a tensor's values. Raises ConfigError: there is no such tensor, or its
+        quantisation is not known."""
         shape, tensor = self.shape(name), self._tensors[name]
         try:
             values = dequantize(tensor.data, tensor.tensor_type)

@@ -40,11 +40,8 @@ class TokenType(IntEnum):
 
 
 def make_tokenizer(file: GgufFile) -> Any:
-    """Return the file's tokenizer, with its chat template, as transformers has it.
-
-    Raises:
-        ConfigError: it is of another kind, damaged, or without a chat template.
-    """
+    """Return the file's tokenizer, with its chat template, as transformers has it. Raises
+    ConfigError: it is of another kind, damaged, or without a chat template."""
     tokens = tuple(map(str, file.list(f"{_KEY}.tokens")))
     types = file.list(f"{_KEY}.token_type") or (TokenType.NORMAL,) * len(tokens)
     if not tokens or len(types) != len(tokens):

@@ -52,11 +52,8 @@ _NORMS_FROM_ZERO = "gemma3"
 
 
 def name_tensors(file: GgufFile) -> dict[str, str]:
-    """Return transformers' name for each of the file's tensors.
-
-    Raises:
-        ConfigError: a tensor is missing, or unknown to the architecture.
-    """
+    """Return transformers' name for each of the file's tensors. Raises ConfigError: a tensor is
+    missing, or unknown to the architecture."""
     block, biased = _BLOCKS[file.architecture], _BIASED.get(file.architecture)
     names: dict[str, str] = {}
     for name, layer, inner in list_blocks(file.tensors):

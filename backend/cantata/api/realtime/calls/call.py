@@ -49,7 +49,6 @@ class CallAudio(OutputAudio):
     known, and an interruption acts on the next packet."""
 
     def __init__(self, connection: SocketConnection, sample_rate: int, playout: Playout) -> None:
-        """`sample_rate`: Hz of the model that speaks."""
         super().__init__(connection, sample_rate)
         self._playout = playout
         self.sent = SentSound(PLAYOUT_RATE, time.monotonic)
@@ -118,7 +117,6 @@ class RealtimeCall(RealtimeConnection):
         """Answer an offer; `run` then waits for the client. Without an answer nothing is left.
 
         Args:
-            sdp: the offer.
             where: to listen for the client.
             settings: the session's, as in `session.update`; later ones prevail.
 

@@ -49,11 +49,8 @@ class _Gathering:
         self._where = where
 
     async def run(self, component: int, addresses: Sequence[str]) -> list[Candidate]:
-        """The candidates of these addresses of this machine.
-
-        Raises:
-            Overloaded: every port for calls is taken.
-        """
+        """The candidates of these addresses of this machine. Raises Overloaded: every port for
+        calls is taken."""
         own = [_LOOPBACK] if self._where.loopback else []
         found = [candidate for one in (*own, *addresses) async for candidate in self._open(one)]
         if not found:

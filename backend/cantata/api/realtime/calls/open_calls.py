@@ -16,61 +16,44 @@ logger = logging.getLogger(__name__)
 
 
 class CallObserver(Protocol):
-    """Sees a call's events."""
-
     def notify(self, events: Sequence[ServerEvent]) -> None:
         """Take events, without waiting."""
         ...
 
-    def close(self) -> None:
-        """The call is over."""
-        ...
+    def close(self) -> None: ...
 
 
 class OpenCall(Protocol):
     """A call whose offer was answered."""
 
     @property
-    def id(self) -> str:
-        """The call's id, which no other call has."""
-        ...
+    def id(self) -> str: ...
 
     @property
     def sidebands(self) -> set[CallObserver]:
         """All who see its events besides the caller."""
         ...
 
-    async def run(self) -> None:
-        """Serve it to its end."""
-        ...
+    async def run(self) -> None: ...
 
     def describe(self) -> dict[str, Any]:
         """Its session, as clients see it."""
         ...
 
     async def handle_event(self, event: AnyClientEvent) -> None:
-        """Do what its caller, or a sideband, asks for.
-
-        Raises:
-            CantataError: it is refused.
-        """
+        """Do what its caller, or a sideband, asks for. Raises CantataError: it is refused."""
         ...
 
-    def abort(self) -> None:
-        """End it at once."""
-        ...
+    def abort(self) -> None: ...
 
 
 class OpenCalls:
-    """Open calls by their ids."""
-
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._calls: dict[str, OpenCall] = {}
 
     @property
     def count(self) -> int:
-        """How many are open."""
         return len(self._running)
 
     def check_room(self, most: int) -> None:
@@ -100,11 +83,7 @@ class OpenCalls:
         self._running[call.id] = asyncio.create_task(run_and_free(), name=f"call:{call.id}")
 
     def find(self, call_id: str) -> OpenCall:
-        """An open call.
-
-        Raises:
-            CallNotFound: none of this id is open.
-        """
+        """An open call. Raises CallNotFound: none of this id is open."""
         call = self._calls.get(call_id)
         if call is None:
             raise CallNotFound(f"no call {call_id[:64]!r} is open", "call_id")

@@ -94,7 +94,6 @@ class CallPeer:
         Args:
             offer: of the client.
             take: gives the next packet of sound for it, as `ListenerTrack` needs it.
-            where: to listen for it.
 
         Raises:
             InvalidRequest: it cannot be answered.

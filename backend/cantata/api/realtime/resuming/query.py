@@ -32,11 +32,7 @@ class ResumeQuery(BaseModel):
 
     @property
     def place(self) -> ResumePoint | None:
-        """Where to go on; None: a session begins.
-
-        Raises:
-            InvalidRequest: it does not say.
-        """
+        """Where to go on; None: a session begins. Raises InvalidRequest: it does not say."""
         if self.resume is None:
             return None
         if self.after is None:

@@ -44,7 +44,6 @@ class ResumableSessions:
 
     @property
     def count(self) -> int:
-        """How many are open."""
         return len(self._running)
 
     def check_room(self, most: int) -> None:
@@ -66,13 +65,7 @@ class ResumableSessions:
         run: Callable[[], Coroutine[Any, Any, None]],
         held: ExitStack,
     ) -> None:
-        """Let a session run.
-
-        Args:
-            session: a new one.
-            run: serves it to its end.
-            held: what it holds meanwhile.
-        """
+        """Let a session run."""
         place = _digest(session.token)
 
         async def run_and_free() -> None:

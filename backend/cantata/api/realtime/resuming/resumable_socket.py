@@ -51,7 +51,6 @@ class ResumableSocket:
         self._sent = SentEvents(limits.max_bytes)
         self._received: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
         self._count = 0
-        """Messages received from the client."""
         self._link: SocketLink | None = None
         self._expiry: asyncio.TimerHandle | None = None
         self._resumed: int | None = None

@@ -35,12 +35,10 @@ class SentEvents:
 
     @property
     def next(self) -> int:
-        """Number of the event to be written next."""
         return self._next
 
     @property
     def has_more(self) -> bool:
-        """Whether there are events to be written."""
         return self._next < self._first + len(self._texts)
 
     @property
@@ -78,11 +76,7 @@ class SentEvents:
             self._waiting_bytes += sys.getsizeof(_NOTHING)
 
     def find(self, event_id: str) -> int:
-        """The number of an event.
-
-        Raises:
-            EventsLost: it is not among those that are kept.
-        """
+        """The number of an event. Raises EventsLost: it is not among those that are kept."""
         for index in reversed(range(len(self._texts))):
             if _has_id(self._texts[index], event_id):
                 return self._first + index

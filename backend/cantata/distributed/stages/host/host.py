@@ -29,7 +29,6 @@ class StageHost:
         plugins: the models whose stages it may run, by name.
         listener: a listening socket; closed here.
         key: that servers must have.
-        logs: of stage processes.
     """
 
     def __init__(
@@ -51,7 +50,6 @@ class StageHost:
         self._accepting: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Accept servers from now on."""
         self._accepting = asyncio.create_task(self._acceptor.run(), name="cantata:accept-servers")
 
     async def drain(self, timeout_s: float) -> bool:
@@ -75,7 +73,6 @@ class StageHost:
         return True
 
     async def stop(self) -> None:
-        """End every link and every stage."""
         if self._accepting is not None:
             self._accepting.cancel()
             await asyncio.wait({self._accepting})

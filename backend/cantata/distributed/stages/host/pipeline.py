@@ -28,8 +28,6 @@ ELSEWHERE = "elsewhere"
 
 @dataclass(frozen=True, slots=True)
 class StageLogs:
-    """How stage processes log."""
-
     level: int = logging.INFO
     form: LogFormat = LogFormat.TEXT
 
@@ -38,10 +36,7 @@ class HostedPipeline:
     """The part of a pipeline that runs here: its launches, and the ends of its edges.
 
     Args:
-        located: the model, on this machine.
-        deployment: of the whole pipeline.
         here: the stages that run on this machine.
-        logs: of their processes.
     """
 
     def __init__(
@@ -71,11 +66,7 @@ class HostedPipeline:
         preload((self._spec.stage(name), stages[name]) for name in self.here)
 
     def launch(self, stage: str) -> StageLaunch:
-        """How to start a stage that runs here.
-
-        Raises:
-            ConfigError: it does not run here.
-        """
+        """How to start a stage that runs here. Raises ConfigError: it does not run here."""
         if stage not in self.here:
             raise ConfigError(f"this host runs the stages {list(self.here)}, not {stage!r}")
         return plan_launch(
@@ -95,22 +86,16 @@ class HostedPipeline:
                 self._parkings[edge].registered(request_id)
 
     def inlet(self, name: EdgeName) -> EarlyChunkBuffer:
-        """Where to put chunks that arrive for a stage here.
-
-        Raises:
-            ConfigError: there is no such edge.
-        """
+        """Where to put chunks that arrive for a stage here. Raises ConfigError: there is no such
+        edge."""
         edge = EdgeSpec(name.source, name.target)
         if edge not in self._parkings:
             raise ConfigError(f"no edge {name.source} -> {name.target} arrives here")
         return self._parkings[edge]
 
     def get_exit(self, name: EdgeName) -> socket.socket:
-        """The listening socket to which a stage here connects that feeds one elsewhere.
-
-        Raises:
-            ConfigError: there is no such edge.
-        """
+        """The listening socket to which a stage here connects that feeds one elsewhere. Raises
+        ConfigError: there is no such edge."""
         for crossing in self._edges.crossing:
             if crossing.edge == EdgeSpec(name.source, name.target) and crossing.listener:
                 return crossing.listener
@@ -132,9 +117,7 @@ def plan_hosted(
     """Check that this machine has the same model as the server, and plan its stages.
 
     Args:
-        command: the server's.
         plugins: the models that this host has, by name.
-        logs: of stage processes.
 
     Raises:
         ConfigError: it cannot run the stages, or they would not make the server's samples.

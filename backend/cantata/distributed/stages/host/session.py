@@ -38,10 +38,8 @@ class HostSession:
 
     Args:
         sock: of the connection; closed here.
-        peer: the server's address.
         heart: sends the link's heartbeats.
         plugins: the models that may be run, by name.
-        logs: of stage processes.
     """
 
     def __init__(

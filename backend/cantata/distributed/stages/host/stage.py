@@ -39,8 +39,6 @@ class HostedStage:
 
     Args:
         stream: the server's, opened with the command.
-        pipeline: of the stage.
-        command: to start it.
 
     Raises:
         ConfigError: the stage does not run here.

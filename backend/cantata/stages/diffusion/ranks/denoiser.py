@@ -32,7 +32,6 @@ class RankedDenoiser:
 
     Args:
         model: rank 0's own.
-        others: the other ranks.
     """
 
     def __init__(self, model: Denoiser, others: RankGroup) -> None:

@@ -19,7 +19,6 @@ class LoadModel:
     """The first message: which model to load."""
 
     title: str
-    """Title of the process."""
     factory: str
     """`package.module:function`."""
     checkpoint: Path

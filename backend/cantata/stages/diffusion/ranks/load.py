@@ -22,7 +22,6 @@ def load_ranked(factory: str, checkpoint: Path, options: DenoiserOptions) -> Ran
 
     Args:
         factory: `package.module:function`.
-        checkpoint: its folder.
         options: of rank 0.
 
     Raises:
