@@ -63,6 +63,7 @@ class RecordableTalker(DrawingTalker):
     """The same, to be recorded; it may refuse."""
 
     recordable = True
+    penalizes_residual = True
 
     def __init__(self, refuses: bool = False) -> None:
         super().__init__()
@@ -127,6 +128,17 @@ def test_all_kinds_of_steps_are_recorded_for_all_slots() -> None:
         for drawn in (False, True)
         for penalized in (False, True)
     ]
+
+
+def test_a_penalty_that_no_request_has_is_not_recorded() -> None:
+    talker, plain = RecordableTalker(), DrawingTalker()
+    talker.penalizes_residual = False
+    step = make_step(talker)
+    step.record()
+    assert {penalized for _, _, penalized in talker.replayed} == {False}
+    # Whoever has one after all is served without a graph.
+    assert torch.equal(speak(step, talker, 0), speak(make_step(plain), plain, 0))
+    assert talker.completed
 
 
 def test_the_graphs_of_all_kinds_share_their_scratch_memory(

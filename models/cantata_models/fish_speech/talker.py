@@ -54,6 +54,7 @@ class FishTalker(nn.Module, Talker):
     """What both talkers share; each has a law of its own for code 0."""
 
     recordable = True
+    penalizes_residual = True
     layout: ClassVar[FishLayout]
     frame_period_s = FRAME_PERIOD_S
 

@@ -45,6 +45,7 @@ class MossTalker(TalkerNetwork, Talker):
 
     frame_period_s = FRAME_PERIOD_S
     recordable = True
+    penalizes_residual = True
     decides_stop = True
 
     def __init__(

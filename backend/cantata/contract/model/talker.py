@@ -135,6 +135,9 @@ class Talker:
     records_forward: bool = True
     """`forward`, with `export_rows`, can be recorded and replayed too: between two calls nothing
     changes but the values of its inputs, and it reads none of them on the host."""
+    penalizes_residual: bool = False
+    """Requests may have a repetition penalty for the codes after the first
+    (`SamplingOptions.residual_repetition_penalty`), so that steps with one are recorded, too."""
     prompt_codes: tuple[int, ...] = ()
     """Codes 0 that the repetition penalty counts as spoken from the first frame on, such as those
     that stand for a prompt in the published program."""

@@ -155,7 +155,8 @@ def iterate_kinds(talker: Talker) -> Iterator[KernelVariant]:
     elif talker.latent_size:
         yield KernelVariant()
     else:
-        yield from (KernelVariant(*flags) for flags in product((True, False), repeat=2))
+        penalized = (True, False) if talker.penalizes_residual else (False,)
+        yield from (KernelVariant(*flags) for flags in product((True, False), penalized))
 
 
 def _build_spare(

@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 WARM_UPS = 3
 """Runs before a recording: libraries choose kernels and take their workspaces in the first ones."""
+ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""What recorded attention may use. cuDNN's plans each shape anew, which others measured at a third
+of a second (SGLang-Omni's issue 1947)."""
 
 Shapes = tuple[tuple[int, ...], ...]
 Pool: TypeAlias = "torch.cuda._POOL_HANDLE"
@@ -104,13 +108,14 @@ class ShapeGraphs:
         current = torch.cuda.current_stream(self._device)
         aside = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         aside.wait_stream(current)
-        with torch.cuda.stream(aside):
+        with torch.cuda.stream(aside), sdpa_kernel(ATTENTION):
             for _ in range(WARM_UPS):
                 self._function(*inputs)
         current.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         # Another thread of this process may allocate memory meanwhile.
-        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+        recording = torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local")
+        with recording, sdpa_kernel(ATTENTION):
             output = self._function(*inputs)
         return _Recorded(inputs, output, graph.replay)
 
