@@ -319,9 +319,9 @@ async def test_voices_and_models_that_are_installed() -> None:
 
     listed = {one["id"]: one for one in json.loads((await invoke("models", "--json")).stdout)}
     assert listed.keys() == load_plugins().keys()
-    assert {name for name, one in listed.items() if one["needs"] is None} == set(
-        list_embedded_models()
-    )
+    ready = {name for name, one in listed.items() if one["needs"] is None}
+    # Another one is ready where a package with its weights is installed.
+    assert set(list_embedded_models()) <= ready < listed.keys()
     voices = json.loads((await invoke("voices", "--json")).stdout)
     assert {"id", "name", "description", "gender", "aliases", "kind", "model"} == voices[0].keys()
     assert {one["model"] for one in voices} == {
