@@ -82,6 +82,9 @@ def bench(
     Starts the server on this machine, unless --url names one. Writes JSON, a Markdown report and a
     plot. Takes about thirteen minutes without options.
     """
+    from cantata.cli.runner import exit_on_signals
+
+    context.with_resource(exit_on_signals())  # or the servers of a stopped run would go on
     if context.invoked_subcommand is not None:
         return
     from cantata_bench.client import Target

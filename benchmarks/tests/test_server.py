@@ -55,3 +55,29 @@ def test_a_process_is_asked_to_end_and_then_made_to(
         process.stdout.readline()
         end(process)
         assert process.returncode == -status
+
+
+STOPPED_RUN = """
+import signal
+from cantata_bench.cli import app
+
+@app.command()
+def measure() -> None:
+    try:
+        print("started", flush=True)
+        signal.pause()
+    finally:
+        print("ended its server", flush=True)
+
+app(["measure"])
+"""
+
+
+def test_a_run_that_is_terminated_ends_its_servers() -> None:
+    command = [sys.executable, "-c", STOPPED_RUN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        process.terminate()
+        assert process.stdout.read() == "ended its server\n"
+    assert process.returncode == 128 + signal.SIGTERM

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rich.console import Console
 
@@ -18,6 +16,7 @@ from cantata.cli.answer_sound import AnswerPlayer, open_sound
 from cantata.cli.conversation import ChatHistory, QuestionAndAnswer, save_conversation
 from cantata.cli.files import read_file, write_standard_output
 from cantata.cli.own_server import choose_mind, choose_voice_model, open_server
+from cantata.cli.runner import exit_on_signals
 from cantata.cli.server_address import ask_server, check_address
 from cantata.client import KEY_VARIABLE
 from cantata.client.answers import stream_answer
@@ -64,7 +63,7 @@ def chat(options: ChatArguments, console: Console) -> None:
     for path in options.pictures:
         read_file(path)
     with (
-        _end_on_signals(),
+        exit_on_signals(),
         open_sound(options.speaks, options.out, options.model) as sound,
         _open(options, console) as (server, model),
     ):
@@ -198,21 +197,3 @@ def _open(options: ChatArguments, console: Console) -> Iterator[tuple[str, str |
     voices = [choose_voice_model(options.voice)] if options.sounds else []
     with open_server([mind, *voices], console) as server:
         yield server, plugin.name
-
-
-@contextmanager
-def _end_on_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the command as an error does: what it started ends with it."""
-
-    def end(number: int, frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
-        return
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
