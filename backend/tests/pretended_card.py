@@ -5,14 +5,15 @@ capability 9.0 that is not there; whatever would compute on it fails.
 
     python -m pretended_card CHECKPOINT
 
-prints a JSON object: by whether there are graphs, what vLLM made of the configuration. With vLLM's
-first model runner (`VLLM_USE_V2_MODEL_RUNNER=0`) it fails.
+prints a JSON object: by whether there are graphs, what vLLM made of the configuration, and as
+`refused` what the stage says of vLLM's first model runner.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -101,10 +102,25 @@ def describe(checkpoint: Path, *, graphs: bool) -> dict[str, Any]:
     }
 
 
+def describe_first_runner(checkpoint: Path) -> str:
+    """Return the error of a stage for which vLLM chose its first model runner."""
+    from cantata.contract.data.errors import ConfigError
+
+    with patch.dict(os.environ, VLLM_USE_V2_MODEL_RUNNER="0"):
+        try:
+            describe(checkpoint, graphs=True)
+        except ConfigError as refused:
+            return str(refused)
+    return ""
+
+
 if __name__ == "__main__":
     interpret_triton()
     from cantata.stages.ar.environment import prepare_environment
 
     prepare_environment()
     folder = Path(sys.argv[1])
-    print(json.dumps({str(graphs): describe(folder, graphs=graphs) for graphs in (True, False)}))
+    made: dict[str, Any] = {
+        str(graphs): describe(folder, graphs=graphs) for graphs in (True, False)
+    }
+    print(json.dumps(made | {"refused": describe_first_runner(folder)}))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,17 +33,18 @@ def checkpoint(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What `pretended_card` says, asked once: to import vLLM takes CPU seconds."""
+    folder = tmp_path_factory.mktemp("configured")
+    save_tiny_checkpoint(folder)
+    made: dict[str, Any] = json.loads(run_module("pretended_card", folder).splitlines()[-1])
+    return made
+
+
 def run_module(name: str, *arguments: Path, **environment: str) -> str:
     """In a process of its own: vLLM decides once for each process which device there is."""
-    ended = start_module(name, *arguments, **environment)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
-
-
-def start_module(
-    name: str, *arguments: Path, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-m", name, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(TESTS), "TRITON_INTERPRET": "1", **environment},
         capture_output=True,
@@ -50,26 +52,27 @@ def start_module(
         check=False,
         timeout=300,
     )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
 
 
-def test_vllm_takes_the_configuration_for_a_gpu(checkpoint: Path) -> None:
-    made = json.loads(run_module("pretended_card", checkpoint).splitlines()[-1])
-    for settings in made.values():
+def test_vllm_takes_the_configuration_for_a_gpu(configured: dict[str, Any]) -> None:
+    for graphs in ("True", "False"):
+        settings = configured[graphs]
         assert settings["sizes"] == settings["asked"]
         assert settings["graph_bytes"] == GRAPH_BYTES * len(settings["sizes"])
         assert settings["compiled"] == "NONE"
         # Both warm vLLM's kernels up before the first request.
         assert (settings["eager"], settings["warms_up"]) == (False, True)
         assert settings["compares_products"] is False
-    assert len(made["True"]["sizes"]) > 10
-    assert made["True"]["modes"] == {"ALWAYS": "FULL", "UNIFORM_BATCH": "FULL_DECODE_ONLY"}
-    assert made["False"]["sizes"] == []
-    assert set(made["False"]["modes"].values()) == {"NONE"}
+    assert len(configured["True"]["sizes"]) > 10
+    assert configured["True"]["modes"] == {"ALWAYS": "FULL", "UNIFORM_BATCH": "FULL_DECODE_ONLY"}
+    assert configured["False"]["sizes"] == []
+    assert set(configured["False"]["modes"].values()) == {"NONE"}
 
 
-def test_the_first_runner_is_refused_on_a_gpu(checkpoint: Path) -> None:
-    ended = start_module("pretended_card", checkpoint, VLLM_USE_V2_MODEL_RUNNER="0")
-    assert "ConfigError: device 'cuda': vLLM chose its first model runner" in ended.stderr
+def test_the_first_runner_is_refused_on_a_gpu(configured: dict[str, Any]) -> None:
+    assert "device 'cuda': vLLM chose its first model runner" in configured["refused"]
 
 
 @pytest.mark.thorough
