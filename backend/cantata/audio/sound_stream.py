@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cantata.audio.encoding import Encoder, Samples, open_encoder
+from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
+from cantata.contract.service import Samples
 
 
 class SoundStream:

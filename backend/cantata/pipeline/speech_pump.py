@@ -60,7 +60,7 @@ class ContinuationHistory:
         return replace(request, inputs=continuation.inputs(outputs), continuation=None)
 
 
-Part = TextSegment | TextPause | OpenText
+UtterancePart = TextSegment | TextPause | OpenText
 
 
 class PlayoutObserver:
@@ -119,7 +119,7 @@ class SpeechPump:
         self._samples = 0
         """Samples so far, per channel."""
 
-    async def run(self, parts: Sequence[Part]) -> AsyncGenerator[SpeechChunk, None]:
+    async def run(self, parts: Sequence[UtterancePart]) -> AsyncGenerator[SpeechChunk, None]:
         history = ContinuationHistory(
             part.request for part in parts if isinstance(part, TextSegment)
         )

@@ -184,7 +184,7 @@ class _AnswerPermit:
     def on_event(self, event: AnswerEvent) -> None:
         if isinstance(event, AnswerDelta | Thought) and event.tokens:
             self.tokens += event.tokens
-            if (most := self._steps.writing - self.tokens) > 0:
-                self._policy.advanced(self._request_id, self._output_length.left(most))
+            if (tokens_left := self._steps.writing - self.tokens) > 0:
+                self._policy.advanced(self._request_id, self._output_length.left(tokens_left))
 
     def on_end(self) -> None: ...

@@ -218,5 +218,5 @@ def _opens_question(text: str) -> bool:
     )
 
 
-def _is_trusted(transcript: Transcript, least: float) -> bool:
-    return transcript.avg_logprob is None or transcript.avg_logprob >= least
+def _is_trusted(transcript: Transcript, min_logprob: float) -> bool:
+    return transcript.avg_logprob is None or transcript.avg_logprob >= min_logprob

@@ -144,8 +144,8 @@ class _Utterance:
         if self._window is None:
             self._window = await self._open()
         window = self._window
-        least = self._load.get_partial_interval(self._options.partial_s)
-        is_due = window.unasked >= least and not is_quiet
+        min_interval = self._load.get_partial_interval(self._options.partial_s)
+        is_due = window.unasked >= min_interval and not is_quiet
         is_partial = self._options.partials and is_due and self._load.has_time
         await window.feed(_to_sound(passage.sound), recognize=passage.is_pause or is_partial)
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
 from cantata.contract.data.errors import InvalidAudio, Overloaded
+from cantata.contract.model.recognizer import Sound
 from cantata.media.sound import stream_mono
 from cantata.speech_input.segmenter import (
     SegmenterOptions,
-    Sound,
     SpeechSegment,
     SpeechSegmenter,
 )

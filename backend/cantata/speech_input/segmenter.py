@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cantata.audio.pcm import to_s16
+from cantata.contract.model.recognizer import Sound
 from cantata.speech_input.sound import HEARD_RATE
 from cantata.speech_input.turns import HYSTERESIS
 from cantata.speech_input.vad import WINDOW, SpeechJudge
@@ -23,9 +23,6 @@ _FORCED_CUT_SHARE = 0.4
 """Part at the end of a segment of the greatest length in which it is cut."""
 _SMOOTHED_WINDOWS = 5
 """A forced cut is made where this many windows are least likely speech."""
-
-Sound = NDArray[np.float32]
-"""[N] mono at `HEARD_RATE`, in -1..1."""
 
 
 @dataclass(frozen=True, slots=True)

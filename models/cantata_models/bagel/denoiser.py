@@ -156,7 +156,7 @@ class BagelDenoiser:
         asked = inputs.thought
         if asked is None:
             return None
-        return Thinker(Context(), self._texts.end, asked.most, asked.temperature, inputs.seed)
+        return Thinker(Context(), self._texts.end, asked.max_tokens, asked.temperature, inputs.seed)
 
 
 def load_denoiser(checkpoint: Path, options: DenoiserOptions) -> BagelDenoiser:

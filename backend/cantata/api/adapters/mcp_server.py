@@ -150,8 +150,8 @@ async def _answer(tool: McpTool, request: Request, sent: dict[str, Any]) -> Call
     except CallRefused as error:
         return _refuse(str(error))
     except AnswerTooLarge:
-        most = MAX_ANSWER_BYTES >> 20
-        return _refuse(f"the answer is longer than {most} MiB; ask for mp3, or send less text")
+        max_mib = MAX_ANSWER_BYTES >> 20
+        return _refuse(f"the answer is longer than {max_mib} MiB; ask for mp3, or send less text")
     except CantataError as error:
         return _refuse(describe(error).detail.message)
     return CallToolResult(content=content)

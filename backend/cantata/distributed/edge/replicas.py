@@ -30,10 +30,10 @@ def choose_least_loaded(free: Mapping[R, int], turn: int) -> R | None:
         free: places of each, less those that requests on their way will take.
         turn: a count of choices: of several that have equally many, each is chosen in turn.
     """
-    most = max(free.values(), default=0)
-    if most <= 0:
+    most_free = max(free.values(), default=0)
+    if most_free <= 0:
         return None
-    equals = [replica for replica, places in free.items() if places == most]
+    equals = [replica for replica, places in free.items() if places == most_free]
     return equals[turn % len(equals)]
 
 
@@ -50,8 +50,8 @@ def choose_by_affinity(free: Mapping[R, int], home: bytes) -> R | None:
         free: as `choose_least_loaded`'s; their text distinguishes replicas.
         home: of `hash_recording`.
     """
-    most = max(free.values(), default=0)
-    able = [replica for replica, places in free.items() if 0 < places >= most / 2]
+    most_free = max(free.values(), default=0)
+    able = [replica for replica, places in free.items() if 0 < places >= most_free / 2]
     return max(able, key=lambda replica: _weigh_replica(str(replica), home), default=None)
 
 

@@ -44,11 +44,11 @@ class FrameParser:
     """Cuts a byte stream into frames.
 
     Args:
-        most: bytes of the largest body that is accepted.
+        max_body_bytes: bytes of the largest body that is accepted.
     """
 
-    def __init__(self, most: int = MAX_BODY_BYTES) -> None:
-        self._most = most
+    def __init__(self, max_body_bytes: int = MAX_BODY_BYTES) -> None:
+        self._max_body_bytes = max_body_bytes
         self._held = bytearray()
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Frame]:
@@ -62,9 +62,10 @@ class FrameParser:
         with memoryview(data) as view:
             while len(view) - start >= HEADER.size:
                 length, kind, stream = HEADER.unpack_from(view, start)
-                if length > self._most:
+                if length > self._max_body_bytes:
                     raise ProtocolError(
-                        f"a body of {length} bytes arrived; at most {self._most} are valid"
+                        f"a body of {length} bytes arrived; at most {self._max_body_bytes} are "
+                        "valid"
                     )
                 end = start + HEADER.size + length
                 if len(view) < end:

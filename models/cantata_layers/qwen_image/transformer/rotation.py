@@ -83,10 +83,10 @@ class Positions:
         )
 
     def _at(self, *places: torch.Tensor) -> TokenRotation:
-        least, most = min(int(p.min()) for p in places), max(int(p.max()) for p in places)
-        if least < -POSITIONS or most >= POSITIONS:
+        lowest, highest = min(int(p.min()) for p in places), max(int(p.max()) for p in places)
+        if lowest < -POSITIONS or highest >= POSITIONS:
             raise InvalidRequest(
-                f"positions {least} to {most} of text and pictures; valid: {-POSITIONS} to "
+                f"positions {lowest} to {highest} of text and pictures; valid: {-POSITIONS} to "
                 f"{POSITIONS - 1}, so a smaller picture or a shorter prompt",
                 "size",
             )
