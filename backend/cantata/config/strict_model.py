@@ -20,11 +20,8 @@ KIND = "kind"
 
 
 def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
-    """Describe every mistake on a line, then what is valid where they are.
-
-    Args:
-        where: the file, and the place in it.
-    """
+    """Describe every mistake on a line, then what is valid where they are. `where`: the file, and
+    the place in it."""
     problems = error.errors()
     lines = []
     for problem in problems:

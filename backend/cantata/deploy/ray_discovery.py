@@ -25,11 +25,8 @@ logger = logging.getLogger(__name__)
 
 
 class PolledDirectory:
-    """The cluster's directory, asked again and again.
-
-    Args:
-        queued: requests that wait at this edge, by model.
-    """
+    """The cluster's directory, asked again and again. `queued`: requests that wait at this edge, by
+    model."""
 
     def __init__(self, queued: Callable[[], Mapping[str, int]]) -> None:
         self._queued = queued

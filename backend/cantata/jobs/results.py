@@ -38,8 +38,6 @@ _MAX_START_S = 600.0
 
 
 class ResultSigner(Protocol):
-    """Signs files of some types."""
-
     def takes(self, media_type: str) -> bool: ...
 
     def sign_file(self, path: Path, media_type: str) -> None:

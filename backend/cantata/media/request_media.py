@@ -129,7 +129,6 @@ class RequestMedia:
         return await self._decode_audio(data, param)
 
     async def load_audio(self, url: str, param: str) -> AudioPart:
-        """The sound of the file behind a URL."""
         data = await self._loader.load(url, AUDIO, param, self._bytes_left)
         return await self._decode_audio(data, param)
 

@@ -62,11 +62,8 @@ def plan_launch(
     *,
     reports_needs: bool = False,
 ) -> StageLaunch:
-    """Plan the launch of a stage that runs on this machine.
-
-    Args:
-        reports_needs: as in `StageLaunch`.
-    """
+    """Plan the launch of a stage that runs on this machine. `reports_needs`: as in
+    `StageLaunch`."""
     outputs: dict[str, tuple[str, ...]] = {}
     client_ports = []
     for edge in pipeline.get_outputs(name):

@@ -27,11 +27,8 @@ from cantata.text import TextPause
 
 
 class ContinuationHistory:
-    """Keeps the output of a text's segments, for later segments that continue from it.
-
-    Args:
-        requests: the segments.
-    """
+    """Keeps the output of a text's segments, for later segments that continue from it. `requests`:
+    the segments."""
 
     def __init__(self, requests: Iterable[PipelineRequest]) -> None:
         self._edges = {

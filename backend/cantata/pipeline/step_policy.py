@@ -31,11 +31,7 @@ _NEW_BESIDES = 0.2
 
 class StepPolicy:
     """Implements `AdmissionPolicy` over a stage that advances jobs by steps: at once, or not at
-    all. All models of the pipeline share it.
-
-    Args:
-        limits: of the jobs at the same time.
-    """
+    all. All models of the pipeline share it. `limits`: of the jobs at the same time."""
 
     def __init__(self, name: str, orchestrator: Orchestrator, limits: StepLimits) -> None:
         self.name = name

@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOptions:
-    """What the command line says."""
-
     listen: str
     """HOST:PORT"""
     models: Sequence[str]

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageHostOptions:
-    """What the command line says."""
-
     listen: str
     """HOST:PORT"""
     key_file: Path | None

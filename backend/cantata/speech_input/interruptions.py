@@ -108,8 +108,6 @@ of 120 backchannels (4) and of no noise (none), and sentences keep their words."
 
 @dataclass(slots=True)
 class SpeechEvidence:
-    """What is known of speech over an answer."""
-
     speech_s: float = 0.0
     """Seconds in which somebody near spoke."""
     transcript: Transcript | None = None
@@ -187,10 +185,7 @@ def expect_short_words(
     request: TranscriptionRequest, languages: Sequence[str]
 ) -> TranscriptionRequest:
     """The request for speech over an answer: single words are expected, if it is English.
-
-    Args:
-        languages: BCP 47 tags of what the recogniser understands.
-    """
+    `languages`: BCP 47 tags of what the recogniser understands."""
     spoken = [request.language] if request.language else languages
     if not spoken or not all(tag.lower().partition("-")[0] == "en" for tag in spoken):
         return request

@@ -166,11 +166,8 @@ class _Utterance:
         return window
 
     async def _end_window(self, consists_of: Heard | None = None) -> None:
-        """Take over the words of the window in progress, if there is one.
-
-        Args:
-            consists_of: all of its sound, where it was given more.
-        """
+        """Take over the words of the window in progress, if there is one. `consists_of`: all of its
+        sound, where it was given more."""
         if self._window is None:
             return
         if consists_of is not None:

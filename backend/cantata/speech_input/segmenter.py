@@ -162,11 +162,7 @@ class SpeechSegmenter:
 
 def find_quietest(probabilities: Sequence[float]) -> int:
     """Where to cut windows of speech that has no pause: the number of the first one after the cut,
-    near the end.
-
-    Args:
-        probabilities: of speech, of each window.
-    """
+    near the end. `probabilities`: of speech, of each window."""
     first = round(len(probabilities) * (1 - _FORCED_CUT_SHARE))
     kernel = np.ones(_SMOOTHED_WINDOWS) / _SMOOTHED_WINDOWS
     likely = np.convolve(probabilities[first:], kernel, mode="valid")

@@ -46,11 +46,8 @@ class TurnEnd(Protocol):
         ...
 
     async def over(self, silence: int) -> bool:
-        """Whether the turn is over; called after each of its windows.
-
-        Args:
-            silence: samples since the last speech, 0 if there is some now.
-        """
+        """Whether the turn is over; called after each of its windows. `silence`: samples since the
+        last speech, 0 if there is some now."""
         ...
 
 

@@ -38,11 +38,7 @@ _LATIN = re.compile(
 
 
 class LanguageReader:
-    """Reads texts of one language.
-
-    Args:
-        max_phones: phones that are spoken at once.
-    """
+    """Reads texts of one language. `max_phones`: phones that are spoken at once."""
 
     def __init__(self, g2p: SentenceG2P, alphabet: Alphabet, max_phones: int = COMFORTABLE) -> None:
         self._g2p = g2p

@@ -62,11 +62,8 @@ def ends_clause(phones: str) -> bool:
 def make_sentences(
     units: Iterable[PhoneUnit], space: int, max_phones: int
 ) -> Iterator[PhonemizedSentence]:
-    """The sentences of units, each with at least a word.
-
-    Args:
-        max_phones: phones that the network should read at once, without the padding.
-    """
+    """The sentences of units, each with at least a word. `max_phones`: phones that the network
+    should read at once, without the padding."""
     for part in _cut(units, max_phones):
         if any(unit.is_word and _count_heard(unit, space) for unit in part):
             yield _join(part, space)

@@ -49,11 +49,8 @@ class SoundRules:
 
 
 class Preprocessor:
-    """Makes a checkpoint's features. Safe to call from several threads.
-
-    Args:
-        config: of the checkpoint, as the next.
-    """
+    """Makes a checkpoint's features. Safe to call from several threads. `config`: of the
+    checkpoint, as the next."""
 
     def __init__(self, config: PreprocessorConfig, vision: VisionGrid, sound: SoundRules) -> None:
         self._config, self._vision, self._sound = config, vision, sound

@@ -57,7 +57,6 @@ class BagelJob:
 
     phase: JobPhase
     done: int = 0
-    """The number of steps that were taken."""
 
 
 @dataclass(slots=True, kw_only=True)

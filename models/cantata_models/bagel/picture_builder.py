@@ -265,7 +265,6 @@ def _choose_guidance(request: ImageRequest, options: DrawOptions) -> Guidance:
 
 
 def _count_steps(draw: DrawInput) -> int:
-    """The number of steps that read, think and draw."""
     thought = 0 if draw.thought is None else draw.thought.max_tokens + 1
     return pieces(draw.parts) + thought + len(draw.times) - 1
 

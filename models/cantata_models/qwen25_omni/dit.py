@@ -84,11 +84,8 @@ class SpeakerInput:
 
 
 class DitLayer:
-    """Attention and a perceptron, both scaled, shifted and gated by the time.
-
-    Args:
-        times: [E, C] the evaluations' times, embedded.
-    """
+    """Attention and a perceptron, both scaled, shifted and gated by the time. `times`: [E, C] the
+    evaluations' times, embedded."""
 
     def __init__(
         self, weights: Weights, index: int, config: DitConfig, times: torch.Tensor

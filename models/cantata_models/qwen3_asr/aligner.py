@@ -277,11 +277,8 @@ def _rename_tensor(name: str) -> str:
 
 
 class TranscriptAligner:
-    """Implements `contract.model.feed_forward.FedFeedForward`.
-
-    Args:
-        checkpoint: the folder of the model that writes, with the aligner's in it.
-    """
+    """Implements `contract.model.feed_forward.FedFeedForward`. `checkpoint`: the folder of the
+    model that writes, with the aligner's in it."""
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
         self._tokenizer = load_qwen_tokenizer(checkpoint)

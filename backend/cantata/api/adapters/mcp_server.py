@@ -59,11 +59,8 @@ RequestContext = ServerRequestContext[Any, Request]
 
 @asynccontextmanager
 async def serving(max_body_bytes: int) -> AsyncIterator[ASGIApp]:
-    """Serve MCP while the block runs; leaving it ends all sessions.
-
-    Args:
-        max_body_bytes: of the longest message.
-    """
+    """Serve MCP while the block runs; leaving it ends all sessions. `max_body_bytes`: of the
+    longest message."""
     server: Server[Any] = Server(
         "cantata",
         version=__version__,

@@ -112,11 +112,7 @@ class ConnectionGate:
 
 
 class Acceptor:
-    """Accepts from one listening socket.
-
-    Args:
-        listener: non-blocking; its creator closes it.
-    """
+    """Accepts from one listening socket. `listener`: non-blocking; its creator closes it."""
 
     def __init__(
         self,

@@ -89,11 +89,8 @@ async def transcribe_file(
 
 
 class _Pending:
-    """The segments of one recording that are being recognised, in order.
-
-    Args:
-        request: of each segment.
-    """
+    """The segments of one recording that are being recognised, in order. `request`: of each
+    segment."""
 
     def __init__(self, model: TranscriptionModel, request: TranscriptionRequest) -> None:
         self._model, self._request = model, request

@@ -108,10 +108,7 @@ _PIECE_SAMPLES = SPEECH_RATE
 
 class ReplayableSound:
     """The pieces so far, at most a window of them. They leave as fast as the replica takes them.
-
-    Args:
-        max_window_s: seconds of the longest window.
-    """
+    `max_window_s`: seconds of the longest window."""
 
     def __init__(self, max_window_s: float) -> None:
         self._max_window_s = max_window_s

@@ -77,11 +77,8 @@ Fits = Callable[[Peer], bool]
 
 
 class Replicas:
-    """Links to all replicas in a directory.
-
-    Args:
-        on_change: called when what is known about a replica has changed.
-    """
+    """Links to all replicas in a directory. `on_change`: called when what is known about a replica
+    has changed."""
 
     def __init__(
         self, directory: ReplicaDirectory, key: LinkKey, on_change: Callable[[], None]

@@ -41,11 +41,8 @@ def pack_header(kind: int, stream: int, length: int) -> bytes:
 
 
 class FrameParser:
-    """Cuts a byte stream into frames.
-
-    Args:
-        max_body_bytes: bytes of the largest body that is accepted.
-    """
+    """Cuts a byte stream into frames. `max_body_bytes`: bytes of the largest body that is
+    accepted."""
 
     def __init__(self, max_body_bytes: int = MAX_BODY_BYTES) -> None:
         self._max_body_bytes = max_body_bytes

@@ -119,11 +119,7 @@ class Link:
         return self._add(self._latest)
 
     def set_state(self, state: bytes, *, now: bool = False) -> None:
-        """What every further heartbeat carries.
-
-        Args:
-            now: send a heartbeat at once, too.
-        """
+        """What every further heartbeat carries. `now`: send a heartbeat at once, too."""
         self._state = state
         if now and not self.is_lost:
             self._put_parts(self._build_heartbeat())
@@ -149,11 +145,8 @@ class Link:
         self._streams.pop(stream, None)
 
     async def finish(self, timeout_s: float) -> None:
-        """Let the other end read everything that was sent, then close.
-
-        Args:
-            timeout_s: how long the other end may need.
-        """
+        """Let the other end read everything that was sent, then close. `timeout_s`: how long the
+        other end may need."""
         self._heartbeat.remove(self)
         try:
             async with asyncio.timeout(timeout_s):

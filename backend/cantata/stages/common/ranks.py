@@ -177,11 +177,7 @@ class RankPeer:
 
 
 class RankGroup:
-    """The other ranks together, once they have loaded.
-
-    Args:
-        peers: all of them.
-    """
+    """The other ranks together, once they have loaded. `peers`: all of them."""
 
     def __init__(self, peers: Sequence[RankPeer]) -> None:
         self._peers = tuple(peers)

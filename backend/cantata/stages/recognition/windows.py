@@ -57,11 +57,7 @@ class Window:
 
 def choose_next(windows: Mapping[str, Window], max_windows: int) -> list[tuple[str, Window]]:
     """The windows to be recognised together: those of the first rank that is due, first come, first
-    served. One of a later rank would make the others wait.
-
-    Args:
-        windows: by request.
-    """
+    served. One of a later rank would make the others wait. `windows`: by request."""
     due = [item for item in windows.items() if item[1].due]
     first = min((window.rank for _, window in due), default=None)
     chosen = [item for item in due if item[1].rank == first]
@@ -76,12 +72,8 @@ Running = tuple[str, Window, int]
 
 
 class Lane:
-    """Recognises one batch at a time.
-
-    Args:
-        load: makes the model when the first window comes, in the thread: threads in which the model
-            computes have its niceness, too.
-    """
+    """Recognises one batch at a time. `load`: makes the model when the first window comes, in the
+    thread: threads in which the model computes have its niceness, too."""
 
     def __init__(self, load: Callable[[], SpeechRecognizer], niceness: int) -> None:
         self._load = load

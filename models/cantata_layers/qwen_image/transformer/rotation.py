@@ -46,11 +46,7 @@ class TokenRotation:
 
 
 class Positions:
-    """Rotations of a model.
-
-    Args:
-        axes: columns of a head that turn by frame, row and column.
-    """
+    """Rotations of a model. `axes`: columns of a head that turn by frame, row and column."""
 
     def __init__(self, axes: Sequence[int], device: torch.device) -> None:
         places = torch.arange(-POSITIONS, POSITIONS)
