@@ -37,11 +37,7 @@ def list_keys(model: type[BaseModel]) -> str:
 
 def list_valid_keys(model: type[BaseModel], place: Sequence[int | str]) -> str:
     """List the keys of the innermost block that a place lies in, or the kinds that it may have.
-
-    Args:
-        model: the outermost block.
-        place: keys from there, and the kind of a block that has several.
-    """
+    `place`: keys from there, and the kind of a block that has several."""
     path: list[str] = []
     blocks = [model]
     for part in place:

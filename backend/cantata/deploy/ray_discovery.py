@@ -56,7 +56,6 @@ class ModelsOnRay(ModelsOnCluster):
         address: of Ray's head; `auto`: of the cluster that this machine belongs to.
         models: names, checkpoint folders that every machine has, or a hub's ids.
         deploy: deployment files of the first ones.
-        dtype: overrides the deployments.
     """
 
     def __init__(

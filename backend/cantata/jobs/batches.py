@@ -64,12 +64,7 @@ FROM batches"""
 
 
 class BatchStore:
-    """The batches of a store's folder.
-
-    Args:
-        jobs: whose folder, database and limits these are.
-        files: of the same folder.
-    """
+    """The batches of a store's folder. `jobs`: whose folder, database and limits these are."""
 
     def __init__(self, jobs: JobStore, files: FileStore) -> None:
         self._jobs = jobs

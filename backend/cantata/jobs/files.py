@@ -83,7 +83,6 @@ class FileStore:
 
         Args:
             owner: label of the client's API key.
-            page: which part.
             purpose: only files for this; None: all.
 
         Raises:

@@ -94,7 +94,6 @@ async def write_results(
 
     Args:
         job: all of whose sentences are spoken.
-        options: which files.
 
     Raises:
         NotStored: the disk does not take them, they cannot be signed now, or the process that

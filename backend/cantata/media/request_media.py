@@ -48,8 +48,6 @@ class MediaReader:
     """Reads the files of one server's requests, and writes its pictures.
 
     Args:
-        loader: fetches and decodes.
-        limits: of all files.
         tagged: pictures say that a model made them.
         signer: signs pictures; None: nobody does.
     """

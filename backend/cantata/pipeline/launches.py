@@ -26,12 +26,7 @@ class PlannedEdges:
 
 
 def plan_edges(pipeline: PipelineSpec, hosts: Mapping[str, str]) -> PlannedEdges:
-    """Make the sockets.
-
-    Args:
-        pipeline: whose edges they are.
-        hosts: of the stages that run elsewhere.
-    """
+    """Make the sockets. `hosts`: of the stages that run elsewhere."""
     addresses: dict[EdgeSpec, str] = {}
     listeners: dict[EdgeSpec, socket.socket] = {}
     crossing = []

@@ -56,7 +56,6 @@ class ModelStart:
         """Return once it has started.
 
         Args:
-            max_s: the longest wait.
             max_waiting: requests that may wait at the same time.
 
         Raises:
@@ -94,7 +93,6 @@ async def warm_up_together(
     late for a listener; nobody listens yet, so it is tried again, with half as many.
 
     Args:
-        requests: how many at first.
         deadline_s: no attempt begins later, by the monotonic clock.
 
     Raises:

@@ -105,7 +105,6 @@ class SpeechPump:
     utterance's clock.
 
     Args:
-        orchestrator: of the model's pipeline.
         listener: says when the sound so far has been played; None: nobody listens.
     """
 

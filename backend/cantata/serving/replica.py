@@ -86,7 +86,6 @@ async def run_replica(
     """Serve edges until a signal: the first one drains, the second ends at once.
 
     Args:
-        show: tells the operator something.
         meet: gets the host before it starts.
 
     Raises:

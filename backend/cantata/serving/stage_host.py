@@ -37,7 +37,6 @@ async def run_stage_host(
     until their servers have left; the second one ends them at once.
 
     Args:
-        show: tells the operator something.
         plugins: the models whose stages may be run, by name; None: all that are installed.
 
     Raises:

@@ -69,12 +69,7 @@ class RecognitionLoad:
 
 
 class ModelTranscriber:
-    """Implements `Transcriber`.
-
-    Args:
-        load: of all conversations.
-        new_judge: of sound that nobody has judged.
-    """
+    """Implements `Transcriber`. `new_judge`: of sound that nobody has judged."""
 
     def __init__(
         self,

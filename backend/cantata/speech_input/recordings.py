@@ -75,8 +75,6 @@ class RecordingReader:
 
         Args:
             file: open at its beginning; it is not used any more once the generator has ended.
-            options: where it is cut.
-            progress: is kept up to date.
             param: the field that it came in, for error messages.
 
         Raises:

@@ -64,12 +64,7 @@ class SpeechSegment:
 
 
 class SpeechSegmenter:
-    """Follows one recording.
-
-    Args:
-        judge: of single windows; new for each recording.
-        options: where it is cut.
-    """
+    """Follows one recording. `judge`: of single windows; new for each recording."""
 
     def __init__(self, judge: SpeechJudge, options: SegmenterOptions) -> None:
         self._judge = judge

@@ -72,7 +72,6 @@ class TurnDetector:
 
     Args:
         threshold: probability from which on a window is speech.
-        end: ends a turn.
         longest_s: after which a turn ends in any case.
     """
 

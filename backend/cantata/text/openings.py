@@ -97,7 +97,6 @@ def find_opening(text: str, weakest_end: OpeningEnd) -> tuple[TextSpan, int] | N
 
     Args:
         text: what `split_sentences` left.
-        weakest_end: at what it may end.
 
     Returns:
         The opening, and where the rest begins; None if there is none yet.

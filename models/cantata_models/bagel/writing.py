@@ -67,11 +67,7 @@ class ThoughtState:
 
     def grown(self, block: BagelBlock, scores: torch.Tensor) -> ThoughtState:
         """The thought with the next token's keys and values, and the token that follows it.
-
-        Args:
-            block: of the next token.
-            scores: [tokens] of those that may follow.
-        """
+        `scores`: [tokens] of those that may follow."""
         output = block if self.block is None else BagelBlock.join(self.block, block)
         chosen = self._choose(scores.cpu())
         # As the reference, which drops the token behind the last one that it may compute.

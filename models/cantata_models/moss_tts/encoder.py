@@ -73,7 +73,6 @@ class AudioEncoder:
 
     Args:
         codebooks: Q, how many of its codebooks the model uses.
-        device: where it runs.
 
     Raises:
         ConfigError: (on construction) the folder holds no such tokenizer.

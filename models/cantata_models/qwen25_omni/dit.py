@@ -181,7 +181,6 @@ class Dit:
 
         Args:
             codes: [N] int64; the first begins a block.
-            speaker: whose voice it is.
             noise: [L, M] float32, L = N * repeats: where the flow starts.
 
         Returns:

@@ -207,12 +207,8 @@ class AlignerNetwork:
         )
 
     def align(self, sound: SoundFeatures, words: Sequence[str]) -> TimedMarks:
-        """Say when words, at least one, were spoken.
-
-        Args:
-            sound: in which they are heard.
-            words: letters and digits alone, in order.
-        """
+        """Say when words, at least one, were spoken. `words`: letters and digits alone, in
+        order."""
         tokens = self.prompt(sound.rows, words)
         mels = torch.from_numpy(sound.mels)
         frames = mels.shape[1]

@@ -328,7 +328,6 @@ def write_checkpoint(
         folder: made if it is missing.
         seed: of all weights, which both forms have in common.
         size: one of `configs`.
-        dtype: of all weights.
         is_published: in the publisher's form; otherwise as transformers saves it.
         is_tied: whether its head is its table of embeddings.
     """

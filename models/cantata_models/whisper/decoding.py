@@ -66,7 +66,6 @@ def sample_text(
         model: CTranslate2's.
         max_tokens: tokens after which it ends in any case.
         temperature: more than 0.
-        seed: of the random numbers.
     """
     uniforms = np.random.default_rng(seed).random(max_tokens)
     tokens: list[int] = []

@@ -44,7 +44,6 @@ class LineAnswerer:
     """Implements `jobs.answering.Answerer`.
 
     Args:
-        files: that requests may name.
         limits: bytes of the longest body, by path.
         sinks: take a record of each line.
     """

@@ -66,11 +66,6 @@ async def transcribe_file(
 ) -> AsyncGenerator[TranscribedPart, None]:
     """What is said in a recording, segment by segment, in order.
 
-    Args:
-        body: says where it is cut.
-        request: of each segment.
-        progress: is kept up to date.
-
     Raises:
         InvalidAudio: the file cannot be read, or has no sound.
         CantataError: a segment cannot be recognised.

@@ -119,7 +119,6 @@ class Replicas:
         """The replica to serve a request; None: none has a free place.
 
         Args:
-            fits: which replicas may.
             home: of `replicas.hash_recording`, if something must be encoded first. None: the
                 one with most free places, in turn if several have.
         """

@@ -29,7 +29,6 @@ class LinkAcceptor:
 
     Args:
         listener: a listening socket; its owner closes it.
-        key: that the others must have.
         what: names the kind of the others, for people.
         max_links: connections at the same time, after their hello.
         serve: gets each socket and the peer's address, once the hello is over. The socket is closed

@@ -39,7 +39,6 @@ class Link:
 
     Args:
         sock: connected, non-blocking; the link closes it.
-        side: which end this is.
         peer: names the other end, for people.
         on_stream: called with each stream that the other end opens.
         on_message: called with the kind and body of each frame that concerns no stream.

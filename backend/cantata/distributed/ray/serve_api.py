@@ -81,7 +81,6 @@ def application(
     Args:
         kind: its class, made with `arguments`, on each of the machines.
         arguments: plain data.
-        placement: of each replica.
         count: of replicas, or bounds between which Serve scales.
     """
     label = (placement.node or "").partition("=")

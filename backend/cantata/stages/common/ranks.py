@@ -59,9 +59,6 @@ def join(rank: int, size: int, device: str, port: int, listener: socket.socket |
     """Make this process a rank; returns when all of them are there.
 
     Args:
-        rank: which one it is.
-        size: how many there are.
-        device: where it computes.
         listener: rank 0's socket on that port, which torch takes over; None for the others.
 
     Raises:

@@ -96,7 +96,6 @@ class Lane:
         """Recognise in a thread.
 
         Args:
-            working: marks its calls.
             descriptor: another lane's, which then tells of both.
 
         Returns:

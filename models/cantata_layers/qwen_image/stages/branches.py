@@ -47,8 +47,6 @@ class BranchExchange:
 
         Args:
             made: of this rank's rows, in order, or why there are none.
-            owners: of all rows.
-            shapes: of all rows.
 
         Raises:
             RequestFailed: a rank could not compute its rows; raised on every rank.

@@ -62,12 +62,7 @@ class OpenCalls:
             raise Overloaded(f"{max_calls} calls are open, the most that this server takes")
 
     def start(self, call: OpenCall, held: ExitStack) -> None:
-        """Let a call run.
-
-        Args:
-            call: serves until its end.
-            held: what it holds meanwhile.
-        """
+        """Let a call run."""
 
         async def run_and_free() -> None:
             try:

@@ -85,15 +85,8 @@ class ResumableSessions:
         task.add_done_callback(self._running.discard)
 
     def find(self, token: str, owner: str) -> ResumableSession:
-        """The session of a token.
-
-        Args:
-            token: as the client sent it.
-            owner: label of its key.
-
-        Raises:
-            SessionNotFound: none is open, or another key opened it.
-        """
+        """The session of a token. Raises SessionNotFound: none is open, or another key opened
+        it."""
         session = self._open.get(_digest(token))
         if session is not None and session.owner == owner:
             return session
