@@ -28,7 +28,7 @@ from cantata.contract.process.messages import (
 from cantata.contract.process.stage import StepResult, Working
 from cantata.ipc.connectors import ChunkSender, SocketSender, listen, make_address
 from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory
-from cantata.ipc.stage_messages import Message, decode_message, encode_message
+from cantata.ipc.stage_messages import StageMessage, decode_message, encode_message
 from cantata.ipc.wire import BlockingChannel
 from cantata.stages.process.exchange import Exchange
 from cantata.stages.process.loop import StageLoop
@@ -121,10 +121,10 @@ class ControlEnd:
     def __init__(self, sock: socket.socket) -> None:
         self._channel = BlockingChannel(sock)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: StageMessage) -> None:
         self._channel.send(*encode_message(message))
 
-    def receive(self) -> Message:
+    def receive(self) -> StageMessage:
         return decode_message(self._channel.receive())
 
     def close(self) -> None:

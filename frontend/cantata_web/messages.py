@@ -18,7 +18,7 @@ from types import MappingProxyType
 FOLDER = Path(__file__).parent / "messages"
 ENGLISH = "en"
 
-Message = str | Mapping[str, str]
+TextForms = str | Mapping[str, str]
 """A text, or its forms by plural category (Unicode CLDR's: `one`, `few`, `other`, ...)."""
 
 _LITERAL = r'"(?:[^"\\\n]|\\.)*"'
@@ -40,9 +40,9 @@ class Messages:
     """Its tag (BCP 47)."""
     name: str
     """What it calls itself."""
-    texts: Mapping[str, Message]
+    texts: Mapping[str, TextForms]
 
-    def find(self, english: str) -> Message:
+    def find(self, english: str) -> TextForms:
         """The text in this language; in English where it has none."""
         return self.texts.get(english, english)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cantata_web.messages import ENGLISH, Message, Messages, list_languages, read_messages
+from cantata_web.messages import ENGLISH, Messages, TextForms, list_languages, read_messages
 from cantata_web.sources import HERE, SCRIPTS
 
 VALUE = re.compile(r"\{\w+\}")
@@ -16,7 +16,7 @@ FORMS = re.compile(r'\bother:\s*"((?:[^"\\]|\\.)*)"')
 OTHERS = [language for language in list_languages() if language != ENGLISH]
 
 
-class Notes(dict[str, Message]):
+class Notes(dict[str, TextForms]):
     """Notes which texts are looked for, and puts a mark in their place."""
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -88,7 +88,7 @@ def test_markup_keeps_its_elements_and_what_is_not_to_be_translated() -> None:
 
 
 def test_scripts_get_texts_and_forms() -> None:
-    texts: dict[str, Message] = {
+    texts: dict[str, TextForms] = {
         "One two": "Eins „zwei“",
         "{count} words": {"one": "{count} Wort", "other": "{count} Wörter"},
     }

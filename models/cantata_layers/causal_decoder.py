@@ -12,11 +12,8 @@ from cantata_layers.causal_convolutions import CodecState, ConvCache, find_run
 
 
 class CausalDecoder(StreamingDecoder):
-    """A decoder around a network whose layers keep their histories in a `ConvCache`.
-
-    Args:
-        blank: [1, 1, Q] int64 or [1, 1, E] float32, any one frame, on the device.
-    """
+    """A decoder around a network whose layers keep their histories in a `ConvCache`. `blank`: [1,
+    1, Q] int64 or [1, 1, E] float32, any one frame, on the device."""
 
     def __init__(self, blank: torch.Tensor) -> None:
         self._blank = blank
@@ -29,7 +26,6 @@ class CausalDecoder(StreamingDecoder):
         return position + torch.float32.itemsize * histories
 
     def init_state(self, slots: int) -> CodecState:
-        """Return silent state for `slots` concurrent streams."""
         device = self._blank.device
         positions = torch.zeros(slots, dtype=torch.int64, device=device)
         shapes = self._list_history_shapes()

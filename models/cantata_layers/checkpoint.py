@@ -26,9 +26,6 @@ def read_tensors(
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Read the tensors whose names start with `prefix`, one by one.
 
-    Args:
-        stem: how the files' names begin.
-
     Yields:
         The name without the prefix, and the tensor in the file's own dtype.
 

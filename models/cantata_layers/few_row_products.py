@@ -62,11 +62,8 @@ class FewRows:
 
 
 class FewOrManyRows:
-    """[R, I] @ weight.T + bias -> [R, O], exact per row, without gradients.
-
-    Args:
-        weight: [O, I] float32 on the CPU; copied.
-    """
+    """[R, I] @ weight.T + bias -> [R, O], exact per row, without gradients. `weight`: [O, I]
+    float32 on the CPU; copied."""
 
     def __init__(self, weight: torch.Tensor) -> None:
         self._many = RowProduct(weight)

@@ -19,11 +19,8 @@ Size = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class JsonFields:
-    """One JSON object of a file. Unknown keys are ignored, because the format is not ours.
-
-    Args:
-        where: the file and the path in it, for messages.
-    """
+    """One JSON object of a file. Unknown keys are ignored, because the format is not ours. `where`:
+    the file and the path in it, for messages."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self._values = values

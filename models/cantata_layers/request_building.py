@@ -49,10 +49,6 @@ def check_speakable(text: str) -> None:
 def second_of_noise(
     sample_rate: int, channels: int = 1, transcript: str | None = None
 ) -> ReferenceAudio:
-    """Return quiet noise, the same in every call.
-
-    Args:
-        sample_rate: Hz.
-    """
+    """Return quiet noise, the same in every call. `sample_rate`: Hz."""
     noise = np.random.default_rng(0).normal(0, 0.1, (sample_rate, channels)).astype(np.float32)
     return ReferenceAudio(noise, sample_rate, transcript)

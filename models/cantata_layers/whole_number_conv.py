@@ -66,8 +66,8 @@ class WholeNumberConv(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[1, I, T] -> [1, O, T]."""
-        least, most = torch.aminmax(x)
-        step = max(-float(least), float(most), torch.finfo(x.dtype).tiny) / _MAX_INPUT
+        lowest, highest = torch.aminmax(x)
+        step = max(-float(lowest), float(highest), torch.finfo(x.dtype).tiny) / _MAX_INPUT
         high, low = (self._spread(digits) for digits in _split(x, step))
         large = self._convolve(high, _DIGIT * step, None)
         small = self._convolve(low, step, self._bias)

@@ -121,7 +121,6 @@ class ApiContext:
         """The model that speaks the answers of one that only writes.
 
         Args:
-            thinker: answers messages.
             voice: that is asked for: another model speaks if that one alone has it.
 
         Returns:

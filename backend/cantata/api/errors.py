@@ -146,11 +146,8 @@ def build_detail(error: CantataError, kind: str, param: str | None = None) -> Er
 
 
 def explain_validation(problems: Sequence[Any], sent: Any = None) -> InvalidRequest:
-    """The first of Pydantic's problems as one sentence, and the field at fault.
-
-    Args:
-        sent: the request's body, if it has one.
-    """
+    """The first of Pydantic's problems as one sentence, and the field at fault. `sent`: the
+    request's body, if it has one."""
     problem = problems[0]
     if problem["type"] == "json_invalid":
         reason = problem.get("ctx", {}).get("error", "")

@@ -6,14 +6,11 @@ from typing import Protocol
 
 import numpy as np
 import soxr
-from numpy.typing import NDArray
 
 from cantata.audio.codecs import CODECS, CompressedEncoder
 from cantata.audio.formats import OutputFormat
 from cantata.audio.pcm import build_streaming_header, encode_s16le, with_sizes
-
-Samples = NDArray[np.float32]
-"""[N, C] samples."""
+from cantata.contract.service import Samples
 
 
 class Encoder(Protocol):

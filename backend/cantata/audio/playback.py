@@ -15,11 +15,8 @@ class Playback:
         sound."""
 
     def take(self, arrived_s: float, duration_s: float) -> None:
-        """Add sound that has just arrived.
-
-        Args:
-            arrived_s: when it arrived; after a gap, playing goes on then.
-        """
+        """Add sound that has just arrived. `arrived_s`: when it arrived; after a gap, playing goes
+        on then."""
         start_s = (
             arrived_s
             if self.playout_deadline_s is None

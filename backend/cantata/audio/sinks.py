@@ -39,7 +39,6 @@ class FileSink(Sink):
     """A sound file.
 
     Args:
-        path: where it is written.
         form: its format, of `check_file`.
         sample_rate: Hz.
         tags: names and values, for formats that have a place for them.

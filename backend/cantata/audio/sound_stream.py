@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from cantata.audio.encoding import Encoder, Samples, open_encoder
+from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
+from cantata.contract.service import Samples
 
 
 class SoundStream:
-    """Encodes the sound of one model, in one channel.
-
-    Args:
-        output: what is made of the sound, with one channel.
-    """
+    """Encodes the sound of one model, in one channel. `output`: what is made of the sound, with one
+    channel."""
 
     def __init__(self, output: OutputFormat) -> None:
         self._output = output

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Samples = NDArray[np.float32]
-"""[N, C] samples."""
+from cantata.contract.service import Samples
 
 WINDOW_S = 0.02
 """Length of a window: two periods of a low voice. With 30 ms, speech at twice the pace is harder to

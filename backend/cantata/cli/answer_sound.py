@@ -98,7 +98,6 @@ def open_sound(speaks: bool, out: Path | None, model: str | None) -> Iterator[An
 
     Args:
         speaks: on the sound device, without a file.
-        model: that the file's tags name.
 
     Raises:
         CantataError: there is no such device, folder or format.

@@ -14,11 +14,7 @@ from cantata.text.lexicon import select_entries
 
 
 class BookNarrator:
-    """Implements `jobs.speaking.Narrator`.
-
-    Args:
-        options: of the command.
-    """
+    """Implements `jobs.speaking.Narrator`. `options`: of the command."""
 
     def __init__(
         self,

@@ -60,10 +60,7 @@ def open_sound_file(
 
 class ExplainedSink(Sink):
     """A sink whose faults are told as its own, and not as those of what is written meanwhile.
-
-    Args:
-        explain: a context that tells them.
-    """
+    `explain`: a context that tells them."""
 
     def __init__(self, sink: Sink, explain: Callable[[], AbstractContextManager[None]]) -> None:
         self._sink, self._explain = sink, explain

@@ -144,7 +144,6 @@ class ClusterOptions(StrictModel):
 
         Args:
             on_gpu: stages whose device is a GPU.
-            names: all stages.
 
         Raises:
             ValueError: says which stage is at fault.

@@ -20,11 +20,8 @@ KIND = "kind"
 
 
 def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
-    """Describe every mistake on a line, then what is valid where they are.
-
-    Args:
-        where: the file, and the place in it.
-    """
+    """Describe every mistake on a line, then what is valid where they are. `where`: the file, and
+    the place in it."""
     problems = error.errors()
     lines = []
     for problem in problems:
@@ -40,11 +37,7 @@ def list_keys(model: type[BaseModel]) -> str:
 
 def list_valid_keys(model: type[BaseModel], place: Sequence[int | str]) -> str:
     """List the keys of the innermost block that a place lies in, or the kinds that it may have.
-
-    Args:
-        model: the outermost block.
-        place: keys from there, and the kind of a block that has several.
-    """
+    `place`: keys from there, and the kind of a block that has several."""
     path: list[str] = []
     blocks = [model]
     for part in place:

@@ -26,7 +26,6 @@ class Recognition(Protocol):
         """Add sound.
 
         Args:
-            sound: more of the window.
             recognize: what has been said so far is wanted soon, as the next of `partials`. A model
                 that recognises whole windows ignores it.
 

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 class ModelsOnCluster:
-    """Models of the replicas of a Ray cluster.
-
-    Args:
-        directory: tells which replicas there are.
-    """
+    """Models of the replicas of a Ray cluster. `directory`: tells which replicas there are."""
 
     def __init__(self, directory: ReplicaDirectory) -> None:
         self._directory = directory

@@ -25,11 +25,8 @@ logger = logging.getLogger(__name__)
 
 
 class PolledDirectory:
-    """The cluster's directory, asked again and again.
-
-    Args:
-        queued: requests that wait at this edge, by model.
-    """
+    """The cluster's directory, asked again and again. `queued`: requests that wait at this edge, by
+    model."""
 
     def __init__(self, queued: Callable[[], Mapping[str, int]]) -> None:
         self._queued = queued
@@ -59,7 +56,6 @@ class ModelsOnRay(ModelsOnCluster):
         address: of Ray's head; `auto`: of the cluster that this machine belongs to.
         models: names, checkpoint folders that every machine has, or a hub's ids.
         deploy: deployment files of the first ones.
-        dtype: overrides the deployments.
     """
 
     def __init__(

@@ -144,9 +144,6 @@ def printed(options: DeployOptions, form: Form, image: str) -> str:
 def deploy(options: DeployOptions, show: Callable[[str], None]) -> None:
     """Submit the applications, or upgrade them; returns when all of them run. Blocks.
 
-    Args:
-        show: tells the operator something.
-
     Raises:
         ConfigError: the deployment is not valid, Ray has no token authentication, or it cannot be
             joined or cannot start the applications.

@@ -23,7 +23,7 @@ from cantata.contract.data.chat import (
     ImagePart,
     JsonFormat,
     Message,
-    Part,
+    MessagePart,
     Role,
     TextPart,
     Thought,
@@ -48,7 +48,7 @@ class SentPart:
     frames_per_s: float = 0.0
 
     @classmethod
-    def of(cls, part: Part) -> SentPart:
+    def of(cls, part: MessagePart) -> SentPart:
         match part:
             case TextPart(text):
                 return cls(text=text)
@@ -65,7 +65,7 @@ class SentPart:
                 assert_never(part)
 
     @property
-    def part(self) -> Part:
+    def part(self) -> MessagePart:
         """The part, as it was before it was sent. Raises ProtocolError: it is no part."""
         if self.text is not None:
             return TextPart(self.text)

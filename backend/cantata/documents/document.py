@@ -29,12 +29,7 @@ MAX_CHAPTERS = 2_000
 
 
 class DamagedDocument(InvalidDocument):
-    """A file is not what its name says, or a part of it is lost.
-
-    Args:
-        kind: such as `PDF`.
-        reason: what was found.
-    """
+    """A file is not what its name says, or a part of it is lost. `kind`: such as `PDF`."""
 
     def __init__(self, kind: str, reason: object) -> None:
         found = str(reason).rstrip(".")

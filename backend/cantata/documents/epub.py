@@ -56,14 +56,14 @@ class Archive:
             entry = self._file.getinfo(name)
             if entry.flag_bits & _ENCRYPTED:
                 raise InvalidDocument(f"the EPUB is encrypted ({name[:100]})")
-            most = min(MAX_ENTRY_BYTES, self._left)
+            max_bytes = min(MAX_ENTRY_BYTES, self._left)
             with self._file.open(entry) as opened:
-                data = opened.read(most + 1)
+                data = opened.read(max_bytes + 1)
         except KeyError:
             raise DamagedDocument("EPUB", f"it has no file {name[:200]!r}") from None
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
             raise DamagedDocument("EPUB", f"{name[:100]}: {error}") from error
-        if len(data) > most:
+        if len(data) > max_bytes:
             raise InvalidDocument(
                 f"the EPUB is too large once unpacked ({name[:100]}): at most "
                 f"{MAX_ENTRY_BYTES >> 20} MiB a file and {MAX_TOTAL_BYTES >> 20} MiB in all"

@@ -89,11 +89,7 @@ class MemorySender(ChunkSender):
 
 
 def make_address(edge: str) -> str:
-    """An unused address.
-
-    Args:
-        edge: what it is for; the first part of the name.
-    """
+    """An unused address. `edge`: what it is for; the first part of the name."""
     return f"\0cantata/{edge}/{secrets.token_hex(8)}"
 
 

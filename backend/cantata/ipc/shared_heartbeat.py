@@ -150,11 +150,8 @@ class SharedHeartbeat:
         return HeartbeatPhase.BEGINNING if self._silent or is_new else HeartbeatPhase.STEADY
 
     def hold(self, request_id: str, *, has_prompt: bool) -> None:
-        """The stage has accepted this request.
-
-        Args:
-            has_prompt: the steps before its first frame may take much longer than others.
-        """
+        """The stage has accepted this request. `has_prompt`: the steps before its first frame may
+        take much longer than others."""
         used = set(self._rows.values())
         row = next((row for row in range(len(self._entries)) if row not in used), None)
         if row is not None:  # a stage never holds more than it has slots

@@ -43,7 +43,7 @@ from cantata.ipc.input_values import flatten, unflatten
 from cantata.ipc.serialization import decode, encode
 from cantata.ipc.wire import BrokenChannel, Buffer
 
-Message = ToStage | FromStage
+StageMessage = ToStage | FromStage
 _HEADER = struct.Struct("!B7x")
 
 
@@ -75,7 +75,7 @@ class _MessageKind(IntEnum):
     MEMORY_NEEDS = 25
 
 
-_PLAIN: Mapping[_MessageKind, type[Message]] = {
+_PLAIN: Mapping[_MessageKind, type[StageMessage]] = {
     _MessageKind.ABORT: Abort,
     _MessageKind.CREDIT: Credit,
     _MessageKind.PING: Ping,
@@ -122,14 +122,14 @@ class _EncodedFailure:
     fault: Fault
 
 
-def encode_message(message: Message) -> tuple[Buffer, ...]:
+def encode_message(message: StageMessage) -> tuple[Buffer, ...]:
     """Return a message as parts of bytes; arrays are not copied and must not change any more.
     Raises TypeError: a stage's input or output holds what cannot be sent."""
     kind, parts = _encode_body(message)
     return _HEADER.pack(kind), *parts
 
 
-def _encode_body(message: Message) -> tuple[_MessageKind, tuple[Buffer, ...]]:
+def _encode_body(message: StageMessage) -> tuple[_MessageKind, tuple[Buffer, ...]]:
     match message:
         case Register(request_id, payload, batch, due_s, stretch):
             tree, arrays = flatten(payload)
@@ -152,7 +152,7 @@ def _encode_body(message: Message) -> tuple[_MessageKind, tuple[Buffer, ...]]:
 
 def decode_message(
     message: Buffer, packages: Collection[str] | None = (), behind_s: float = 0.0
-) -> Message:
+) -> StageMessage:
     """Return what `encode_message` encoded; arrays lie in `message`.
 
     Args:

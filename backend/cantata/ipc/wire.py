@@ -42,13 +42,7 @@ class BlockingChannel:
 
     def send(self, *parts: Buffer) -> None:
         """Send one message, waiting while the other end's buffer is full: the buffer is the bound.
-
-        Args:
-            parts: the message, in this order.
-
-        Raises:
-            ConnectionError: the other end has closed.
-        """
+        Raises ConnectionError: the other end has closed."""
         self._socket.sendall(_frame(*parts))
 
     def receive(self) -> bytearray:
@@ -87,14 +81,8 @@ class AsyncChannel:
         return cls(*await asyncio.open_unix_connection(sock=sock))
 
     async def send(self, *parts: Buffer) -> None:
-        """Send one message, waiting until the other end's kernel buffer holds it.
-
-        Args:
-            parts: the message, in this order.
-
-        Raises:
-            ConnectionError: the other end has closed.
-        """
+        """Send one message, waiting until the other end's kernel buffer holds it. Raises
+        ConnectionError: the other end has closed."""
         self._writer.write(_frame(*parts))
         await self._writer.drain()
 

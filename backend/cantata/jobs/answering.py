@@ -39,11 +39,7 @@ class Answerer(Protocol):
 
 
 class AnsweredBatches:
-    """Implements `jobs.runner.KeptWork` for batches.
-
-    Args:
-        jobs: tell what changes, and the time.
-    """
+    """Implements `jobs.runner.KeptWork` for batches. `jobs`: tell what changes, and the time."""
 
     def __init__(self, jobs: JobStore, store: BatchStore, answerer: Answerer) -> None:
         self._jobs = jobs

@@ -50,7 +50,6 @@ class BatchStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing changes any more."""
         return self in FINAL
 
 

@@ -30,12 +30,8 @@ class CheckedInput:
 
 
 async def check_input(path: Path, endpoint: str, max_line_bytes: int) -> CheckedInput:
-    """Read a file line by line, in a thread that yields to others.
-
-    Args:
-        endpoint: that every line must ask.
-        max_line_bytes: longest line.
-    """
+    """Read a file line by line, in a thread that yields to others. `endpoint`: that every line must
+    ask."""
     # 200 MB of JSON take seconds of CPU time, which live streams need more.
     thread = ThreadPoolExecutor(1, "batch-input", initializer=os.nice, initargs=(_NICENESS,))
     loop = asyncio.get_running_loop()

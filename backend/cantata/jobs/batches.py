@@ -64,12 +64,7 @@ FROM batches"""
 
 
 class BatchStore:
-    """The batches of a store's folder.
-
-    Args:
-        jobs: whose folder, database and limits these are.
-        files: of the same folder.
-    """
+    """The batches of a store's folder. `jobs`: whose folder, database and limits these are."""
 
     def __init__(self, jobs: JobStore, files: FileStore) -> None:
         self._jobs = jobs
@@ -148,9 +143,9 @@ class BatchStore:
 
         await self._change(work)
 
-    async def list_unanswered(self, id: str, after: int, most: int) -> list[BatchLine]:
+    async def list_unanswered(self, id: str, after: int, limit: int) -> list[BatchLine]:
         """The next lines behind one, by its number; 0 is before the first."""
-        return await self._jobs.database.run(lambda db: _list_unanswered(db, id, after, most))
+        return await self._jobs.database.run(lambda db: _list_unanswered(db, id, after, limit))
 
     async def keep_answer(self, id: str, line: BatchLine, answer: LineAnswer) -> None:
         """Keep what a line was answered.
@@ -290,12 +285,12 @@ def _write_line(custom_id: str, response: bytes, error: bytes) -> bytes:
     )
 
 
-def _list_unanswered(db: sqlite3.Connection, id: str, after: int, most: int) -> list[BatchLine]:
+def _list_unanswered(db: sqlite3.Connection, id: str, after: int, limit: int) -> list[BatchLine]:
     query = (
         "SELECT number, custom_id, place, size FROM batch_lines"
         " WHERE batch = ? AND number > ? AND NOT answered ORDER BY number LIMIT ?"
     )
-    return select_rows(db, BatchLine, query, (id, after, most))
+    return select_rows(db, BatchLine, query, (id, after, limit))
 
 
 def _check_status(db: sqlite3.Connection, id: str, status: BatchStatus) -> None:

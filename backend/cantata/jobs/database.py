@@ -92,11 +92,8 @@ def open_jobs(folder: Path) -> sqlite3.Connection:
 
 
 class JobDatabase:
-    """Opened by its first use, which makes the folder. One program at a time has it.
-
-    Args:
-        folder: of the file; only its owner may read what is made there.
-    """
+    """Opened by its first use, which makes the folder. One program at a time has it. `folder`: of
+    the file; only its owner may read what is made there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

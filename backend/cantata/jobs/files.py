@@ -26,11 +26,7 @@ _OPEN = f"status NOT IN ({', '.join(repr(one.value) for one in FINAL)})"
 
 
 class FileStore:
-    """The files of a store's folder.
-
-    Args:
-        jobs: whose folder, database and limits these are.
-    """
+    """The files of a store's folder. `jobs`: whose folder, database and limits these are."""
 
     def __init__(self, jobs: JobStore) -> None:
         self._jobs = jobs
@@ -87,7 +83,6 @@ class FileStore:
 
         Args:
             owner: label of the client's API key.
-            page: which part.
             purpose: only files for this; None: all.
 
         Raises:

@@ -24,7 +24,6 @@ class JobStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing changes any more."""
         return self in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED)
 
 

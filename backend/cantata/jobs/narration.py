@@ -45,11 +45,7 @@ class NarratedChapter:
 def select_narration(
     db: sqlite3.Connection, id: str, chapter: int, title: str, shape: SoundShape
 ) -> NarratedChapter:
-    """A chapter of a job that is spoken.
-
-    Args:
-        chapter: from 0.
-    """
+    """A chapter of a job that is spoken. `chapter`: from 0."""
     rows = db.execute(
         "SELECT text, speaker, pause_s, begins, samples, skipped FROM sentences"
         " WHERE job = ? AND chapter = ? AND samples IS NOT NULL ORDER BY number",

@@ -74,7 +74,6 @@ def select_page(
     Args:
         query: without conditions.
         table: that it reads, with `id` and `number`, the order of its list.
-        page: which part.
         wanted: values of columns.
     """
     order, follows = ("DESC", "<") if page.newest_first else ("ASC", ">")

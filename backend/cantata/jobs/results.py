@@ -38,8 +38,6 @@ _MAX_START_S = 600.0
 
 
 class ResultSigner(Protocol):
-    """Signs files of some types."""
-
     def takes(self, media_type: str) -> bool: ...
 
     def sign_file(self, path: Path, media_type: str) -> None:
@@ -96,7 +94,6 @@ async def write_results(
 
     Args:
         job: all of whose sentences are spoken.
-        options: which files.
 
     Raises:
         NotStored: the disk does not take them, they cannot be signed now, or the process that

@@ -65,12 +65,12 @@ def select_job(db: sqlite3.Connection, id: str) -> Job | None:
     )
 
 
-def select_unspoken(db: sqlite3.Connection, id: str, most: int) -> list[JobSentence]:
+def select_unspoken(db: sqlite3.Connection, id: str, limit: int) -> list[JobSentence]:
     query = (
         'SELECT number, chapter, text, speaker, pause_s, begins AS "begins [bool]" FROM sentences'
         " WHERE job = ? AND samples IS NULL ORDER BY number LIMIT ?"
     )
-    return select_rows(db, JobSentence, query, (id, most))
+    return select_rows(db, JobSentence, query, (id, limit))
 
 
 def select_words(db: sqlite3.Connection, id: str, chapter: int) -> list[TimedSentence]:

@@ -75,11 +75,7 @@ async def gather_sound(run: AsyncIterable[SpeechChunk], channels: int) -> Spoken
 
 
 class SpokenJobs:
-    """Implements `jobs.runner.KeptWork` for what is to be spoken.
-
-    Args:
-        narrator: speaks them.
-    """
+    """Implements `jobs.runner.KeptWork` for what is to be spoken. `narrator`: speaks them."""
 
     def __init__(self, store: JobStore, narrator: Narrator) -> None:
         self._store = store

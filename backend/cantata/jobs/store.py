@@ -141,8 +141,8 @@ class JobStore:
 
         return await self.database.run(work)
 
-    async def list_unspoken(self, id: str, most: int) -> list[JobSentence]:
-        return await self.database.run(lambda db: rows.select_unspoken(db, id, most))
+    async def list_unspoken(self, id: str, limit: int) -> list[JobSentence]:
+        return await self.database.run(lambda db: rows.select_unspoken(db, id, limit))
 
     async def keep_sound(
         self, id: str, shape: SoundShape, sentence: JobSentence, spoken: SpokenSentence
@@ -275,11 +275,11 @@ class JobStore:
             await self.delete(id)
         return len(found)
 
-    async def list_events(self, id: str, after: int, most: int = 1_000) -> list[JobEvent]:
+    async def list_events(self, id: str, after: int, limit: int = 1_000) -> list[JobEvent]:
         """The events of a job that follow one, by its id; 0 is before the first."""
         query = "SELECT id, data FROM events WHERE job = ? AND id > ? ORDER BY id LIMIT ?"
         return await self.database.run(
-            lambda db: select_rows(db, JobEvent, query, (id, after, most))
+            lambda db: select_rows(db, JobEvent, query, (id, after, limit))
         )
 
     def find_folder(self, id: str) -> Path:

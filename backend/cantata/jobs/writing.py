@@ -72,7 +72,6 @@ def write_files(
 
     Args:
         db: of the jobs; it is only read.
-        options: which files.
 
     Raises:
         OSError: the disk does not take them.

@@ -64,7 +64,6 @@ def collect_entries(read: Iterable[LexiconEntry], param: str) -> tuple[LexiconEn
     read as that one.
 
     Args:
-        read: as they were written.
         param: the field of the request that has them.
 
     Raises:

@@ -121,7 +121,6 @@ class Fetcher:
         """The file behind a URL.
 
         Args:
-            url: as the client wrote it.
             kind: of the file that is expected there, for error messages, as `param`.
             param: the field that the URL came in.
             max_bytes: the largest file that is taken.

@@ -47,8 +47,6 @@ _EDGE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a file says of its origin."""
-
     kind: Literal["image", "audio"]
     synthetic: bool | None
     """None: it does not say."""
@@ -69,11 +67,8 @@ def write_xmp() -> bytes:
 
 
 def make_sound_tags(model: str | None) -> tuple[tuple[str, str], ...]:
-    """Names and values of the tags of speech that a model has made here.
-
-    Args:
-        model: its name; None: it is not told.
-    """
+    """Names and values of the tags of speech that a model has made here. `model`: its name; None:
+    it is not told."""
     return (
         ("comment", "AI-generated speech"),
         ("software", _describe_software() if model is None else f"{_describe_software()}, {model}"),

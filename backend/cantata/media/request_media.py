@@ -48,8 +48,6 @@ class MediaReader:
     """Reads the files of one server's requests, and writes its pictures.
 
     Args:
-        loader: fetches and decodes.
-        limits: of all files.
         tagged: pictures say that a model made them.
         signer: signs pictures; None: nobody does.
     """
@@ -129,7 +127,6 @@ class RequestMedia:
         return await self._decode_audio(data, param)
 
     async def load_audio(self, url: str, param: str) -> AudioPart:
-        """The sound of the file behind a URL."""
         data = await self._loader.load(url, AUDIO, param, self._bytes_left)
         return await self._decode_audio(data, param)
 

@@ -57,8 +57,6 @@ pictures."""
 
 @dataclass(frozen=True, slots=True)
 class SoundLimits:
-    """How much of a file is read."""
-
     max_s: float
     """Seconds; a longer file is rejected."""
     kept_s: float

@@ -14,11 +14,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class ConversationMetrics:
-    """Gauges of spoken conversations; all zero when idle.
-
-    Args:
-        registry: takes the metrics.
-    """
+    """Gauges of spoken conversations; all zero when idle. `registry`: takes the metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.sessions = Gauge(

@@ -20,8 +20,6 @@ _UNDERRUN_BUCKETS_S = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class Outcome(StrEnum):
-    """How an admitted utterance ended."""
-
     COMPLETED = "completed"
     ABORTED = "aborted"
     """The client cancelled it or went away."""
@@ -29,8 +27,6 @@ class Outcome(StrEnum):
 
 
 class EndReason(StrEnum):
-    """Why an utterance ended before its text did."""
-
     CANCELLED = "cancelled"
     """The client cancelled it."""
     CLIENT_LEFT = "client_left"
@@ -281,11 +277,7 @@ class TranscriptionMetrics:
 
     @contextmanager
     def track(self, model: str, seconds: Callable[[], float]) -> Iterator[None]:
-        """Count one recording.
-
-        Args:
-            seconds: of the sound that was read; asked at the end.
-        """
+        """Count one recording. `seconds`: of the sound that was read; asked at the end."""
         outcome, asked_at = "failed", time.monotonic()
         self._running.labels(model).inc()
         try:

@@ -19,11 +19,7 @@ DEADLINE_S = 10.0
 
 
 class Aborts:
-    """One pipeline's.
-
-    Args:
-        supervisor: has the stage processes.
-    """
+    """One pipeline's. `supervisor`: has the stage processes."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor

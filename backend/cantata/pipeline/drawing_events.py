@@ -20,11 +20,8 @@ T = TypeVar("T")
 
 
 class Mailbox(Generic[T]):
-    """Has room for one message; a later one takes the place of one that was not taken.
-
-    Args:
-        combined: of the message that was not taken and the later one.
-    """
+    """Has room for one message; a later one takes the place of one that was not taken. `combined`:
+    of the message that was not taken and the later one."""
 
     def __init__(self, combined: Callable[[T, T], T]) -> None:
         self._combined = combined

@@ -104,11 +104,8 @@ class GpuMemory:
 
 
 class LoadGate:
-    """Lets the stages of one start load once it is known that all of them fit.
-
-    Args:
-        processes: by stage, the stages of its process.
-    """
+    """Lets the stages of one start load once it is known that all of them fit. `processes`: by
+    stage, the stages of its process."""
 
     def __init__(
         self,

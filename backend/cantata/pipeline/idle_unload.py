@@ -37,7 +37,6 @@ class IdleUnloader:
     waits until it is loaded again.
 
     Args:
-        stages: their names, for the log.
         pipeline: what is loaded; the first time by somebody else.
         idle_s: seconds after the last use; None: never.
     """

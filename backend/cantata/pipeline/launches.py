@@ -26,12 +26,7 @@ class PlannedEdges:
 
 
 def plan_edges(pipeline: PipelineSpec, hosts: Mapping[str, str]) -> PlannedEdges:
-    """Make the sockets.
-
-    Args:
-        pipeline: whose edges they are.
-        hosts: of the stages that run elsewhere.
-    """
+    """Make the sockets. `hosts`: of the stages that run elsewhere."""
     addresses: dict[EdgeSpec, str] = {}
     listeners: dict[EdgeSpec, socket.socket] = {}
     crossing = []
@@ -62,11 +57,8 @@ def plan_launch(
     *,
     reports_needs: bool = False,
 ) -> StageLaunch:
-    """Plan the launch of a stage that runs on this machine.
-
-    Args:
-        reports_needs: as in `StageLaunch`.
-    """
+    """Plan the launch of a stage that runs on this machine. `reports_needs`: as in
+    `StageLaunch`."""
     outputs: dict[str, tuple[str, ...]] = {}
     client_ports = []
     for edge in pipeline.get_outputs(name):

@@ -97,8 +97,8 @@ class LocalModel:
             VoiceNotFound: there is no such voice.
             InvalidRequest: nothing can be spoken, or an option cannot be served.
         """
-        most = self._deployment.max_input_characters
-        check_text_length(len(request.text), most, may_be_empty=request.continued)
+        max_characters = self._deployment.max_input_characters
+        check_text_length(len(request.text), max_characters, may_be_empty=request.continued)
         blends = self._builder.capabilities.voice_blends
         voice = find_voice(self._voices, request.voice or None, self._name, blends=blends)
         return plan_segments(self._builder, make_work_id(), replace(request, voice=voice.id))

@@ -52,20 +52,19 @@ class ModelStart:
         """Nobody waits any longer."""
         self._over.set()
 
-    async def wait(self, max_s: float, most: int) -> None:
+    async def wait(self, max_s: float, max_waiting: int) -> None:
         """Return once it has started.
 
         Args:
-            max_s: the longest wait.
-            most: requests that may wait at the same time.
+            max_waiting: requests that may wait at the same time.
 
         Raises:
             StartFailed: it never will.
             StageDied: it has not started in time, or the server is stopping.
             Overloaded: enough wait already.
         """
-        if self._waiting >= most and not self._over.is_set():
-            state = f"model {self._name!r} is loading, and {most} requests wait for it"
+        if self._waiting >= max_waiting and not self._over.is_set():
+            state = f"model {self._name!r} is loading, and {max_waiting} requests wait for it"
             raise Overloaded(state, RETRY_S)
         self._waiting += 1
         try:
@@ -94,7 +93,6 @@ async def warm_up_together(
     late for a listener; nobody listens yet, so it is tried again, with half as many.
 
     Args:
-        requests: how many at first.
         deadline_s: no attempt begins later, by the monotonic clock.
 
     Raises:

@@ -51,11 +51,8 @@ def find_shared_gpus(deployments: Iterable[Deployment]) -> Mapping[int, Sequence
 
 
 class MpsControl:
-    """The service, for one server.
-
-    Args:
-        shared: the GPUs that several processes use, and those processes.
-    """
+    """The service, for one server. `shared`: the GPUs that several processes use, and those
+    processes."""
 
     def __init__(self, shared: Mapping[int, Sequence[str]]) -> None:
         self._shared = shared

@@ -20,7 +20,6 @@ class OpenText:
     """One text while it arrives.
 
     Args:
-        feed: turns it into stage inputs.
         text: its beginning; may be empty.
         fragments: the rest, as the caller wrote it.
         max_characters: most that it may have.

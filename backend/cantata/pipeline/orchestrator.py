@@ -168,7 +168,6 @@ class Orchestrator:
 
     @property
     def makes_sound(self) -> bool:
-        """Whether the client hears the pipeline."""
         return self._pipeline.makes_sound
 
     @property

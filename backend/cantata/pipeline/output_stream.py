@@ -18,12 +18,8 @@ enough that the stage never waits for a client that keeps up."""
 
 
 class CreditReturn:
-    """Tells stages how much of their sound was taken.
-
-    Args:
-        stages: by name.
-        capacities: of those that are ready; says how much sound they make ahead.
-    """
+    """Tells stages how much of their sound was taken. `capacities`: of those that are ready; says
+    how much sound they make ahead."""
 
     def __init__(
         self, stages: Mapping[str, StageProcess], capacities: Mapping[str, StageCapacity]

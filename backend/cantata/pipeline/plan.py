@@ -22,8 +22,6 @@ from cantata.pipeline.spawning import preload
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
-    """A model and how its stages are deployed."""
-
     located: LocatedModel
     pipeline: PipelineSpec
     """The pipeline that the checkpoint uses."""

@@ -128,7 +128,6 @@ class PipelineService(
             self._starting_later = asyncio.create_task(self._start_later(), name="start-later")
 
     async def stop(self) -> None:
-        """Drain and end every stage process."""
         if self._starting_later is not None:
             self._starting_later.cancel()
             await asyncio.wait([self._starting_later])

@@ -19,11 +19,7 @@ ENDING_DEADLINE_S = 5.0
 
 class SharedProcess:
     """Started once each of its stages has joined. Each stage's handle uses it as its own process;
-    whoever ends it ends all of them.
-
-    Args:
-        stages: their names, in the order in which they load.
-    """
+    whoever ends it ends all of them. `stages`: their names, in the order in which they load."""
 
     def __init__(self, stages: Sequence[str]) -> None:
         self._names = tuple(stages)

@@ -55,7 +55,6 @@ def spawn(launches: Sequence[StageLaunch], controls: Sequence[socket.socket]) ->
     server still imports.
 
     Args:
-        launches: what it runs.
         controls: for each stage, its end of the channel to the server.
 
     Raises:

@@ -23,7 +23,7 @@ from cantata.pipeline.model import PipelineModel
 from cantata.pipeline.open_text import OpenText
 from cantata.pipeline.segments import WORDLESS_S, plan_segments
 from cantata.pipeline.slot_policy import SlotPolicy
-from cantata.pipeline.speech_pump import Part, PlayoutObserver, SpeechPump
+from cantata.pipeline.speech_pump import PlayoutObserver, SpeechPump, UtterancePart
 from cantata.text import TextPause
 from cantata.utils.logs import make_work_id
 
@@ -109,7 +109,7 @@ class PipelineSpeechModel(PipelineModel):
         if not request.batch:
             self.check_room()  # before its text costs any time
         request_id = make_work_id()
-        parts: Sequence[Part]
+        parts: Sequence[UtterancePart]
         if more_text is None:
             parts = await self._plan_parts(request_id, request)
         else:
@@ -157,7 +157,7 @@ class PipelineSpeechModel(PipelineModel):
         await text.begin(self.orchestrator.chunk_timeout_s)
         return text
 
-    async def _plan_parts(self, request_id: str, request: SpeechRequest) -> Sequence[Part]:
+    async def _plan_parts(self, request_id: str, request: SpeechRequest) -> Sequence[UtterancePart]:
         """Plan an utterance in a worker thread: long texts would hold up other streams."""
         length = len(request.text)
         check_text_length(length, self.max_input_characters, may_be_empty=request.continued)

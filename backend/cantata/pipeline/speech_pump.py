@@ -27,11 +27,8 @@ from cantata.text import TextPause
 
 
 class ContinuationHistory:
-    """Keeps the output of a text's segments, for later segments that continue from it.
-
-    Args:
-        requests: the segments.
-    """
+    """Keeps the output of a text's segments, for later segments that continue from it. `requests`:
+    the segments."""
 
     def __init__(self, requests: Iterable[PipelineRequest]) -> None:
         self._edges = {
@@ -60,7 +57,7 @@ class ContinuationHistory:
         return replace(request, inputs=continuation.inputs(outputs), continuation=None)
 
 
-Part = TextSegment | TextPause | OpenText
+UtterancePart = TextSegment | TextPause | OpenText
 
 
 class PlayoutObserver:
@@ -108,7 +105,6 @@ class SpeechPump:
     utterance's clock.
 
     Args:
-        orchestrator: of the model's pipeline.
         listener: says when the sound so far has been played; None: nobody listens.
     """
 
@@ -119,7 +115,7 @@ class SpeechPump:
         self._samples = 0
         """Samples so far, per channel."""
 
-    async def run(self, parts: Sequence[Part]) -> AsyncGenerator[SpeechChunk, None]:
+    async def run(self, parts: Sequence[UtterancePart]) -> AsyncGenerator[SpeechChunk, None]:
         history = ContinuationHistory(
             part.request for part in parts if isinstance(part, TextSegment)
         )

@@ -31,11 +31,7 @@ _NEW_BESIDES = 0.2
 
 class StepPolicy:
     """Implements `AdmissionPolicy` over a stage that advances jobs by steps: at once, or not at
-    all. All models of the pipeline share it.
-
-    Args:
-        limits: of the jobs at the same time.
-    """
+    all. All models of the pipeline share it. `limits`: of the jobs at the same time."""
 
     def __init__(self, name: str, orchestrator: Orchestrator, limits: StepLimits) -> None:
         self.name = name
@@ -184,7 +180,7 @@ class _AnswerPermit:
     def on_event(self, event: AnswerEvent) -> None:
         if isinstance(event, AnswerDelta | Thought) and event.tokens:
             self.tokens += event.tokens
-            if (most := self._steps.writing - self.tokens) > 0:
-                self._policy.advanced(self._request_id, self._output_length.left(most))
+            if (tokens_left := self._steps.writing - self.tokens) > 0:
+                self._policy.advanced(self._request_id, self._output_length.left(tokens_left))
 
     def on_end(self) -> None: ...

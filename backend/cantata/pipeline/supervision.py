@@ -29,11 +29,8 @@ from cantata.utils.logs import LogFormat
 
 
 class HostDrain:
-    """Disconnects one pipeline from draining machines once no request runs.
-
-    Args:
-        disconnect_draining: ends what connects the pipeline with machines that are about to stop.
-    """
+    """Disconnects one pipeline from draining machines once no request runs. `disconnect_draining`:
+    ends what connects the pipeline with machines that are about to stop."""
 
     def __init__(self, disconnect_draining: Callable[[], None]) -> None:
         self._disconnect_draining = disconnect_draining
@@ -71,11 +68,7 @@ KILLS, KILLS_WITHIN_S = 3, 60.0
 
 
 class RestartHistory:
-    """One stage's starts and deaths.
-
-    Args:
-        clock: monotonic seconds.
-    """
+    """One stage's starts and deaths. `clock`: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -184,12 +177,10 @@ class Supervisor:
 
     @property
     def ready(self) -> bool:
-        """Whether every stage accepts requests."""
         states = [stage.state for stage in self.stages.values()]
         return len(states) == len(self._pipeline.stages) and set(states) == {StageState.READY}
 
     async def wait_until_ready(self) -> None:
-        """Return when every stage accepts requests."""
         while not self.ready:
             self._came_up.clear()
             await self._came_up.wait()

@@ -53,7 +53,7 @@ class ChunkStretch:
         if factor != 1.0:
             self._stretch = TimeStretch(factor, sample_rate, output.channels)
         self._at_once = max(1, round(AT_ONCE_S * sample_rate * factor))
-        self._least = round(FIRST_S * sample_rate)
+        self._min_samples = round(FIRST_S * sample_rate)
         self._latest: Chunk[Pcm] | None = None
         self._samples: list[Samples] = []
         self._words: list[WordTiming] = []
@@ -81,8 +81,8 @@ class ChunkStretch:
             return
         if self._stretch is None:
             yield self._latest
-        elif sum(map(len, self._samples)) >= self._least:
-            self._least = 1
+        elif sum(map(len, self._samples)) >= self._min_samples:
+            self._min_samples = 1
             yield self._take(self._latest)
 
     def finish(self) -> Iterator[Chunk[Pcm]]:

@@ -88,8 +88,10 @@ class PipelineTranscriptionModel(PipelineModel):
         built = await self._build(request_id, request, None)
         async with self.orchestrator.open(built) as opened:
             opened.silence_s = _LISTENING_S
-            most = round(self.max_window_s * SPEECH_RATE)
-            yield _StageWindow(self.orchestrator, opened, self._builder.stage, self._edge, most)
+            max_samples = round(self.max_window_s * SPEECH_RATE)
+            yield _StageWindow(
+                self.orchestrator, opened, self._builder.stage, self._edge, max_samples
+            )
 
     async def _build(
         self, request_id: str, request: TranscriptionRequest, sound: Sound | None
@@ -123,9 +125,9 @@ class _StageWindow:
         opened: OpenRequest,
         stage: str,
         edge: EdgeSpec,
-        most: int,
+        max_samples: int,
     ) -> None:
-        self._room = most
+        self._room = max_samples
         """Samples that the window may still get; less than 0: the stage refuses it."""
         self.request_id = opened.request_id
         self._orchestrator = orchestrator

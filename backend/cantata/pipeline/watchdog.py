@@ -86,11 +86,7 @@ class Hang:
 
 
 class HangDetector:
-    """Checks one process repeatedly.
-
-    Args:
-        silence_s: after which requests fail.
-    """
+    """Checks one process repeatedly. `silence_s`: after which requests fail."""
 
     def __init__(self, silence_s: float) -> None:
         self._silence_s = silence_s

@@ -26,11 +26,7 @@ class WholeWindowModel(Protocol):
 
 
 class WholeWindow:
-    """Implements `Recognition`: keeps the sound until `finish`.
-
-    Args:
-        model: recognises it.
-    """
+    """Implements `Recognition`: keeps the sound until `finish`. `model`: recognises it."""
 
     def __init__(self, model: WholeWindowModel, request: TranscriptionRequest) -> None:
         self.request_id = make_work_id()

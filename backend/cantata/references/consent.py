@@ -59,22 +59,15 @@ class Statement:
     """By the clock of `Statements`."""
 
     def is_heard_in(self, heard: list[tuple[str, bool]]) -> bool:
-        """Whether enough of it was heard.
-
-        Args:
-            heard: each of its words, and whether it was heard.
-        """
+        """Whether enough of it was heard. `heard`: each of its words, and whether it was heard."""
         asked = sum(was for word, was in heard if word.strip(".,").casefold() in self.words)
         share = sum(was for _, was in heard) / max(len(heard), 1)
         return share >= _MIN_SHARE and asked >= _MIN_WORDS
 
 
 class Statements:
-    """Statements that have not been spoken yet, in this server's memory.
-
-    Args:
-        clock: monotonic seconds.
-    """
+    """Statements that have not been spoken yet, in this server's memory. `clock`: monotonic
+    seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -67,8 +67,6 @@ class StoredVoice(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """Limits of all uploaded voices together."""
-
     voices: int = 100
     total_bytes: int = 600 << 20
     """Bytes of all voices together: enough for 100 of 15 s, stereo, 48 kHz."""

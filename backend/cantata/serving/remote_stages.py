@@ -20,7 +20,6 @@ def build_remote_stages_factory(
     """Makes what runs them; None: no stage names a host, and nothing of a cluster is imported.
 
     Args:
-        plans: the models.
         key_file: of the key that stage hosts ask for; None: it is in the environment, if needed.
 
     Raises:

@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOptions:
-    """What the command line says."""
-
     listen: str
     """HOST:PORT"""
     models: Sequence[str]
@@ -88,7 +86,6 @@ async def run_replica(
     """Serve edges until a signal: the first one drains, the second ends at once.
 
     Args:
-        show: tells the operator something.
         meet: gets the host before it starts.
 
     Raises:

@@ -71,7 +71,6 @@ class ModelsHere:
         models: names, checkpoint folders or a hub's ids; none: all that ship with weights. If none
             of those that are named transcribes, one that ships with weights comes later.
         deploy: deployment files of the first ones.
-        dtype: overrides the deployments.
         key_file: of the key that stage hosts ask for.
         idle_unload_s: seconds after its last request until a model is unloaded, where its
             deployment does not say; None: never.
@@ -175,14 +174,8 @@ async def serve(
     console: Console,
     on_accepting: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until a signal ends it.
-
-    Args:
-        on_accepting: called once it accepts connections.
-
-    Raises:
-        CantataError: the sockets, the options or the models are not usable.
-    """
+    """Serve until a signal ends it. Raises CantataError: the sockets, the options or the models are
+    not usable."""
     from rich.panel import Panel
 
     from cantata.api.server.listening import get_url

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageHostOptions:
-    """What the command line says."""
-
     listen: str
     """HOST:PORT"""
     key_file: Path | None
@@ -39,7 +37,6 @@ async def run_stage_host(
     until their servers have left; the second one ends them at once.
 
     Args:
-        show: tells the operator something.
         plugins: the models whose stages may be run, by name; None: all that are installed.
 
     Raises:

@@ -36,11 +36,8 @@ class AgreedWords:
         """The last text that was."""
 
     def take(self, transcript: Transcript, is_last: bool) -> WordDelta | None:
-        """The words that have become certain, if any.
-
-        Args:
-            is_last: nothing about this window will change; the next transcript is of another.
-        """
+        """The words that have become certain, if any. `is_last`: nothing about this window will
+        change; the next transcript is of another."""
         words = _WORD.findall(transcript.text)
         certain = len(words) if is_last else self._count_agreed(words)
         first, self._before = self._said, words

@@ -55,11 +55,8 @@ class Cascade:
             self._smart_turn = self._smart_turn or loaded
 
     def transcriber(self, model: TranscriptionModel | None) -> Transcriber:
-        """What finds the words.
-
-        Args:
-            model: of this server; None: the operator's endpoint, which there is.
-        """
+        """What finds the words. `model`: of this server; None: the operator's endpoint, which there
+        is."""
         if model is not None:
             return ModelTranscriber(model, self._load, SileroJudge)
         if self._endpoint is None:

@@ -99,7 +99,6 @@ class Chat(Protocol):
 
         Args:
             max_tokens: most tokens of the message.
-            tools: what it may call.
             whole: a conversation that is too long fails, rather than losing its beginning.
 
         Raises:

@@ -108,8 +108,6 @@ of 120 backchannels (4) and of no noise (none), and sentences keep their words."
 
 @dataclass(slots=True)
 class SpeechEvidence:
-    """What is known of speech over an answer."""
-
     speech_s: float = 0.0
     """Seconds in which somebody near spoke."""
     transcript: Transcript | None = None
@@ -187,10 +185,7 @@ def expect_short_words(
     request: TranscriptionRequest, languages: Sequence[str]
 ) -> TranscriptionRequest:
     """The request for speech over an answer: single words are expected, if it is English.
-
-    Args:
-        languages: BCP 47 tags of what the recogniser understands.
-    """
+    `languages`: BCP 47 tags of what the recogniser understands."""
     spoken = [request.language] if request.language else languages
     if not spoken or not all(tag.lower().partition("-")[0] == "en" for tag in spoken):
         return request
@@ -218,5 +213,5 @@ def _opens_question(text: str) -> bool:
     )
 
 
-def _is_trusted(transcript: Transcript, least: float) -> bool:
-    return transcript.avg_logprob is None or transcript.avg_logprob >= least
+def _is_trusted(transcript: Transcript, min_logprob: float) -> bool:
+    return transcript.avg_logprob is None or transcript.avg_logprob >= min_logprob

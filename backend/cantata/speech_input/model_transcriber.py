@@ -69,12 +69,7 @@ class RecognitionLoad:
 
 
 class ModelTranscriber:
-    """Implements `Transcriber`.
-
-    Args:
-        load: of all conversations.
-        new_judge: of sound that nobody has judged.
-    """
+    """Implements `Transcriber`. `new_judge`: of sound that nobody has judged."""
 
     def __init__(
         self,
@@ -144,8 +139,8 @@ class _Utterance:
         if self._window is None:
             self._window = await self._open()
         window = self._window
-        least = self._load.get_partial_interval(self._options.partial_s)
-        is_due = window.unasked >= least and not is_quiet
+        min_interval = self._load.get_partial_interval(self._options.partial_s)
+        is_due = window.unasked >= min_interval and not is_quiet
         is_partial = self._options.partials and is_due and self._load.has_time
         await window.feed(_to_sound(passage.sound), recognize=passage.is_pause or is_partial)
 
@@ -166,11 +161,8 @@ class _Utterance:
         return window
 
     async def _end_window(self, consists_of: Heard | None = None) -> None:
-        """Take over the words of the window in progress, if there is one.
-
-        Args:
-            consists_of: all of its sound, where it was given more.
-        """
+        """Take over the words of the window in progress, if there is one. `consists_of`: all of its
+        sound, where it was given more."""
         if self._window is None:
             return
         if consists_of is not None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
 from cantata.contract.data.errors import InvalidAudio, Overloaded
+from cantata.contract.model.recognizer import Sound
 from cantata.media.sound import stream_mono
 from cantata.speech_input.segmenter import (
     SegmenterOptions,
-    Sound,
     SpeechSegment,
     SpeechSegmenter,
 )
@@ -75,8 +75,6 @@ class RecordingReader:
 
         Args:
             file: open at its beginning; it is not used any more once the generator has ended.
-            options: where it is cut.
-            progress: is kept up to date.
             param: the field that it came in, for error messages.
 
         Raises:

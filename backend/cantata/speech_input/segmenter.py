@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cantata.audio.pcm import to_s16
+from cantata.contract.model.recognizer import Sound
 from cantata.speech_input.sound import HEARD_RATE
 from cantata.speech_input.turns import HYSTERESIS
 from cantata.speech_input.vad import WINDOW, SpeechJudge
@@ -23,9 +23,6 @@ _FORCED_CUT_SHARE = 0.4
 """Part at the end of a segment of the greatest length in which it is cut."""
 _SMOOTHED_WINDOWS = 5
 """A forced cut is made where this many windows are least likely speech."""
-
-Sound = NDArray[np.float32]
-"""[N] mono at `HEARD_RATE`, in -1..1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +64,7 @@ class SpeechSegment:
 
 
 class SpeechSegmenter:
-    """Follows one recording.
-
-    Args:
-        judge: of single windows; new for each recording.
-        options: where it is cut.
-    """
+    """Follows one recording. `judge`: of single windows; new for each recording."""
 
     def __init__(self, judge: SpeechJudge, options: SegmenterOptions) -> None:
         self._judge = judge
@@ -165,11 +157,7 @@ class SpeechSegmenter:
 
 def find_quietest(probabilities: Sequence[float]) -> int:
     """Where to cut windows of speech that has no pause: the number of the first one after the cut,
-    near the end.
-
-    Args:
-        probabilities: of speech, of each window.
-    """
+    near the end. `probabilities`: of speech, of each window."""
     first = round(len(probabilities) * (1 - _FORCED_CUT_SHARE))
     kernel = np.ones(_SMOOTHED_WINDOWS) / _SMOOTHED_WINDOWS
     likely = np.convolve(probabilities[first:], kernel, mode="valid")

@@ -45,9 +45,6 @@ class SmartTurn:
 
     One sound at a time, in a thread of its own: however many speakers pause, their turns take one
     core.
-
-    Args:
-        path: of the weights.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,12 +107,8 @@ PATIENCE: dict[Eagerness, Patience] = {
 
 
 class SemanticEnd:
-    """Implements `turns.TurnEnd`.
-
-    Args:
-        finished: probability that whoever made a sound has finished.
-        patience: how soon a turn ends.
-    """
+    """Implements `turns.TurnEnd`. `finished`: probability that whoever made a sound has
+    finished."""
 
     def __init__(self, finished: Callable[[Heard], Awaitable[float]], patience: Patience) -> None:
         self._finished = finished

@@ -19,8 +19,6 @@ class TranscriptionFailed(CantataError):
 
 @dataclass(frozen=True, slots=True)
 class HeardPiece:
-    """Some sound of an utterance."""
-
     sound: Heard
     probability: float | None = None
     """Of speech in it, 0 to 1, by whoever detects turns. None: nobody judged it."""

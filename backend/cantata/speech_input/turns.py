@@ -46,11 +46,8 @@ class TurnEnd(Protocol):
         ...
 
     async def over(self, silence: int) -> bool:
-        """Whether the turn is over; called after each of its windows.
-
-        Args:
-            silence: samples since the last speech, 0 if there is some now.
-        """
+        """Whether the turn is over; called after each of its windows. `silence`: samples since the
+        last speech, 0 if there is some now."""
         ...
 
 
@@ -75,7 +72,6 @@ class TurnDetector:
 
     Args:
         threshold: probability from which on a window is speech.
-        end: ends a turn.
         longest_s: after which a turn ends in any case.
     """
 

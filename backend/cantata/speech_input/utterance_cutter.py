@@ -72,8 +72,8 @@ class UtteranceCutter:
     def take(self, sound: Heard, probability: float) -> list[SoundSegment]:
         """What the recogniser gets after the next piece of sound. Pieces of more than `WINDOW`
         samples are certainly speech or certainly none."""
-        least = self._threshold - HYSTERESIS if self._is_begun else self._threshold
-        is_speech = probability >= least
+        min_probability = self._threshold - HYSTERESIS if self._is_begun else self._threshold
+        is_speech = probability >= min_probability
         if not self._is_begun and len(sound) <= WINDOW:
             self._onset = self._onset + 1 if is_speech else 0
             is_speech = self._onset == ONSET_WINDOWS

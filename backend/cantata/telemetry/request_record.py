@@ -69,7 +69,6 @@ class RequestRecord:
         return (self.ended_at or time.monotonic()) - self.began_at
 
     def add(self, work: WorkRecord) -> None:
-        """One more run of a model has ended."""
         self.works += 1
         self.sound_s += work.sound_s
         if work.model not in self.models:
@@ -129,7 +128,6 @@ def recorded(
 
 
 def note_work(work: WorkRecord) -> None:
-    """A run of a model has ended."""
     recording = _recording.get()
     if recording is not None:
         recording.record.add(work)

@@ -31,11 +31,7 @@ _FLUSH_MS = 3000
 
 class TraceSink:
     """Implements `RequestSink`: a span for each request, spans of models' work inside it, and in
-    those a span for each step.
-
-    Args:
-        exporter: sends them.
-    """
+    those a span for each step. `exporter`: sends them."""
 
     def __init__(self, exporter: SpanExporter, version: str) -> None:
         own = {SERVICE_VERSION: version}

@@ -28,7 +28,6 @@ def apply_lexicon(passage: Passage, entries: Sequence[LexiconEntry], *, phones: 
     counts; what has been replaced, and phones, are not looked up again.
 
     Args:
-        passage: without markup.
         phones: the model reads phones in `[[...]]`; else entries with phones have no effect.
     """
     said = {

@@ -90,14 +90,13 @@ class _OpenSigns:
         return any(self._depths.values()) or any(self._odd.values())
 
 
-def find_opening(text: str, least: OpeningEnd) -> tuple[TextSpan, int] | None:
+def find_opening(text: str, weakest_end: OpeningEnd) -> tuple[TextSpan, int] | None:
     """The longest beginning of an unfinished sentence behind which a speaker may pause: of
     `MIN_WORDS` words at least. Brackets, code, emphasis and markup are never cut, nor are tables,
     dates and abbreviations.
 
     Args:
         text: what `split_sentences` left.
-        least: at what it may end.
 
     Returns:
         The opening, and where the rest begins; None if there is none yet.
@@ -111,10 +110,10 @@ def find_opening(text: str, least: OpeningEnd) -> tuple[TextSpan, int] | None:
         words += len(_WORD.findall(strip_markup(piece)))
         signs.take(piece)
         seen = cut.end()
-        least_words = _MIN_WORDS.get(cut.lastgroup or "", MIN_WORDS)
-        if least_words > MIN_WORDS and least is OpeningEnd.CLAUSE:
+        min_words = _MIN_WORDS.get(cut.lastgroup or "", MIN_WORDS)
+        if min_words > MIN_WORDS and weakest_end is OpeningEnd.CLAUSE:
             continue
-        if not (words < least_words or signs.any() or is_inside(seen, marks) or _clings(text, cut)):
+        if not (words < min_words or signs.any() or is_inside(seen, marks) or _clings(text, cut)):
             end = seen
     if not end:
         return None

@@ -13,8 +13,6 @@ from cantata.text.ssml import AS_ASKED, Prosody
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of text to be spoken."""
-
     text: str
     starts: Sequence[int]
     """For each character of `text`, where it begins in the client's text."""

@@ -49,7 +49,6 @@ def is_tag(name: str, attributes: str, *, closes: bool, empty: bool) -> bool:
 
     Args:
         name: behind the bracket and its slash.
-        attributes: all that follows the name.
         closes: it is `</name>`.
         empty: it is `<name/>`.
     """

@@ -48,11 +48,8 @@ class _Memory(ctypes.Structure):
 
 
 def read_free_bytes(index: int) -> int | None:
-    """Memory of a GPU that nobody uses now, CUDA not opened. None: it cannot be found out.
-
-    Args:
-        index: among those that this process may use.
-    """
+    """Memory of a GPU that nobody uses now, CUDA not opened. None: it cannot be found out. `index`:
+    among those that this process may use."""
     named, library = list_gpus(), _open_library()
     if library is None or named is None or index >= len(named):
         return None

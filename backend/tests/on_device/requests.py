@@ -13,8 +13,8 @@ from cantata.contract.data.chat import (
     ChatRequest,
     ImagePart,
     Message,
+    MessagePart,
     Modality,
-    Part,
     Role,
     TextPart,
     VideoPart,
@@ -68,8 +68,8 @@ def _pictures(builder: Any, request_id: str) -> list[PipelineRequest]:
     return [builder.build(f"{request_id}-drawn-{n}", one).request for n, one in enumerate(kinds)]
 
 
-def _parts(takes: frozenset[Modality]) -> tuple[Part, ...]:
-    parts: dict[Modality, Part] = {
+def _parts(takes: frozenset[Modality]) -> tuple[MessagePart, ...]:
+    parts: dict[Modality, MessagePart] = {
         Modality.AUDIO: AudioPart(_sound(1.0)[:, None], RATE),
         Modality.IMAGE: ImagePart(_picture()),
         Modality.VIDEO: VideoPart(np.stack([_picture()] * 2), 2.0),

@@ -37,7 +37,7 @@ class TinyTalk:
     """For the denoiser."""
 
     text: str
-    most: int
+    max_tokens: int
     fault: str = ""
     step_s: float = 0.0
     """What each step takes longer."""
@@ -45,7 +45,7 @@ class TinyTalk:
     @property
     def steps(self) -> int:
         """The last one ends the text, unless it is cut."""
-        return READING + min(self.most, len(self.text) + 1)
+        return READING + min(self.max_tokens, len(self.text) + 1)
 
 
 @dataclass
@@ -141,14 +141,17 @@ class TinyScribeBuilder:
         texts = [part.text for part in parts if isinstance(part, TextPart)]
         if not texts:
             raise InvalidRequest("nothing to say again", "messages")
-        said, most = texts[-1], MAX_TOKENS if request.max_tokens is None else request.max_tokens
+        said, max_tokens = (
+            texts[-1],
+            MAX_TOKENS if request.max_tokens is None else request.max_tokens,
+        )
         fault = next((word for word in ("CRASH", "FATAL", "LINGER") if word in said), "")
-        talk = TinyTalk(said, most, fault, SLOW_S if SLOW in said else 0.0)
+        talk = TinyTalk(said, max_tokens, fault, SLOW_S if SLOW in said else 0.0)
         without = frozenset({"denoiser.latents", "denoiser.progress"})
         return PlannedAnswer(
             PipelineRequest(request_id, {"denoiser": talk}, without=without),
             len(said),
-            AnswerSteps(READING, ForwardSize(1, 1), most, ForwardSize(1, 1)),
+            AnswerSteps(READING, ForwardSize(1, 1), max_tokens, ForwardSize(1, 1)),
         )
 
     def reader(self) -> TinyTextReader:

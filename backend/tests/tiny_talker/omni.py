@@ -123,7 +123,7 @@ class TinyChatBuilder:
         if not tokens:
             raise InvalidRequest("nothing to answer", "messages")
         sounds = [_heard(part) for part in _parts(request) if isinstance(part, AudioPart)]
-        most = MAX_TOKENS if request.max_tokens is None else request.max_tokens
+        max_tokens = MAX_TOKENS if request.max_tokens is None else request.max_tokens
         heard = sum(map(len, sounds))
         sampling = SamplingOptions(
             request.seed or 0,
@@ -134,8 +134,8 @@ class TinyChatBuilder:
         inputs = {
             "thinker": TinyConversation(
                 tokens,
-                max_frames=most,
-                min_frames=most // 2,
+                max_frames=max_tokens,
+                min_frames=max_tokens // 2,
                 heard=heard,
                 exports_rows=request.voice is not None,
                 sampling=sampling,

@@ -17,7 +17,7 @@ from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
 from cantata.stages.common.ranks import LOST, RankGroup
 from cantata.stages.diffusion.ranks import main
 from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser, SharedJob
-from cantata.stages.diffusion.ranks.group import Message
+from cantata.stages.diffusion.ranks.group import RankMessage
 from cantata.stages.diffusion.ranks.load import load_ranked
 from process_group import leave_process_group
 from tiny_painter.inputs import TinyCanvas
@@ -33,7 +33,7 @@ class Other:
         self.model = TinyDenoiser()
         self.jobs: dict[int, Any] = {}
 
-    def send(self, message: Message) -> None:
+    def send(self, message: RankMessage) -> None:
         main._handle(self.model, self.jobs, message)
 
     def end(self) -> None:
@@ -80,7 +80,7 @@ def test_a_job_may_be_dropped_in_the_middle_of_a_message(others: list[Other]) ->
     """Its finalizer runs wherever the last reference goes."""
 
     class Dropping(Other):
-        def send(self, message: Message) -> None:
+        def send(self, message: RankMessage) -> None:
             dropped.clear()
             super().send(message)
 

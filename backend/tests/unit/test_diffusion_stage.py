@@ -179,7 +179,7 @@ def writing(clock: Clock) -> DiffusionStage:
 
 def test_a_text_among_pictures_leaves_its_tokens_alone(writing: DiffusionStage) -> None:
     begin(writing, "picture", canvas(1))
-    writing.add("text", TinyTalk("said", most=9), batch=False)
+    writing.add("text", TinyTalk("said", max_tokens=9), batch=False)
     chunks, failures = run(writing)
     assert not failures
     assert {chunk.port for chunk in chunks if chunk.request_id == "text"} == {"codes"}
@@ -197,7 +197,7 @@ def test_a_text_among_pictures_leaves_its_tokens_alone(writing: DiffusionStage) 
 def test_a_text_that_waits_gives_signs_of_life(writing: DiffusionStage, clock: Clock) -> None:
     """Behind a picture that came first; once it is written, its tokens are signs enough."""
     begin(writing, "picture", canvas(1, steps=20))
-    writing.add("text", TinyTalk("a" * 300, most=300), batch=False)
+    writing.add("text", TinyTalk("a" * 300, max_tokens=300), batch=False)
     before: list[Chunk[Payload]] = []
     for result in steps(writing):
         clock.now_s += 0.4 * REPORT_S
@@ -216,7 +216,7 @@ def test_a_text_counts_as_long_as_texts_usually_are(writing: DiffusionStage) -> 
     """A client that gives no limit has the model's; few texts are so long, and pictures that take
     longer than the usual one come after it."""
     begin(writing, "picture", canvas(1, steps=400))
-    writing.add("text", TinyTalk("said", most=100_000), batch=False)
+    writing.add("text", TinyTalk("said", max_tokens=100_000), batch=False)
     chunks = run(writing)[0]
     ends = {chunk.request_id: place for place, chunk in enumerate(chunks) if chunk.final}
     assert ends["text"] < ends["picture"]

@@ -13,9 +13,9 @@ from cantata.pipeline.model import ModelStart
 FOREVER_S = 600.0
 
 
-async def waiting(start: ModelStart, count: int, most: int = 8) -> list[asyncio.Task[None]]:
+async def waiting(start: ModelStart, count: int, max_waiting: int = 8) -> list[asyncio.Task[None]]:
     """So many, each at its wait."""
-    tasks = [asyncio.create_task(start.wait(FOREVER_S, most)) for _ in range(count)]
+    tasks = [asyncio.create_task(start.wait(FOREVER_S, max_waiting)) for _ in range(count)]
     await asyncio.sleep(0)
     return tasks
 
@@ -34,13 +34,13 @@ async def test_those_who_wait_go_on_once_it_has_started() -> None:
 
 async def test_no_more_wait_than_may() -> None:
     start = ModelStart("painter")
-    early = await waiting(start, 2, most=2)
+    early = await waiting(start, 2, max_waiting=2)
     with pytest.raises(Overloaded, match="2 requests wait") as caught:
         await start.wait(0.0, 2)
     assert describe(caught.value).retry_after_s == 5
     early[0].cancel()
     await asyncio.gather(early[0], return_exceptions=True)
-    late = await waiting(start, 1, most=2)
+    late = await waiting(start, 1, max_waiting=2)
     assert not late[0].done(), "one that gave up has left its place to another"
     start.give_up()
     for outcome in await asyncio.gather(early[1], *late, return_exceptions=True):

@@ -30,14 +30,14 @@ from cantata.contract.process.messages import (
     StepMeasured,
     StepReport,
 )
-from cantata.ipc.stage_messages import Message, decode_message, encode_message
+from cantata.ipc.stage_messages import StageMessage, decode_message, encode_message
 from cantata.ipc.wire import BrokenChannel
 from stage_chunks import pcm_chunk
 from tiny_talker.inputs import TinyInput
 
 OURS = {"tiny_talker"}
 HISTOGRAM = Histogram((0.1, 1.0), (3, 0, 1), 4.5)
-MESSAGES: list[Message] = [
+MESSAGES: list[StageMessage] = [
     Register("a", TinyInput([1, 2], 5), batch=True, playout_deadline_s=12.5, stretch=0.5),
     Register("b", None, batch=False),
     Extend("a", TinyInput((3,)), final=True),
@@ -55,12 +55,12 @@ MESSAGES: list[Message] = [
 ]
 
 
-def sent(message: Message, behind_s: float = 0.0) -> Message:
+def sent(message: StageMessage, behind_s: float = 0.0) -> StageMessage:
     return decode_message(bytearray(b"".join(encode_message(message))), OURS, behind_s)
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
-def test_a_message_arrives_as_it_was(message: Message) -> None:
+def test_a_message_arrives_as_it_was(message: StageMessage) -> None:
     assert same(sent(message), message)
 
 

@@ -10,12 +10,10 @@ from typing import Self, TypeAlias
 
 
 def word_list(text: str) -> tuple[str, ...]:
-    """Splits a literal at white space."""
     return tuple(text.split())
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Splits a literal at white space into a set."""
     return frozenset(text.split())
 
 

@@ -44,11 +44,8 @@ _UNDER = "\u032f"
 
 
 class ChineseG2P:
-    """Implements `SentenceG2P`.
-
-    Args:
-        bopomofo: as checkpoints of version 1.1; it takes four seconds to load, otherwise one.
-    """
+    """Implements `SentenceG2P`. `bopomofo`: as checkpoints of version 1.1; it takes four seconds to
+    load, otherwise one."""
 
     reads_latin = False
 

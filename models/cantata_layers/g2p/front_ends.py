@@ -84,11 +84,8 @@ def list_readable() -> frozenset[str]:
 
 
 def load_reader(language: str, alphabet: Alphabet) -> LanguageReader:
-    """The reader of a language; loading its packages may take seconds.
-
-    Args:
-        language: first letter of a voice's name. If it is not readable here, only phones are read.
-    """
+    """The reader of a language; loading its packages may take seconds. `language`: first letter of
+    a voice's name. If it is not readable here, only phones are read."""
     if language in list_readable():
         return LanguageReader(FRONT_ENDS[language].load(alphabet), alphabet)
     return LanguageReader(MarksAlone(), alphabet, alphabet.max_phones - MAX_MARKS)

@@ -38,16 +38,12 @@ _LATIN = re.compile(
 
 
 class LanguageReader:
-    """Reads texts of one language.
+    """Reads texts of one language. `max_phones`: phones that are spoken at once."""
 
-    Args:
-        most: phones that are spoken at once.
-    """
-
-    def __init__(self, g2p: SentenceG2P, alphabet: Alphabet, most: int = COMFORTABLE) -> None:
+    def __init__(self, g2p: SentenceG2P, alphabet: Alphabet, max_phones: int = COMFORTABLE) -> None:
         self._g2p = g2p
         self._alphabet = alphabet
-        self._most = min(most, alphabet.max_phones)
+        self._max_phones = min(max_phones, alphabet.max_phones)
         self._space = alphabet.vocabulary[" "]
 
     def read(self, text: str) -> list[PhonemizedSentence]:
@@ -56,7 +52,9 @@ class LanguageReader:
         return [
             sentence
             for span in split_sentences(text)
-            for sentence in make_sentences(self._read_units(text, span), self._space, self._most)
+            for sentence in make_sentences(
+                self._read_units(text, span), self._space, self._max_phones
+            )
         ]
 
     def _read_units(self, text: str, span: TextSpan) -> Iterator[PhoneUnit]:
@@ -146,14 +144,14 @@ def spell_phones(written: str, alphabet: Alphabet) -> list[int]:
     none, or too many."""
     letters = " ".join(written.split())
     unknown = [letter for letter in letters if letter not in alphabet.vocabulary]
-    most = alphabet.max_phones - MAX_MARKS
+    max_phones = alphabet.max_phones - MAX_MARKS
     problem = None
     if unknown:
         problem = f"{unknown[0]!r} is no phone of this checkpoint's vocabulary"
     elif not any(letter.isalpha() and letter not in _STRESS for letter in letters):
         problem = "there are no phones"
-    elif len(letters) > most:
-        problem = f"{len(letters)} phones at once; at most {most}"
+    elif len(letters) > max_phones:
+        problem = f"{len(letters)} phones at once; at most {max_phones}"
     if problem:
         raise InvalidRequest(f"[[{written[:40]}]]: {problem}", "input")
     return [alphabet.vocabulary[letter] for letter in letters]

@@ -10,11 +10,8 @@ STRESS, SECONDARY = "ˈ", "ˌ"
 
 
 class LetterRules:
-    """Rewrites a word from left to right: at each place, the first rule that matches.
-
-    Args:
-        rules: a regular expression, which may look around itself, and what its letters become.
-    """
+    """Rewrites a word from left to right: at each place, the first rule that matches. `rules`: a
+    regular expression, which may look around itself, and what its letters become."""
 
     def __init__(self, rules: Iterable[tuple[str, str]]) -> None:
         self._rules = [(re.compile(letters), phones) for letters, phones in rules]

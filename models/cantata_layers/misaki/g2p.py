@@ -42,11 +42,8 @@ MAX_PHONES = 400
 
 
 class EnglishG2P:
-    """One accent's text front end. Loading takes half a second.
-
-    Args:
-        british: British lexicon, numbers and dates.
-    """
+    """One accent's text front end. Loading takes half a second. `british`: British lexicon, numbers
+    and dates."""
 
     def __init__(self, british: bool) -> None:
         self._british = british

@@ -75,11 +75,8 @@ def load_letter_reader(british: bool) -> LetterReader:
 
 
 class LetterReader:
-    """Reads words. Loading takes a tenth of a second, a word a few milliseconds.
-
-    Args:
-        path: written by `save_tables`.
-    """
+    """Reads words. Loading takes a tenth of a second, a word a few milliseconds. `path`: written by
+    `save_tables`."""
 
     def __init__(self, path: Path) -> None:
         with np.load(path) as file:

@@ -66,11 +66,8 @@ def _cut_at_marks(text: str) -> Iterator[TextSpan]:
 
 
 def _may_end(text: str, end: int, following: str) -> bool:
-    """Whether a sentence may end at the mark before `end`.
-
-    Args:
-        following: the first letter after it.
-    """
+    """Whether a sentence may end at the mark before `end`. `following`: the first letter after
+    it."""
     if following.islower():
         return False
     return _NAME_GOES_ON.search(text, max(0, end - _TITLE_WINDOW), end) is None

@@ -60,31 +60,28 @@ def ends_clause(phones: str) -> bool:
 
 
 def make_sentences(
-    units: Iterable[PhoneUnit], space: int, most: int
+    units: Iterable[PhoneUnit], space: int, max_phones: int
 ) -> Iterator[PhonemizedSentence]:
-    """The sentences of units, each with at least a word.
-
-    Args:
-        most: phones that the network should read at once, without the padding.
-    """
-    for part in _cut(units, most):
+    """The sentences of units, each with at least a word. `max_phones`: phones that the network
+    should read at once, without the padding."""
+    for part in _cut(units, max_phones):
         if any(unit.is_word and _count_heard(unit, space) for unit in part):
             yield _join(part, space)
 
 
-def _cut(units: Iterable[PhoneUnit], most: int) -> Iterator[list[PhoneUnit]]:
+def _cut(units: Iterable[PhoneUnit], max_phones: int) -> Iterator[list[PhoneUnit]]:
     """Parts that the network can read: at the last end of a clause, or else between two words."""
     part: list[PhoneUnit] = []
     length = 0
     for unit in units:
-        for phones in _pieces_of(unit.phones, most):
-            if length + len(phones) > most:
+        for phones in _pieces_of(unit.phones, max_phones):
+            if length + len(phones) > max_phones:
                 ends = [n for n, earlier in enumerate(part, 1) if earlier.ends_clause]
                 cut = ends[-1] if ends and ends[-1] < len(part) else len(part)
                 yield part[:cut]
                 part = part[cut:]
                 length = sum(len(earlier.phones) for earlier in part)
-                if length + len(phones) > most:
+                if length + len(phones) > max_phones:
                     yield part
                     part, length = [], 0
             part.append(PhoneUnit(phones, unit.span, unit.is_word, unit.ends_clause))
@@ -93,10 +90,10 @@ def _cut(units: Iterable[PhoneUnit], most: int) -> Iterator[list[PhoneUnit]]:
         yield part
 
 
-def _pieces_of(phones: tuple[int, ...], most: int) -> Iterator[tuple[int, ...]]:
+def _pieces_of(phones: tuple[int, ...], max_phones: int) -> Iterator[tuple[int, ...]]:
     """Of a word; more than one only if the word alone is longer than the network reads."""
-    for begin in range(0, max(len(phones), 1), most):
-        yield phones[begin : begin + most]
+    for begin in range(0, max(len(phones), 1), max_phones):
+        yield phones[begin : begin + max_phones]
 
 
 def _count_heard(unit: PhoneUnit, space: int) -> int:

@@ -32,7 +32,7 @@ def to_message(message: chat.Message) -> PromptMessage:
     )
 
 
-def _build_part(part: chat.Part) -> Part:
+def _build_part(part: chat.MessagePart) -> Part:
     match part:
         case chat.TextPart(text):
             return Text(text)

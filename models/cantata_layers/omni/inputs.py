@@ -139,11 +139,7 @@ def identify_rows(
     tokens: NDArray[np.int32], media: Iterable[tuple[MediaFeatures, NDArray[np.int32]]]
 ) -> NDArray[np.int32]:
     """[P] tokens -> [P]: the tokens; in the place of media, 31 bits of a stream that their content
-    seeds.
-
-    Args:
-        media: each with the places of its rows.
-    """
+    seeds. `media`: each with the places of its rows."""
     identities = tokens.copy()
     for features, places in media:
         stream = hashlib.shake_256(features.identity).digest(4 * len(places))

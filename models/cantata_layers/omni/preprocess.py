@@ -49,17 +49,14 @@ class SoundRules:
 
 
 class Preprocessor:
-    """Makes a checkpoint's features. Safe to call from several threads.
-
-    Args:
-        config: of the checkpoint, as the next.
-    """
+    """Makes a checkpoint's features. Safe to call from several threads. `config`: of the
+    checkpoint, as the next."""
 
     def __init__(self, config: PreprocessorConfig, vision: VisionGrid, sound: SoundRules) -> None:
         self._config, self._vision, self._sound = config, vision, sound
         unit = (vision.patch_size * vision.merge_size) ** 2
         self._frame_pixels = PixelLimits(
-            VIDEO_FRAME_ROWS.least * unit, VIDEO_FRAME_ROWS.most * unit
+            VIDEO_FRAME_ROWS.min_pixels * unit, VIDEO_FRAME_ROWS.max_pixels * unit
         )
         self._extractor = make_mel_extractor(
             config.mel_bins, "left" if config.pads_left else "right"
@@ -173,7 +170,7 @@ class Preprocessor:
         _check_pixels(frames)
         output = self._pictures(
             [Image.fromarray(frame) for frame in frames],
-            size={"shortest_edge": limits.least, "longest_edge": limits.most},
+            size={"shortest_edge": limits.min_pixels, "longest_edge": limits.max_pixels},
             return_tensors="np",
         )
         _, height, width = output["image_grid_thw"][0].tolist()

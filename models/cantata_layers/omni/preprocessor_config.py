@@ -17,8 +17,8 @@ RATE = 16_000
 class PixelLimits:
     """Height times width to which pictures, or a whole video, are resized."""
 
-    least: int
-    most: int
+    min_pixels: int
+    max_pixels: int
 
 
 VIDEO_FRAME_ROWS = PixelLimits(128, 768)
@@ -86,11 +86,11 @@ def _pads_left(fields: JsonFields) -> bool:
 def _read_pixel_limits(fields: JsonFields) -> PixelLimits:
     # transformers 5 saves `size` in place of the two keys.
     size = fields.section("size") if fields.items("size") else None
-    least = fields.values.get("min_pixels") or (size and size.values.get("shortest_edge"))
-    most = fields.values.get("max_pixels") or (size and size.values.get("longest_edge"))
-    sides = JsonFields({"min_pixels": least, "max_pixels": most}, fields.where)
+    min_pixels = fields.values.get("min_pixels") or (size and size.values.get("shortest_edge"))
+    max_pixels = fields.values.get("max_pixels") or (size and size.values.get("longest_edge"))
+    sides = JsonFields({"min_pixels": min_pixels, "max_pixels": max_pixels}, fields.where)
     limits = PixelLimits(sides.get("min_pixels", int), sides.get("max_pixels", int))
-    if not 0 < limits.least <= limits.most:
+    if not 0 < limits.min_pixels <= limits.max_pixels:
         raise ConfigError(f"{fields.where}: min_pixels and max_pixels contradict: {limits}")
     return limits
 

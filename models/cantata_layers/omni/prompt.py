@@ -31,8 +31,6 @@ from cantata_layers.omni.thinker_fields import MediaIds
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Tokens with media among them."""
-
     tokens: NDArray[np.int32]
     """[P]"""
     placements: tuple[MediaPlacement, ...]
@@ -54,11 +52,7 @@ class DialogueIds:
 
 
 class PromptLayout:
-    """Lays out the dialogues of one checkpoint.
-
-    Args:
-        tokenizer: of the checkpoint, as the next.
-    """
+    """Lays out the dialogues of one checkpoint. `tokenizer`: of the checkpoint, as the next."""
 
     def __init__(
         self, tokenizer: Tokenizer, ids: DialogueIds, preprocessor: Preprocessor, time: TimeScale

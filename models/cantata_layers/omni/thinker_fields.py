@@ -12,8 +12,6 @@ from cantata_layers.sampling_settings import SamplingSettings
 
 @dataclass(frozen=True, slots=True)
 class MediaIds:
-    """Tokens that stand for media in a prompt."""
-
     audio: int
     """Repeated, as the next two: one for each row that an encoder makes."""
     image: int

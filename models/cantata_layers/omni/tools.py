@@ -19,7 +19,7 @@ from cantata.contract.data.chat import (
     CallStarted,
     ChatRequest,
     Message,
-    Part,
+    MessagePart,
     Role,
     TextPart,
     ToolCall,
@@ -104,7 +104,7 @@ def _call(call: ToolCall) -> str:
 def _merge_results(messages: Sequence[Message]) -> list[Message]:
     """Messages with consecutive results of tools joined into one turn of the user."""
     merged: list[Message] = []
-    results: list[Part] = []
+    results: list[MessagePart] = []
     for message in messages:
         if message.role is Role.TOOL:
             results = [*results, *([TextPart("\n")] if results else []), *message.parts]

@@ -17,7 +17,6 @@ def noise_shares(config: ScheduleConfig, steps: int, tokens: int) -> tuple[float
     """The share of noise before each step, and 0 after the last.
 
     Args:
-        config: of the scheduler.
         steps: at least 1.
         tokens: of the picture that is drawn.
 

@@ -79,7 +79,7 @@ class BagelChatBuilder:
             )
         answer = AnswerInput(
             parts=tuple(parts),
-            most=room if request.max_tokens is None else min(room, request.max_tokens),
+            max_tokens=room if request.max_tokens is None else min(room, request.max_tokens),
             temperature=0.0 if request.temperature is None else request.temperature,
             seed=0 if request.seed is None else request.seed,
         )
@@ -109,7 +109,7 @@ def _plan_steps(answer: AnswerInput) -> AnswerSteps:
     return AnswerSteps(
         reading=pieces(answer.parts),
         read=ForwardSize(read, read**2),
-        writing=answer.most,
+        writing=answer.max_tokens,
         write=ForwardSize(1, read + 1),
     )
 

@@ -57,7 +57,6 @@ class BagelJob:
 
     phase: JobPhase
     done: int = 0
-    """The number of steps that were taken."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,7 +155,7 @@ class BagelDenoiser:
         asked = inputs.thought
         if asked is None:
             return None
-        return Thinker(Context(), self._texts.end, asked.most, asked.temperature, inputs.seed)
+        return Thinker(Context(), self._texts.end, asked.max_tokens, asked.temperature, inputs.seed)
 
 
 def load_denoiser(checkpoint: Path, options: DenoiserOptions) -> BagelDenoiser:

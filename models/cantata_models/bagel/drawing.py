@@ -60,7 +60,7 @@ def _compute_factor(
     wanted, found = (
         torch.linalg.vector_norm(part, dim=dim, keepdim=True) for part in (kept, moved)
     )
-    return torch.clamp(wanted / (found + TINY), min=guidance.least, max=1.0)
+    return torch.clamp(wanted / (found + TINY), min=guidance.min_scale, max=1.0)
 
 
 class JobPhase(Protocol):
@@ -254,7 +254,7 @@ class ReadingPhase:
     @property
     def steps_left(self) -> int:
         """Includes the phases that follow."""
-        thinking = 0 if self.thinker is None else self.thinker.most + 1
+        thinking = 0 if self.thinker is None else self.thinker.max_tokens + 1
         return len(self.segments) - self.done + thinking + self.drawing.steps_left
 
     def size(self) -> ForwardSize:

@@ -46,7 +46,7 @@ class Guidance:
     interval: tuple[float, float]
     """Shares of noise between which there is guidance: above the first, up to the second."""
     renorm: Renorm
-    least: float = 0.0
+    min_scale: float = 0.0
     """The least factor by which a velocity may be shortened."""
 
     def branches(self, time: float) -> tuple[Branch, ...]:
@@ -100,7 +100,7 @@ ContextPart = Tokens | ReferenceGrids
 class ThoughtInput:
     """What is thought before the picture is drawn."""
 
-    most: int
+    max_tokens: int
     """Tokens to compute at most, at least 1."""
     temperature: float
     """0: always the likeliest token."""
@@ -147,7 +147,7 @@ class AnswerInput:
 
     parts: tuple[Tokens | Seen, ...]
     """In their order, at least one."""
-    most: int
+    max_tokens: int
     """Tokens of the answer at most, at least 1."""
     temperature: float
     """0: always the likeliest token."""

@@ -260,13 +260,12 @@ def _choose_guidance(request: ImageRequest, options: DrawOptions) -> Guidance:
         image=usual.image if options.cfg_img_scale is None else options.cfg_img_scale,
         interval=usual.interval if options.cfg_interval is None else options.cfg_interval,
         renorm=usual.renorm if options.cfg_renorm_type is None else options.cfg_renorm_type,
-        least=options.cfg_renorm_min,
+        min_scale=options.cfg_renorm_min,
     )
 
 
 def _count_steps(draw: DrawInput) -> int:
-    """The number of steps that read, think and draw."""
-    thought = 0 if draw.thought is None else draw.thought.most + 1
+    thought = 0 if draw.thought is None else draw.thought.max_tokens + 1
     return pieces(draw.parts) + thought + len(draw.times) - 1
 
 

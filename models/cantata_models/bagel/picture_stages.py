@@ -34,11 +34,7 @@ from cantata_models.bagel.vision import Vision, to_patches
 
 
 class VisionEncoderStage:
-    """Implements `contract.model.feed_forward.FeedForward`.
-
-    Args:
-        patch: pixels on a side.
-    """
+    """Implements `contract.model.feed_forward.FeedForward`. `patch`: pixels on a side."""
 
     def __init__(self, vision: Vision, patch: int) -> None:
         self._vision, self._patch = vision, patch

@@ -87,11 +87,8 @@ def shown(request: ImageRequest) -> list[NDArray[np.uint8]]:
 def build_context(
     request: ImageRequest, texts: BagelTokenizer, references: Sequence[ReferenceGrids]
 ) -> tuple[ContextPart, ...]:
-    """The parts of a request.
-
-    Args:
-        request: its prompt is the last part, and is read even if it is empty.
-    """
+    """The parts of a request. `request`: its prompt is the last part, and is read even if it is
+    empty."""
     turns = [(len(turn.pictures), turn.text) for turn in request.earlier]
     left = iter(references)
     parts: list[ContextPart] = []

@@ -140,12 +140,7 @@ def vae_tensors(shape: VaeShape) -> Iterator[TensorSpec]:
 def write_checkpoint(
     folder: Path, seed: int, shape: BagelShape = TINY, dtype: torch.dtype = torch.float32
 ) -> Path:
-    """Write a checkpoint into `folder` and return it.
-
-    Args:
-        folder: made if it is missing.
-        seed: of all weights.
-    """
+    """Write a checkpoint into `folder` and return it. `folder`: made if it is missing."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", {"model_type": "bagel"})
     write_json(folder / LANGUAGE, _language(shape))

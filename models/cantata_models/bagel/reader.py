@@ -107,11 +107,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 class WordEmbedding(nn.Module):
-    """Embeddings of tokens, and the product that foretells the next one.
-
-    Args:
-        width: D.
-    """
+    """Embeddings of tokens, and the product that foretells the next one. `width`: D."""
 
     def __init__(self, vocabulary: int, width: int) -> None:
         super().__init__()

@@ -283,11 +283,7 @@ def _read_shape(
 
 
 def draw_references(seed: int, grids: Sequence[Grid], channels: int) -> list[torch.Tensor]:
-    """[Z, h, w] float32 for each picture that is changed.
-
-    Args:
-        channels: Z.
-    """
+    """[Z, h, w] float32 for each picture that is changed. `channels`: Z."""
     return _draw_reference_noise(_make_generator(seed), grids, channels)
 
 

@@ -28,7 +28,7 @@ class Thinker:
     """Everything before it."""
     end: int
     """The token behind which nothing follows."""
-    most: int
+    max_tokens: int
     """Tokens to compute at most."""
     temperature: float
     """0: always the likeliest token."""
@@ -57,7 +57,7 @@ class ThoughtState:
     @property
     def left(self) -> int:
         """The most tokens that may still be computed."""
-        return 0 if self.ended else self.thinker.most - self.computed
+        return 0 if self.ended else self.thinker.max_tokens - self.computed
 
     @property
     def context(self) -> Context:
@@ -67,15 +67,11 @@ class ThoughtState:
 
     def grown(self, block: BagelBlock, scores: torch.Tensor) -> ThoughtState:
         """The thought with the next token's keys and values, and the token that follows it.
-
-        Args:
-            block: of the next token.
-            scores: [tokens] of those that may follow.
-        """
+        `scores`: [tokens] of those that may follow."""
         output = block if self.block is None else BagelBlock.join(self.block, block)
         chosen = self._choose(scores.cpu())
         # As the reference, which drops the token behind the last one that it may compute.
-        ended = chosen == self.thinker.end or output.tokens == self.thinker.most
+        ended = chosen == self.thinker.end or output.tokens == self.thinker.max_tokens
         if ended:
             return replace(self, block=output, next_token=chosen, ended=True)
         return replace(self, block=output, next_token=chosen, tokens=(*self.tokens, chosen))
@@ -164,7 +160,7 @@ def begin_answer(
     pieces: list[Words | SeenPicture] = []
     for part in inputs.parts:
         pieces += [SeenPicture(next(seen))] if isinstance(part, Seen) else words(part)
-    thinker = Thinker(Context(), texts.end, inputs.most, inputs.temperature, inputs.seed)
+    thinker = Thinker(Context(), texts.end, inputs.max_tokens, inputs.temperature, inputs.seed)
     return ListeningPhase(pieces, ThoughtState(thinker, texts.begin))
 
 

@@ -34,11 +34,8 @@ from cantata_models.moss_tts.config import (
 
 
 class Qwen3Backbone(nn.Module):
-    """Rows in, hidden states out; named as in the checkpoint.
-
-    Args:
-        prefix: of the layers' names, by which vLLM finds their caches.
-    """
+    """Rows in, hidden states out; named as in the checkpoint. `prefix`: of the layers' names, by
+    which vLLM finds their caches."""
 
     def __init__(self, config: LocalConfig, vllm_config: VllmConfig, prefix: str) -> None:
         super().__init__()
@@ -63,11 +60,8 @@ class Qwen3Backbone(nn.Module):
 
 
 class Gpt2Backbone(nn.Module):
-    """Rows in, hidden states out.
-
-    Args:
-        prefix: of the layers' names, by which vLLM finds their caches.
-    """
+    """Rows in, hidden states out. `prefix`: of the layers' names, by which vLLM finds their
+    caches."""
 
     def __init__(self, config: NanoConfig, vllm_config: VllmConfig, prefix: str) -> None:
         super().__init__()

@@ -33,7 +33,6 @@ class AudioDecoder(StreamingDecoder):
 
     Args:
         codebooks: Q, how many of its codebooks the model uses.
-        device: where it runs.
 
     Raises:
         ConfigError: (on construction) the folder holds no such tokenizer.

@@ -85,7 +85,6 @@ class Ring:
 
         Args:
             slots: [B] int64, all different.
-            arrival: the positions' places and mask.
             query: [B, P, H, D]; so are `key` and `value`, and the result.
         """
         where = slots[:, None], arrival.places
@@ -142,12 +141,8 @@ Rings: TypeAlias = tuple[Ring, ...]
 
 
 class MossCodecTransformer:
-    """[B, L, inputs] -> [B, L, outputs].
-
-    Args:
-        frames: that arrive at a time; L is a multiple of their positions.
-        device: where it runs.
-    """
+    """[B, L, inputs] -> [B, L, outputs]. `frames`: that arrive at a time; L is a multiple of their
+    positions."""
 
     def __init__(
         self,
@@ -303,7 +298,6 @@ class MossCodecStack:
     Args:
         resize: `patches.join` in the encoder, `patches.split` in the decoder.
         frames: that arrive at a time; a call has a multiple of them.
-        device: where it runs.
     """
 
     def __init__(

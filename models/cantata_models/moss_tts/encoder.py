@@ -73,7 +73,6 @@ class AudioEncoder:
 
     Args:
         codebooks: Q, how many of its codebooks the model uses.
-        device: where it runs.
 
     Raises:
         ConfigError: (on construction) the folder holds no such tokenizer.
@@ -131,11 +130,8 @@ Prepare = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 
 class MossRecordingEncoder:
-    """Implements `contract.model.feed_forward.FeedForward` with a tokenizer's encoder.
-
-    Args:
-        prepare: what the model does to recordings before they are encoded.
-    """
+    """Implements `contract.model.feed_forward.FeedForward` with a tokenizer's encoder. `prepare`:
+    what the model does to recordings before they are encoded."""
 
     def __init__(self, encoder: AudioEncoder, prepare: Prepare) -> None:
         self._encoder = encoder

@@ -40,11 +40,7 @@ class FramePast:
 
 
 class MossLocalTransformer(nn.Module):
-    """The stack with its last norm.
-
-    Args:
-        positions: P.
-    """
+    """The stack with its last norm. `positions`: P."""
 
     def __init__(self, config: Gpt2Stack, positions: int) -> None:
         super().__init__()

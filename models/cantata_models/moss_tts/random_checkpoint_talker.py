@@ -56,11 +56,7 @@ VOCABULARY = 1 + len(CONTROL) + len(USER_DEFINED) + 256 + len(MERGES) + len(CHAR
 
 
 def write_sentencepiece(path: Path, vocabulary: int = VOCABULARY) -> None:
-    """Write the model.
-
-    Args:
-        vocabulary: number of pieces; unused ones follow those that there are.
-    """
+    """Write the model. `vocabulary`: number of pieces; unused ones follow those that there are."""
     model = ModelProto()
     for piece, kind, score in _pieces():
         model.pieces.add(piece=piece, type=kind, score=score)

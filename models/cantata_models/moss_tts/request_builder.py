@@ -175,8 +175,8 @@ class NanoRequestBuilder(MossRequestBuilder[NanoOptions]):
     def _parts(self, asked: Asked[NanoOptions]) -> Iterable[MossTextPart]:
         if asked.mode is not MossMode.CLONE:
             return super()._parts(asked)
-        most = asked.options.voice_clone_max_text_tokens
-        return split_text(asked.request.text.strip(), self._count_tokens, most)
+        max_tokens = asked.options.voice_clone_max_text_tokens
+        return split_text(asked.request.text.strip(), self._count_tokens, max_tokens)
 
     def _count_tokens(self, text: str) -> int:
         return len(self._tokenizer.encode(text))

@@ -37,11 +37,7 @@ from cantata_models.moss_tts.talker_network import MossBackbone, TalkerNetwork
 
 
 class MossTalker(TalkerNetwork, Talker):
-    """A talker of either model.
-
-    Args:
-        vllm_config: vLLM's own.
-    """
+    """A talker of either model. `vllm_config`: vLLM's own."""
 
     frame_period_s = FRAME_PERIOD_S
     recordable = True

@@ -76,11 +76,8 @@ class BackboneLinear(RowLinear):
 
 
 class PocketBackbone(nn.Module):
-    """Rows in, hidden states out.
-
-    Args:
-        vllm_config: of the engine; its max_model_len bounds the positions.
-    """
+    """Rows in, hidden states out. `vllm_config`: of the engine; its max_model_len bounds the
+    positions."""
 
     def __init__(self, sizes: BackboneSizes, vllm_config: VllmConfig) -> None:
         super().__init__()

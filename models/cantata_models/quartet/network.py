@@ -76,10 +76,7 @@ class SpeakerBlock(nn.Module):
 
 class PhoneEncoder(nn.Module):
     """Phones with their surroundings: two blocks, then one attention layer, several times.
-
-    Args:
-        channels: C.
-    """
+    `channels`: C."""
 
     def __init__(self, channels: int, rounds: int) -> None:
         super().__init__()
@@ -119,11 +116,8 @@ class PhoneEncoder(nn.Module):
 
 
 class SpeakerTable(nn.Module):
-    """Speaker vectors: of stock voices by number, of recordings by their features.
-
-    Args:
-        stock: voices.
-    """
+    """Speaker vectors: of stock voices by number, of recordings by their features. `stock`:
+    voices."""
 
     mean: torch.Tensor
     scale: torch.Tensor
@@ -148,11 +142,8 @@ class SpeakerTable(nn.Module):
 
 
 class ProsodyPredictor(nn.Module):
-    """How long each phone lasts, and the pitch and the energy of each frame.
-
-    Args:
-        stock: voices that it knows.
-    """
+    """How long each phone lasts, and the pitch and the energy of each frame. `stock`: voices that
+    it knows."""
 
     def __init__(self, stock: int) -> None:
         super().__init__()
@@ -198,11 +189,7 @@ class ProsodyPredictor(nn.Module):
 
 
 class SpectrumPredictor(nn.Module):
-    """Five parts of a spectrum for each frame.
-
-    Args:
-        stock: voices that it knows.
-    """
+    """Five parts of a spectrum for each frame. `stock`: voices that it knows."""
 
     def __init__(self, stock: int) -> None:
         super().__init__()
@@ -268,11 +255,7 @@ class QuartetSpeaker:
 
 
 class QuartetNetwork(nn.Module):
-    """Both predictors.
-
-    Args:
-        stock: voices that they know.
-    """
+    """Both predictors. `stock`: voices that they know."""
 
     def __init__(self, stock: int) -> None:
         super().__init__()

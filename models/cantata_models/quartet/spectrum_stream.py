@@ -39,11 +39,8 @@ class SpectrumInput:
 
 
 class SpectrumStream:
-    """Implements `harmonic_vocoder.SpectraPredictor` for one pass through a sentence.
-
-    Args:
-        pitch: [at most F] Hz, of the frames that are made.
-    """
+    """Implements `harmonic_vocoder.SpectraPredictor` for one pass through a sentence. `pitch`: [at
+    most F] Hz, of the frames that are made."""
 
     def __init__(
         self, predictor: SpectrumPredictor, inputs: SpectrumInput, pitch: NDArray[np.float32]

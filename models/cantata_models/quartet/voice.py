@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError, RequestFailed
-from cantata_layers.harmonic_vocoder import SAMPLE_RATE, stream_noise, synthesize
+from cantata_layers.harmonic_vocoder import SAMPLE_RATE, Floats, stream_noise, synthesize
 from cantata_layers.misaki.speech import SentenceInput, add_word_times
 from cantata_models.quartet.config import load_config
 from cantata_models.quartet.network import FRAMES_PER_COUNT, QuartetNetwork, QuartetSpeaker
@@ -58,8 +58,6 @@ BLOCKS = (40, 80, 160)
 too, and by then the listener has more to play."""
 FIRST_S = 0.3
 """Of the first word and what follows in a sentence's first part."""
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,11 +84,8 @@ class SpeakerInput:
 
 
 class DitLayer:
-    """Attention and a perceptron, both scaled, shifted and gated by the time.
-
-    Args:
-        times: [E, C] the evaluations' times, embedded.
-    """
+    """Attention and a perceptron, both scaled, shifted and gated by the time. `times`: [E, C] the
+    evaluations' times, embedded."""
 
     def __init__(
         self, weights: Weights, index: int, config: DitConfig, times: torch.Tensor
@@ -184,7 +181,6 @@ class Dit:
 
         Args:
             codes: [N] int64; the first begins a block.
-            speaker: whose voice it is.
             noise: [L, M] float32, L = N * repeats: where the flow starts.
 
         Returns:

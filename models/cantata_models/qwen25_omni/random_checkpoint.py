@@ -322,8 +322,6 @@ def write_checkpoint(
     Args:
         folder: made if it is missing.
         shape: one of `configs`.
-        seed: of all weights.
-        dtype: of all weights.
         end_gain: of the row that scores the end of an answer.
     """
     folder.mkdir(parents=True, exist_ok=True)

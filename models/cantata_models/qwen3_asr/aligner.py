@@ -207,12 +207,8 @@ class AlignerNetwork:
         )
 
     def align(self, sound: SoundFeatures, words: Sequence[str]) -> TimedMarks:
-        """Say when words, at least one, were spoken.
-
-        Args:
-            sound: in which they are heard.
-            words: letters and digits alone, in order.
-        """
+        """Say when words, at least one, were spoken. `words`: letters and digits alone, in
+        order."""
         tokens = self.prompt(sound.rows, words)
         mels = torch.from_numpy(sound.mels)
         frames = mels.shape[1]
@@ -277,11 +273,8 @@ def _rename_tensor(name: str) -> str:
 
 
 class TranscriptAligner:
-    """Implements `contract.model.feed_forward.FedFeedForward`.
-
-    Args:
-        checkpoint: the folder of the model that writes, with the aligner's in it.
-    """
+    """Implements `contract.model.feed_forward.FedFeedForward`. `checkpoint`: the folder of the
+    model that writes, with the aligner's in it."""
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
         self._tokenizer = load_qwen_tokenizer(checkpoint)

@@ -291,11 +291,8 @@ def checkpoint_tensors(config: Mapping[str, Any], *, is_tied: bool) -> Iterator[
 
 
 def aligner_tensors(config: Mapping[str, Any], classes: int) -> Iterator[TensorSpec]:
-    """Yield every tensor of a forced aligner, whose head is as large as its classes.
-
-    Args:
-        config: as `checkpoint_tensors`.
-    """
+    """Yield every tensor of a forced aligner, whose head is as large as its classes. `config`: as
+    `checkpoint_tensors`."""
     for spec in checkpoint_tensors(config, is_tied=False):
         is_head = spec.name.startswith(SAVED_AGAIN.head)
         yield replace(spec, shape=(classes, spec.shape[1])) if is_head else spec
@@ -331,7 +328,6 @@ def write_checkpoint(
         folder: made if it is missing.
         seed: of all weights, which both forms have in common.
         size: one of `configs`.
-        dtype: of all weights.
         is_published: in the publisher's form; otherwise as transformers saves it.
         is_tied: whether its head is its table of embeddings.
     """

@@ -31,13 +31,8 @@ ANY_OBJECT = '{"type": "object"}'
 
 
 class VllmAnswerParser:
-    """Implements `contract.model.conversation.AnswerParser` over one of vLLM's parsers.
-
-    Args:
-        parser: of vLLM, for this answer.
-        request: vLLM's form of it.
-        prompt: [P] tokens.
-    """
+    """Implements `contract.model.conversation.AnswerParser` over one of vLLM's parsers. `prompt`:
+    [P] tokens."""
 
     def __init__(
         self, parser: Any, request: Any, reader: TokenReader, prompt: NDArray[np.int32]

@@ -81,7 +81,6 @@ def write_checkpoint(folder: Path, kind: str, seed: int = 1) -> Path:
     Args:
         folder: exists.
         kind: one of `KINDS`.
-        seed: of the weights.
     """
     torch.manual_seed(seed)
     make: Any = AutoModelForCausalLM.from_config

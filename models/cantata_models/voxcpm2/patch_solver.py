@@ -268,7 +268,6 @@ class PatchSolver(nn.Module):
 
         Args:
             noise: [R, P, C], where each begins.
-            conditions: of each.
             steps: [R]; 0 for rows that only pad, which stay as they are.
 
         Returns:

@@ -39,12 +39,8 @@ class VoxCpm2PromptLayout:
 
 
 def lay_out(text: Sequence[int], mode: VoxCpm2Mode, recording: torch.Tensor) -> VoxCpm2PromptLayout:
-    """Return the layout of a request.
-
-    Args:
-        recording: [K, E] patches, as the encoder stage makes them: of a `COMBINED` request first
-            those in front of the text, then as many behind it.
-    """
+    """Return the layout of a request. `recording`: [K, E] patches, as the encoder stage makes them:
+    of a `COMBINED` request first those in front of the text, then as many behind it."""
     in_front = len(recording) // 2 if mode is VoxCpm2Mode.COMBINED else len(recording)
     behind = 0
     if mode.continues:

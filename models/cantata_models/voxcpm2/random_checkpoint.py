@@ -75,8 +75,8 @@ def _config(
     }
 
 
-def _factors(least: float, most: float) -> list[float]:
-    return [least + (most - least) * index / (FACTORS - 1) for index in range(FACTORS)]
+def _factors(low: float, high: float) -> list[float]:
+    return [low + (high - low) * index / (FACTORS - 1) for index in range(FACTORS)]
 
 
 TINY = _config(

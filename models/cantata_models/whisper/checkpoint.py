@@ -84,11 +84,8 @@ class Vocabulary:
         return _TAGS.get(code, code)
 
     def build_prompt(self, prompt: str, code: str, *, translate: bool) -> list[int]:
-        """The tokens before a window's text, whose last ones are `build_start`'s.
-
-        Args:
-            prompt: text that came before; of a long one, the end counts.
-        """
+        """The tokens before a window's text, whose last ones are `build_start`'s. `prompt`: text
+        that came before; of a long one, the end counts."""
         start = self.build_start(code, translate=translate)
         if not prompt.strip():
             return start

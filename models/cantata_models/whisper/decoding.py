@@ -56,7 +56,7 @@ def sample_text(
     prompt: list[int],
     end: int,
     *,
-    most: int,
+    max_tokens: int,
     temperature: float,
     seed: int,
 ) -> SampledText:
@@ -64,16 +64,15 @@ def sample_text(
 
     Args:
         model: CTranslate2's.
-        most: tokens after which it ends in any case.
+        max_tokens: tokens after which it ends in any case.
         temperature: more than 0.
-        seed: of the random numbers.
     """
-    uniforms = np.random.default_rng(seed).random(most)
+    uniforms = np.random.default_rng(seed).random(max_tokens)
     tokens: list[int] = []
     logprobs: list[float] = []
     no_speech_prob: float | None = None
-    while len(tokens) < most and end not in tokens[-1:]:
-        upto = min(len(tokens) + _TOKENS_AT_ONCE, most)
+    while len(tokens) < max_tokens and end not in tokens[-1:]:
+        upto = min(len(tokens) + _TOKENS_AT_ONCE, max_tokens)
         # Tokens after the marks of the prompt are a text's beginning, and part of the result.
         [result] = model.generate(
             encoded,
@@ -92,7 +91,7 @@ def sample_text(
             token = _draw(values, temperature, uniforms[len(tokens)])
             tokens.append(token)
             logprobs.append(float(_log_softmax(values)[token]))
-            if token == end or token != values.argmax() or len(tokens) == most:
+            if token == end or token != values.argmax() or len(tokens) == max_tokens:
                 break
     assert no_speech_prob is not None
     text = tokens[:-1] if tokens[-1] == end else tokens
@@ -147,7 +146,7 @@ class TextTask:
     """Tokens before the text."""
 
     @property
-    def most(self) -> int:
+    def max_tokens(self) -> int:
         """Tokens that its text may have, as fast as anybody speaks."""
         is_english = self.code == "en" or self.inputs.translate
         pace = _TOKENS_PER_S if is_english else _FOREIGN_TOKENS_PER_S
@@ -156,7 +155,7 @@ class TextTask:
     @property
     def max_length(self) -> int:
         """The same for CTranslate2."""
-        return min(_POSITIONS, max(2 * self.most, len(self.prompt) + self.most))
+        return min(_POSITIONS, max(2 * self.max_tokens, len(self.prompt) + self.max_tokens))
 
     @property
     def room(self) -> int:
@@ -251,18 +250,18 @@ class WhisperDecoder:
     def _write_together(self, tasks: Sequence[TextTask]) -> list[WrittenText]:
         if tasks[0].temperature > 0:
             return [self._draw(task) for task in tasks]
-        most = max(task.max_length for task in tasks)
+        max_length = max(task.max_length for task in tasks)
         results = self._model.generate(
             _join_encoded([task.encoded for task in tasks]),
             [task.prompt for task in tasks],
             beam_size=tasks[0].inputs.beam_size,
-            max_length=most,
+            max_length=max_length,
             return_scores=True,
             return_no_speech_prob=True,
         )
         return [
             self._to_text(result)
-            if task.max_length == most or len(result.sequences_ids[0]) < task.room
+            if task.max_length == max_length or len(result.sequences_ids[0]) < task.room
             else self._write_together([task])[0]  # a loop that others gave more room
             for task, result in zip(tasks, results, strict=True)
         ]
@@ -277,7 +276,7 @@ class WhisperDecoder:
             task.encoded.output,
             task.prompt,
             self._vocabulary.end,
-            most=min(task.most, _POSITIONS // 2, _POSITIONS - len(task.prompt)),
+            max_tokens=min(task.max_tokens, _POSITIONS // 2, _POSITIONS - len(task.prompt)),
             temperature=task.temperature,
             seed=derive_seed(task.sound, task.prompt),
         )

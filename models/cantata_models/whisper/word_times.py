@@ -107,11 +107,8 @@ def place_words(words: Sequence[TranscribedWord], sound: Sound) -> tuple[Transcr
 
 
 def find_pauses(sound: Sound) -> list[SilentSpan]:
-    """The parts without speech: those at the edges, and those that are long enough.
-
-    Args:
-        sound: [N].
-    """
+    """The parts without speech: those at the edges, and those that are long enough. `sound`:
+    [N]."""
     levels = _measure_levels(sound)
     if not len(levels):
         return []

@@ -60,7 +60,6 @@ class ClientSecrets:
 
         Args:
             owner: label of the key that asks.
-            seconds: until it expires.
 
         Returns:
             Its value, and what it grants.

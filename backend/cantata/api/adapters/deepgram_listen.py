@@ -148,11 +148,7 @@ def _check_samples(query: Q) -> Q:
 
 
 class _ListenConnection(SocketConnection):
-    """Sound in, transcripts out.
-
-    Args:
-        socket: not accepted yet.
-    """
+    """Sound in, transcripts out. `socket`: not accepted yet."""
 
     def __init__(
         self,

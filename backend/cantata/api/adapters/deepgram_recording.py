@@ -40,11 +40,7 @@ _WAV_HEAD = struct.Struct("<4sI4s4sIHHIIHH4sI")
 
 
 class SentRecording:
-    """A recording as it was uploaded; close it.
-
-    Args:
-        query: says whether it is bare samples.
-    """
+    """A recording as it was uploaded; close it. `query`: says whether it is bare samples."""
 
     def __init__(self, query: ListenQuery) -> None:
         self.file: BinaryIO = cast(BinaryIO, SpooledTemporaryFile(_IN_MEMORY_BYTES))  # noqa: SIM115
@@ -139,11 +135,8 @@ async def _read_json(request: Request) -> ListenUrlBody:
 
 
 class RecordingResponse(StreamedResponse):
-    """The transcript of one recording. A client that leaves ends the work.
-
-    Args:
-        sent: the recording; it is closed at the end.
-    """
+    """The transcript of one recording. A client that leaves ends the work. `sent`: the recording;
+    it is closed at the end."""
 
     def __init__(
         self,

@@ -36,11 +36,8 @@ def mount(app: FastAPI, max_body_bytes: int) -> None:
 
 
 class McpEndpoint:
-    """An ASGI app that starts what serves MCP when the first request comes.
-
-    Args:
-        max_body_bytes: of the longest message.
-    """
+    """An ASGI app that starts what serves MCP when the first request comes. `max_body_bytes`: of
+    the longest message."""
 
     def __init__(self, max_body_bytes: int) -> None:
         self._max_body_bytes = max_body_bytes

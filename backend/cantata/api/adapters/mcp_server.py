@@ -59,11 +59,8 @@ RequestContext = ServerRequestContext[Any, Request]
 
 @asynccontextmanager
 async def serving(max_body_bytes: int) -> AsyncIterator[ASGIApp]:
-    """Serve MCP while the block runs; leaving it ends all sessions.
-
-    Args:
-        max_body_bytes: of the longest message.
-    """
+    """Serve MCP while the block runs; leaving it ends all sessions. `max_body_bytes`: of the
+    longest message."""
     server: Server[Any] = Server(
         "cantata",
         version=__version__,
@@ -150,8 +147,8 @@ async def _answer(tool: McpTool, request: Request, sent: dict[str, Any]) -> Call
     except CallRefused as error:
         return _refuse(str(error))
     except AnswerTooLarge:
-        most = MAX_ANSWER_BYTES >> 20
-        return _refuse(f"the answer is longer than {most} MiB; ask for mp3, or send less text")
+        max_mib = MAX_ANSWER_BYTES >> 20
+        return _refuse(f"the answer is longer than {max_mib} MiB; ask for mp3, or send less text")
     except CantataError as error:
         return _refuse(describe(error).detail.message)
     return CallToolResult(content=content)

@@ -24,7 +24,6 @@ class SentenceBuffer:
     """The text that is not a complete sentence yet.
 
     Args:
-        channel: speaks the pieces.
         max_characters: the longest piece that may be spoken at once.
         make_job: a piece as an utterance.
     """

@@ -72,8 +72,10 @@ async def serve_wyoming(context: ApiContext, listener: socket.socket) -> AsyncIt
         reader = asyncio.StreamReader(limit=context.settings.max_message_bytes)
         return asyncio.StreamReaderProtocol(reader, begin)
 
-    most = (limits.max_connections or compute_connection_limit()) // _SHARE_OF_CONNECTIONS
-    gate = ConnectionGate(max(most, 1), lambda: len(connections))
+    max_connections = (
+        limits.max_connections or compute_connection_limit()
+    ) // _SHARE_OF_CONNECTIONS
+    gate = ConnectionGate(max(max_connections, 1), lambda: len(connections))
     acceptor = Acceptor(listener, gate, make_protocol)
     dead_peers = DeadPeers(connections.values, limits.unanswered_s)
     try:

@@ -34,11 +34,8 @@ Format = tuple[int, int, int]
 
 
 class WyomingHearing:
-    """The sound from one `audio-start` to its `audio-stop`; make it with `begin`.
-
-    Args:
-        post: sends an event to the client.
-    """
+    """The sound from one `audio-start` to its `audio-stop`; make it with `begin`. `post`: sends an
+    event to the client."""
 
     def __init__(
         self,
@@ -87,10 +84,7 @@ class WyomingHearing:
         self, group: asyncio.TaskGroup, name: str, on_end: Callable[[WyomingHearing], None]
     ) -> None:
         """Write down what is fed, in a task of `group`; its failure is one that ends a connection.
-
-        Args:
-            on_end: is called after the transcript has been posted.
-        """
+        `on_end`: is called after the transcript has been posted."""
         self._task = group.create_task(self._run(on_end), name=f"{name}:listen")
 
     async def feed(self, chunk: AudioChunk) -> None:

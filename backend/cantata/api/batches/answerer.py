@@ -44,7 +44,6 @@ class LineAnswerer:
     """Implements `jobs.answering.Answerer`.
 
     Args:
-        files: that requests may name.
         limits: bytes of the longest body, by path.
         sinks: take a record of each line.
     """
@@ -64,8 +63,8 @@ class LineAnswerer:
     def find_line_limit(self, endpoint: str) -> int:
         settings = self._context.settings
         # A line is held in memory, and a recording on the disk.
-        most = settings.max_body_bytes + settings.media.max_bytes * 4 // 3
-        return min(self._limits.get(endpoint, settings.max_body_bytes), most)
+        max_held_bytes = settings.max_body_bytes + settings.media.max_bytes * 4 // 3
+        return min(self._limits.get(endpoint, settings.max_body_bytes), max_held_bytes)
 
     async def answer(self, batch: KeptBatch, body: dict[str, Any]) -> LineAnswer:
         request_id = make_request_id()
@@ -126,8 +125,10 @@ class LineAnswerer:
             path = await self._find_file(batch, sent["file_id"], "file_id")
             left -= (await asyncio.to_thread(path.stat)).st_size
             if left < 0:
-                most = self._context.settings.media.max_bytes >> 20
-                raise PayloadTooLarge(f"all pictures together have at most {most} MiB", "file_id")
+                max_mib = self._context.settings.media.max_bytes >> 20
+                raise PayloadTooLarge(
+                    f"all pictures together have at most {max_mib} MiB", "file_id"
+                )
             data = await asyncio.to_thread(path.read_bytes)
             return {"b64_json": base64.b64encode(data).decode("ascii")}
 

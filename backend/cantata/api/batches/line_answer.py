@@ -30,11 +30,8 @@ def refuse(error: Exception) -> httpx.Response:
 def make_answer(
     answered: httpx.Response, request_id: str, request: dict[str, Any], sound_s: float
 ) -> LineAnswer:
-    """An answer as JSON: sound in base64, other text as a string.
-
-    Args:
-        sound_s: seconds of sound that were made for it.
-    """
+    """An answer as JSON: sound in base64, other text as a string. `sound_s`: seconds of sound that
+    were made for it."""
     kind = answered.headers.get("content-type", "")
     passes = False
     if answered.status_code >= 400:

@@ -18,7 +18,7 @@ from cantata.api.chat.messages import (
     ToolMessage,
 )
 from cantata.api.chat.transcripts import Transcripts
-from cantata.contract.data.chat import Message, Modality, Part, Role, TextPart, ToolCall
+from cantata.contract.data.chat import Message, MessagePart, Modality, Role, TextPart, ToolCall
 from cantata.contract.data.errors import InvalidRequest
 from cantata.media.request_media import RequestMedia
 
@@ -193,7 +193,7 @@ def _find_transcript(body: MessageBody, where: str, transcripts: Transcripts) ->
 
 async def _read(
     body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
-) -> tuple[Part, ...]:
+) -> tuple[MessagePart, ...]:
     parts = await _build_message_parts(body, where, media, transcripts, films)
     pictures = [
         await _read_part(part, f"{where}.images[{j}].{part.type}", media, films)
@@ -204,7 +204,7 @@ async def _read(
 
 async def _build_message_parts(
     body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
-) -> tuple[Part, ...]:
+) -> tuple[MessagePart, ...]:
     match body.content:
         case "" if _collect_made_pictures(body):
             return ()
@@ -221,7 +221,7 @@ async def _build_message_parts(
     return (TextPart(words),) if words else ()
 
 
-async def _read_part(part: InputPart, param: str, media: RequestMedia, films: bool) -> Part:
+async def _read_part(part: InputPart, param: str, media: RequestMedia, films: bool) -> MessagePart:
     match part:
         case InputTextPart():
             return TextPart(part.text)

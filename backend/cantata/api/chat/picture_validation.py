@@ -160,13 +160,13 @@ def name_conversation_fields() -> Iterator[None]:
 
 
 def _check_pictures(model: ImageModel, count: int) -> None:
-    least, most = model.limits.min_references, model.limits.max_references
-    if count < least:
+    min_count, max_count = model.limits.min_references, model.limits.max_references
+    if count < min_count:
         raise InvalidRequest(f"messages: {model.name} only edits pictures; send it one", "messages")
-    if count > most:
+    if count > max_count:
         raise InvalidRequest(
-            f"messages have {count} pictures; {model.name} takes up to {most}; leave out earlier "
-            "ones",
+            f"messages have {count} pictures; {model.name} takes up to {max_count}; leave out "
+            "earlier ones",
             "messages",
         )
 

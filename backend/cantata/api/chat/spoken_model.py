@@ -72,7 +72,6 @@ async def cut_pieces(
 
     Args:
         first: the beginning of the text, which has just come.
-        arriving: what follows it.
         playback: of a listener who would wait for the end of a sentence in silence: the beginning
             of one is a piece, too, where `plan_opening` says so; None: nobody listens yet.
     """

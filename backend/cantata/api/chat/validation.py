@@ -100,12 +100,8 @@ class ValidatedChat:
     """Nobody waits for it."""
 
     def request(self, messages: tuple[Message, ...], number: int = 0) -> ChatRequest:
-        """The request to the model, once the messages have been read.
-
-        Args:
-            messages: all of them.
-            number: of the answer, if there are several.
-        """
+        """The request to the model, once the messages have been read. `number`: of the answer, if
+        there are several."""
         body = self.body
         return ChatRequest(
             messages,

@@ -61,12 +61,7 @@ class Idle(Protocol):
 
 
 class ConnectionGate:
-    """Counts connections and knows which of them can be closed without harm.
-
-    Args:
-        limit: connections open at a time.
-        count: how many are open.
-    """
+    """Counts connections and knows which of them can be closed without harm."""
 
     def __init__(self, limit: int, count: Callable[[], int]) -> None:
         self.limit = limit
@@ -112,11 +107,7 @@ class ConnectionGate:
 
 
 class Acceptor:
-    """Accepts from one listening socket.
-
-    Args:
-        listener: non-blocking; its creator closes it.
-    """
+    """Accepts from one listening socket. `listener`: non-blocking; its creator closes it."""
 
     def __init__(
         self,

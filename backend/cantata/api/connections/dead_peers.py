@@ -21,11 +21,8 @@ _CHECKS_PER_LIMIT = 10
 
 
 class DeadPeers:
-    """Watches connections until it is closed.
-
-    Args:
-        unanswered_s: how long a client's machine may leave data or probes unacknowledged.
-    """
+    """Watches connections until it is closed. `unanswered_s`: how long a client's machine may leave
+    data or probes unacknowledged."""
 
     def __init__(
         self, transports: Callable[[], Iterable[asyncio.Transport]], unanswered_s: float

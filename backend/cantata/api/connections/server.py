@@ -42,7 +42,6 @@ class SpeechServer(uvicorn.Server):
         limits: time limits, and the number of connections.
         drain: is told when the server stops.
         ready: set once requests can be served, or never will be.
-        on_accepting: called once it accepts connections.
     """
 
     def __init__(

@@ -54,11 +54,7 @@ class OverloadMiddleware:
 
 def note_rejection(handshake: Scope, service: ImageService) -> bool:
     """Whether `OverloadMiddleware` is to reject this WebSocket handshake; if so, it will.
-
-    Args:
-        handshake: the HTTP request's scope; the rejection is noted in it.
-        service: the session's.
-    """
+    `handshake`: the HTTP request's scope; the rejection is noted in it."""
     rejection = _find_rejection(_find_socket_models(handshake, service))
     if rejection is not None:
         handshake[_REJECTION] = rejection

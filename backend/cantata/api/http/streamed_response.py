@@ -120,7 +120,4 @@ class StreamedResponse(Response):
     @abstractmethod
     async def stream(self, request_id: str, body: Body) -> None:
         """Write the body and end it. Errors raised before the first write become HTTP errors.
-
-        Args:
-            body: takes the bytes.
-        """
+        `body`: takes the bytes."""

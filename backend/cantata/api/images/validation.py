@@ -210,18 +210,20 @@ def check_picture_options(
 
 
 def _check_pictures(model: ImageModel, sent: Sequence[SentPicture]) -> None:
-    least, most = model.limits.min_references, model.limits.max_references
-    if not sent and least:
+    min_count, max_count = model.limits.min_references, model.limits.max_references
+    if not sent and min_count:
         raise InvalidRequest(
-            f"{model.name} only edits pictures: POST /v1/images/edits with {least} or more", "model"
+            f"{model.name} only edits pictures: POST /v1/images/edits with {min_count} or more",
+            "model",
         )
-    if sent and not most:
+    if sent and not max_count:
         raise InvalidRequest(
             f"image: {model.name} draws from text only: POST /v1/images/generations", "image"
         )
-    if sent and not least <= len(sent) <= most:
+    if sent and not min_count <= len(sent) <= max_count:
         raise InvalidRequest(
-            f"image: {len(sent)} pictures; {model.name} takes {max(1, least)} to {most}", "image"
+            f"image: {len(sent)} pictures; {model.name} takes {max(1, min_count)} to {max_count}",
+            "image",
         )
 
 

@@ -86,8 +86,8 @@ class CascadeResponder:
         messages = await self._build_messages(reply, items)
         if reply.speaks:
             await self._text.configure(self._build_configuration(reply))
-        most = reply.settings.max_output_tokens
-        limit = None if isinstance(most, str) else most
+        max_tokens = reply.settings.max_output_tokens
+        limit = None if isinstance(max_tokens, str) else max_tokens
         max_characters = self._context.settings.realtime.max_item_characters
         whole = reply.settings.truncation == "disabled"
         asked = self._chat.answer(messages, limit, _choose_tools(reply.settings), whole=whole)

@@ -89,7 +89,6 @@ class InputAudioBuffer:
 
     Args:
         on_delta: is told of words of utterances while they are spoken.
-        observer: follows the sound of turns.
         echo: knows the answers when they come back.
         keeps_sound: whoever answers follows the sound; it is transcribed only where the session
             asks for that.

@@ -30,11 +30,7 @@ class MessageLayout(IntEnum):
 def lay_out(
     instructions: Sequence[ChatMessage], messages: Sequence[ChatMessage], layout: MessageLayout
 ) -> list[ChatMessage]:
-    """A conversation's messages, at least one of them the user's.
-
-    Args:
-        messages: all others.
-    """
+    """A conversation's messages, at least one of them the user's. `messages`: all others."""
     messages = messages or [ChatMessage("user", OPENING)]
     if layout is MessageLayout.AS_SAID:
         return [*instructions, *messages]

@@ -99,11 +99,8 @@ def is_default(name: str | None) -> bool:
 
 
 def check_same(context: ApiContext, name: str, sent: object) -> None:
-    """Raises InvalidRequest if a session that already has a model is asked for another.
-
-    Args:
-        sent: the field `model` of a `session.update`.
-    """
+    """Raises InvalidRequest if a session that already has a model is asked for another. `sent`: the
+    field `model` of a `session.update`."""
     if not isinstance(sent, str) or is_default(sent):
         return
     try:

@@ -12,7 +12,7 @@ from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.session_settings import SessionSettings
 from cantata.api.schemas import VoiceName, voice_id
 from cantata.contract.chat_service import ChatModel
-from cantata.contract.data.chat import ChatRequest, Message, Part, Role, TextPart, Thought
+from cantata.contract.data.chat import ChatRequest, Message, MessagePart, Role, TextPart, Thought
 from cantata.contract.data.errors import ContextFull, InvalidRequest
 from cantata.media.request_media import RequestMedia
 from cantata.metrics import EndReason
@@ -107,11 +107,11 @@ class ModelResponder:
             messages.insert(0, Message(Role.SYSTEM, (TextPart(settings.instructions),)))
         if not messages:
             raise InvalidRequest("there is nothing to answer: the conversation is empty")
-        most = settings.max_output_tokens
+        max_tokens = settings.max_output_tokens
         return ChatRequest(
             tuple(messages),
             voice=reply.voice if reply.speaks else None,
-            max_tokens=None if isinstance(most, str) else most,
+            max_tokens=None if isinstance(max_tokens, str) else max_tokens,
         )
 
     async def _emit_answer(self, reply: Reply, answer: MeasuredAnswer) -> None:
@@ -134,7 +134,7 @@ class ModelResponder:
 
 async def _build_message(item: Item, media: RequestMedia) -> Message:
     """An item as a message for the model: its sound if there is any, otherwise its text."""
-    parts: list[Part] = []
+    parts: list[MessagePart] = []
     for content in item.content:
         end_audio = content.meaning or content.text
         if content.sound is not None and content.meaning is None:

@@ -81,11 +81,7 @@ class OutputAudio(Channel):
         listener: OutputAudioListener,
     ) -> None:
         """Begin a response: the sound that follows belongs to it, and nothing of the one before is
-        left.
-
-        Args:
-            listener: learns how its sound ends.
-        """
+        left. `listener`: learns how its sound ends."""
         encoding, rate = self.wire_encoding(output)
         sound = SoundStream(build_mono_output(encoding, self._sample_rate, rate))
         self._answer = OutputAnswer(response_id, item_id, sound, playout, listener)

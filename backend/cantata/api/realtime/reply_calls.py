@@ -31,11 +31,7 @@ class _Open:
 
 
 class ReplyCalls:
-    """Of one answer.
-
-    Args:
-        keep: None: the answer is not kept in the conversation.
-    """
+    """Of one answer. `keep`: None: the answer is not kept in the conversation."""
 
     def __init__(self, response_id: str, keep: Keep | None) -> None:
         self._response_id, self._keep = response_id, keep
@@ -53,11 +49,8 @@ class ReplyCalls:
         return sum(len(one.call.arguments) for one in self._calls)
 
     def take(self, piece: ToolCallDelta, output_index: int) -> list[ServerEvent]:
-        """Events for more of a call; another one before it is complete.
-
-        Args:
-            output_index: of the answer's first call.
-        """
+        """Events for more of a call; another one before it is complete. `output_index`: of the
+        answer's first call."""
         events: list[ServerEvent] = []
         if piece.name is not None:
             events = [*self.finish("completed"), *self._begin(piece, output_index)]
@@ -76,11 +69,8 @@ class ReplyCalls:
         return events
 
     def finish(self, status: str) -> list[ServerEvent]:
-        """Events for the end of the call in progress, if there is one.
-
-        Args:
-            status: `completed`, or `incomplete` for a call that was cut off.
-        """
+        """Events for the end of the call in progress, if there is one. `status`: `completed`, or
+        `incomplete` for a call that was cut off."""
         ended, self._done = self._calls[self._done :], len(self._calls)
         return [event for one in ended for event in self._end_call(one, status)]
 

@@ -30,10 +30,11 @@ def decode_sound(text: str, param: str, settings: RealtimeSettings) -> bytes:
         InvalidRequest: it is not base64.
         PayloadTooLarge: it is more than a message may have.
     """
-    most = settings.max_append_bytes
-    if len(text) * 3 // 4 > most + 2:
+    max_bytes = settings.max_append_bytes
+    if len(text) * 3 // 4 > max_bytes + 2:
         raise PayloadTooLarge(
-            f"{param} has {len(text) * 3 // 4} bytes; at most {most} are accepted in one message",
+            f"{param} has {len(text) * 3 // 4} bytes; at most {max_bytes} are accepted in one "
+            "message",
             param,
         )
     url = split_data_url(text)

@@ -75,10 +75,7 @@ from cantata.speech_input.echo import EchoFilter
 
 class SessionHandler:
     """A session without its socket: handles what clients ask for, and the turns that are detected.
-
-    Args:
-        settings: with which it begins.
-    """
+    `settings`: with which it begins."""
 
     def __init__(self, context: SessionContext, settings: SessionSettings) -> None:
         self._context = context
@@ -241,11 +238,7 @@ class SessionHandler:
 
     def interrupt(self, reason: str = CLIENT_CANCELLED) -> None:
         """Stop answering and, where the server plays the answer, stop that at once and forget what
-        was not heard.
-
-        Args:
-            reason: of the end of the answer in progress, if there is one.
-        """
+        was not heard. `reason`: of the end of the answer in progress, if there is one."""
         heard = self._context.output_audio.clear()
         if self.responses.reply is not None:
             self.responses.cancel(reason)

@@ -13,21 +13,21 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.speech_input.semantic_end import Eagerness
 
 
-class Part(BaseModel):
+class SettingsPart(BaseModel):
     """Base of the settings. Values are not coerced. Unknown keys are ignored: clients send options
     of other models."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class PcmFormat(Part):
+class PcmFormat(SettingsPart):
     """Signed 16 bit, little endian, mono."""
 
     type: Literal["audio/pcm"] = "audio/pcm"
     rate: Literal[24000] = 24000
 
 
-class TelephoneFormat(Part):
+class TelephoneFormat(SettingsPart):
     """ITU-T G.711, 8 kHz."""
 
     type: Literal["audio/pcmu", "audio/pcma"]
@@ -40,7 +40,7 @@ InterruptOn = Literal["speech", "words"]
 """What of the user's stops an answer: any speech, at once, as at OpenAI; or what means to."""
 
 
-class ServerVad(Part):
+class ServerVad(SettingsPart):
     """A turn ends after a silence."""
 
     type: Literal["server_vad"] = "server_vad"
@@ -61,7 +61,7 @@ class ServerVad(Part):
         return self.interrupt_response and self.interrupt_on == "words"
 
 
-class SemanticVad(Part):
+class SemanticVad(SettingsPart):
     """A turn ends soon if the speaker seems to have finished, otherwise late."""
 
     type: Literal["semantic_vad"]
@@ -81,7 +81,7 @@ class SemanticVad(Part):
 TurnDetection = Annotated[ServerVad | SemanticVad, Field(discriminator="type")]
 
 
-class Transcription(Part):
+class Transcription(SettingsPart):
     """Asks for the events of input transcription."""
 
     model: Text | None = None
@@ -103,7 +103,7 @@ def _refuse_noise_reduction(value: object) -> None:
         )
 
 
-class AudioInput(Part):
+class AudioInput(SettingsPart):
     """Settings of the sound that the client sends."""
 
     format: SoundFormat = PcmFormat()
@@ -113,7 +113,7 @@ class AudioInput(Part):
     turn_detection: TurnDetection | None = ServerVad()
 
 
-class AudioOutputSettings(Part):
+class AudioOutputSettings(SettingsPart):
     """Settings of the sound that the client gets."""
 
     format: SoundFormat = PcmFormat()
@@ -121,7 +121,7 @@ class AudioOutputSettings(Part):
     speed: Annotated[float, Field(ge=0.25, le=1.5, allow_inf_nan=False)] = 1.0
 
 
-class Audio(Part):
+class Audio(SettingsPart):
     """Settings of sound in both directions."""
 
     input: AudioInput = AudioInput()
@@ -141,7 +141,7 @@ def _refuse_other_tools(value: object) -> object:
     return value
 
 
-class FunctionTool(Part):
+class FunctionTool(SettingsPart):
     """A function that the client runs."""
 
     type: Literal["function"] = "function"
@@ -151,7 +151,7 @@ class FunctionTool(Part):
     """JSON Schema."""
 
 
-class ForcedFunction(Part):
+class ForcedFunction(SettingsPart):
     """A choice: the answer calls this function."""
 
     type: Literal["function"]
@@ -189,7 +189,7 @@ AnyTool = Annotated[FunctionTool, BeforeValidator(_refuse_other_tools)]
 ToolChoice = Literal["auto", "none", "required"] | ForcedFunction
 
 
-class SessionSettings(Part):
+class SessionSettings(SettingsPart):
     """Settings of a session, or of one response: the session's, with what its `response.create`
     changes."""
 
@@ -322,7 +322,7 @@ def _find_place(location: tuple[int | str, ...]) -> tuple[str, ...]:
     return tuple(str(part) for part in location if part in _FIELDS)
 
 
-_FIELDS = frozenset(name for kind in Part.__subclasses__() for name in kind.model_fields)
+_FIELDS = frozenset(name for kind in SettingsPart.__subclasses__() for name in kind.model_fields)
 
 
 def _merge_settings(old: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
@@ -356,8 +356,8 @@ def _convert_beta_fields(sent: dict[str, Any]) -> dict[str, Any]:
     if (modalities := new.pop("modalities", None)) is not None:
         spoken = isinstance(modalities, list) and "audio" in modalities
         new["output_modalities"] = ["audio"] if spoken else modalities
-    if (most := new.pop("max_response_output_tokens", None)) is not None:
-        new["max_output_tokens"] = most
+    if (max_tokens := new.pop("max_response_output_tokens", None)) is not None:
+        new["max_output_tokens"] = max_tokens
     if any(sides.values()):
         audio = new.get("audio")
         new["audio"] = _merge_settings(audio if isinstance(audio, dict) else {}, sides)

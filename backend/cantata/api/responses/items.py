@@ -62,11 +62,8 @@ class GrowingItems:
     def end(
         self, status: Status = "completed", scores: ChoiceLogprobs | None = None
     ) -> Iterator[Fields]:
-        """The last events of the open item.
-
-        Args:
-            status: `incomplete` if the answer was cut off in it.
-        """
+        """The last events of the open item. `status`: `incomplete` if the answer was cut off in
+        it."""
         if self._open is None:
             return
         self._scores += _write_scores(scores)

@@ -43,14 +43,8 @@ _PLACES = re.compile(r"messages(\[\d+\][\w.\[\]]*)?")
 
 
 def list_messages(body: ResponsesBody, find_item: FindItem) -> list[ChatMessage]:
-    """The input as messages. A call joins the message before it if that is an answer's.
-
-    Args:
-        body: as the client sent it.
-
-    Raises:
-        ResponseNotFound: an item that is referred to is not kept.
-    """
+    """The input as messages. A call joins the message before it if that is an answer's. Raises
+    ResponseNotFound: an item that is referred to is not kept."""
     if isinstance(body.input, str):
         return [{"role": "user", "content": body.input}]
     messages = list[ChatMessage]()
@@ -118,7 +112,6 @@ def make_chat_body(
     """The request to chat completions.
 
     Args:
-        body: as the client sent it.
         messages: the conversation up to its end, without instructions.
         can_think: the model can think in words before it answers; it does if effort is asked for.
 

@@ -63,11 +63,8 @@ async def edit_images(request: Request, context: Context) -> Response:
 async def edit(
     request: Request, context: ApiContext, adapt: Callable[[EditBody], EditBody]
 ) -> ImagesResponse:
-    """Read an edit, sent as a form or as JSON, and draw it.
-
-    Args:
-        adapt: changes the options that were sent.
-    """
+    """Read an edit, sent as a form or as JSON, and draw it. `adapt`: changes the options that were
+    sent."""
     context.lifecycle.check()
     body, sent = await read_edit(request, context.media)
     return _build_response(context, check_image_body(context, adapt(body), sent))

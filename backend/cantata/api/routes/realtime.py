@@ -51,9 +51,6 @@ async def _make_connection(
     """A session as a handshake asks for it, which has not begun.
 
     Args:
-        socket: of the handshake.
-        context: the app's parts.
-        carrier: of its messages.
         session: it can be resumed.
 
     Raises:

@@ -55,11 +55,8 @@ class Drain:
 
     @contextmanager
     def subscribed(self, leave: Callable[[], None]) -> Iterator[None]:
-        """Have a connection notified for the time of the block.
-
-        Args:
-            leave: notifies the client, and lets the connection end after what it speaks.
-        """
+        """Have a connection notified for the time of the block. `leave`: notifies the client, and
+        lets the connection end after what it speaks."""
         self._connections.add(leave)
         late: asyncio.TimerHandle | None = None
         if self._announced:

@@ -72,7 +72,6 @@ async def serve(
     Args:
         app: made by `create_app`.
         listener: listens; or is only bound, with `SO_REUSEPORT`, to a port that servers share.
-        on_ready: called once requests are served.
         on_accepting: called once connections are accepted; a page may load, requests may have to
             wait.
 

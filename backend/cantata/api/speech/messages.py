@@ -26,7 +26,7 @@ from cantata.api.schemas import (
 )
 from cantata.contract.data.errors import CantataError, ProtocolViolation
 
-Message = TypeVar("Message")
+MessageT = TypeVar("MessageT")
 ContextId = Annotated[Text, Field(max_length=128)]
 
 
@@ -222,7 +222,7 @@ def parse_client_message(text: str) -> ClientMessage:
     return parse_message(CLIENT_MESSAGES, _CLIENT_TYPES, text)
 
 
-def parse_message(messages: TypeAdapter[Message], types: Sequence[str], text: str) -> Message:
+def parse_message(messages: TypeAdapter[MessageT], types: Sequence[str], text: str) -> MessageT:
     """Parse one message of a protocol whose messages have a `type`.
 
     Args:

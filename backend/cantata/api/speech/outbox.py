@@ -153,11 +153,8 @@ def _build_cancelled(done: AudioDone, dropped: int) -> AudioDone:
 
 
 class SendPacer:
-    """Sound that was sent and cannot have been played yet.
-
-    Args:
-        max_s: how much of it there may be; None: any.
-    """
+    """Sound that was sent and cannot have been played yet. `max_s`: how much of it there may be;
+    None: any."""
 
     def __init__(self, max_s: float | None) -> None:
         self._max_s = max_s

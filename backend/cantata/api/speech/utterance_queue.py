@@ -71,7 +71,6 @@ class UtteranceQueue:
     ) -> None:
         """
         Args:
-            outbox: takes sound and messages.
             on_busy: hears whether anything is spoken or waits.
             max_ahead_s: sound is made this far ahead of a client that plays it at once, and then
                 as it is played; None: as fast as it can be.

@@ -79,7 +79,6 @@ async def verify_speech(
     """What is heard of a text that was spoken.
 
     Args:
-        text: as the client sent it.
         samples: [N, C] each, in -1..1: all of its sound.
         sample_rate: Hz.
 
@@ -218,7 +217,6 @@ async def check_consent(
     Args:
         attested_by: who answers for the consent, or gives it.
         consent_id: of the statement that was spoken.
-        spoken: the recording of it.
 
     Raises:
         ConsentMissing: something that this server asks for is not there, or not valid any more.

@@ -215,10 +215,10 @@ def _check_capable(model: SpeechModel, param: str, recordings: int) -> None:
             f"{', '.join(voice.id for voice in model.voices)}",
             param,
         )
-    most = model.capabilities.max_references
-    if not 1 <= recordings <= most:
+    max_recordings = model.capabilities.max_references
+    if not 1 <= recordings <= max_recordings:
         raise InvalidRequest(
-            f"{param} is a list of {recordings} speakers; {model.name} follows 1 to {most} at a "
-            "time",
+            f"{param} is a list of {recordings} speakers; {model.name} follows 1 to "
+            f"{max_recordings} at a time",
             param,
         )

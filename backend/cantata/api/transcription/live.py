@@ -137,12 +137,8 @@ class LiveTranscription:
         self._stop_timer()
 
     async def run(self, on_report: Callable[[], None]) -> None:
-        """Recognise and report, part by part, until the end.
-
-        Args:
-            on_report: is called after each report of something that is final, when `is_busy` no
-                longer counts it.
-        """
+        """Recognise and report, part by part, until the end. `on_report`: is called after each
+        report of something that is final, when `is_busy` no longer counts it."""
         while (work := await self._work.get()) is not None:
             self._is_reporting = True
             if isinstance(work, SpeechPart):

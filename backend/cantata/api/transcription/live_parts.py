@@ -81,12 +81,8 @@ class SpeechPart:
 
 
 class PartReport:
-    """Turns the transcripts of a part's windows into those of the stream.
-
-    Args:
-        start_s: seconds of the stream before the part.
-        partials: report what is not final.
-    """
+    """Turns the transcripts of a part's windows into those of the stream. `start_s`: seconds of the
+    stream before the part."""
 
     def __init__(
         self, start_s: float, report: Callable[[LiveTranscript], None], *, partials: bool

@@ -66,11 +66,6 @@ async def transcribe_file(
 ) -> AsyncGenerator[TranscribedPart, None]:
     """What is said in a recording, segment by segment, in order.
 
-    Args:
-        body: says where it is cut.
-        request: of each segment.
-        progress: is kept up to date.
-
     Raises:
         InvalidAudio: the file cannot be read, or has no sound.
         CantataError: a segment cannot be recognised.
@@ -89,11 +84,8 @@ async def transcribe_file(
 
 
 class _Pending:
-    """The segments of one recording that are being recognised, in order.
-
-    Args:
-        request: of each segment.
-    """
+    """The segments of one recording that are being recognised, in order. `request`: of each
+    segment."""
 
     def __init__(self, model: TranscriptionModel, request: TranscriptionRequest) -> None:
         self._model, self._request = model, request

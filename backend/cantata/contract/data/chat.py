@@ -64,10 +64,10 @@ class VideoPart:
     """None if the client did not ask for it, or the file has none."""
 
 
-Part = TextPart | AudioPart | ImagePart | VideoPart
+MessagePart = TextPart | AudioPart | ImagePart | VideoPart
 
 
-def get_modality(part: Part) -> Modality:
+def get_modality(part: MessagePart) -> Modality:
     match part:
         case TextPart():
             return Modality.TEXT
@@ -89,7 +89,7 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class Message:
     role: Role
-    parts: tuple[Part, ...]
+    parts: tuple[MessagePart, ...]
     calls: tuple[ToolCall, ...] = ()
 
 

@@ -159,11 +159,11 @@ class SpeechRequest:
         return () if self.reference is None else (self.reference, *self.more_references)
 
 
-def check_text_length(characters: int, most: int, *, may_be_empty: bool = False) -> None:
+def check_text_length(characters: int, max_characters: int, *, may_be_empty: bool = False) -> None:
     """Check the length of a text that is to be spoken.
 
     Args:
-        most: that the model speaks at a time.
+        max_characters: that the model speaks at a time.
         may_be_empty: of a text whose rest still arrives.
 
     Raises:
@@ -171,9 +171,10 @@ def check_text_length(characters: int, most: int, *, may_be_empty: bool = False)
     """
     if not characters and not may_be_empty:
         raise InvalidRequest("input is empty; send at least one character to speak", "input")
-    if characters > most:
+    if characters > max_characters:
         raise InvalidRequest(
-            f"input has {characters} characters; at most {most} are spoken at a time", "input"
+            f"input has {characters} characters; at most {max_characters} are spoken at a time",
+            "input",
         )
 
 

@@ -59,11 +59,8 @@ class RowProducts:
     def __call__(
         self, rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, key: int = 0
     ) -> torch.Tensor:
-        """[..., in] -> [..., out]: exact per row in float32 on a CPU.
-
-        Args:
-            key: tells the weights apart.
-        """
+        """[..., in] -> [..., out]: exact per row in float32 on a CPU. `key`: tells the weights
+        apart."""
         # A GPU's products are not exact per row anyway.
         packed = weight.dtype == rows.dtype and is_packed(weight)
         if not packed or (torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)):

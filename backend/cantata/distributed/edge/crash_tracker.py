@@ -29,11 +29,8 @@ MAX_KEPT = 1024
 
 
 class RequestFingerprint:
-    """A request, each time that a client sends it.
-
-    Args:
-        content: by which it is recognised; None: it cannot be.
-    """
+    """A request, each time that a client sends it. `content`: by which it is recognised; None: it
+    cannot be."""
 
     def __init__(self, model: str, content: object | None) -> None:
         self.model = model
@@ -104,11 +101,8 @@ class ReplicaCrashTracker:
             self._clear(in_flight.fingerprint)
 
     def record_loss(self, peer: Peer, error: LinkLost, others: int) -> None:
-        """A replica was lost; called before the requests that wait for it get the error.
-
-        Args:
-            others: requests of other edges that it worked on.
-        """
+        """A replica was lost; called before the requests that wait for it get the error. `others`:
+        requests of other edges that it worked on."""
         in_flight = [one for one in self._in_flight if one.peer is peer]
         self._in_flight.difference_update(in_flight)
         if peer.draining or not isinstance(error, ConnectionClosed | PeerHung):

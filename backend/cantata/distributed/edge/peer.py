@@ -32,7 +32,6 @@ class Peer:
     """Keeps a link to one replica.
 
     Args:
-        heart: sends the link's heartbeats.
         on_change: called when the replica came, went or announced something.
         on_beat: called when it has reported its places.
         on_lost: called when its link is lost, before the requests that wait for it get the error:

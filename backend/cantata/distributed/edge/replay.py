@@ -98,10 +98,7 @@ def _compute_checksum(samples: Samples, before: int) -> int:
 
 class AnswerReplay:
     """Text, calls of tools, the text's end and sound, each as far as it was passed on.
-
-    Args:
-        sample_rate: Hz; 0 if the answer has no sound.
-    """
+    `sample_rate`: Hz; 0 if the answer has no sound."""
 
     def __init__(self, sample_rate: int) -> None:
         self._sound, self._thought = ReplayDeduplicator(sample_rate), ThoughtReplay()

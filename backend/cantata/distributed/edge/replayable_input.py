@@ -21,11 +21,7 @@ FIRST_TEXT_S = 10.0
 
 class ReplayableText:
     """The pieces so far. It takes a piece once the one before was sent, so it keeps no more than
-    what the replica accepts as one text, and what credit allows beyond.
-
-    Args:
-        pieces: as the caller writes them.
-    """
+    what the replica accepts as one text, and what credit allows beyond."""
 
     def __init__(self, pieces: AsyncIterator[str]) -> None:
         self._kept: list[str] = []
@@ -38,14 +34,8 @@ class ReplayableText:
         self._sending: asyncio.Task[None] | None = None
 
     async def wait_for_text(self, text: str) -> None:
-        """Return when there is something to speak, or when nothing follows.
-
-        Args:
-            text: that the pieces continue.
-
-        Raises:
-            ChunkTimeout: nothing came in time.
-        """
+        """Return when there is something to speak, or when nothing follows. Raises ChunkTimeout:
+        nothing came in time."""
         try:
             async with asyncio.timeout(FIRST_TEXT_S):
                 while not (text.strip() or any(map(str.strip, self._kept)) or self._ended):
@@ -108,10 +98,7 @@ _PIECE_SAMPLES = SPEECH_RATE
 
 class ReplayableSound:
     """The pieces so far, at most a window of them. They leave as fast as the replica takes them.
-
-    Args:
-        max_window_s: seconds of the longest window.
-    """
+    `max_window_s`: seconds of the longest window."""
 
     def __init__(self, max_window_s: float) -> None:
         self._max_window_s = max_window_s

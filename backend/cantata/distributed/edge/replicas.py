@@ -30,10 +30,10 @@ def choose_least_loaded(free: Mapping[R, int], turn: int) -> R | None:
         free: places of each, less those that requests on their way will take.
         turn: a count of choices: of several that have equally many, each is chosen in turn.
     """
-    most = max(free.values(), default=0)
-    if most <= 0:
+    most_free = max(free.values(), default=0)
+    if most_free <= 0:
         return None
-    equals = [replica for replica, places in free.items() if places == most]
+    equals = [replica for replica, places in free.items() if places == most_free]
     return equals[turn % len(equals)]
 
 
@@ -50,8 +50,8 @@ def choose_by_affinity(free: Mapping[R, int], home: bytes) -> R | None:
         free: as `choose_least_loaded`'s; their text distinguishes replicas.
         home: of `hash_recording`.
     """
-    most = max(free.values(), default=0)
-    able = [replica for replica, places in free.items() if 0 < places >= most / 2]
+    most_free = max(free.values(), default=0)
+    able = [replica for replica, places in free.items() if 0 < places >= most_free / 2]
     return max(able, key=lambda replica: _weigh_replica(str(replica), home), default=None)
 
 
@@ -77,11 +77,8 @@ Fits = Callable[[Peer], bool]
 
 
 class Replicas:
-    """Links to all replicas in a directory.
-
-    Args:
-        on_change: called when what is known about a replica has changed.
-    """
+    """Links to all replicas in a directory. `on_change`: called when what is known about a replica
+    has changed."""
 
     def __init__(
         self, directory: ReplicaDirectory, key: LinkKey, on_change: Callable[[], None]
@@ -122,7 +119,6 @@ class Replicas:
         """The replica to serve a request; None: none has a free place.
 
         Args:
-            fits: which replicas may.
             home: of `replicas.hash_recording`, if something must be encoded first. None: the
                 one with most free places, in turn if several have.
         """

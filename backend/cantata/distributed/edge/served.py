@@ -24,13 +24,7 @@ V = TypeVar("V", bound=SpeakingModel | AnsweringModel)
 
 
 class RemoteServed(Generic[A]):
-    """One model of any kind.
-
-    Args:
-        replicas: of which some serve it.
-        queue: of the requests for every model of this name.
-        card: what was announced about it.
-    """
+    """One model of any kind. `queue`: of the requests for every model of this name."""
 
     def __init__(self, replicas: Replicas, queue: Waiting, card: A) -> None:
         self.card: A = card

@@ -31,11 +31,8 @@ M = TypeVar("M", bound=RemoteServed[Any])
 class RemoteService(
     Catalogue[RemoteSpeechModel, RemoteChatModel, RemoteImageModel, RemoteTranscriptionModel]
 ):
-    """Implements `contract.transcription_service.TranscriptionService` over replicas.
-
-    Args:
-        key: which the replicas have, too.
-    """
+    """Implements `contract.transcription_service.TranscriptionService` over replicas. `key`: which
+    the replicas have, too."""
 
     def __init__(self, directory: ReplicaDirectory, key: LinkKey) -> None:
         self._speaking: dict[str, RemoteSpeechModel] = {}

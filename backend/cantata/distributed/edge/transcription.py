@@ -110,7 +110,6 @@ class _RemoteWindow:
     last one is kept.
 
     Args:
-        request_id: at the first replica.
         transcripts: of the window, the last one final.
     """
 

@@ -25,11 +25,7 @@ class _Turn:
 
 class Waiting:
     """Requests for one model, first come, first served; but a place that nobody before a request
-    may take, because its replica has failed them, goes to that request.
-
-    Args:
-        replicas: that may serve it.
-    """
+    may take, because its replica has failed them, goes to that request."""
 
     def __init__(self, replicas: Replicas, model: str) -> None:
         self._replicas, self._model = replicas, model
@@ -67,9 +63,7 @@ class Waiting:
         """A replica with a place. Send the request at once: the next caller may get the same place.
 
         Args:
-            fits: which replicas may take it.
             home: of `replicas.hash_recording`, if it has one.
-            wait_s: for at most so long.
             queued: it waits here; otherwise the replica decides whether to take it.
             again: it had its turn, and the replica had no place after all.
 

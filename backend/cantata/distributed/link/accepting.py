@@ -29,9 +29,8 @@ class LinkAcceptor:
 
     Args:
         listener: a listening socket; its owner closes it.
-        key: that the others must have.
         what: names the kind of the others, for people.
-        most: connections at the same time, after their hello.
+        max_links: connections at the same time, after their hello.
         serve: gets each socket and the peer's address, once the hello is over. The socket is closed
             when it returns, if it has not closed it.
     """
@@ -41,10 +40,10 @@ class LinkAcceptor:
         listener: socket.socket,
         key: LinkKey,
         what: str,
-        most: int,
+        max_links: int,
         serve: Callable[[LinkSocket, str], Awaitable[None]],
     ) -> None:
-        self._listener, self._key, self._what, self._most = listener, key, what, most
+        self._listener, self._key, self._what, self._max_links = listener, key, what, max_links
         self._serve = serve
         self._open = 0
         self._strangers: OrderedDict[asyncio.Task[None], None] = OrderedDict()
@@ -98,7 +97,7 @@ class LinkAcceptor:
         this = asyncio.current_task()
         assert this is not None, "it runs in a task of its own"
         self._strangers.pop(this, None)  # it may have been told to make room in this moment
-        if self._open >= self._most:
+        if self._open >= self._max_links:
             logger.warning("%s at %s is one too many", self._what, peer)
             carrier.close()
             return None

@@ -41,14 +41,11 @@ def pack_header(kind: int, stream: int, length: int) -> bytes:
 
 
 class FrameParser:
-    """Cuts a byte stream into frames.
+    """Cuts a byte stream into frames. `max_body_bytes`: bytes of the largest body that is
+    accepted."""
 
-    Args:
-        most: bytes of the largest body that is accepted.
-    """
-
-    def __init__(self, most: int = MAX_BODY_BYTES) -> None:
-        self._most = most
+    def __init__(self, max_body_bytes: int = MAX_BODY_BYTES) -> None:
+        self._max_body_bytes = max_body_bytes
         self._held = bytearray()
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Frame]:
@@ -62,9 +59,10 @@ class FrameParser:
         with memoryview(data) as view:
             while len(view) - start >= HEADER.size:
                 length, kind, stream = HEADER.unpack_from(view, start)
-                if length > self._most:
+                if length > self._max_body_bytes:
                     raise ProtocolError(
-                        f"a body of {length} bytes arrived; at most {self._most} are valid"
+                        f"a body of {length} bytes arrived; at most {self._max_body_bytes} are "
+                        "valid"
                     )
                 end = start + HEADER.size + length
                 if len(view) < end:

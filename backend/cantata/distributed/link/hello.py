@@ -33,11 +33,7 @@ class LinkSide(bytes, Enum):
 
 
 class Hello:
-    """One end's part in it.
-
-    Args:
-        key: that both have.
-    """
+    """One end's part in it. `key`: that both have."""
 
     def __init__(self, side: LinkSide, key: LinkKey) -> None:
         self._side, self._key = side, key

@@ -39,7 +39,6 @@ class Link:
 
     Args:
         sock: connected, non-blocking; the link closes it.
-        side: which end this is.
         peer: names the other end, for people.
         on_stream: called with each stream that the other end opens.
         on_message: called with the kind and body of each frame that concerns no stream.
@@ -119,11 +118,7 @@ class Link:
         return self._add(self._latest)
 
     def set_state(self, state: bytes, *, now: bool = False) -> None:
-        """What every further heartbeat carries.
-
-        Args:
-            now: send a heartbeat at once, too.
-        """
+        """What every further heartbeat carries. `now`: send a heartbeat at once, too."""
         self._state = state
         if now and not self.is_lost:
             self._put_parts(self._build_heartbeat())
@@ -149,11 +144,8 @@ class Link:
         self._streams.pop(stream, None)
 
     async def finish(self, timeout_s: float) -> None:
-        """Let the other end read everything that was sent, then close.
-
-        Args:
-            timeout_s: how long the other end may need.
-        """
+        """Let the other end read everything that was sent, then close. `timeout_s`: how long the
+        other end may need."""
         self._heartbeat.remove(self)
         try:
             async with asyncio.timeout(timeout_s):

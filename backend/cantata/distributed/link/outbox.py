@@ -16,10 +16,7 @@ _AT_ONCE = 512
 
 class LinkOutbox:
     """Frames that wait for the kernel to take them. All methods may be called from any thread.
-
-    Args:
-        sock: connected and non-blocking; its owner closes it.
-    """
+    `sock`: connected and non-blocking; its owner closes it."""
 
     def __init__(self, sock: LinkSocket) -> None:
         self._socket = sock
@@ -29,11 +26,8 @@ class LinkOutbox:
         """Bytes that wait."""
 
     def put(self, *parts: Buffer) -> None:
-        """Queue one frame; `flush` sends it with all others.
-
-        Args:
-            parts: that the frame consists of, in order; not to be changed afterwards.
-        """
+        """Queue one frame; `flush` sends it with all others. `parts`: that the frame consists of,
+        in order; not to be changed afterwards."""
         with self._lock:
             self._append(parts)
 

@@ -114,12 +114,8 @@ class LinkStream:
         await self._over.wait()
 
     def end(self, *parts: Buffer) -> None:
-        """Send nothing more; without effect the second time, and on a lost link.
-
-        Args:
-            parts: of a last body, which `receive` gives the other end as a frame of kind `END`;
-                none: it gives None.
-        """
+        """Send nothing more; without effect the second time, and on a lost link. `parts`: of a last
+        body, which `receive` gives the other end as a frame of kind `END`; none: it gives None."""
         if self._ended:
             return
         self._ended = True

@@ -87,11 +87,7 @@ def read_tls(environment: Mapping[str, str] = os.environ) -> LinkTls | None:
 
 class TlsSocket:
     """Implements `LinkSocket`. The loop reads and writes and the heartbeat's thread writes, of
-    which OpenSSL allows one at a time.
-
-    Args:
-        sock: after its handshake, non-blocking.
-    """
+    which OpenSSL allows one at a time. `sock`: after its handshake, non-blocking."""
 
     def __init__(self, sock: ssl.SSLSocket) -> None:
         self._socket = sock
@@ -167,11 +163,8 @@ async def wait_until_ready(
     add: Callable[[int, Callable[[], None]], None],
     remove: Callable[[int], bool],
 ) -> None:
-    """Wait until a socket can be read, or written.
-
-    Args:
-        add: the loop's `add_reader` or `add_writer`.
-    """
+    """Wait until a socket can be read, or written. `add`: the loop's `add_reader` or
+    `add_writer`."""
     ready = asyncio.Event()
     add(sock.fileno(), ready.set)
     try:

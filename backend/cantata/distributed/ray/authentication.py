@@ -19,7 +19,6 @@ def check_authentication(environment: Mapping[str, str], where: str) -> None:
     """Check that a process of Ray's, or one that connects to it, has token authentication.
 
     Args:
-        environment: of the process.
         where: which process that is.
 
     Raises:

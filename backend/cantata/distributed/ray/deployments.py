@@ -121,11 +121,7 @@ class _Supervisor(ABC):
 
 
 class Replica(_Supervisor):
-    """One pipeline replica.
-
-    Args:
-        arguments: of `ModelArguments`.
-    """
+    """One pipeline replica. `arguments`: of `ModelArguments`."""
 
     module = "cantata.deploy.replica_process"
 
@@ -174,11 +170,7 @@ class Replica(_Supervisor):
 
 
 class Edge(_Supervisor):
-    """One edge.
-
-    Args:
-        arguments: of `EdgeArguments`.
-    """
+    """One edge. `arguments`: of `EdgeArguments`."""
 
     module = "cantata.deploy.edge_process"
 

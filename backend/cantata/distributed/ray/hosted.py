@@ -25,11 +25,8 @@ _KILL_AFTER_S = 10.0
 
 
 class ActorProcess:
-    """One process; made by `start_process`, ended by `stop` or by itself.
-
-    Args:
-        process: with pipes for its input and output.
-    """
+    """One process; made by `start_process`, ended by `stop` or by itself. `process`: with pipes for
+    its input and output."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -143,11 +140,7 @@ _SAY_EVERY_S = 0.5
 
 
 class Actor:
-    """The actor, as its process sees it.
-
-    Args:
-        output: where it reads.
-    """
+    """The actor, as its process sees it. `output`: where it reads."""
 
     def __init__(self, lines: asyncio.StreamReader, output: TextIO) -> None:
         self._lines = lines

@@ -127,13 +127,13 @@ def _build_model_group(model: ModelArguments, image: str) -> Plain:
     return _group(name, model.replicas.min, model.replicas.most, pod, model.node)
 
 
-def _group(name: str, least: int, most: int, pod: Plain, node: NodeLabel | None) -> Plain:
+def _group(name: str, min_pods: int, max_pods: int, pod: Plain, node: NodeLabel | None) -> Plain:
     key, _, value = (node or "").partition("=")
     return {
         "groupName": name,
-        "replicas": least,
-        "minReplicas": least,
-        "maxReplicas": most,
+        "replicas": min_pods,
+        "minReplicas": min_pods,
+        "maxReplicas": max_pods,
         "rayStartParams": _start_parameters(),
         **({"labels": {key: value}} if node else {}),
         "template": pod,

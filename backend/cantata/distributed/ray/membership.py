@@ -92,11 +92,7 @@ _Report = TypeVar("_Report", _Replica, _Edge)
 
 
 class MembershipTable:
-    """The directory's state.
-
-    Args:
-        clock: monotonic seconds.
-    """
+    """The directory's state. `clock`: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -124,11 +120,8 @@ class MembershipTable:
         return QueueDepth(waiting / len(sharing), len(edges))
 
     def read(self, edge: str, waiting: Mapping[str, int]) -> Membership:
-        """The replicas, for an edge.
-
-        Args:
-            waiting: requests that wait there because no replica has a place, by model.
-        """
+        """The replicas, for an edge. `waiting`: requests that wait there because no replica has a
+        place, by model."""
         now_s = self._clock()
         self._edges[edge] = _Edge(now_s, waiting)
         serving = (one.address for one in _list_fresh(self._replicas, now_s) if one.serving)

@@ -57,11 +57,8 @@ class RayPlacement:
 
 
 class PlacesPolicy:
-    """Serve's autoscaling by places; Serve adds the bounds and the delays.
-
-    Args:
-        fill: part of the places that is to be taken.
-    """
+    """Serve's autoscaling by places; Serve adds the bounds and the delays. `fill`: part of the
+    places that is to be taken."""
 
     def __init__(self, fill: float) -> None:
         self._fill = fill
@@ -84,7 +81,6 @@ def application(
     Args:
         kind: its class, made with `arguments`, on each of the machines.
         arguments: plain data.
-        placement: of each replica.
         count: of replicas, or bounds between which Serve scales.
     """
     label = (placement.node or "").partition("=")

@@ -53,7 +53,6 @@ class ReplicaHost:
         service: started and stopped here.
         identities: of its models, by name (`hash_identity`).
         listener: a listening socket; closed here.
-        key: that edges must have.
         spare: names of the models that edges use only if they know of no other that transcribes.
     """
 

@@ -24,11 +24,7 @@ class Admitting(Protocol):
 
 
 class InFlightLimiter:
-    """Counts the live requests of each model.
-
-    Args:
-        models: of every kind, by name.
-    """
+    """Counts the live requests of each model. `models`: of every kind, by name."""
 
     def __init__(self, models: Mapping[str, Admitting]) -> None:
         self._models = models
@@ -60,11 +56,7 @@ class InFlightLimiter:
         return max(0, self._models[name].admission.places - self._live[name])
 
     def state(self, name: str, ordered: int) -> ModelState:
-        """What an edge learns about a model.
-
-        Args:
-            ordered: live requests that came from it.
-        """
+        """What an edge learns about a model. `ordered`: live requests that came from it."""
         return ModelState(self._models[name].admission, self.free(name), ordered)
 
     @contextmanager

@@ -45,7 +45,6 @@ class EdgeSession:
 
     Args:
         sock: whose other end has shown that it has the key.
-        peer: names it.
         on_change: called when a request has begun or ended.
     """
 

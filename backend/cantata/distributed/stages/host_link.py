@@ -32,7 +32,6 @@ class HostLink:
     """Keeps a link to a host.
 
     Args:
-        key: that both have.
         there: edges that end at a stage of the host.
         back: edges that start at one.
         on_leaving: called when the host says that it is about to stop.

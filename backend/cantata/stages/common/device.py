@@ -73,10 +73,7 @@ def allow_tf32(allowed: bool) -> None:
 
 class Download:
     """Begins to copy a tensor; the device may be given more to do before the copy is read.
-
-    Args:
-        source: may be written over by what the device is given to do later.
-    """
+    `source`: may be written over by what the device is given to do later."""
 
     def __init__(self, source: torch.Tensor) -> None:
         self._copy = source

@@ -26,11 +26,8 @@ def check_slot(
 
 
 class InputCollector:
-    """Collects one request's payloads from earlier stages.
-
-    Args:
-        ports: of earlier stages that it awaits.
-    """
+    """Collects one request's payloads from earlier stages. `ports`: of earlier stages that it
+    awaits."""
 
     def __init__(self, ports: Collection[str]) -> None:
         self._chunks: dict[str, list[Chunk[Payload]]] = {port: [] for port in ports}

@@ -9,10 +9,7 @@ import threading
 
 def exit_when_closed(descriptor: int) -> None:
     """End this process once the other end is closed, even while it loads a model or computes.
-
-    Args:
-        descriptor: of a connected socket, which stays open.
-    """
+    `descriptor`: of a connected socket, which stays open."""
 
     def wait() -> None:
         poll = select.poll()

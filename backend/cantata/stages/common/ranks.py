@@ -59,9 +59,6 @@ def join(rank: int, size: int, device: str, port: int, listener: socket.socket |
     """Make this process a rank; returns when all of them are there.
 
     Args:
-        rank: which one it is.
-        size: how many there are.
-        device: where it computes.
         listener: rank 0's socket on that port, which torch takes over; None for the others.
 
     Raises:
@@ -177,11 +174,7 @@ class RankPeer:
 
 
 class RankGroup:
-    """The other ranks together, once they have loaded.
-
-    Args:
-        peers: all of them.
-    """
+    """The other ranks together, once they have loaded. `peers`: all of them."""
 
     def __init__(self, peers: Sequence[RankPeer]) -> None:
         self._peers = tuple(peers)

@@ -60,12 +60,7 @@ class DiffusionJob:
             self.shown = choose_preview_steps(model.previews(self.state), steps)
 
     def view(self, model: Denoiser, usual: OutputLengthEstimator) -> JobView:
-        """The job as the plan sees it.
-
-        Args:
-            model: its own.
-            usual: of texts, in steps.
-        """
+        """The job as the plan sees it. `usual`: of texts, in steps."""
         left, size, later = self.steps - self.done, model.size(self.state), None
         if not self.draws:
             # Whatever it reads in the next step, then it writes a token behind all that.

@@ -148,10 +148,7 @@ class Exchange:
 
     def wait(self, timeout_s: float | None) -> None:
         """Return when a message can be received, what is watched has happened, or the time is over.
-
-        Args:
-            timeout_s: None: never.
-        """
+        `timeout_s`: None: never."""
         self._selector.select(timeout_s)
 
     def messages(self) -> Iterator[ToStage]:

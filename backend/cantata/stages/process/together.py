@@ -75,11 +75,7 @@ def _run_beside(
     stages: Sequence[ResidentStage],
     work: Callable[[], AbstractContextManager[object]],
 ) -> None:
-    """Run one loop to its end.
-
-    Args:
-        stages: all of the process.
-    """
+    """Run one loop to its end. `stages`: all of the process."""
     try:
         with work():
             stage.loop.run()

@@ -55,40 +55,32 @@ class Window:
         return self.pieces[0]
 
 
-def choose_next(windows: Mapping[str, Window], most: int) -> list[tuple[str, Window]]:
+def choose_next(windows: Mapping[str, Window], max_windows: int) -> list[tuple[str, Window]]:
     """The windows to be recognised together: those of the first rank that is due, first come, first
-    served. One of a later rank would make the others wait.
-
-    Args:
-        windows: by request.
-    """
+    served. One of a later rank would make the others wait. `windows`: by request."""
     due = [item for item in windows.items() if item[1].due]
     first = min((window.rank for _, window in due), default=None)
     chosen = [item for item in due if item[1].rank == first]
-    return sorted(chosen, key=lambda item: item[1].asked or 0)[:most]
+    return sorted(chosen, key=lambda item: item[1].asked or 0)[:max_windows]
 
 
 _FAILURE = "the speech could not be recognised"
 
-Outcome = TranscriptUpdate | CantataError
+WindowOutcome = TranscriptUpdate | CantataError
 Running = tuple[str, Window, int]
 """Id, window, samples that are being recognised."""
 
 
 class Lane:
-    """Recognises one batch at a time.
-
-    Args:
-        load: makes the model when the first window comes, in the thread: threads in which the model
-            computes have its niceness, too.
-    """
+    """Recognises one batch at a time. `load`: makes the model when the first window comes, in the
+    thread: threads in which the model computes have its niceness, too."""
 
     def __init__(self, load: Callable[[], SpeechRecognizer], niceness: int) -> None:
         self._load = load
         self._niceness = niceness
         self._model: SpeechRecognizer | None = None
         self._running: list[Running] = []
-        self._worker: Worker[Sequence[Outcome]] = Worker()
+        self._worker: Worker[Sequence[WindowOutcome]] = Worker()
 
     @property
     def idle(self) -> bool:
@@ -104,13 +96,12 @@ class Lane:
         """Recognise in a thread.
 
         Args:
-            working: marks its calls.
             descriptor: another lane's, which then tells of both.
 
         Returns:
             The descriptor that is readable once results can be taken.
         """
-        worker = ThreadWorker[Sequence[Outcome]](working, self._niceness, descriptor)
+        worker = ThreadWorker[Sequence[WindowOutcome]](working, self._niceness, descriptor)
         self._worker = worker
         return worker.descriptor
 
@@ -124,21 +115,21 @@ class Lane:
         batch = [SpeechWindow(window.inputs, window.sound()) for _, window in chosen]
         self._worker.start(partial(self._recognize, batch))
 
-    def take(self) -> list[tuple[Running, Outcome]]:
+    def take(self) -> list[tuple[Running, WindowOutcome]]:
         """What was recognised, and what came of it."""
         running, self._running = self._running, []
         return list(zip(running, self._worker.take(), strict=True))
 
-    def _recognize(self, batch: Sequence[SpeechWindow]) -> Sequence[Outcome]:
+    def _recognize(self, batch: Sequence[SpeechWindow]) -> Sequence[WindowOutcome]:
         return [_check_outcome(one) for one in run_batch(self._call_model, batch, _FAILURE)]
 
-    def _call_model(self, batch: Sequence[SpeechWindow]) -> Sequence[Outcome]:
+    def _call_model(self, batch: Sequence[SpeechWindow]) -> Sequence[WindowOutcome]:
         if self._model is None:
             self._model = self._load()
         return self._model.recognize(batch)
 
 
-def _check_outcome(outcome: object) -> Outcome:
+def _check_outcome(outcome: object) -> WindowOutcome:
     """The outcome, or what is wrong with it."""
     if isinstance(outcome, TranscriptUpdate | CantataError):
         return outcome

@@ -21,7 +21,7 @@ from cantata.api.chat.conversation import read_messages
 from cantata.api.chat.messages import UserMessage
 from cantata.api.chat.transcripts import Transcripts
 from cantata.api.settings import ServerSettings
-from cantata.contract.data.chat import AudioPart, ImagePart, Part, TextPart, VideoPart
+from cantata.contract.data.chat import AudioPart, ImagePart, MessagePart, TextPart, VideoPart
 from cantata.contract.data.errors import InvalidRequest
 from cantata.media.fetching import FetchLimits
 from cantata.media.kinds import MediaKind
@@ -57,7 +57,9 @@ def asking(*parts: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": [*parts]}]}
 
 
-async def taken(server: Server, http: httpx.AsyncClient, *parts: dict[str, Any]) -> list[Part]:
+async def taken(
+    server: Server, http: httpx.AsyncClient, *parts: dict[str, Any]
+) -> list[MessagePart]:
     """What the model gets."""
     response = await http.post(CHAT, json=asking(*parts))
     assert response.status_code == 200, response.text

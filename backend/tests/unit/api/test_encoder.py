@@ -11,8 +11,9 @@ import pytest
 from fake_service import eventually
 
 from cantata.api.speech.response import ResponseEncoder, encoding
-from cantata.audio.encoding import Samples, open_encoder
+from cantata.audio.encoding import open_encoder
 from cantata.audio.formats import output_format
+from cantata.contract.service import Samples
 
 OUTPUT = output_format("mp3", 24_000, 1, None)
 LONG = np.zeros(24_000, np.float32)

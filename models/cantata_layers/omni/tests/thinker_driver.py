@@ -112,7 +112,7 @@ def asked(message: PromptMessage) -> chat.Message:
     return chat.Message(chat.Role(message.role.value), tuple(_part(part) for part in message.parts))
 
 
-def _part(part: Part) -> chat.Part:
+def _part(part: Part) -> chat.MessagePart:
     match part:
         case Text(text):
             return chat.TextPart(text)

@@ -83,8 +83,6 @@ class HookedNetwork:
 
     Args:
         transformer: a QwenImageTransformer2DModel.
-        device: where it computes.
-        dtype: in which it computes.
         alone: whether each row needs a forward of its own.
         remembers: whether a cache is hooked in, which needs to be told the branch.
         shares: the tokens of a row's pictures must be a multiple of this.

@@ -18,11 +18,8 @@ from cantata_layers.qwen_image.transformer.skipping import Memory, SkippingPass
 
 
 class BranchExchange:
-    """Each rank computes the rows that it owns, and all get the velocities of all rows.
-
-    Args:
-        ranks: this process among them; torch's default group is theirs.
-    """
+    """Each rank computes the rows that it owns, and all get the velocities of all rows. `ranks`:
+    this process among them; torch's default group is theirs."""
 
     def __init__(self, ranks: Ranks, device: torch.device) -> None:
         self._ranks, self._device = ranks, device
@@ -50,8 +47,6 @@ class BranchExchange:
 
         Args:
             made: of this rank's rows, in order, or why there are none.
-            owners: of all rows.
-            shapes: of all rows.
 
         Raises:
             RequestFailed: a rank could not compute its rows; raised on every rank.
@@ -108,11 +103,7 @@ Compute = Callable[[Sequence[BranchStep]], list[Made]]
 
 
 class PackedSteps:
-    """Computes steps in one forward.
-
-    Args:
-        skipping: None: every step is full.
-    """
+    """Computes steps in one forward. `skipping`: None: every step is full."""
 
     def __init__(self, network: VelocityPredictor, skipping: Skipping | None) -> None:
         self._network, self._skipping = network, skipping

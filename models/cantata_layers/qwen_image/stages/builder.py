@@ -231,9 +231,9 @@ class PictureBuilder:
 
 
 def _check_positions(text: int, grids: Sequence[Grid]) -> None:
-    if text > (most := POSITIONS - first_text_position(grids)):
+    if text > (max_tokens := POSITIONS - first_text_position(grids)):
         raise InvalidRequest(
-            f"prompt: {text} tokens with its pictures; valid: at most {most}", "prompt"
+            f"prompt: {text} tokens with its pictures; valid: at most {max_tokens}", "prompt"
         )
 
 

@@ -29,9 +29,6 @@ KEPT = 16
 class PromptEncoder:
     """Implements `contract.model.feed_forward.FeedForward`.
 
-    Args:
-        device: where to compute.
-
     Raises:
         ConfigError: weights are missing or of another shape.
     """

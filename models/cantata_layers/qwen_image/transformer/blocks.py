@@ -154,7 +154,6 @@ class BlockStack:
     """Hidden states of some rows, which blocks change in place.
 
     Args:
-        blocks: all of the network's.
         places: of each row's text and pictures.
         text: [T, D] of all rows.
         image: [I, D] of all rows.

@@ -93,7 +93,7 @@ class Modulations:
     """
 
     def __init__(self, weights: ModulationWeights, device: torch.device, kept: int = KEPT) -> None:
-        self.weights, self._device, self._most = weights, device, kept
+        self.weights, self._device, self._max_kept = weights, device, kept
         self._kept: OrderedDict[float, Modulation] = OrderedDict()
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class Modulations:
         for share, modulation in found.items():
             self._kept[share] = modulation
             self._kept.move_to_end(share)
-        while len(self._kept) > self._most:
+        while len(self._kept) > self._max_kept:
             self._kept.popitem(last=False)
         return [found[share] for share in shares]
 

@@ -155,11 +155,8 @@ class VelocityPredictor:
     def velocities(
         self, rows: Sequence[Row], through: Callable[[BlockStack], None] | None = None
     ) -> list[torch.Tensor]:
-        """The velocity of each row: [N, P] float32, noise minus picture.
-
-        Args:
-            through: takes the rows through the blocks; None: through each of them.
-        """
+        """The velocity of each row: [N, P] float32, noise minus picture. `through`: takes the rows
+        through the blocks; None: through each of them."""
         shares = list(dict.fromkeys(row.share for row in rows))
         indexes = [shares.index(row.share) for row in rows]
         still = len(shares) if self._config.still_references else None

@@ -46,11 +46,7 @@ class TokenRotation:
 
 
 class Positions:
-    """Rotations of a model.
-
-    Args:
-        axes: columns of a head that turn by frame, row and column.
-    """
+    """Rotations of a model. `axes`: columns of a head that turn by frame, row and column."""
 
     def __init__(self, axes: Sequence[int], device: torch.device) -> None:
         places = torch.arange(-POSITIONS, POSITIONS)
@@ -83,10 +79,10 @@ class Positions:
         )
 
     def _at(self, *places: torch.Tensor) -> TokenRotation:
-        least, most = min(int(p.min()) for p in places), max(int(p.max()) for p in places)
-        if least < -POSITIONS or most >= POSITIONS:
+        lowest, highest = min(int(p.min()) for p in places), max(int(p.max()) for p in places)
+        if lowest < -POSITIONS or highest >= POSITIONS:
             raise InvalidRequest(
-                f"positions {least} to {most} of text and pictures; valid: {-POSITIONS} to "
+                f"positions {lowest} to {highest} of text and pictures; valid: {-POSITIONS} to "
                 f"{POSITIONS - 1}, so a smaller picture or a shorter prompt",
                 "size",
             )

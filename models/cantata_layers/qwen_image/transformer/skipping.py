@@ -106,10 +106,7 @@ def check_skipping(skipping: Skipping | None, blocks: int, *, few_steps: bool) -
 
 class SkippingPass:
     """One step's passage; `memories` are those after it, for the caller to keep if all went well.
-
-    Args:
-        memories: of the rows, before the step.
-    """
+    `memories`: of the rows, before the step."""
 
     def __init__(self, skipping: Skipping, memories: Sequence[Memory]) -> None:
         self._skipping = skipping

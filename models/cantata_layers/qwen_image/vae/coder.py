@@ -84,7 +84,6 @@ class PictureEncoder:
     """Pictures to latents of mean 0 and deviation 1.
 
     Args:
-        device: where to compute.
         tiling: None: never.
 
     Raises:

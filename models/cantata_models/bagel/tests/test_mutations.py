@@ -88,7 +88,7 @@ MUTANTS = (
         ("full, moved, dim=-1), no_images)", "full, moved, dim=None), no_images)"),
         ("no_images + guidance.image * (velocity", "velocity + guidance.image * (velocity"),
     ),
-    *mutants(f"{BAGEL}.drawing", check_channel, ("min=guidance.least", "min=0.0")),
+    *mutants(f"{BAGEL}.drawing", check_channel, ("min=guidance.min_scale", "min=0.0")),
     *mutants(
         f"{BAGEL}.inputs",
         check_channel,
@@ -164,7 +164,7 @@ MUTANTS = (
     *mutants(
         f"{BAGEL}.writing",
         check_thought,
-        ("output.tokens == self.thinker.most", "output.tokens > self.thinker.most"),
+        ("output.tokens == self.thinker.max_tokens", "output.tokens > self.thinker.max_tokens"),
         ("start.and_(self.block, self.computed)", "start.and_(self.block, 0)"),
     ),
     *mutants(

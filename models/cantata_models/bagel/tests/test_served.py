@@ -148,7 +148,7 @@ async def test_served_answers_are_the_same_alone_and_in_company(
     assert alone == list(together)
     for (said, tokens, reason), conversation in zip(alone, CONVERSATIONS, strict=True):
         assert said
-        assert tokens == conversation.most or reason is FinishReason.STOP
+        assert tokens == conversation.max_tokens or reason is FinishReason.STOP
     other = await text(answering, replace(requests[1], seed=9))
     assert other != alone[1]
 
@@ -162,7 +162,7 @@ async def test_words_are_those_of_the_reference_when_served(
     reader = BagelChatBuilder(checkpoint).reader()
     expected = goldens()[f"{conversation.name}/tokens"]
     assert said == reader.read(expected) + reader.end()
-    ended = len(expected) < conversation.most
+    ended = len(expected) < conversation.max_tokens
     assert (tokens, reason) == (len(expected), FinishReason.STOP if ended else FinishReason.LENGTH)
 
 

@@ -151,29 +151,29 @@ class VoiceJudge:
             [(one.spoken.samples / scale).astype(np.float32) for one in self._held_out]
         )
 
-    def judge_copies(self, network: QuartetNetwork, most: int) -> dict[str, float]:
+    def judge_copies(self, network: QuartetNetwork, max_sentences: int) -> dict[str, float]:
         """Judges the spectra alone: the prosody is the teacher's.
 
         Args:
             network: whose spectrum predictor is judged.
-            most: sentences of each voice.
+            max_sentences: sentences of each voice.
 
         Returns:
             `mos_VOICE` from 1 to 5, and `wer_VOICE` in percent.
         """
-        chosen = self._pick(most)
+        chosen = self._pick(max_sentences)
         return self._judge([speak(copy_prosody(network, one)) if one else None for one in chosen])
 
-    def judge_speech(self, network: QuartetNetwork, most: int) -> dict[str, float]:
+    def judge_speech(self, network: QuartetNetwork, max_sentences: int) -> dict[str, float]:
         """Judges the whole network; otherwise as `judge_copies`."""
-        chosen = self._pick(most)
+        chosen = self._pick(max_sentences)
         return self._judge([speak(plan_speech_of(network, one)) if one else None for one in chosen])
 
-    def _pick(self, most: int) -> list[SpokenBy | None]:
+    def _pick(self, max_sentences: int) -> list[SpokenBy | None]:
         seen, picked = Counter[str](), list[SpokenBy | None]()
         for one in self._held_out:
             seen[one.spoken.voice] += 1
-            picked.append(one if seen[one.spoken.voice] <= most else None)
+            picked.append(one if seen[one.spoken.voice] <= max_sentences else None)
         return picked
 
     def _judge(self, sounds: Sequence[Floats | None]) -> dict[str, float]:

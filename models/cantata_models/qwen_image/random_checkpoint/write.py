@@ -45,9 +45,7 @@ def write_checkpoint(
     Args:
         folder: made if it is missing.
         variant: one of `shapes.VARIANTS`.
-        seed: of all weights.
         shape: one of `shapes.SIZES`.
-        dtype: of all weights.
     """
     for part in ("transformer", "vae", "scheduler", "text_encoder", "tokenizer"):
         (folder / part).mkdir(parents=True, exist_ok=True)

@@ -297,11 +297,11 @@ def _separate(wanted: torch.Tensor, phones: torch.Tensor, total: int) -> torch.T
     """Halves pauses, ends at once, lengthens short phones, and scales the long ones so that all
     of it and the end take `total` slots."""
     silent = phones == SIL_ID
-    least = torch.full_like(wanted, DISTINCT_PHONE_SLOTS)
-    changed = torch.where(silent, wanted / 2, torch.maximum(wanted, least))
+    min_slots = torch.full_like(wanted, DISTINCT_PHONE_SLOTS)
+    changed = torch.where(silent, wanted / 2, torch.maximum(wanted, min_slots))
     if silent[-1]:
         changed[-1] = 0
-    long = ~silent & (wanted > least)
+    long = ~silent & (wanted > min_slots)
     room = total - DISTINCT_END_SLOTS - 1 - changed[~long].sum()
     scale = (room / changed[long].sum().clamp(min=1)).clamp(max=DISTINCT_SLOWEST)
-    return torch.where(long, torch.maximum(changed * scale, least), changed)
+    return torch.where(long, torch.maximum(changed * scale, min_slots), changed)

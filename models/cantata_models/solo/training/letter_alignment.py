@@ -49,10 +49,10 @@ def align(letters: str, phones: tuple[str, ...], table: Table) -> tuple[Chunk, .
     for index, letter in enumerate(letters):
         scores = table.get(letter, {})
         # The remaining letters can emit at most MAX_CHUNK phones each.
-        least = len(phones) - MAX_CHUNK * (len(letters) - index - 1)
+        min_end = len(phones) - MAX_CHUNK * (len(letters) - index - 1)
         following: dict[int, tuple[float, tuple[Chunk, ...]]] = {}
         for place, (score, path) in states.items():
-            for end in range(max(place, least), min(place + MAX_CHUNK, len(phones)) + 1):
+            for end in range(max(place, min_end), min(place + MAX_CHUNK, len(phones)) + 1):
                 chunk = phones[place:end]
                 total = score + scores.get(chunk, _FLOOR * (1 + len(chunk)))
                 if end not in following or total > following[end][0]:

@@ -232,8 +232,8 @@ FAULTS = (
     ),
     Fault(
         "decoding",
-        "max(2 * self.most, len(self.prompt) + self.most)",
-        "len(self.prompt) + self.most",
+        "max(2 * self.max_tokens, len(self.prompt) + self.max_tokens)",
+        "len(self.prompt) + self.max_tokens",
         _with_vocabulary(_ROOM, test_attempts, 20.0, ""),
     ),
     Fault(

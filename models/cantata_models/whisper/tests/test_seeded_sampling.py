@@ -32,9 +32,11 @@ class KnownLaw:
         return [SimpleNamespace(logits=[[scores] * (len(before) + 3)], no_speech_prob=0.25)]
 
 
-def draw(seed: int, temperature: float = 1.0, most: int = 50) -> list[int]:
+def draw(seed: int, temperature: float = 1.0, max_tokens: int = 50) -> list[int]:
     law = KnownLaw()
-    drawn = sample_text(law, None, [], END, most=most, temperature=temperature, seed=seed)
+    drawn = sample_text(
+        law, None, [], END, max_tokens=max_tokens, temperature=temperature, seed=seed
+    )
     assert drawn.no_speech_prob == 0.25
     # It goes on from exactly what was drawn.
     assert all(before == drawn.tokens[: len(before)] for before in law.begun)
@@ -51,7 +53,7 @@ def test_each_token_has_the_probability_that_the_model_gives_it() -> None:
 
 
 def test_a_low_temperature_draws_the_likeliest() -> None:
-    assert draw(0, temperature=0.01, most=20) == [0] * 20
+    assert draw(0, temperature=0.01, max_tokens=20) == [0] * 20
 
 
 def test_the_seed_depends_on_sound_and_prompt() -> None:
@@ -77,7 +79,7 @@ def test_a_cold_draw_is_what_ctranslate2_decodes_with_its_score() -> None:
         encoded,
         prompt,
         vocabulary.end,
-        most=60,
+        max_tokens=60,
         temperature=1e-6,
         seed=1,
     )

@@ -117,7 +117,6 @@ class RealtimeCall(RealtimeConnection):
         """Answer an offer; `run` then waits for the client. Without an answer nothing is left.
 
         Args:
-            where: to listen for the client.
             settings: the session's, as in `session.update`; later ones prevail.
 
         Returns:

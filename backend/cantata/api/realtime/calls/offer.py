@@ -34,7 +34,6 @@ def read_offer(sdp: str, *, answers: bool) -> CallOffer:
     """Check an offer.
 
     Args:
-        sdp: as the client wrote it.
         answers: the session answers aloud, so the client must take sound.
 
     Raises:

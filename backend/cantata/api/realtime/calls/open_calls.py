@@ -56,18 +56,13 @@ class OpenCalls:
     def count(self) -> int:
         return len(self._running)
 
-    def check_room(self, most: int) -> None:
-        """Raises `Overloaded` if `most` are open."""
-        if len(self._running) >= most:
-            raise Overloaded(f"{most} calls are open, the most that this server takes")
+    def check_room(self, max_calls: int) -> None:
+        """Raises `Overloaded` if `max_calls` are open."""
+        if len(self._running) >= max_calls:
+            raise Overloaded(f"{max_calls} calls are open, the most that this server takes")
 
     def start(self, call: OpenCall, held: ExitStack) -> None:
-        """Let a call run.
-
-        Args:
-            call: serves until its end.
-            held: what it holds meanwhile.
-        """
+        """Let a call run."""
 
         async def run_and_free() -> None:
             try:

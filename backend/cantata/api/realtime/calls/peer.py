@@ -92,7 +92,6 @@ class CallPeer:
         """Answer an offer: from then on the client may connect.
 
         Args:
-            offer: of the client.
             take: gives the next packet of sound for it, as `ListenerTrack` needs it.
 
         Raises:

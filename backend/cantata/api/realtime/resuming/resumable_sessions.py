@@ -46,12 +46,12 @@ class ResumableSessions:
     def count(self) -> int:
         return len(self._running)
 
-    def check_room(self, most: int) -> None:
-        """Raises `Overloaded` if `most` are open."""
-        if self.count >= most:
+    def check_room(self, max_sessions: int) -> None:
+        """Raises `Overloaded` if `max_sessions` are open."""
+        if self.count >= max_sessions:
             raise Overloaded(
-                f"{most} sessions that can be resumed are open, the most that this server takes; "
-                "connect without resumable"
+                f"{max_sessions} sessions that can be resumed are open, the most that this server "
+                "takes; connect without resumable"
             )
 
     def make(self, limits: ResumingSettings, stall_s: float, owner: str) -> ResumableSession:
@@ -85,15 +85,8 @@ class ResumableSessions:
         task.add_done_callback(self._running.discard)
 
     def find(self, token: str, owner: str) -> ResumableSession:
-        """The session of a token.
-
-        Args:
-            token: as the client sent it.
-            owner: label of its key.
-
-        Raises:
-            SessionNotFound: none is open, or another key opened it.
-        """
+        """The session of a token. Raises SessionNotFound: none is open, or another key opened
+        it."""
         session = self._open.get(_digest(token))
         if session is not None and session.owner == owner:
             return session

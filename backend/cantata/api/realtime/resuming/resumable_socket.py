@@ -159,11 +159,7 @@ class ResumableSocket:
             self._expire()
 
     def end(self, code: int) -> None:
-        """The session is over.
-
-        Args:
-            code: with which a WebSocket that is in use is closed.
-        """
+        """The session is over. `code`: with which a WebSocket that is in use is closed."""
         self._ended = True
         if self._expiry is not None:
             self._expiry.cancel()

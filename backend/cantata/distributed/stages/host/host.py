@@ -28,7 +28,6 @@ class StageHost:
     Args:
         plugins: the models whose stages it may run, by name.
         listener: a listening socket; closed here.
-        key: that servers must have.
     """
 
     def __init__(

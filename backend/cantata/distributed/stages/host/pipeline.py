@@ -33,11 +33,8 @@ class StageLogs:
 
 
 class HostedPipeline:
-    """The part of a pipeline that runs here: its launches, and the ends of its edges.
-
-    Args:
-        here: the stages that run on this machine.
-    """
+    """The part of a pipeline that runs here: its launches, and the ends of its edges. `here`: the
+    stages that run on this machine."""
 
     def __init__(
         self, located: LocatedModel, deployment: Deployment, here: tuple[str, ...], logs: StageLogs

@@ -38,7 +38,6 @@ class HostSession:
 
     Args:
         sock: of the connection; closed here.
-        heart: sends the link's heartbeats.
         plugins: the models that may be run, by name.
     """
 

@@ -29,10 +29,7 @@ class SharedJob:
 
 class RankedDenoiser:
     """Implements `contract.model.denoiser.Denoiser` over the same model in several processes.
-
-    Args:
-        model: rank 0's own.
-    """
+    `model`: rank 0's own."""
 
     def __init__(self, model: Denoiser, others: RankGroup) -> None:
         self._model, self._others = model, others

@@ -51,5 +51,5 @@ class Forget:
     number: int
 
 
-Message = Begin | Advance | Forget
+RankMessage = Begin | Advance | Forget
 """What a rank obeys once it has loaded."""

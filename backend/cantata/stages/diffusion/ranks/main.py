@@ -22,7 +22,7 @@ from cantata.contract.model.denoiser import Denoiser
 from cantata.contract.model.factory import resolve
 from cantata.stages.common.lifeline import exit_when_closed
 from cantata.stages.common.ranks import Loaded, join
-from cantata.stages.diffusion.ranks.group import Advance, Begin, Forget, LoadModel, Message
+from cantata.stages.diffusion.ranks.group import Advance, Begin, Forget, LoadModel, RankMessage
 from cantata.stages.diffusion.stage import NICENESS
 
 
@@ -54,7 +54,7 @@ def _load_model(load: LoadModel) -> Denoiser:
 
 
 @torch.inference_mode()
-def _handle(model: Denoiser, jobs: dict[int, Any], message: Message) -> None:
+def _handle(model: Denoiser, jobs: dict[int, Any], message: RankMessage) -> None:
     """A `CantataError` is raised by all ranks alike, and rank 0 reports it. Anything else ends this
     process, and the stage with it: the ranks no longer hold the same."""
     with suppress(CantataError):

@@ -16,7 +16,7 @@ from live_server import Server, running
 
 from cantata.api.realtime.conversation import Content, Conversation, Item
 from cantata.api.settings import ServerSettings
-from cantata.contract.data.chat import AudioPart, Message, Modality, Part, Role, TextPart
+from cantata.contract.data.chat import AudioPart, Message, MessagePart, Modality, Role, TextPart
 from cantata.contract.data.errors import RequestFailed
 from cantata.speech_input.settings import RealtimeSettings
 from cantata.speech_input.sound import HEARD_RATE
@@ -58,7 +58,7 @@ def asked(model: FakeChatModel, number: int = -1) -> tuple[Message, ...]:
     return model.counts.requests[number].messages
 
 
-def collect_sound(part: Part) -> np.ndarray:
+def collect_sound(part: MessagePart) -> np.ndarray:
     assert isinstance(part, AudioPart)
     assert part.sample_rate == HEARD_RATE
     return part.samples[:, 0]

@@ -19,7 +19,7 @@ class Conversation:
 
     name: str
     parts: tuple[str | tuple[int, int, int], ...]
-    most: int = 14
+    max_tokens: int = 14
     thinks: bool = False
 
     def terms(self) -> list[str | Pixels]:
@@ -32,7 +32,10 @@ class Conversation:
             TextPart(term) if isinstance(term, str) else ImagePart(term) for term in self.terms()
         )
         return ChatRequest(
-            (Message(Role.USER, parts),), max_tokens=self.most, temperature=0.0, thinks=self.thinks
+            (Message(Role.USER, parts),),
+            max_tokens=self.max_tokens,
+            temperature=0.0,
+            thinks=self.thinks,
         )
 
 

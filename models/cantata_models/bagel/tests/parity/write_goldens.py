@@ -83,7 +83,7 @@ class Recorder:
             terms,
             think=conversation.thinks,
             understanding_output=True,
-            max_think_token_n=conversation.most + 1,
+            max_think_token_n=conversation.max_tokens + 1,
         )
         model.generate_text = generate
         # The first is the mark of begin.

@@ -42,11 +42,11 @@ class ReferenceWhisper:
         return self._model.model.encoder(mels)
 
     @torch.inference_mode()
-    def decode(self, encoded: Any, prompt: Sequence[int], most: int) -> list[int]:
+    def decode(self, encoded: Any, prompt: Sequence[int], max_tokens: int) -> list[int]:
         """Greedy tokens after the prompt, without marks."""
         tokens = list(prompt)
         forbidden = list(self._settings.suppress_tokens)
-        while len(tokens) - len(prompt) < most:
+        while len(tokens) - len(prompt) < max_tokens:
             logits = self._run(encoded, tokens).logits[0, -1]
             is_first = len(tokens) == len(prompt)
             first = list(self._settings.begin_suppress_tokens) if is_first else []
