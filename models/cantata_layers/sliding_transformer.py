@@ -1,18 +1,24 @@
 """A codec's transformer: causal attention over a sliding window of frames, exact per row.
 
-Letters: B rows, T frames, C channels, H heads, D head size, W the window.
+Letters: B rows, T frames, C channels, H heads, K key-value heads, D head size, W the window.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
+from torch.nn import functional
 
 from cantata_layers.causal_convolutions import ConvCache
 from cantata_layers.decoder_sizes import DecoderSizes
 from cantata_layers.exact_layers import Linear, Rotation, silu
 from cantata_layers.weights import Weights
+
+Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""[B, T, H, D] queries, and [B, W - 1 + T, K, D] keys and values of the frames before them and of
+themselves -> [B, T, ...], H * D values."""
 
 
 class SlidingSizes(DecoderSizes, Protocol):
@@ -47,29 +53,17 @@ class SlidingAttention:
         self._output = Linear.load(weights, f"{name}.o_proj", queries, size)
 
     def __call__(
-        self, x: torch.Tensor, rotation: Rotation, outside: torch.Tensor, past: ConvCache
+        self, x: torch.Tensor, rotation: Rotation, attend: Attend, past: ConvCache
     ) -> torch.Tensor:
-        """[B, T, C] -> [B, T, C]; `outside` [B, T, W] is true before a stream's first frame."""
+        """[B, T, C] -> [B, T, C]."""
         batch, frames, _ = x.shape
         query = rotation(self._query(x).view(batch, frames, self._heads, self._head_dim))
         key = rotation(self._key(x).view(batch, frames, self._kv_heads, self._head_dim))
-        keys = self._gather_windows(key.flatten(2), past)
-        values = self._gather_windows(self._value(x), past)
-        # One product per frame and head over exactly W keys. So the shape, and with it the order of
-        # summation, does not depend on the number of frames per call.
-        shared = self._heads // self._kv_heads
-        grouped = query.view(batch, frames, self._kv_heads, shared, self._head_dim)
-        scores = grouped @ keys.transpose(-1, -2) * self._head_dim**-0.5
-        scores = scores.masked_fill(outside[:, :, None, None], -torch.inf)
-        mixed = torch.softmax(scores, dim=-1) @ values
-        return self._output(mixed.view(batch, frames, -1))
-
-    def _gather_windows(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
-        """[B, T, kv heads * D] -> [B, T, kv heads, W, D]: the window of each frame."""
-        context = past.extend(x, self._window - 1)
-        batch, frames, _ = context.shape
-        windows = context.view(batch, frames, self._kv_heads, self._head_dim)
-        return windows.unfold(1, self._window, 1).transpose(-1, -2).contiguous()
+        contexts = (
+            past.extend(rows, self._window - 1).unflatten(-1, (self._kv_heads, self._head_dim))
+            for rows in (key.flatten(2), self._value(x))
+        )
+        return self._output(attend(query, *contexts).view(batch, frames, -1))
 
 
 class TransformerLayer:
@@ -87,9 +81,9 @@ class TransformerLayer:
         self._mlp_scale = weights.take(f"{name}.mlp_layer_scale.scale", size)
 
     def __call__(
-        self, x: torch.Tensor, rotation: Rotation, outside: torch.Tensor, past: ConvCache
+        self, x: torch.Tensor, rotation: Rotation, attend: Attend, past: ConvCache
     ) -> torch.Tensor:
-        attended = self._attention(self._attention_norm(x), rotation, outside, past)
+        attended = self._attention(self._attention_norm(x), rotation, attend, past)
         x = x + self._attention_scale * attended
         normed = self._mlp_norm(x)
         gated = silu(self._gate(normed)) * self._up(normed)
@@ -116,6 +110,7 @@ class SlidingTransformer:
         rotation: type[Rotation] = Rotation,
     ) -> None:
         self._window, self._rotation = config.window, rotation
+        self._plan = plan_windows if device.type == "cpu" else plan_mask
         self._layers = [
             TransformerLayer(weights, f"{name}.layers.{index}", config)
             for index in range(config.layers)
@@ -129,13 +124,57 @@ class SlidingTransformer:
     def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         frames = x.shape[1]
         rotation = self._rotation(past.positions, frames, self._inverse_frequencies)
-        outside = self._find_outside(past.positions, frames)
+        attend = self._plan(past.positions, frames, self._window)
         for layer in self._layers:
-            x = layer(x, rotation, outside, past)
+            x = layer(x, rotation, attend, past)
         return self._norm(x)
 
-    def _find_outside(self, positions: torch.Tensor, frames: int) -> torch.Tensor:
-        """[B] -> [B, T, W]: whether a position in a frame's window is before the stream."""
-        first = torch.arange(frames, device=positions.device) - (self._window - 1)
-        places = torch.arange(self._window, device=positions.device)
-        return positions[:, None, None] + first[:, None] + places < 0
+
+def plan_windows(positions: torch.Tensor, frames: int, window: int) -> Attend:
+    """Attend to a copy of each frame's window, exactly: one product per frame and head over W keys.
+    So the shape, and with it the order of summation, does not depend on the frames per call.
+
+    Args:
+        positions: [B], frames before this call.
+        frames: T.
+        window: W.
+    """
+    first = torch.arange(frames, device=positions.device) - (window - 1)
+    places = torch.arange(window, device=positions.device)
+    outside = positions[:, None, None] + first[:, None] + places < 0  # before the stream
+
+    def attend(query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        batch, _, heads, size = query.shape
+        keys, values = (
+            context.unfold(1, window, 1).transpose(-1, -2).contiguous()
+            for context in (keys, values)
+        )
+        kv_heads = keys.shape[2]
+        grouped = query.view(batch, frames, kv_heads, heads // kv_heads, size)
+        scores = grouped @ keys.transpose(-1, -2) * size**-0.5
+        scores = scores.masked_fill(outside[:, :, None, None], -torch.inf)
+        return torch.softmax(scores, dim=-1) @ values
+
+    return attend
+
+
+def plan_mask(positions: torch.Tensor, frames: int, window: int) -> Attend:
+    """The same with the keys where they are, and a mask: a GPU's products are not exact anyway, and
+    a copy of all windows would be W times the frames' keys and values. As `plan_windows`."""
+    places = torch.arange(window - 1 + frames, device=positions.device)
+    frame = torch.arange(frames, device=positions.device)[:, None]
+    inside = (places >= frame) & (places < frame + window)
+    seen = inside & (positions[:, None, None] + places >= window - 1)
+
+    def attend(query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        batch, kv_heads = len(query), keys.shape[2]
+        # The heads that share keys stand in the place of frames: their keys are read once.
+        shared = query.shape[2] // kv_heads
+        grouped = query.unflatten(2, (kv_heads, shared)).transpose(1, 2).flatten(2, 3)
+        mask = seen[:, None, :, None].expand(-1, 1, -1, shared, -1).flatten(2, 3)
+        mixed = functional.scaled_dot_product_attention(
+            grouped, keys.transpose(1, 2), values.transpose(1, 2), attn_mask=mask
+        )
+        return mixed.unflatten(2, (frames, shared)).transpose(1, 2).reshape(batch, frames, -1)
+
+    return attend
