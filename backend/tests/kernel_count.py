@@ -40,6 +40,7 @@ class KernelCounter(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
 
 def count_kernels(function: Callable[..., object], *inputs: torch.Tensor) -> Counter[str]:
     """Call a function, and count its kernels by operator."""
-    with torch.inference_mode(), KernelCounter() as counter:
+    counter = KernelCounter()
+    with torch.inference_mode(), counter:
         function(*inputs)
     return +counter.counts

@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from triton.backends import Backend, backends  # type: ignore[import-untyped]
-from triton.backends.compiler import BaseBackend  # type: ignore[import-untyped]
-from triton.backends.driver import DriverBase  # type: ignore[import-untyped]
+from triton.backends import Backend, backends
+from triton.backends.compiler import BaseBackend
+from triton.backends.driver import DriverBase
 
 
 class InterpreterDriver(DriverBase):  # type: ignore[misc]
