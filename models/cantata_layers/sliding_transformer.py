@@ -60,7 +60,7 @@ class SlidingAttention:
         query = rotation(self._query(x).view(batch, frames, self._heads, self._head_dim))
         key = rotation(self._key(x).view(batch, frames, self._kv_heads, self._head_dim))
         contexts = (
-            past.extend(rows, self._window - 1).unflatten(-1, (self._kv_heads, self._head_dim))
+            past.extend(rows, self._window - 1).view(batch, -1, self._kv_heads, self._head_dim)
             for rows in (key.flatten(2), self._value(x))
         )
         return self._output(attend(query, *contexts).view(batch, frames, -1))
@@ -167,14 +167,15 @@ def plan_mask(positions: torch.Tensor, frames: int, window: int) -> Attend:
     seen = inside & (positions[:, None, None] + places >= window - 1)
 
     def attend(query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        batch, kv_heads = len(query), keys.shape[2]
+        (batch, _, kv_heads, size), heads = keys.shape, query.shape[2]
         # The heads that share keys stand in the place of frames: their keys are read once.
-        shared = query.shape[2] // kv_heads
-        grouped = query.unflatten(2, (kv_heads, shared)).transpose(1, 2).flatten(2, 3)
+        shared = heads // kv_heads
+        grouped = query.view(batch, frames, kv_heads, shared, size).transpose(1, 2).flatten(2, 3)
         mask = seen[:, None, :, None].expand(-1, 1, -1, shared, -1).flatten(2, 3)
         mixed = functional.scaled_dot_product_attention(
             grouped, keys.transpose(1, 2), values.transpose(1, 2), attn_mask=mask
         )
-        return mixed.unflatten(2, (frames, shared)).transpose(1, 2).reshape(batch, frames, -1)
+        by_frame = mixed.reshape(batch, kv_heads, frames, shared, size).transpose(1, 2)
+        return by_frame.reshape(batch, frames, heads * size)
 
     return attend
