@@ -167,15 +167,15 @@ def plan_mask(positions: torch.Tensor, frames: int, window: int) -> Attend:
     seen = inside & (positions[:, None, None] + places >= window - 1)
 
     def attend(query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        batch, kv_heads = len(query), keys.shape[2]
+        (batch, _, kv_heads, size), heads = keys.shape, query.shape[2]
         # The heads that share keys stand in the place of frames: their keys are read once.
-        shared = query.shape[2] // kv_heads
-        grouped = query.view(batch, frames, kv_heads, shared, -1).transpose(1, 2).flatten(2, 3)
+        shared = heads // kv_heads
+        grouped = query.view(batch, frames, kv_heads, shared, size).transpose(1, 2).flatten(2, 3)
         mask = seen[:, None, :, None].expand(-1, 1, -1, shared, -1).flatten(2, 3)
         mixed = functional.scaled_dot_product_attention(
             grouped, keys.transpose(1, 2), values.transpose(1, 2), attn_mask=mask
         )
-        per_frame = mixed.reshape(batch, kv_heads, frames, -1).transpose(1, 2)
-        return per_frame.reshape(batch, frames, -1)
+        by_frame = mixed.reshape(batch, kv_heads, frames, shared, size).transpose(1, 2)
+        return by_frame.reshape(batch, frames, heads * size)
 
     return attend

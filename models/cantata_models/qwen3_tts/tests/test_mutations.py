@@ -65,7 +65,7 @@ def no_query_norm(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
 @fault("voice")
 def no_key_norm_in_the_predictor(loaded: LoadedQwen3Talker, patch: pytest.MonkeyPatch) -> None:
     for layer in loaded.talker.code_predictor.layers:
-        patch.setattr(layer, "k_norm", nn.Identity())
+        patch.setitem(layer._modules, "k_norm", nn.Identity())
 
 
 @fault("voice")
