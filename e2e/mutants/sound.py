@@ -97,7 +97,7 @@ SOUND = (
         "state-not-reset",
         "a slot keeps the state of its last request",
         STAGE,
-        "        self._decoder.reset(self._state, torch.tensor([slot]))\n",
+        "        self._decoder.reset(self._state, upload(torch.tensor([slot]), self._device))\n",
         "",
         CODEC,
     ),
