@@ -5,7 +5,7 @@
 # the registry's base image. apt and pip are configured inside as on this machine. Nothing is left behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-device=$1
+device=${1:?cpu or cuda}
 missing=()
 for tool in buildah debootstrap; do command -v "$tool" >/dev/null || missing+=("$tool"); done
 if [ ${#missing[@]} -gt 0 ]; then scripts/apt-install.sh "${missing[@]}"; fi

@@ -32,7 +32,7 @@ class ApiKeys:
     """A server's keys. Only digests are kept, so that no key can leak from here."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
-        """. Raises ConfigError: a key is too short or invalid in a header."""
+        """Raises ConfigError: a key is too short or invalid in a header."""
         self._digests = tuple(_digest(_check(key)) for key in dict.fromkeys(keys))
 
     def __len__(self) -> int:
