@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from cantata.client import connect
+from process_tree import find_descendants
 
 from .conftest import GIVEN_URL
 from .server import Server
@@ -38,8 +39,8 @@ WAKER = "import time\nwhile True: time.sleep(0.1)"
 
 def processes(url: str) -> list[psutil.Process]:
     """The server's process and what it has started."""
-    own, port = psutil.Process().children(recursive=True), url.rsplit(":", 1)[1]
-    (server,) = (process for process in own if f"--port {port}" in " ".join(process.cmdline()))
+    port = url.rsplit(":", 1)[1]
+    (server,) = find_descendants(f"--port {port}")
     return [server, *server.children(recursive=True)]
 
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from cantata.api.server.listening import listen
+from process_tree import find_descendants
 from tiny_talker.checkpoint import save_tiny_checkpoint
 
 pytestmark = pytest.mark.integration
@@ -53,13 +54,11 @@ def test_stages_end_with_the_api(tmp_path: Path, loaded: bool) -> None:
 
 def wait_until_named(api: int) -> None:
     """The stages' interpreters have started and are loading."""
-    names: set[str] = set()
     deadline_s = time.monotonic() + _PATIENCE_S
-    while not {"cantata:talker:0", "cantata:decoder:0"} <= names:
-        assert time.monotonic() < deadline_s, names
-        for child in psutil.Process(api).children(recursive=True):
-            names.update(child.cmdline()[:1])
-        time.sleep(_LOOK_S)
+    for name in ("cantata:talker:0", "cantata:decoder:0"):
+        while not find_descendants(name, api):
+            assert time.monotonic() < deadline_s, name
+            time.sleep(_LOOK_S)
 
 
 def processor_time_until_gone(family: list[psutil.Process]) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-import psutil
 import pytest
 
 from cantata.config import parse_deployment
 from cantata.contract.data.errors import StageDied
 from cantata.pipeline.orchestrator import Orchestrator
+from process_tree import find_descendants
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.plugin import PIPELINE
 
@@ -25,5 +25,4 @@ async def test_it_is_refused_with_what_is_valid_and_leaves_no_rank(tmp_path: Pat
     why = "cannot start: stage 'talker': tensor_parallel 2: its model cannot be shared"
     with pytest.raises(StageDied, match=why):
         await orchestrator.start()
-    left = psutil.Process().children(recursive=True)
-    assert not [child for child in left if "rank" in " ".join(child.cmdline())]
+    assert not find_descendants("rank")

@@ -30,6 +30,7 @@ from cantata.distributed.stages.pipeline import StagesOnHosts
 from cantata.pipeline.plan import ServicePlan
 from cantata.pipeline.service import PipelineService, create_service
 from host_process import KEY, HostProcess
+from process_tree import find_descendants
 from stage_hosts import placed, stage_host
 from stall_free_clock import a_clock_that_leaves_out_stalls
 from tiny_talker.checkpoint import save_tiny_checkpoint
@@ -251,13 +252,8 @@ async def test_a_server_waits_for_a_host_that_comes_late_and_is_lost_while_it_lo
 
 async def loads_a_stage(host: HostProcess) -> None:
     assert host.process is not None
-    process = psutil.Process(host.process.pid)
     async with asyncio.timeout(LIMIT_S):
-        while not any(  # noqa: ASYNC110
-            "cantata:talker" in " ".join(child.cmdline())
-            for child in process.children(recursive=True)
-            if child.status() != psutil.STATUS_ZOMBIE
-        ):
+        while not find_descendants("cantata:talker", host.process.pid):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 

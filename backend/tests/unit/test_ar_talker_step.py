@@ -393,22 +393,32 @@ def test_padding(rows: int) -> None:
 
 
 @in_copied_process
-def test_a_step_copies_its_indices_to_the_device_three_times() -> None:
-    """Once for the rows, once for the frames that are fed back, once for the new frames."""
+@pytest.mark.parametrize("kind", [AddingTalker, StoppingTalker])
+@in_copied_process
+def test_a_step_copies_its_indices_to_the_device_at_once(kind: type[AddingTalker]) -> None:
+    """For positions, rows, fed frames and new ones, rows that leave, and who must not end yet."""
     with pretended() as moves:
-        layout = Layout(CODEBOOKS, torch.int64, num_draws=CODEBOOKS + 1)
-        states = RequestStates(3, 16, layout, HIDDEN, torch.float32, device())
-        talker: Any = AddingTalker()
-        talker.sampled_hidden = talker.sampled_hidden.to(device())
+        talker: Any = kind()
+        talker.rotary_axes = 3
+        states = RequestStates(3, 16, get_layout(talker), HIDDEN, torch.float32, device())
+        for name in ("sampled_hidden", "exported"):
+            setattr(talker, name, torch.zeros(SAFE_MIN_ROWS, HIDDEN).to(device()))
+        odds = torch.tensor([[0.5, 0.5]]).log().to(device())
+        talker.stop_scores = lambda: odds.expand(SAFE_MIN_ROWS, -1)
         step = TalkerStep(talker, states)
+        step.export()
         sampled = replace(FIRST, temperature=0.7)
         how = replace(GREEDY, code_0=sampled, residual=sampled, repetition_penalty=(1.1, 1.1))
         for name in "ab":
-            states.add(name, prompt(), how)
+            states.add(name, prompt(min_frames=4), how)
         for first, count in ((0, 2), (2, 1)):
+            given = scores(3, 4).to(device())
             moves.clear()
             schedule(step, dict.fromkeys("ab", (first, count)))
             step.input_rows()
-            step.sample(scores(3, 4).to(device(), non_blocking=True))
-    own = [move for move in moves if any("talker_step.py" in place for place in move.places)]
-    assert [move.what for move in own if "test_" not in move.places[0]] == ["queued"] * 3
+            step.rotary_positions()
+            step.sample(given)
+            assert not [move for move in moves if move.waits]
+            uploads = [move for move in moves if "upload.py" in move.places[0]]
+            assert len(uploads) == 1
+            assert {move.places[0].split(":")[0] for move in moves} == {"upload.py", "device.py"}

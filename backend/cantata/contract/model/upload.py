@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 
@@ -15,3 +17,12 @@ def upload(values: torch.Tensor, device: torch.device) -> torch.Tensor:
     if device.type == "cuda" and values.device.type == "cpu":
         values = values.pin_memory()
     return values.to(device, non_blocking=True)
+
+
+def upload_together(values: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+    """Begin to copy tensors of one dtype, of any shapes, in one copy; see `upload`."""
+    if device.type == "cpu" or not values:
+        return list(values)
+    block = upload(torch.cat([each.ravel() for each in values]), device)
+    parts = torch.split(block, [each.numel() for each in values])
+    return [part.view(each.shape) for part, each in zip(parts, values, strict=True)]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cantata.config import ArDeployment, SamplingDefaults
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata.contract.model.plain_talker import PlainTalker
-from cantata.contract.model.upload import upload
+from cantata.contract.model.upload import upload_together
 from cantata.stages.ar.frames import FrameRequest, NewFrame, StopReason
 from cantata.stages.ar.lane_memory import LaneMemory
 from cantata.stages.ar.lanes import LaneRequest, Lanes
@@ -146,7 +146,8 @@ class GraphEngine:
             made = np.array([(run.slot, run.frame) for run in running.runs])
             self._states.draw_ahead(*made.T)
         plans = list(self._plan_prompts()) + ([] if running is None else [running])
-        for plan, indices in zip(plans, self._upload(plans), strict=True):
+        on_host = [torch.from_numpy(plan.indices) for plan in plans]
+        for plan, indices in zip(plans, upload_together(on_host, self._device), strict=True):
             call = self._graphs.prefill if plan.is_prompt else self._graphs.decode
             frames = call(plan.kind, plan.size, indices)
             self._launched.append(_Launched(plan, Download(frames)))
@@ -163,14 +164,6 @@ class GraphEngine:
                 self._lanes.begin(run)
             plans.append(self._planner.plan_prompts(runs))
         return plans
-
-    def _upload(self, plans: Sequence[StepPlan]) -> list[torch.Tensor]:
-        """All indices in one copy."""
-        if self._device.type == "cpu" or not plans:
-            return [torch.from_numpy(plan.indices) for plan in plans]
-        block = torch.from_numpy(np.concatenate([plan.indices.ravel() for plan in plans]))
-        parts = torch.split(upload(block, self._device), [plan.indices.size for plan in plans])
-        return [part.view(plan.indices.shape) for part, plan in zip(parts, plans, strict=True)]
 
     def _collect(self) -> list[NewFrame]:
         """Wait for what was launched; requests that have ended give their lanes back."""

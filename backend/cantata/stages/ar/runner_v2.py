@@ -37,10 +37,11 @@ class TalkerModelState(DefaultModelState):  # type: ignore[misc]
         states = step.states
         self._input_rows = states.rows.new_zeros(self.max_num_tokens, states.rows.shape[2])
         self._positions = states.positions.new_zeros(states.positions.shape[2], self.max_num_tokens)
+        self._scheduled: InputBatch | None = None
 
     def prepare_inputs(self, input_batch: InputBatch, req_states: RequestState) -> dict[str, Any]:
         """Model inputs of this step: input rows in place of token ids."""
-        _schedule(self.model.talker_step, input_batch)
+        self.schedule(input_batch)
         step = self.model.talker_step
         rows, positions = step.input_rows(), step.rotary_positions()
         # On the stream of the replay, which is ordered after it.
@@ -68,23 +69,37 @@ class TalkerModelState(DefaultModelState):  # type: ignore[misc]
 
     def custom_sampler(self, sampler: Sampler) -> tuple[Sampler, None]:
         """Draw frames instead of tokens."""
-        return FrameSampler(sampler, self.model.talker_step), None
+        return FrameSampler(sampler, self), None
+
+    def sample(self, logits: torch.Tensor, batch: InputBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `TalkerStep.sample`."""
+        if batch is not self._scheduled:
+            # Profiling samples a batch of its own, after another forward.
+            self.schedule(batch)
+        step: TalkerStep = self.model.talker_step
+        return step.sample(logits)
+
+    def schedule(self, batch: InputBatch) -> None:
+        """Tell the talker step which positions this batch computes."""
+        step: TalkerStep = self.model.talker_step
+        # Warm-up batches contain requests that were never added.
+        slots = [step.states.slot_or_scratch(request_id) for request_id in batch.req_ids]
+        step.schedule(slots, batch.num_computed_tokens_np, batch.num_scheduled_tokens)
+        self._scheduled = batch
 
 
 class FrameSampler(Sampler):  # type: ignore[misc]
     """vLLM's sampler with the talker step's choice of codes."""
 
-    def __init__(self, stock: Sampler, step: TalkerStep) -> None:
+    def __init__(self, stock: Sampler, state: TalkerModelState) -> None:
         # WHY: the runner also reads what the stock sampler keeps per request (penalties,
         # temperatures), so this one takes over its state instead of building it again.
         self.__dict__.update(stock.__dict__)
-        self._step = step
+        self._state = state
 
     def __call__(self, logits: torch.Tensor, input_batch: InputBatch) -> SamplerOutput:
         """[R, V] scores -> one frame per request."""
-        # WHY again: profiling calls the sampler with a batch of its own, after another forward.
-        _schedule(self._step, input_batch)
-        tokens, frames = self._step.sample(logits)
+        tokens, frames = self._state.sample(logits, input_batch)
         num_sampled, num_rejected = get_num_sampled_and_rejected(
             input_batch.seq_lens.new_ones(input_batch.num_reqs),
             input_batch.seq_lens,
@@ -99,10 +114,3 @@ class FrameSampler(Sampler):  # type: ignore[misc]
             num_sampled=num_sampled,
             num_rejected=num_rejected,
         )
-
-
-def _schedule(step: TalkerStep, batch: InputBatch) -> None:
-    """Tell the talker step which positions this batch computes."""
-    # Warm-up batches contain requests that were never added.
-    slots = [step.states.slot_or_scratch(request_id) for request_id in batch.req_ids]
-    step.schedule(slots, batch.num_computed_tokens_np, batch.num_scheduled_tokens)

@@ -32,6 +32,7 @@ from cantata.stages.ar.sampling import (
     hold_to_guides,
     list_logprobs,
 )
+from cantata.stages.ar.step_indices import ScheduledRows, StepIndices
 from cantata.stages.common.device import Download
 from cantata.stages.common.graphs import RowGraphs
 
@@ -77,31 +78,6 @@ def pad_rows(rows: torch.Tensor, min_rows: int) -> torch.Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledRows:
-    """What the scheduler chose for this step, in the runner's order of requests."""
-
-    slots: NDArray[np.int64]
-    """[R]"""
-    first_position: NDArray[np.int64]
-    """[R]: the first position computed in this step."""
-    num_positions: NDArray[np.int64]
-    """[R]: how many are computed, at least 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class SampledRows:
-    """The requests whose frames a step makes, padded with the scratch slot."""
-
-    slots: NDArray[np.int64]
-    """[R]"""
-    frame: NDArray[np.int64]
-    """[R]: the index of each one's frame."""
-    slot_index: torch.Tensor
-    """`slots` on the device, as `frame_index`."""
-    frame_index: torch.Tensor
-
-
-@dataclass(frozen=True, slots=True)
 class LeavingRows:
     """Rows of a step on their way to the host, while its frames are still being made."""
 
@@ -128,7 +104,7 @@ class TalkerStep:
         self._makes_latents = bool(talker.latent_size)
         prompt_codes = torch.tensor(talker.prompt_codes, dtype=torch.int64)
         self._prompt_codes = prompt_codes.to(states.frames.device)
-        self._rows: ScheduledRows | None = None
+        self._indices: StepIndices | None = None
         self._recorded: RecordedFrames | None = None
         self._recorded_embedding: RowGraphs | None = None
         self._exports_rows = False
@@ -165,10 +141,13 @@ class TalkerStep:
         num_positions: NDArray[np.integer],
     ) -> None:
         """Record a step's requests; `input_rows` and `sample` follow in this order."""
-        self._rows = ScheduledRows(
+        scheduled = ScheduledRows(
             np.asarray(slots, dtype=np.int64),
             first_position.astype(np.int64),
             num_positions.astype(np.int64),
+        )
+        self._indices = StepIndices.build(
+            scheduled, self.states, self._talker.min_rows, exports=self._exports_rows
         )
 
     def input_rows(self) -> torch.Tensor:
@@ -177,35 +156,22 @@ class TalkerStep:
         Returns:
             [N, D or W] in the model's dtype, requests one after the other.
         """
-        states = self.states
-        slot, position = self._list_scheduled_positions()
-        row = np.minimum(position, states.last_row[slot])
-        inputs = states.rows[self._upload(slot, row)]
-        frame = position - states.prompt_len[slot]
-        fed_back = np.flatnonzero(frame >= 0)
-        if fed_back.size:
-            *past, places = self._upload(slot[fed_back], frame[fed_back], fed_back)
-            frames = states.frames[tuple(past)]
+        states, at = self.states, self._get_indices().inputs
+        inputs = states.rows[at.slot, at.row]
+        if len(at.fed_place):
+            frames = states.frames[at.fed_slot, at.fed_frame]
             embed = self._recorded_embedding or self._talker.embed_frames
-            embedded = embed(self._pad_rows(frames))[: fed_back.size]
+            embedded = embed(self._pad_rows(frames))[: len(frames)]
             consumed = inputs[:, : embedded.shape[1]]
-            consumed.index_add_(0, places, embedded.to(inputs.dtype))
+            consumed.index_add_(0, at.fed_place, embedded.to(inputs.dtype))
         return inputs
 
     def rotary_positions(self) -> torch.Tensor | None:
         """[A, N] float32: where all scheduled positions stand; None: they are counted."""
         if not self.states.positions.shape[2]:
             return None
-        slot, position = self._list_scheduled_positions()
-        return self.states.positions[self._upload(slot, position)].T.contiguous()
-
-    def _list_scheduled_positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """[N] slots and [N] positions, requests one after the other."""
-        rows = self._get_scheduled_rows()
-        slot = np.repeat(rows.slots, rows.num_positions)
-        ends = np.cumsum(rows.num_positions)
-        starts = np.repeat(rows.first_position - (ends - rows.num_positions), rows.num_positions)
-        return slot, starts + np.arange(ends[-1])
+        at = self._get_indices().inputs
+        return self.states.positions[at.slot, at.position].T.contiguous()
 
     def sample(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Draw code 0 and the decision to stop, complete the frames and remember them.
@@ -220,22 +186,12 @@ class TalkerStep:
             [R] int64 tokens for vLLM, which are the frames' codes 0 or, of a talker of latents, the
             drawn ones, and [R, Q] int64 or [R, E] float32 frames.
         """
-        rows, states = self._get_scheduled_rows(), self.states
+        step, states = self._get_indices(), self.states
         if self._exports_rows:
-            self._leaving = self._export(rows)
+            self._leaving = self._export(step)
         count = logits.shape[0]
-        frame = rows.first_position + rows.num_positions - states.prompt_len[rows.slots]
-        # A chunk that ends inside the prompt has a negative frame, one that ends inside the
-        # history of a recompute has an old one.
-        is_new = frame == states.num_frames[rows.slots]
-        states.draw_ahead(rows.slots, frame)
-        padding = (0, max(self._talker.min_rows - count, 0))
-        slots = np.pad(rows.slots, padding, constant_values=states.scratch_slot)
-        frame = np.pad(np.maximum(frame, 0), padding)
-        target = slots.copy()
-        target[:count][~is_new] = states.scratch_slot
-        slot_index, frame_index, target_index = self._upload(slots, frame, target)
-        step = SampledRows(slots, frame, slot_index, frame_index)
+        slots, slot_index, frame_index = step.slots, step.frames.slot, step.frames.frame
+        states.draw_ahead(slots[:count], step.frame[:count])
         draws = FrameDraws(
             uniforms=states.uniforms[slot_index, frame_index],
             sampling=self._gather_sampling(slot_index, RESIDUAL),
@@ -252,10 +208,10 @@ class TalkerStep:
         code0 = self._sample_code0(self._pad_rows(logits).float(), draws.uniforms, step)
         complete = self._recorded or self._talker.complete_frames
         frames = complete(self._talker.sampled_hidden, code0, draws)[:count]
-        self._keep_logprobs(logits, code0[:count], rows.slots, is_new)
-        self._tell_guides(frames, rows.slots, is_new)
-        states.frames[target_index[:count], frame_index[:count]] = frames
-        states.num_frames[rows.slots[is_new]] += 1
+        self._keep_logprobs(logits, code0[:count], slots[:count], step.is_new)
+        self._tell_guides(frames, slots[:count], step.is_new)
+        states.frames[step.frames.target[:count], frame_index[:count]] = frames
+        states.num_frames[slots[:count][step.is_new]] += 1
         states.num_frames[states.scratch_slot] = 0
         # A talker may have put its end code in the place of another that ends speech too.
         return code0[:count] if self._makes_latents else frames[:, 0], frames
@@ -272,7 +228,7 @@ class TalkerStep:
         wanted = np.flatnonzero(self.states.has_logprobs[slots] & is_new)
         if not wanted.size:
             return
-        (index,) = self._upload(wanted)
+        index = upload(torch.from_numpy(wanted), logits.device)
         num_top = self.states.num_top_logprobs[slots[wanted]].tolist()
         found = list_logprobs(logits[index], code0[index], num_top)
         self._logprobs.update(zip(slots[wanted].tolist(), found, strict=True))
@@ -288,21 +244,16 @@ class TalkerStep:
             for row in told:
                 guides[int(slots[row])].accept(codes[row])
 
-    def _export(self, rows: ScheduledRows) -> LeavingRows:
+    def _export(self, step: StepIndices) -> LeavingRows:
         """Recomputed positions are left out: their rows have left."""
-        states, slots = self.states, rows.slots
-        ends = rows.first_position + rows.num_positions
-        new = np.maximum(0, ends - np.maximum(rows.first_position, states.num_exported[slots]))
-        new[slots == states.scratch_slot] = 0
-        last = np.cumsum(rows.num_positions)
-        places = [np.arange(end - n, end) for end, n in zip(last, new, strict=True)]
-        (index,) = self._upload(np.concatenate(places))
-        kept = self._talker.exported[index].float()
+        states, slots = self.states, step.scheduled.slots
+        kept = self._talker.exported[step.frames.exported].float()
+        ends = step.scheduled.end_position
         states.num_exported[slots] = np.maximum(ends, states.num_exported[slots])
-        return LeavingRows(slots, new, Download(kept))
+        return LeavingRows(slots, step.num_leaving, Download(kept))
 
     def _sample_code0(
-        self, logits: torch.Tensor, uniforms: torch.Tensor, step: SampledRows
+        self, logits: torch.Tensor, uniforms: torch.Tensor, step: StepIndices
     ) -> torch.Tensor:
         """[R, V] float32 scores -> [R] int64."""
         states, end_code = self.states, self._talker.end_code
@@ -313,28 +264,27 @@ class TalkerStep:
             if penalized:
                 logits = self._penalize(logits, step)
             logits = hold_to_guides(logits, slots, states.guides)
-        too_early = step.frame < states.min_frames[step.slots]
+        early = step.frames.early
         if not self._talker.decides_stop:
-            if end_code is not None and too_early.any():
+            if end_code is not None and len(early):
                 logits = logits.clone()
-                (early,) = self._upload(np.flatnonzero(too_early))
-                logits[early, end_code] = -torch.inf
+                logits[:, end_code].index_fill_(0, early, -torch.inf)
             if self._talker.law_draws is not None:
                 return self._talker.draw_first(logits, self._build_sampler_inputs(uniforms, step))
             return self._draw(logits, uniforms[:, 0], step, CODE_0)
         code0 = self._draw(logits, uniforms[:, 0], step, CODE_0)
         scores = self._talker.stop_scores().float()
         stops = self._draw(scores, uniforms[:, -1], step, STOP).bool()
-        (may_stop,) = self._upload(~too_early)
+        stops.index_fill_(0, early, False)
         assert end_code is not None, "a talker that decides to stop has an end code"
-        return code0.masked_fill(stops & may_stop, end_code)
+        return code0.masked_fill(stops, end_code)
 
-    def _build_sampler_inputs(self, uniforms: torch.Tensor, step: SampledRows) -> SamplerInputs:
+    def _build_sampler_inputs(self, uniforms: torch.Tensor, step: StepIndices) -> SamplerInputs:
         """What the talker's own law draws codes 0 by."""
         assert self._talker.law_draws is not None
-        states, index = self.states, step.slot_index
+        states, index = self.states, step.frames.slot
         own = uniforms[:, self._talker.num_codebooks :][:, : self._talker.law_draws]
-        places = step.frame_index[:, None] + torch.arange(
+        places = step.frames.frame[:, None] + torch.arange(
             -self._talker.history_frames, 0, device=index.device
         )
         recent = states.frames[index[:, None], places.clamp(min=0)]
@@ -346,9 +296,9 @@ class TalkerStep:
             penalty=states.repetition_penalty[index, CODE_0],
         )
 
-    def _penalize(self, logits: torch.Tensor, step: SampledRows) -> torch.Tensor:
+    def _penalize(self, logits: torch.Tensor, step: StepIndices) -> torch.Tensor:
         """[R, V] scores of code 0, less for codes that were used."""
-        states, index = self.states, step.slot_index
+        states, index = self.states, step.frames.slot
         spoken = self._gather_history(step, codebooks=1)[:, :, 0]
         repeated = torch.cat([self._prompt_codes.expand(len(spoken), -1), spoken], dim=1)
         logits = penalize_repetition(logits, repeated, states.repetition_penalty[index, CODE_0])
@@ -356,17 +306,17 @@ class TalkerStep:
         return penalize_use(logits, spoken, presence, frequency)
 
     def _draw(
-        self, scores: torch.Tensor, uniforms: torch.Tensor, step: SampledRows, level: int
+        self, scores: torch.Tensor, uniforms: torch.Tensor, step: StepIndices, level: int
     ) -> torch.Tensor:
         """[R, V] float32 scores and [R] random numbers -> [R] int64."""
         if not self.states.is_sampled[step.slots, level].any():
             return scores.argmax(dim=-1)
-        return sample_codes(scores, uniforms, self._gather_sampling(step.slot_index, level))
+        return sample_codes(scores, uniforms, self._gather_sampling(step.frames.slot, level))
 
-    def _find_repetition_penalty(self, step: SampledRows) -> RepetitionPenalty | None:
+    def _find_repetition_penalty(self, step: StepIndices) -> RepetitionPenalty | None:
         if self._makes_latents or not self.states.is_penalized[step.slots, RESIDUAL].any():
             return None
-        penalty = self.states.repetition_penalty[step.slot_index, RESIDUAL]
+        penalty = self.states.repetition_penalty[step.frames.slot, RESIDUAL]
         return RepetitionPenalty(self._gather_history(step), penalty)
 
     def _gather_previous(self, slot_index: torch.Tensor, frame_index: torch.Tensor) -> torch.Tensor:
@@ -383,23 +333,16 @@ class TalkerStep:
             states.top_p[slot_index, level],
         )
 
-    def _gather_history(self, step: SampledRows, codebooks: int | None = None) -> torch.Tensor:
+    def _gather_history(self, step: StepIndices, codebooks: int | None = None) -> torch.Tensor:
         """[R, F, Q] the frames before these, or their first codes; -1 where there are fewer."""
         longest = max(int(step.frame.max()), 1)
-        spoken = self.states.frames[step.slot_index, :longest, :codebooks]
-        is_old = torch.arange(longest, device=spoken.device) < step.frame_index[:, None]
+        spoken = self.states.frames[step.frames.slot, :longest, :codebooks]
+        is_old = torch.arange(longest, device=spoken.device) < step.frames.frame[:, None]
         return torch.where(is_old[:, :, None], spoken, -1)
 
     def _pad_rows(self, rows: torch.Tensor) -> torch.Tensor:
         return pad_rows(rows, self._talker.min_rows)
 
-    def _get_scheduled_rows(self) -> ScheduledRows:
-        assert self._rows is not None, "the runner samples before it has scheduled"
-        return self._rows
-
-    def _upload(self, *values: NDArray[np.int64] | NDArray[np.bool_]) -> tuple[torch.Tensor, ...]:
-        """On the device, in one copy; the values have one length and one dtype."""
-        device = self.states.frames.device
-        if device.type == "cpu":
-            return tuple(map(torch.from_numpy, values))
-        return upload(torch.from_numpy(np.stack(values)), device).unbind()
+    def _get_indices(self) -> StepIndices:
+        assert self._indices is not None, "the runner samples before it has scheduled"
+        return self._indices

@@ -27,6 +27,7 @@ from cantata.jobs.writing import make_name
 from cantata.media.certificates import write_trial_certificate
 from cantata.media.provenance import MADE_BY_A_MODEL, find_provenance, make_sound_tags
 from cantata.media.signing import FileSigner, SigningFiles
+from process_tree import find_descendants
 
 RATE = 16_000
 SENTENCES = (
@@ -151,8 +152,7 @@ async def test_what_cannot_be_signed_now_waits(tmp_path: Path) -> None:
 
 def find_writers(folder: Path) -> list[psutil.Process]:
     """The processes that write files there."""
-    children = psutil.Process().children(recursive=True) if folder.exists() else []
-    return [one for one in children if "cantata.jobs.writing" in one.cmdline()]
+    return find_descendants("cantata.jobs.writing") if folder.exists() else []
 
 
 async def find_writer(folder: Path) -> psutil.Process:
